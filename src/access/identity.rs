@@ -1,0 +1,147 @@
+//! Proof that somebody was admitted, and what they may do.
+
+use crate::model::{RepoPath, Sender, UserId};
+use globset::{Glob, GlobMatcher};
+use serde::{Deserialize, Serialize};
+
+/// What a person may do within a grant. Ordered: each role includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Ask and read.
+    Viewer,
+    /// Prepare changes.
+    Editor,
+    /// Prepare changes everywhere, invite and revoke people.
+    Admin,
+}
+
+/// A role in some repositories and environments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// What.
+    pub role: Role,
+    /// Glob over configured repository names: `*`, `infra-*`.
+    pub repositories: String,
+    /// Globs over environment directories, matched against the whole path (`environments/dev`) and
+    /// the path below the first directory (`dev`). `**` means no restriction.
+    pub environments: Vec<String>,
+}
+
+/// Proof of admission. Cannot be built outside `access`.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    user: UserId,
+    name: String,
+    sender: Sender,
+    grants: Vec<CompiledGrant>,
+}
+
+#[derive(Clone, Debug)]
+struct CompiledGrant {
+    role: Role,
+    repositories: GlobMatcher,
+    environments: Vec<GlobMatcher>,
+    unrestricted: bool,
+    shown: String,
+}
+
+impl Identity {
+    /// Compiles the grants of an admitted user. A glob that does not compile grants nothing.
+    pub(super) fn new(user: UserId, name: String, sender: Sender, grants: &[Grant]) -> Self {
+        let grants = grants.iter().filter_map(CompiledGrant::new).collect();
+        Self {
+            user,
+            name,
+            sender,
+            grants,
+        }
+    }
+
+    /// The user's row id.
+    pub fn user(&self) -> UserId {
+        self.user
+    }
+
+    /// The name given with the invite.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The platform account that was admitted.
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// The highest role this identity has in a repository.
+    pub fn role(&self, repository: &str) -> Option<Role> {
+        self.grants_for(repository).map(|grant| grant.role).max()
+    }
+
+    /// True if any grant makes this identity an administrator.
+    pub fn is_admin(&self) -> bool {
+        self.grants.iter().any(|grant| grant.role == Role::Admin)
+    }
+
+    /// May this identity write `path`, which belongs to `environment` (its directory), or is shared
+    /// by all environments (`None`)? The error says what the grant covers.
+    pub fn may_write(
+        &self,
+        repository: &str,
+        path: &RepoPath,
+        environment: Option<&str>,
+    ) -> Result<(), String> {
+        let editors: Vec<_> = self
+            .grants_for(repository)
+            .filter(|grant| grant.role >= Role::Editor)
+            .collect();
+        if editors.is_empty() {
+            return Err(format!("{} has role viewer: cannot write", self.name));
+        }
+        if editors.iter().any(|grant| grant.covers(environment)) {
+            return Ok(());
+        }
+        let shown: Vec<&str> = editors.iter().map(|grant| grant.shown.as_str()).collect();
+        let shown = shown.join(", ");
+        Err(match environment {
+            Some(environment) => format!("`{environment}` is not in your grant ({shown})"),
+            None => format!("`{path}` is shared by all environments; your grant covers only {shown}"),
+        })
+    }
+
+    fn grants_for<'a>(&'a self, repository: &str) -> impl Iterator<Item = &'a CompiledGrant> {
+        self.grants
+            .iter()
+            .filter(move |grant| grant.repositories.is_match(repository))
+    }
+}
+
+impl CompiledGrant {
+    fn new(grant: &Grant) -> Option<Self> {
+        let compile = |glob: &str| Glob::new(glob).map(|glob| glob.compile_matcher());
+        Some(Self {
+            role: grant.role,
+            repositories: compile(&grant.repositories).ok()?,
+            environments: grant
+                .environments
+                .iter()
+                .map(|glob| compile(glob))
+                .collect::<Result<_, _>>()
+                .ok()?,
+            unrestricted: grant.role == Role::Admin || grant.environments.iter().any(|glob| glob == "**"),
+            shown: grant.environments.join(", "),
+        })
+    }
+
+    fn covers(&self, environment: Option<&str>) -> bool {
+        let Some(environment) = environment else {
+            return self.unrestricted;
+        };
+        let below = environment.split_once('/').map(|(_, below)| below);
+        self.unrestricted
+            || self
+                .environments
+                .iter()
+                .any(|glob| glob.is_match(environment) || below.is_some_and(|below| glob.is_match(below)))
+    }
+}

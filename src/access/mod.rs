@@ -1,0 +1,6 @@
+//! Who may do what. Only this module can make an [`Identity`], and no model request exists without
+//! one.
+
+mod identity;
+
+pub use identity::{Grant, Identity, Role};

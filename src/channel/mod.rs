@@ -1,0 +1,64 @@
+//! Channels: where people are. A channel renders replies for its platform, escapes everything, and
+//! delivers operations. What comes in from a channel arrives through [`crate::webhook`] or, for
+//! platforms that are polled, through [`Channel::poll`].
+
+use crate::model::{Account, Inbound, MessageRef, Op, Reply};
+use async_trait::async_trait;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The result of a delivered operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// The id of the message that was posted, for [`crate::model::Action::Post`] and uploads.
+    pub message: Option<MessageRef>,
+}
+
+/// Why an operation was not delivered, by what the caller can do about it. Messages carry no token,
+/// no URL and no message text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Definitely not sent, and worth another try: no connection, 5xx before effect, rate limit.
+    #[error("not sent: {why}")]
+    NotSent {
+        /// A few words.
+        why: String,
+        /// What the platform asked us to wait.
+        retry_after: Option<Duration>,
+    },
+    /// Definitely not sent, and never will be: any other 4xx, `ok: false`.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The connection broke after the request was written: it may or may not show.
+    #[error("unknown outcome: {0}")]
+    Ambiguous(String),
+}
+
+/// An inbound of a polled platform, and the way to say that it is durable.
+#[derive(Debug)]
+pub struct Polled {
+    /// What came in.
+    pub inbound: Inbound,
+    /// Answered once the gateway has stored or refused it. Until then the platform is not told that
+    /// we have it; dropping it unanswered makes the platform deliver it again.
+    pub accepted: tokio::sync::oneshot::Sender<()>,
+}
+
+/// A chat platform account.
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// Which installation this is. Known after [`Channel::connect`].
+    fn account(&self) -> Account;
+
+    /// Splits a reply into what fits one message each: at the platform's limits, never inside a code
+    /// block (a block too long for one message is continued in a new block), nothing lost.
+    fn split(&self, reply: &Reply) -> Vec<Reply>;
+
+    /// Delivers one operation. Safe to repeat for everything but posts and uploads.
+    async fn deliver(&self, op: &Op) -> Result<Delivered, SendError>;
+
+    /// Receives by polling until `cancel`, for installations without a webhook. Channels that only
+    /// know webhooks return at once.
+    async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken);
+}

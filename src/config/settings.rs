@@ -1,0 +1,217 @@
+//! Every key, its type and its default. `config/drydock.toml` documents the same list.
+
+use crate::access::Role;
+use crate::model::Secret;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The whole configuration, valid and with all secrets resolved.
+#[derive(Clone)]
+pub struct Config {
+    /// `[server]`
+    pub server: ServerSettings,
+    /// `[data]`
+    pub data: DataSettings,
+    /// `[model]`
+    pub model: ModelSettings,
+    /// `[providers.<name>]`
+    pub providers: BTreeMap<String, ProviderSettings>,
+    /// `[repositories.<name>]`
+    pub repositories: BTreeMap<String, RepositorySettings>,
+    /// `[channels.<name>]`
+    pub channels: BTreeMap<String, ChannelSettings>,
+    /// `[hooks.<name>]`
+    pub hooks: BTreeMap<String, HookSettings>,
+    /// `[limits]`
+    pub limits: LimitSettings,
+}
+
+/// `[server]`: the HTTP listener and its bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// `listen`, default `127.0.0.1:7700`. TLS ends in front of it.
+    pub listen: SocketAddr,
+    /// `public_url`, such as `https://drydock.example.com`; empty by default. Needed for Telegram
+    /// webhooks and for the links `drydock invite` prints.
+    pub public_url: String,
+    /// `body_bytes_max`, default 1 MiB.
+    pub body_bytes_max: usize,
+    /// `header_seconds_max`, default 5: from accept to the end of the headers.
+    pub header_seconds_max: u64,
+    /// `body_seconds_max`, default 10.
+    pub body_seconds_max: u64,
+    /// `idle_seconds_max`, default 30: between requests of one connection.
+    pub idle_seconds_max: u64,
+    /// `connections_max`, default 4,096.
+    pub connections_max: usize,
+    /// `connections_per_ip_max`, default 64.
+    pub connections_per_ip_max: usize,
+    /// `link_hosts`, default empty: hosts whose links stay clickable in replies.
+    pub link_hosts: Vec<String>,
+}
+
+/// `[data]`: what is kept on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataSettings {
+    /// `directory`, default `./drydock-data`; created with mode 0700.
+    pub directory: PathBuf,
+    /// `delivery_hours_kept`, default 72, at least 24: how long a delivery is remembered.
+    pub delivery_hours_kept: u32,
+}
+
+/// `[model]`: which model answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelSettings {
+    /// `default`, as `provider/model`, default `anthropic/claude-sonnet-4-5`.
+    pub default: String,
+    /// `stream`, default true.
+    pub stream: bool,
+}
+
+/// `[providers.<name>]`: anthropic, openai, openrouter, ollama, google, azure or custom.
+#[derive(Clone)]
+pub struct ProviderSettings {
+    /// `api_key`; none for ollama.
+    pub api_key: Option<Secret>,
+    /// `base_url`; each known provider has a default, `azure` and `custom` need one.
+    pub base_url: String,
+    /// `request_seconds_max`, default 120: one attempt, headers to last byte.
+    pub request_seconds_max: u64,
+    /// `idle_seconds_max`, default 30: between two chunks of an answer.
+    pub idle_seconds_max: u64,
+    /// `attempts_max`, default 5.
+    pub attempts_max: u32,
+}
+
+/// `[repositories.<name>]`: one of `path` and `url`.
+#[derive(Clone)]
+pub struct RepositorySettings {
+    /// `path`: a repository on this machine, read only.
+    pub path: Option<PathBuf>,
+    /// `url`: an https remote, mirrored into the data directory.
+    pub url: Option<String>,
+    /// `token`: for an https remote that needs one; sent as the password of `x-access-token`.
+    pub token: Option<Secret>,
+    /// `branch`, default `main`: the trusted branch changes are prepared against.
+    pub branch: String,
+}
+
+/// `[channels.<name>]`: chosen by `kind`.
+#[derive(Clone)]
+pub enum ChannelSettings {
+    /// `kind = "slack"`
+    Slack(SlackSettings),
+    /// `kind = "telegram"`
+    Telegram(TelegramSettings),
+}
+
+/// A Slack app in one workspace, reached over HTTP.
+#[derive(Clone)]
+pub struct SlackSettings {
+    /// `bot_token`: `xoxb-...`.
+    pub bot_token: Secret,
+    /// `signing_secret`.
+    pub signing_secret: Secret,
+    /// `api_base_url`, default `https://slack.com/api`.
+    pub api_base_url: String,
+    /// `repository`: what this channel's people work on unless they name another.
+    pub repository: Option<String>,
+}
+
+/// A Telegram bot.
+#[derive(Clone)]
+pub struct TelegramSettings {
+    /// `bot_token`.
+    pub bot_token: Secret,
+    /// `mode`, default `polling`.
+    pub mode: TelegramMode,
+    /// `secret_token`: required for `mode = "webhook"`; 1-256 of `A-Za-z0-9_-`.
+    pub secret_token: Option<Secret>,
+    /// `api_base_url`, default `https://api.telegram.org`.
+    pub api_base_url: String,
+    /// `repository`: what this bot's people work on unless they name another.
+    pub repository: Option<String>,
+}
+
+/// How Telegram's updates arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TelegramMode {
+    /// `getUpdates`, for machines without a public address.
+    Polling,
+    /// `POST /in/<name>` with a secret token.
+    Webhook,
+}
+
+/// `[hooks.<name>]`: a signed webhook that prepares a change. It runs as `hook:<name>`.
+#[derive(Clone)]
+pub struct HookSettings {
+    /// `scheme`
+    pub scheme: HookScheme,
+    /// `secret`
+    pub secret: Secret,
+    /// `events`: GitHub events that count, such as `release`; empty means all.
+    pub events: Vec<String>,
+    /// `sources`: values of the payload's `repository.full_name` that count; empty means all.
+    pub sources: Vec<String>,
+    /// `repository`: a configured name.
+    pub repository: String,
+    /// `prompt`: path of the instructions, inside the repository, read from the trusted branch.
+    pub prompt: String,
+    /// `fields`: name to JSON pointer into the payload; each value at most 1,000 characters, data only.
+    pub fields: BTreeMap<String, String>,
+    /// `post_to`
+    pub post_to: PostTo,
+    /// `grants`
+    pub grants: Grants,
+}
+
+/// `grants` of a hook: what its service identity may do in its own repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grants {
+    /// `role`, default `editor`; never admin.
+    pub role: Role,
+    /// `environments`, default `["**"]`.
+    pub environments: Vec<String>,
+}
+
+/// `post_to` of a hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostTo {
+    /// `channel`: a configured channel name.
+    pub channel: String,
+    /// `chat`: the chat or channel id there.
+    pub chat: String,
+}
+
+/// `scheme` of a hook. A secret is good for its own scheme only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookScheme {
+    /// `github`: `X-Hub-Signature-256` over the body; `X-GitHub-Delivery` names the delivery.
+    Github,
+    /// `generic`: `X-Webhook-Id`, `X-Webhook-Timestamp` and `X-Webhook-Signature`, the hex
+    /// HMAC-SHA256 of `id.timestamp.body`; 300 s of clock difference at most.
+    Generic,
+    /// `generic-body`: `X-Webhook-Signature`, the hex HMAC-SHA256 of the body alone; replays are
+    /// recognised by the body's hash. Needs `allow_replayable = true`.
+    GenericBody,
+}
+
+/// `[limits]`: bounds on turns and conversations; see the reference file for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitSettings {
+    /// The bounds of one turn.
+    pub turn: crate::model::Limits,
+    /// `turns_at_once_max`, default 64.
+    pub turns_at_once_max: usize,
+    /// `waiting_messages_max`, default 20: messages of one conversation waiting behind a turn.
+    pub waiting_messages_max: usize,
+    /// `inbound_text_chars_max`, default 16,000.
+    pub inbound_text_chars_max: usize,
+    /// `inline_diff_bytes_max`, default 2,500; larger diffs are sent as a file.
+    pub inline_diff_bytes_max: usize,
+    /// `strangers_remembered_max`, default 10,000.
+    pub strangers_remembered_max: usize,
+    /// `invite_attempts_per_minute_max`, default 5, per sender.
+    pub invite_attempts_per_minute_max: u32,
+}

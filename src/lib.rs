@@ -1,0 +1,30 @@
+//! Drydock prepares changes to configuration repositories on request, and never applies them.
+//!
+//! This list is the map: reading order is dependency order. A module uses only modules above it,
+//! and `tests/it/map.rs` checks that. Start with [`gateway`] for the way of one message.
+
+// Nouns: no I/O, no clock, no async.
+pub mod model;
+// Around us.
+pub mod config;
+pub mod redact;
+pub mod telemetry;
+// What we own on disk.
+pub mod store;
+pub mod session;
+pub mod access;
+pub mod workspace;
+// The seams: each `mod.rs` is a contract and the list of its adapters.
+pub mod provider;
+pub mod tool;
+pub mod webhook;
+pub mod channel;
+// The engine.
+pub mod agent;
+pub mod command;
+pub mod gateway;
+// The shell.
+pub mod emulator;
+pub mod http;
+pub mod app;
+pub mod cli;

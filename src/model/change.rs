@@ -1,0 +1,114 @@
+//! A prepared change: what differs from the base, and what our checks say about it.
+
+use super::{ChangeNumber, RepoPath};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// A prepared change, as stored and shown. `CHG-42, rev 2`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The number people see.
+    pub number: ChangeNumber,
+    /// Starts at 1; a follow-up makes the next.
+    pub revision: u32,
+    /// The configured repository name.
+    pub repository: String,
+    /// The base commit as 40 hex digits.
+    pub base: String,
+    /// The patch in git format: what `git apply` takes, always against the base.
+    #[serde(with = "super::base64_bytes")]
+    pub patch: Bytes,
+    /// Counted by us from the files.
+    pub stats: Vec<Stats>,
+    /// Run by us, in order.
+    pub checks: Vec<Check>,
+}
+
+impl std::fmt::Display for Change {
+    /// `CHG-42` for the first revision, `CHG-42 rev 2` after that.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.revision {
+            1 => write!(f, "CHG-{}", self.number),
+            revision => write!(f, "CHG-{} rev {revision}", self.number),
+        }
+    }
+}
+
+/// Lines added and removed in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// The file.
+    pub path: RepoPath,
+    /// Lines added; 0 for binary files.
+    pub added: u64,
+    /// Lines removed; 0 for binary files.
+    pub removed: u64,
+    /// True when the content is not text.
+    pub binary: bool,
+}
+
+/// The result of one check that Drydock ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was checked: `patch applies to the base`.
+    pub name: String,
+    /// How it ended.
+    pub state: CheckState,
+    /// One line of detail; empty when there is nothing to add.
+    pub detail: String,
+}
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckState {
+    /// It holds.
+    Pass,
+    /// It does not hold.
+    Fail,
+    /// It was not run; the detail says why.
+    NotRun,
+}
+
+/// One file that differs between base and workspace. At least one side is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file.
+    pub path: RepoPath,
+    /// On the base; `None` when the change creates it.
+    pub before: Option<FileVersion>,
+    /// In the workspace; `None` when the change deletes it.
+    pub after: Option<FileVersion>,
+}
+
+/// The content of a file and how git would store it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Its bytes; for a symlink, its target.
+    pub content: Bytes,
+    /// Its mode.
+    pub mode: Mode,
+}
+
+/// The modes git knows for files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// 100644.
+    Regular,
+    /// 100755.
+    Executable,
+    /// 120000.
+    Symlink,
+}
+
+impl Mode {
+    /// As git writes it in patches.
+    pub fn as_octal(self) -> &'static str {
+        match self {
+            Self::Regular => "100644",
+            Self::Executable => "100755",
+            Self::Symlink => "120000",
+        }
+    }
+}

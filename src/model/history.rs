@@ -1,0 +1,394 @@
+//! A conversation as a provider sees it, in a shape that cannot be invalid.
+//!
+//! Providers refuse a history in which roles do not alternate or a tool result does not pair with
+//! its call. Here results live beside their calls and only [`Step::new`] puts them there; a turn is
+//! a user text followed by steps; only whole turns are ever left out; and a turn that was cut short
+//! is closed with an answer of its own before the next one begins.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// One answer of a model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Assistant {
+    /// The canonical view, in order.
+    pub blocks: Vec<Block>,
+    /// The provider's own blocks, replayed byte for byte to the same provider.
+    pub raw: Option<RawBlocks>,
+    /// Why it ended.
+    pub stop: StopReason,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "block", rename_all = "snake_case")]
+pub enum Block {
+    /// Words for the person.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// A call of a tool.
+    Call(ToolCall),
+}
+
+/// A call as the model wrote it. The arguments stay text until the tool's schema is applied, so that
+/// broken JSON is a result the model reads and not an error of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The provider's id of the call.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments, as JSON text if the model kept to the format.
+    pub arguments: String,
+}
+
+/// The answer to one call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call's id.
+    pub call: String,
+    /// What the model reads.
+    pub content: String,
+    /// True when the call failed; the turn goes on.
+    pub is_error: bool,
+}
+
+/// The provider's own JSON of an answer's blocks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RawBlocks {
+    /// Who wrote it; nobody else gets to read it.
+    pub provider: String,
+    /// Its blocks, byte for byte.
+    pub blocks: Vec<Box<RawValue>>,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model was done.
+    EndTurn,
+    /// It waits for tool results.
+    ToolUse,
+    /// The answer hit its token limit.
+    MaxTokens,
+    /// The provider refused to go on.
+    Refusal,
+}
+
+/// Tokens, as the provider counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Input tokens neither read from nor written to the cache.
+    pub input: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// Input tokens read from the prompt cache.
+    pub cache_read: u64,
+    /// Input tokens written to the prompt cache.
+    pub cache_write: u64,
+}
+
+impl Usage {
+    /// All tokens of a call.
+    pub fn total(self) -> u64 {
+        self.input
+            .saturating_add(self.output)
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+    }
+}
+
+impl Assistant {
+    /// An answer in our own words, for turns that ended without one.
+    pub fn synthetic(text: impl Into<String>) -> Self {
+        Self {
+            blocks: vec![Block::Text { text: text.into() }],
+            raw: None,
+            stop: StopReason::EndTurn,
+            usage: Usage::default(),
+        }
+    }
+
+    /// The calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Call(call) => Some(call),
+            Block::Text { .. } => None,
+        })
+    }
+
+    /// All text, blocks joined by an empty line.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self
+            .blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text { text } if !text.trim().is_empty() => Some(text.as_str()),
+                Block::Text { .. } | Block::Call(_) => None,
+            })
+            .collect();
+        texts.join("\n\n")
+    }
+}
+
+/// An answer of the model with the result of each of its calls.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "StepParts")]
+pub struct Step {
+    assistant: Assistant,
+    results: Vec<ToolResult>,
+}
+
+#[derive(Deserialize)]
+struct StepParts {
+    assistant: Assistant,
+    results: Vec<ToolResult>,
+}
+
+impl TryFrom<StepParts> for Step {
+    type Error = HistoryError;
+
+    fn try_from(parts: StepParts) -> Result<Self, HistoryError> {
+        Self::new(parts.assistant, parts.results)
+    }
+}
+
+/// Why a history cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryError {
+    /// Calls and results do not pair one to one, in order.
+    #[error("the results {results:?} do not pair with the calls {calls:?}")]
+    Unpaired {
+        /// Ids of the calls.
+        calls: Vec<String>,
+        /// Ids the results name.
+        results: Vec<String>,
+    },
+    /// A step after the final answer of its turn.
+    #[error("the turn has its final answer already")]
+    Closed,
+    /// A new turn while the last one waits for an answer.
+    #[error("the last turn has no final answer yet")]
+    Open,
+}
+
+impl Step {
+    /// Pairs an answer with the results of its calls: one each, in the order of the calls.
+    pub fn new(assistant: Assistant, results: Vec<ToolResult>) -> Result<Self, HistoryError> {
+        let paired = assistant
+            .calls()
+            .map(|call| &call.id)
+            .eq(results.iter().map(|result| &result.call));
+        if !paired {
+            return Err(HistoryError::Unpaired {
+                calls: assistant.calls().map(|call| call.id.clone()).collect(),
+                results: results.into_iter().map(|result| result.call).collect(),
+            });
+        }
+        Ok(Self { assistant, results })
+    }
+
+    /// The answer.
+    pub fn assistant(&self) -> &Assistant {
+        &self.assistant
+    }
+
+    /// The results, in the order of the calls; empty for a final answer.
+    pub fn results(&self) -> &[ToolResult] {
+        &self.results
+    }
+
+    fn is_final(&self) -> bool {
+        self.results.is_empty()
+    }
+}
+
+/// One turn: what the person said and the steps that followed. Only the last turn of a history may
+/// lack its final answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Turn {
+    user: String,
+    steps: Vec<Step>,
+}
+
+impl Turn {
+    /// What the person said.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The steps, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    fn is_closed(&self) -> bool {
+        self.steps.last().is_some_and(Step::is_final)
+    }
+
+    fn bytes(&self) -> usize {
+        let step_bytes = |step: &Step| {
+            let calls: usize = step
+                .assistant
+                .calls()
+                .map(|call| call.name.len() + call.arguments.len())
+                .sum();
+            let results: usize = step.results.iter().map(|result| result.content.len()).sum();
+            step.assistant.text().len() + calls + results
+        };
+        self.user.len() + self.steps.iter().map(step_bytes).sum::<usize>()
+    }
+}
+
+/// The turns of a conversation, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    turns: Vec<Turn>,
+}
+
+impl History {
+    /// Starts a turn.
+    pub fn begin(&mut self, user: impl Into<String>) -> Result<(), HistoryError> {
+        if self.turns.last().is_some_and(|turn| !turn.is_closed()) {
+            return Err(HistoryError::Open);
+        }
+        self.turns.push(Turn {
+            user: user.into(),
+            steps: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Adds a step to the open turn. A step without calls closes it.
+    pub fn push(&mut self, step: Step) -> Result<(), HistoryError> {
+        match self.turns.last_mut() {
+            Some(turn) if !turn.is_closed() => turn.steps.push(step),
+            Some(_) | None => return Err(HistoryError::Closed),
+        }
+        Ok(())
+    }
+
+    /// Closes the open turn with an answer of ours, if there is one: after a stop, a limit, a crash.
+    pub fn close(&mut self, answer: &str) {
+        if let Some(turn) = self.turns.last_mut()
+            && !turn.is_closed()
+        {
+            turn.steps.push(Step {
+                assistant: Assistant::synthetic(answer),
+                results: Vec::new(),
+            });
+        }
+    }
+
+    /// The turns, oldest first.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// The newest whole turns that fit both bounds; the last one is always among them.
+    pub fn window(&self, turns_max: usize, bytes_max: usize) -> &[Turn] {
+        let mut start = self.turns.len().saturating_sub(1);
+        let mut bytes = self.turns.last().map_or(0, Turn::bytes);
+        while start > 0 && self.turns.len() - start < turns_max {
+            bytes += self.turns[start - 1].bytes();
+            if bytes > bytes_max {
+                break;
+            }
+            start -= 1;
+        }
+        self.turns.get(start..).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Assistant, Block, History, HistoryError, Step, StopReason, ToolCall, ToolResult, Usage};
+
+    fn asks(ids: &[&str]) -> Assistant {
+        let call = |id: &&str| {
+            Block::Call(ToolCall {
+                id: (*id).to_owned(),
+                name: "file_read".into(),
+                arguments: "{}".into(),
+            })
+        };
+        Assistant {
+            blocks: ids.iter().map(call).collect(),
+            raw: None,
+            stop: StopReason::ToolUse,
+            usage: Usage::default(),
+        }
+    }
+
+    fn answers(ids: &[&str]) -> Vec<ToolResult> {
+        ids.iter()
+            .map(|id| ToolResult {
+                call: (*id).to_owned(),
+                content: "ok".into(),
+                is_error: false,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn results_pair_with_calls_or_there_is_no_step() {
+        assert!(Step::new(asks(&["a", "b"]), answers(&["a", "b"])).is_ok());
+        for wrong in [&["a"][..], &["b", "a"], &["a", "b", "c"], &[]] {
+            assert!(matches!(
+                Step::new(asks(&["a", "b"]), answers(wrong)),
+                Err(HistoryError::Unpaired { .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn a_stored_step_that_does_not_pair_is_refused() {
+        let step = Step::new(asks(&["a"]), answers(&["a"])).map(|step| serde_json::to_string(&step));
+        let text = step.ok().and_then(Result::ok).unwrap_or_default();
+        assert!(serde_json::from_str::<Step>(&text).is_ok());
+        assert!(serde_json::from_str::<Step>(&text.replace("\"call\":\"a\"", "\"call\":\"z\"")).is_err());
+    }
+
+    #[test]
+    fn turns_alternate_and_close() {
+        let mut history = History::default();
+        assert_eq!(history.begin("one"), Ok(()));
+        assert_eq!(history.begin("two"), Err(HistoryError::Open));
+        history.close("stopped");
+        assert_eq!(history.begin("two"), Ok(()));
+        let last = Step::new(Assistant::synthetic("done"), Vec::new());
+        assert_eq!(last.and_then(|step| history.push(step)), Ok(()));
+        let late = Step::new(Assistant::synthetic("late"), Vec::new());
+        assert_eq!(
+            late.and_then(|step| history.push(step)),
+            Err(HistoryError::Closed)
+        );
+    }
+
+    #[test]
+    fn the_window_leaves_out_whole_turns_and_keeps_the_last() {
+        let mut history = History::default();
+        for number in 0..50 {
+            assert_eq!(history.begin(format!("{number:02}")), Ok(()));
+            history.close("ok");
+        }
+        assert_eq!(history.window(40, usize::MAX).len(), 40);
+        assert_eq!(history.window(40, 12).len(), 3);
+        assert_eq!(history.window(40, 0).len(), 1);
+        assert_eq!(history.window(40, 0)[0].user(), "49");
+    }
+}

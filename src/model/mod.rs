@@ -1,0 +1,28 @@
+//! The nouns every other module speaks in. No I/O, no clock, no randomness, no async.
+
+mod base64_bytes;
+mod change;
+mod effect;
+mod history;
+mod ids;
+mod inbound;
+mod limits;
+mod outbound;
+mod path;
+mod reply;
+mod secret;
+mod verdict;
+
+pub use change::{Change, Check, CheckState, FileChange, FileVersion, Mode, Stats};
+pub use effect::Effect;
+pub use history::{
+    Assistant, Block, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
+};
+pub use ids::{ChangeNumber, ConversationId, InboxId, TurnId, UserId};
+pub use inbound::{Account, ConversationKey, Inbound, Kind, MessageRef, Place, Platform, Sender};
+pub use limits::Limits;
+pub use outbound::{Action, Op, Receipt};
+pub use path::{PathError, RepoPath};
+pub use reply::{Button, ButtonStyle, Part, Reply};
+pub use secret::Secret;
+pub use verdict::{Source, Verdict};

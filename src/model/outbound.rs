@@ -1,0 +1,82 @@
+//! What goes out: operations that a channel delivers.
+
+use super::{MessageRef, Place, Reply, Sender};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// One outgoing operation. `id` is unique and stable across retries and restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Op {
+    /// Unique and stable: `turn-7/result`. Delivering the same id twice must not show twice.
+    pub id: String,
+    /// The configured name of the channel that delivers it.
+    pub channel: String,
+    /// Where to.
+    pub place: Place,
+    /// What.
+    pub action: Action,
+}
+
+/// What to do there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Action {
+    /// Puts a receipt on somebody's message, or replaces ours there. Having it already is success.
+    React {
+        /// The message.
+        message: MessageRef,
+        /// The receipt.
+        receipt: Receipt,
+    },
+    /// Posts a new message. The channel answers with its id.
+    Post {
+        /// What it says. Must fit one message: see [`crate::channel::Channel::split`].
+        reply: Reply,
+        /// The message it answers, where the platform shows that.
+        reply_to: Option<MessageRef>,
+    },
+    /// Replaces a message of ours. "Not modified" is success.
+    Edit {
+        /// Our message.
+        message: MessageRef,
+        /// What it says now.
+        reply: Reply,
+    },
+    /// Tells one person something only they need, where the platform can: ephemeral in Slack
+    /// channels, a plain message in one-to-one chats.
+    Notice {
+        /// Whom.
+        to: Sender,
+        /// What it says.
+        reply: Reply,
+    },
+    /// Sends a file.
+    Upload {
+        /// Name with extension: `CHG-42.patch`.
+        file_name: String,
+        /// Its bytes.
+        #[serde(with = "super::base64_bytes")]
+        content: Bytes,
+        /// One line shown with it.
+        caption: String,
+    },
+    /// Acknowledges a button press, with a short text for the person who pressed.
+    AnswerClick {
+        /// [`super::Kind::Click`]'s `callback`; where it is `None` a notice is sent instead.
+        callback: Option<String>,
+        /// Who pressed.
+        to: Sender,
+        /// At most 200 characters, plain text.
+        text: String,
+    },
+}
+
+/// The receipt shown on a person's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Receipt {
+    /// Accepted and durable; work starts.
+    Seen,
+    /// Accepted and durable; waits behind another message of the same conversation.
+    Queued,
+}

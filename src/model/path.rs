@@ -1,0 +1,190 @@
+//! Paths inside a repository, checked once where they come in.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Longest path in bytes.
+const PATH_BYTES_MAX: usize = 4_096;
+
+/// A file's path inside the repository: relative, `/`-separated UTF-8 of at most 4,096 bytes, no
+/// empty, `.` or `..` component, no backslash or NUL, and no component that git, on any system,
+/// would take for its own directory. In the gateway it is a key in a tree, not a name on a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct RepoPath(String);
+
+/// Why a text is not a [`RepoPath`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It could name something else than a file of the repository.
+    #[error(
+        "`{0}` is outside the repository; use a path relative to its root, such as `environments/dev/main.jsonnet`"
+    )]
+    Outside(String),
+    /// A component names git's own files.
+    #[error("`{0}`: git metadata is read-only and not part of the workspace")]
+    GitMetadata(String),
+}
+
+impl RepoPath {
+    /// Checks a path. One leading `./` is dropped, because models write it; nothing else is repaired.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let outside = || PathError::Outside(shorten(text));
+        let path = text.strip_prefix("./").unwrap_or(text);
+        if path.is_empty()
+            || path.len() > PATH_BYTES_MAX
+            || path.contains(['\\', '\0'])
+            || path.starts_with('~')
+        {
+            return Err(outside());
+        }
+        let lower = path.to_ascii_lowercase();
+        if ["%2e", "%2f", "%5c", "%00"]
+            .iter()
+            .any(|escape| lower.contains(escape))
+        {
+            return Err(outside());
+        }
+        for component in path.split('/') {
+            check_component(component).map_err(|reason| match reason {
+                Reason::Shape => outside(),
+                Reason::Git => PathError::GitMetadata(shorten(text)),
+            })?;
+        }
+        Ok(Self(path.to_owned()))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The last component.
+    pub fn file_name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+
+    /// The directory it is in; `None` at the root.
+    pub fn parent(&self) -> Option<&str> {
+        self.0.rsplit_once('/').map(|(parent, _)| parent)
+    }
+}
+
+impl std::fmt::Display for RepoPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for RepoPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+enum Reason {
+    Shape,
+    Git,
+}
+
+fn check_component(component: &str) -> Result<(), Reason> {
+    use gix_validate::path::component::{Error, Options};
+    // Windows device names stay allowed: `aux.libsonnet` is a fine name in a repository.
+    let options = Options {
+        protect_windows: false,
+        protect_hfs: true,
+        protect_ntfs: true,
+    };
+    match gix_validate::path::component(component.into(), None, options) {
+        Ok(_) => Ok(()),
+        Err(Error::DotGitDir) => Err(Reason::Git),
+        Err(_) => Err(Reason::Shape),
+    }
+}
+
+fn shorten(text: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 120;
+    if text.chars().count() <= SHOWN_CHARS_MAX {
+        return text.to_owned();
+    }
+    text.chars().take(SHOWN_CHARS_MAX).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PathError, RepoPath};
+
+    /// T35
+    #[test]
+    fn what_could_name_another_file_is_outside() {
+        let deep = "../".repeat(5_000);
+        for text in [
+            "",
+            ".",
+            "..",
+            "/",
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "a//b",
+            "a/",
+            "a/.",
+            "./../x",
+            "././x",
+            "..\\x",
+            "a\\b",
+            "~/x",
+            "%2e%2e/x",
+            "a/%2E%2e/b",
+            "a%2fb",
+            "a\0b",
+            "//x",
+            deep.as_str(),
+        ] {
+            assert!(
+                matches!(RepoPath::parse(text), Err(PathError::Outside(_))),
+                "{text:?}"
+            );
+        }
+    }
+
+    /// T39
+    #[test]
+    fn names_git_would_take_for_its_own_are_refused() {
+        for text in [
+            ".git",
+            ".GIT/config",
+            "a/.git",
+            ".git/hooks/x",
+            "sub/.Git/x",
+            ".g\u{200c}it/config",
+            "git~1/config",
+            ".git::$INDEX_ALLOCATION/config",
+            ".git /config",
+            ".git./config",
+        ] {
+            assert!(
+                matches!(RepoPath::parse(text), Err(PathError::GitMetadata(_))),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn ordinary_names_are_accepted_as_they_are() {
+        for text in [
+            "a",
+            "a/b.jsonnet",
+            ".gitignore",
+            "lib/aux.libsonnet",
+            "ümlaut/x y.txt",
+            "a..b/c",
+            "gitops/x",
+        ] {
+            assert_eq!(
+                RepoPath::parse(text).map(|path| path.as_str().to_owned()),
+                Ok(text.to_owned())
+            );
+        }
+        assert_eq!(RepoPath::parse("./a/b").map(|path| path.0), Ok("a/b".to_owned()));
+    }
+}

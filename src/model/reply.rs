@@ -1,0 +1,99 @@
+//! What a reply says, free of any platform's markup. Channels render it and escape everything.
+
+use super::Sender;
+use serde::{Deserialize, Serialize};
+
+/// A reply as a list of parts, top to bottom.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Top to bottom.
+    pub parts: Vec<Part>,
+}
+
+/// One part of a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "part", rename_all = "snake_case")]
+pub enum Part {
+    /// Mentions the person the reply is for: the only mention a reply can hold.
+    Mention {
+        /// Whom.
+        to: Sender,
+    },
+    /// A bold line in our own words. Backticks mark code; nothing else is markup.
+    Heading {
+        /// One line.
+        text: String,
+    },
+    /// Plain sentences in our own words. Backticks mark code; nothing else is markup.
+    Text {
+        /// The sentences.
+        text: String,
+    },
+    /// Text of the model, in Markdown. Rendered from its syntax tree: no mentions, no images, no
+    /// HTML; links only to allowed hosts, all others as visible text.
+    Markdown {
+        /// The source.
+        text: String,
+    },
+    /// A preformatted block.
+    Code {
+        /// `diff`, `yaml` or empty.
+        language: String,
+        /// Its lines. May hold any characters, fences included.
+        text: String,
+    },
+    /// Label and value, one row each.
+    Facts {
+        /// The rows.
+        rows: Vec<(String, String)>,
+    },
+    /// One grey line at the end.
+    Footer {
+        /// The line.
+        text: String,
+    },
+    /// A row of buttons.
+    Buttons {
+        /// Left to right.
+        buttons: Vec<Button>,
+    },
+}
+
+/// A button that carries an opaque one-shot token, never a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Button {
+    /// What it says.
+    pub label: String,
+    /// 22 characters of base64url; bound in the store to run, action, person and expiry.
+    pub token: String,
+    /// How it looks.
+    pub style: ButtonStyle,
+}
+
+/// How a button looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ButtonStyle {
+    /// Neutral.
+    Plain,
+    /// The likely next step.
+    Primary,
+    /// Loses something.
+    Danger,
+}
+
+impl Reply {
+    /// A reply of one plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            parts: vec![Part::Text { text: text.into() }],
+        }
+    }
+
+    /// Adds a part.
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+}

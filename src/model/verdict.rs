@@ -1,0 +1,37 @@
+//! How a run ended, and who says so.
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// An answer, with a change where one was prepared.
+    Pass,
+    /// An answer, and no file differs from the base.
+    NoChange,
+    /// A check of ours failed on the change.
+    Fail,
+    /// The model stopped before it was done (token limit of one answer, refusal, empty answer).
+    Incomplete,
+    /// A bound was reached: steps, wall clock, tokens, repeated calls.
+    Limit,
+    /// Something of ours or of the provider broke.
+    Error,
+    /// A person stopped it.
+    Cancelled,
+    /// The sender was no longer allowed when the turn started.
+    Denied,
+}
+
+/// Where a verdict comes from. Only `Verified` and `Concluded` gate anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Checks that Drydock ran itself.
+    Verified,
+    /// The model called `conclude`.
+    Concluded,
+    /// Read out of text; labelled so wherever it is shown.
+    Inferred,
+    /// The loop itself: limits, errors, cancellation.
+    Harness,
+}

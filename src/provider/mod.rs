@@ -1,0 +1,109 @@
+//! Models. A provider turns one [`TurnRequest`] into one [`Completion`]; the codecs are pure, and the
+//! answer is the same whether it was streamed or not.
+
+use crate::access::Identity;
+use crate::model::{Assistant, Turn};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What a model is told about a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolSpec {
+    /// Its name: `file_read`.
+    pub name: &'static str,
+    /// One or two sentences.
+    pub description: &'static str,
+    /// JSON Schema of its arguments: an object, `additionalProperties: false`, rendered once at start-up.
+    pub schema: Value,
+}
+
+/// One model call. Needs an [`Identity`], so nobody who was not admitted ever costs a token.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnRequest<'a> {
+    /// Who asks.
+    pub identity: &'a Identity,
+    /// The model's name without its provider: `claude-sonnet-4-5`.
+    pub model: &'a str,
+    /// The system prompt; the same bytes for every call of a conversation.
+    pub system: &'a str,
+    /// The tools offered; the same for every call of a conversation.
+    pub tools: &'a [ToolSpec],
+    /// Whole turns, oldest first; the last one is open.
+    pub turns: &'a [Turn],
+    /// Tokens the answer may have.
+    pub answer_tokens_max: u32,
+}
+
+/// A finished answer.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// The answer with its usage.
+    pub assistant: Assistant,
+    /// The model that wrote it, as the provider names it.
+    pub model: String,
+}
+
+/// What happens while an answer is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamEvent {
+    /// More words.
+    Text(String),
+    /// A call begins; its arguments follow with the completion.
+    CallStarted {
+        /// The tool's name.
+        name: String,
+    },
+    /// The provider refused for now; the next attempt starts after `wait`.
+    Retrying {
+        /// Why, in a few words for a person: `the provider is rate-limiting`.
+        why: String,
+        /// How long until the next attempt.
+        wait: Duration,
+    },
+}
+
+/// Receives what happens while an answer is written. Must not block.
+pub type Sink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
+
+/// Why there is no answer. The message is for people: no URL, no key, no body.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// Too many requests, or overloaded; already retried as far as the policy allows.
+    #[error("the model provider is overloaded or rate-limiting ({status})")]
+    Busy {
+        /// The last status.
+        status: u16,
+        /// What the provider asked us to wait, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// The provider refuses this key, account or model: an operator has to act. Never retried.
+    #[error("the model provider refused the request: {0}")]
+    Refused(String),
+    /// The request itself is wrong, such as a context that is too long. Never retried.
+    #[error("the model provider rejected the request: {0}")]
+    Invalid(String),
+    /// Connection, timeout or a broken stream; already retried.
+    #[error("the model provider could not be reached: {0}")]
+    Unreachable(String),
+    /// The caller cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// A model behind an API.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// The name in `provider/model`: `anthropic`.
+    fn id(&self) -> &str;
+
+    /// Asks once. Retries inside, as its policy says, and reports each wait to `sink`. Returns within
+    /// a second of `cancel`.
+    async fn turn(
+        &self,
+        request: TurnRequest<'_>,
+        sink: Sink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError>;
+}

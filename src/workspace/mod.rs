@@ -1,0 +1,113 @@
+//! A private view of a repository: the base commit, this conversation's edits on top, and the
+//! history behind it. Every tool reads and writes through [`Tree`]; its two production backends are
+//! the copy-on-write overlay of the gateway and the real directory of the terminal. `.git` does not
+//! exist for either.
+
+use crate::model::{FileChange, FileVersion, RepoPath};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Why a file operation failed. The model reads it.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// There is no such file.
+    #[error("no file `{path}`{}", hint(.similar))]
+    NotFound {
+        /// What was asked for.
+        path: RepoPath,
+        /// Up to three existing paths that look like it.
+        similar: Vec<RepoPath>,
+    },
+    /// A directory where a file was expected, or the other way round.
+    #[error("`{path}` is a {what}")]
+    WrongKind {
+        /// What was asked for.
+        path: RepoPath,
+        /// `directory`, `symlink that leaves the repository`, `not a regular file`.
+        what: &'static str,
+    },
+    /// The operation would leave the repository or touch git's own files.
+    #[error("`{path}`: {why}")]
+    Refused {
+        /// What was asked for.
+        path: RepoPath,
+        /// Why, in words for the model.
+        why: &'static str,
+    },
+    /// Larger than a tool may read.
+    #[error("`{path}` has {bytes} bytes; the limit is {bytes_max}")]
+    TooLarge {
+        /// What was asked for.
+        path: RepoPath,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// The disk or the object database failed.
+    #[error("`{path}` could not be read or written: {why}")]
+    Io {
+        /// What was asked for.
+        path: String,
+        /// The reason, without machine paths.
+        why: String,
+    },
+}
+
+fn hint(similar: &[RepoPath]) -> String {
+    if similar.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = similar.iter().map(|path| format!("`{path}`")).collect();
+    format!("; similar: {}", names.join(", "))
+}
+
+/// One line that contains the text that was searched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The file.
+    pub path: RepoPath,
+    /// Line number from 1.
+    pub line: u64,
+    /// The line without its end.
+    pub text: String,
+}
+
+/// One tree of files, as tools see it. All methods are synchronous: callers that must not block run
+/// them on a blocking thread.
+pub trait Tree: Send + Sync + std::fmt::Debug {
+    /// The file at `path` with its mode. Symlinks inside the tree are followed by `read`.
+    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError>;
+
+    /// All files, sorted by path, dot-files included.
+    fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError>;
+
+    /// Creates or replaces a file; an existing file keeps its mode. All or nothing.
+    fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError>;
+
+    /// Deletes a file.
+    fn delete(&self, path: &RepoPath) -> Result<(), TreeError>;
+
+    /// Every line of a text file accepted by `glob` that contains `needle`, sorted by path and line:
+    /// the matches from `offset` on, at most `limit`, and how many there are in all. Binary files
+    /// (a NUL byte) are skipped. Lines are cut to 500 characters.
+    fn search(
+        &self,
+        glob: &globset::GlobMatcher,
+        needle: &str,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<Match>, usize), TreeError>;
+
+    /// What differs from the base, sorted by path.
+    fn changes(&self) -> Result<Vec<FileChange>, TreeError>;
+}
+
+/// A tree, the repository it belongs to, and the history behind it.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// The configured repository name, which grants are checked against.
+    pub repository: String,
+    /// The files.
+    pub tree: Arc<dyn Tree>,
+}
