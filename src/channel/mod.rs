@@ -2,8 +2,13 @@
 //! delivers operations. What comes in from a channel arrives through [`crate::webhook`] or, for
 //! platforms that are polled, through [`Channel::poll`].
 
-use crate::model::{Account, Inbound, MessageRef, Op, Reply};
+mod slack;
+mod telegram;
+
+use crate::config::{ChannelSettings, ServerSettings};
+use crate::model::{Inbound, Installation, MessageRef, Op, Reply};
 use async_trait::async_trait;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -48,8 +53,8 @@ pub struct Polled {
 /// A chat platform account.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// Which installation this is. Known after [`Channel::connect`].
-    fn account(&self) -> Account;
+    /// Which installation this is.
+    fn installation(&self) -> &Installation;
 
     /// Splits a reply into what fits one message each: at the platform's limits, never inside a code
     /// block (a block too long for one message is continued in a new block), nothing lost.
@@ -61,4 +66,18 @@ pub trait Channel: Send + Sync {
     /// Receives by polling until `cancel`, for installations without a webhook. Channels that only
     /// know webhooks return at once.
     async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken);
+}
+
+/// Connects a configured channel: asks the platform who we are there (Slack `auth.test`, Telegram
+/// `getMe`), and for a Telegram bot in webhook mode registers the webhook below `public_url`.
+pub async fn connect(
+    name: &str,
+    settings: &ChannelSettings,
+    server: &ServerSettings,
+    http: &reqwest::Client,
+) -> Result<Arc<dyn Channel>, SendError> {
+    match settings {
+        ChannelSettings::Slack(settings) => slack::connect(name, settings, server, http).await,
+        ChannelSettings::Telegram(settings) => telegram::connect(name, settings, server, http).await,
+    }
 }

@@ -1,1 +1,6 @@
-//! To be written.
+//! Wire-level emulators of the services Drydock talks to, for the demo and for tests. They check every
+//! request they receive and remember what was wrong with it. Loopback only.
+
+pub mod model;
+pub mod slack;
+pub mod telegram;

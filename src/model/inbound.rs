@@ -38,6 +38,17 @@ pub struct Account {
     pub id: String,
 }
 
+/// One installation as it knows itself, learnt from the platform when a channel connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// The installation.
+    pub account: Account,
+    /// The bot's own user id there: its mention starts a turn, its own messages never do.
+    pub bot_id: String,
+    /// The bot's user name, without `@`.
+    pub bot_name: String,
+}
+
 /// An account as the platform reports it. Only these three values ever authorise anybody.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sender {

@@ -19,7 +19,9 @@ pub use history::{
     Assistant, Block, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
 };
 pub use ids::{ChangeNumber, ConversationId, InboxId, TurnId, UserId};
-pub use inbound::{Account, ConversationKey, Inbound, Kind, MessageRef, Place, Platform, Sender};
+pub use inbound::{
+    Account, ConversationKey, Inbound, Installation, Kind, MessageRef, Place, Platform, Sender,
+};
 pub use limits::Limits;
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};

@@ -42,6 +42,14 @@ pub enum Action {
         /// What it says now.
         reply: Reply,
     },
+    /// Replaces the message that an earlier post of ours became. The outbox turns it into an
+    /// [`Action::Edit`] once that post's message id is durable; a channel never sees it.
+    Fill {
+        /// The [`Op::id`] of the post.
+        post: String,
+        /// What it says now.
+        reply: Reply,
+    },
     /// Tells one person something only they need, where the platform can: ephemeral in Slack
     /// channels, a plain message in one-to-one chats.
     Notice {

@@ -1,9 +1,17 @@
 //! Webhooks: signed events from outside. A webhook verifies the signature over the raw bytes, and
 //! only then decodes, tolerantly. It is synchronous and does no I/O.
 
-use crate::model::Inbound;
+mod generic;
+mod github;
+mod signature;
+pub(crate) mod slack;
+pub(crate) mod telegram;
+
+use crate::config::{ChannelSettings, HookScheme, HookSettings};
+use crate::model::{Inbound, Installation};
 use bytes::Bytes;
 use jiff::Timestamp;
+use std::sync::Arc;
 
 /// What a verified request is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,4 +43,24 @@ pub enum Rejected {
 pub trait Webhook: Send + Sync {
     /// Verifies and decodes one request received at `at`.
     fn receive(&self, request: &http::Request<Bytes>, at: Timestamp) -> Result<Received, Rejected>;
+}
+
+/// The webhook of a connected channel; `None` for one that is polled.
+pub fn of_channel(
+    name: &str,
+    settings: &ChannelSettings,
+    installation: &Installation,
+) -> Option<Arc<dyn Webhook>> {
+    match settings {
+        ChannelSettings::Slack(settings) => slack::webhook(name, settings, installation),
+        ChannelSettings::Telegram(settings) => telegram::webhook(name, settings, installation),
+    }
+}
+
+/// The webhook of a configured hook.
+pub fn of_hook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
+    match settings.scheme {
+        HookScheme::Github => github::webhook(name, settings),
+        HookScheme::Generic | HookScheme::GenericBody => generic::webhook(name, settings),
+    }
 }

@@ -3,6 +3,11 @@
 //! the copy-on-write overlay of the gateway and the real directory of the terminal. `.git` does not
 //! exist for either.
 
+pub mod patch;
+mod repository;
+
+pub use repository::{Commit, Repository, RepositoryError};
+
 use crate::model::{FileChange, FileVersion, RepoPath};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -103,11 +108,13 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
     fn changes(&self) -> Result<Vec<FileChange>, TreeError>;
 }
 
-/// A tree, the repository it belongs to, and the history behind it.
+/// A tree, the repository it belongs to, and the commit it is based on.
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// The configured repository name, which grants are checked against.
-    pub repository: String,
+    /// The repository, with its history.
+    pub repository: Arc<Repository>,
+    /// The base commit as 40 hex digits; `None` in a repository without commits.
+    pub base: Option<String>,
     /// The files.
     pub tree: Arc<dyn Tree>,
 }

@@ -1,0 +1,1 @@
+//! HMAC signatures over raw bytes, compared in constant time.
