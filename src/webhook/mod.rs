@@ -1,6 +1,8 @@
 //! Webhooks: signed events from outside. A webhook verifies the signature over the raw bytes, and
 //! only then decodes, tolerantly. It is synchronous and does no I/O.
 
+mod event;
+mod foreign;
 mod generic;
 mod github;
 mod signature;

@@ -100,7 +100,11 @@ mod tests {
     }
 
     fn verify(hex: &str) -> bool {
-        verify_hex_hmac_sha256(&[&secret("It's a Secret to Everybody")], &[b"Hello, ", b"World!"], hex)
+        verify_hex_hmac_sha256(
+            &[&secret("It's a Secret to Everybody")],
+            &[b"Hello, ", b"World!"],
+            hex,
+        )
     }
 
     #[test]

@@ -1,0 +1,150 @@
+//! The answers, as fixed bytes. No answer says more than its caller may know: no reason of a refused
+//! signature, no path, no name, no detail of a failure.
+
+use super::Readiness;
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+
+/// Seconds after which a sender may try an event again that could not be stored.
+const RETRY_AFTER_SECONDS: &str = "5";
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+pub(super) type Answer = Response<Full<Bytes>>;
+
+/// Taken. Without a body, because chat platforms show the body of an answer to people.
+pub(super) fn taken() -> Answer {
+    build(StatusCode::OK, None, Bytes::new())
+}
+
+/// Taken before.
+pub(super) fn duplicate() -> Answer {
+    json(StatusCode::OK, br#"{"duplicate":true}"#)
+}
+
+/// The process lives.
+pub(super) fn alive() -> Answer {
+    json(StatusCode::OK, br#"{"alive":true}"#)
+}
+
+/// Whether the process can do its work.
+pub(super) fn ready(readiness: &Readiness) -> Answer {
+    if readiness.waiting_for.is_empty() {
+        return json(StatusCode::OK, br#"{"ready":true}"#);
+    }
+    let body = serde_json::json!({ "ready": false, "waiting_for": readiness.waiting_for });
+    build(
+        StatusCode::SERVICE_UNAVAILABLE,
+        Some(JSON),
+        Bytes::from(body.to_string()),
+    )
+}
+
+/// A text the protocol asks for (Slack `url_verification`); never anything a browser would run.
+pub(super) fn text(text: String) -> Answer {
+    build(StatusCode::OK, Some(TEXT), Bytes::from(text))
+}
+
+/// Every failed authentication, and every name nobody configured.
+pub(super) fn unauthenticated() -> Answer {
+    json(StatusCode::UNAUTHORIZED, br#"{"error":"unauthenticated"}"#)
+}
+
+/// Authentic, and not readable. `detail` is one of our own fixed phrases.
+pub(super) fn malformed(detail: &'static str) -> Answer {
+    detailed(StatusCode::BAD_REQUEST, "malformed", detail)
+}
+
+/// A content type or encoding that is not accepted.
+pub(super) fn unsupported(detail: &'static str) -> Answer {
+    detailed(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported", detail)
+}
+
+/// The body is larger than the bound.
+pub(super) fn too_large() -> Answer {
+    closing(json(StatusCode::PAYLOAD_TOO_LARGE, br#"{"error":"too large"}"#))
+}
+
+/// The body did not arrive in time.
+pub(super) fn too_slow() -> Answer {
+    closing(json(StatusCode::REQUEST_TIMEOUT, br#"{"error":"too slow"}"#))
+}
+
+/// The body ended before its length, or was framed wrongly.
+pub(super) fn broken_off() -> Answer {
+    closing(malformed("the body is incomplete"))
+}
+
+/// Not now; the sender tries again.
+pub(super) fn unavailable() -> Answer {
+    let answer = json(StatusCode::SERVICE_UNAVAILABLE, br#"{"error":"unavailable"}"#);
+    with(answer, RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))
+}
+
+/// No such route.
+pub(super) fn not_found() -> Answer {
+    json(StatusCode::NOT_FOUND, br#"{"error":"not found"}"#)
+}
+
+/// The route exists for another method.
+pub(super) fn method_not_allowed(allow: &'static str) -> Answer {
+    let answer = json(
+        StatusCode::METHOD_NOT_ALLOWED,
+        br#"{"error":"method not allowed"}"#,
+    );
+    with(answer, ALLOW, HeaderValue::from_static(allow))
+}
+
+/// A defect of ours.
+pub(super) fn failed() -> Answer {
+    closing(json(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        br#"{"error":"internal"}"#,
+    ))
+}
+
+/// The whole answer to a connection that is turned away at the door, written without a parser.
+pub(super) fn turned_away(full: super::crowd::Full) -> &'static [u8] {
+    match full {
+        super::crowd::Full::Address => {
+            b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        }
+        super::crowd::Full::Listener => {
+            b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        }
+    }
+}
+
+fn detailed(status: StatusCode, error: &'static str, detail: &'static str) -> Answer {
+    let body = serde_json::json!({ "error": error, "detail": detail });
+    build(status, Some(JSON), Bytes::from(body.to_string()))
+}
+
+fn json(status: StatusCode, body: &'static [u8]) -> Answer {
+    build(status, Some(JSON), Bytes::from_static(body))
+}
+
+fn build(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -> Answer {
+    let mut answer = Response::new(Full::new(body));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(content_type) = content_type {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
+    answer
+}
+
+/// Ends the connection after the answer: what is left of its body cannot be trusted to end.
+fn closing(answer: Answer) -> Answer {
+    with(answer, CONNECTION, HeaderValue::from_static("close"))
+}
+
+fn with(mut answer: Answer, name: HeaderName, value: HeaderValue) -> Answer {
+    answer.headers_mut().insert(name, value);
+    answer
+}

@@ -1,0 +1,126 @@
+//! The accept loop and the life of one connection. axum's own server has no header deadline and no
+//! bound on connections, so this one is ours.
+
+use super::bounds::{Bounds, HEADER_BYTES_MAX, HEADERS_MAX};
+use super::crowd::{Crowd, Full, Place};
+use super::pace::{Paced, Phase};
+use super::routes::Routes;
+use super::{Ingress, Served, answer};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::future::Future;
+use std::io::Write;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+/// How long the loop pauses when the system has no descriptor for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Accepts connections until `cancel`, then lets them finish within the bound.
+pub(super) fn accept_until(
+    listener: TcpListener,
+    bounds: Bounds,
+    ingress: Arc<dyn Ingress>,
+    cancel: CancellationToken,
+) -> impl Future<Output = Served> + Send {
+    async move {
+        let crowd = Crowd::new(bounds.connections_max, bounds.connections_per_ip_max);
+        let routes = Arc::new(Routes { bounds, ingress });
+        // The set aborts what is left in it when this future is dropped: no connection outlives us.
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                Some(_ended) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, address)) => match crowd.enter(address.ip()) {
+                        Ok(place) => {
+                            let routes = Arc::clone(&routes);
+                            connections.spawn(converse(stream, place, routes, cancel.clone()));
+                        }
+                        Err(full) => turn_away(stream, full),
+                    },
+                    Err(err) => {
+                        warn!(error = %err, "a connection could not be accepted");
+                        pause(&cancel).await;
+                    }
+                },
+            }
+        }
+        drop(listener);
+        drain(connections, routes.bounds.drain_time_max).await
+    }
+}
+
+/// Serves one connection to its end. `place` is held as long.
+async fn converse(stream: TcpStream, place: Place, routes: Arc<Routes>, cancel: CancellationToken) {
+    if let Err(err) = stream.set_nodelay(true) {
+        debug!(error = %err, "a connection was gone at once");
+        return;
+    }
+    let phase = Phase::new();
+    let io = TokioIo::new(Paced::new(stream, Arc::clone(&phase), &routes.bounds));
+    let service = service_fn(|request| {
+        let routes = Arc::clone(&routes);
+        let phase = Arc::clone(&phase);
+        phase.serving();
+        async move {
+            let answer = routes.answer(request).await;
+            phase.idle();
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .max_buf_size(HEADER_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
+            // Deadlines are in `Paced`: hyper's timer starts with the wait, not with the request.
+            .header_read_timeout(None)
+            .serve_connection(io, service)
+    );
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = cancel.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(err) = ended {
+        debug!(error = %err, "a connection ended early");
+    }
+    drop(place);
+}
+
+/// Waits for the open connections, and cuts those that take too long.
+async fn drain(mut connections: JoinSet<()>, drain_time_max: Duration) -> Served {
+    let all_ended = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(drain_time_max, all_ended).await.is_ok() {
+        return Served { connections_cut: 0 };
+    }
+    let connections_cut = connections.len();
+    connections.shutdown().await;
+    warn!(connections_cut, "requests in flight were cut at shutdown");
+    Served { connections_cut }
+}
+
+/// Says why in one write that cannot wait, and closes. A caller that misses it sees a closed socket.
+fn turn_away(stream: TcpStream, full: Full) {
+    let said = stream
+        .into_std()
+        .and_then(|mut stream| stream.write(answer::turned_away(full)));
+    debug!(told = said.is_ok(), "a connection was turned away: {full:?}");
+}
+
+async fn pause(cancel: &CancellationToken) {
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+    }
+}

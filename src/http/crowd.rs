@@ -1,0 +1,137 @@
+//! Counts open connections, in all and by address. A place is given back when its guard drops, so a
+//! connection that panics or is cut gives its place back too.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The open connections of one listener.
+pub(super) struct Crowd {
+    connections_max: usize,
+    connections_per_ip_max: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    total: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// Why a connection is turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The listener has all it can take.
+    Listener,
+    /// This address has all it may have.
+    Address,
+}
+
+/// One connection's place; dropping it gives it back.
+pub(super) struct Place {
+    crowd: Arc<Crowd>,
+    address: IpAddr,
+}
+
+impl Crowd {
+    pub(super) fn new(connections_max: usize, connections_per_ip_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            connections_max,
+            connections_per_ip_max,
+            open: Mutex::default(),
+        })
+    }
+
+    /// Takes a place for a connection from `address`.
+    pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
+        let address = household(address);
+        let mut open = self.open();
+        let here = open.by_address.get(&address).copied().unwrap_or(0);
+        if here >= self.connections_per_ip_max {
+            return Err(Full::Address);
+        }
+        if open.total >= self.connections_max {
+            return Err(Full::Listener);
+        }
+        open.total += 1;
+        open.by_address.insert(address, here + 1);
+        Ok(Place {
+            crowd: Arc::clone(self),
+            address,
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.crowd.open();
+        open.total = open.total.saturating_sub(1);
+        match open.by_address.get_mut(&self.address) {
+            Some(here) if *here > 1 => *here -= 1,
+            Some(_) | None => {
+                open.by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// What counts as one address. An IPv6 customer owns a whole /64, so that is one address.
+fn household(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Crowd, Full};
+
+    /// T91
+    #[test]
+    fn a_place_is_taken_and_given_back() {
+        let crowd = Crowd::new(3, 2);
+        let alice = "192.0.2.1".parse().expect("an address");
+        let bob = "192.0.2.2".parse().expect("an address");
+        let first = crowd.enter(alice).ok().expect("room");
+        let second = crowd.enter(alice).ok().expect("room");
+        assert_eq!(crowd.enter(alice).err(), Some(Full::Address));
+        let third = crowd.enter(bob).ok().expect("room");
+        assert_eq!(crowd.enter(bob).err(), Some(Full::Listener));
+        drop(first);
+        assert!(crowd.enter(bob).is_ok(), "the freed place goes to whoever comes");
+        drop((second, third));
+        assert_eq!(crowd.open().total, 0);
+        assert!(
+            crowd.open().by_address.is_empty(),
+            "nothing is kept of those who left"
+        );
+    }
+
+    /// T91
+    #[test]
+    fn an_ipv6_network_and_a_mapped_address_are_one_address() {
+        let crowd = Crowd::new(9, 1);
+        let _here = crowd
+            .enter("2001:db8:1:2::1".parse().expect("an address"))
+            .ok()
+            .expect("room");
+        let neighbour = crowd.enter("2001:db8:1:2:ffff::9".parse().expect("an address"));
+        assert_eq!(neighbour.err(), Some(Full::Address));
+        let _mapped = crowd
+            .enter("::ffff:192.0.2.1".parse().expect("an address"))
+            .ok()
+            .expect("room");
+        assert_eq!(
+            crowd.enter("192.0.2.1".parse().expect("an address")).err(),
+            Some(Full::Address)
+        );
+    }
+}

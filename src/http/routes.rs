@@ -1,0 +1,143 @@
+//! The routes: `POST /in/<name>` for events, and three probes. A plain match: there are four.
+
+use super::answer::{self, Answer};
+use super::bounds::Bounds;
+use super::{Acknowledged, Ingress, NAME_UNKNOWN, Route, Unavailable};
+use crate::webhook::{Received, Rejected};
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use jiff::Timestamp;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tracing::error;
+
+/// What every connection shares.
+pub(super) struct Routes {
+    pub(super) bounds: Bounds,
+    pub(super) ingress: Arc<dyn Ingress>,
+}
+
+/// Why a body was not read.
+enum BodyError {
+    TooLarge,
+    BrokenOff,
+}
+
+impl Routes {
+    /// Answers one request. A panic is an answer too; it takes nobody else down.
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
+        match AssertUnwindSafe(self.route(request)).catch_unwind().await {
+            Ok(answer) => answer,
+            Err(_panic) => {
+                error!("a request handler panicked");
+                answer::failed()
+            }
+        }
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Answer {
+        let probe = matches!(*request.method(), Method::GET | Method::HEAD);
+        match request.uri().path() {
+            "/healthz" | "/livez" if probe => answer::alive(),
+            "/readyz" if probe => answer::ready(&self.ingress.ready()),
+            "/healthz" | "/livez" | "/readyz" => answer::method_not_allowed("GET, HEAD"),
+            path if !path.starts_with("/in/") => answer::not_found(),
+            _event if request.method() != Method::POST => answer::method_not_allowed("POST"),
+            _event => self.event(request).await,
+        }
+    }
+
+    /// Takes an event. All that can be told without a secret is decided before the name is looked
+    /// up, so that a stranger cannot tell configured names from others.
+    async fn event(&self, request: Request<Incoming>) -> Answer {
+        if encoded(request.headers()) {
+            return answer::unsupported("no content encoding is accepted");
+        }
+        let (head, body) = request.into_parts();
+        let body = match tokio::time::timeout(self.bounds.body_time_max, self.read(body, &head.headers)).await
+        {
+            Ok(Ok(body)) => body,
+            Ok(Err(BodyError::TooLarge)) => return answer::too_large(),
+            Ok(Err(BodyError::BrokenOff)) => return answer::broken_off(),
+            Err(_) => return answer::too_slow(),
+        };
+        self.receive(&Request::from_parts(head, body)).await
+    }
+
+    /// Reads a body up to the bound. Memory grows with what arrived, not with what was announced.
+    async fn read(&self, mut body: Incoming, headers: &HeaderMap) -> Result<Bytes, BodyError> {
+        let bytes_max = self.bounds.body_bytes_max;
+        let announced = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse().ok());
+        if announced.is_some_and(|length: u64| length > bytes_max as u64) {
+            return Err(BodyError::TooLarge);
+        }
+        let mut whole = Bytes::new();
+        let mut pieces = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| BodyError::BrokenOff)?.into_data() else {
+                continue;
+            };
+            if whole.len() + pieces.len() + data.len() > bytes_max {
+                return Err(BodyError::TooLarge);
+            }
+            if whole.is_empty() && pieces.is_empty() && body.is_end_stream() {
+                // The usual event arrives in one piece and is not copied.
+                whole = data;
+            } else {
+                pieces.extend_from_slice(&data);
+            }
+        }
+        Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
+    }
+
+    /// Verifies, decodes and hands over one complete request.
+    async fn receive(&self, request: &Request<Bytes>) -> Answer {
+        let at = self.ingress.now();
+        let name = request.uri().path().strip_prefix("/in/").unwrap_or_default();
+        let webhook = match self.ingress.webhook(name) {
+            Route::Webhook(webhook) => webhook,
+            Route::Connecting => return answer::unavailable(),
+            Route::Unknown => {
+                self.ingress.rejected(NAME_UNKNOWN, "hook.unknown", at);
+                return answer::unauthenticated();
+            }
+        };
+        match webhook.receive(request, at) {
+            Ok(Received::Inbound(inbound)) => match self.ingress.accept(*inbound, at).await {
+                Ok(Acknowledged::New | Acknowledged::Refused) => answer::taken(),
+                Ok(Acknowledged::Duplicate) => answer::duplicate(),
+                Err(Unavailable) => answer::unavailable(),
+            },
+            Ok(Received::Ignored(reason)) => {
+                self.ingress.ignored(name, reason, at);
+                answer::taken()
+            }
+            Ok(Received::Answer(text)) => answer::text(text),
+            Err(rejected) => self.reject(name, &rejected, at),
+        }
+    }
+
+    fn reject(&self, name: &str, rejected: &Rejected, at: Timestamp) -> Answer {
+        let (reason, answer) = match rejected {
+            Rejected::Unauthenticated(reason) => (reason, answer::unauthenticated()),
+            Rejected::Malformed(reason) => (reason, answer::malformed(reason)),
+            Rejected::Unsupported(reason) => (reason, answer::unsupported(reason)),
+        };
+        self.ingress.rejected(name, reason, at);
+        answer
+    }
+}
+
+/// Whether the body is encoded in a way that signatures and bounds do not see through.
+fn encoded(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(CONTENT_ENCODING)
+        .iter()
+        .any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}

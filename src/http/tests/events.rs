@@ -1,0 +1,241 @@
+//! What an authentic event becomes, and how it is answered.
+
+use super::{NOW, Remembering, Running, SECRET, bounds, generic_headers, github_headers, hmac_hex};
+use crate::model::{Account, Inbound, Kind, Place, Platform, Sender};
+use std::collections::BTreeMap;
+
+fn head(answer: &str) -> &str {
+    answer.lines().next().unwrap_or_default()
+}
+
+fn hook_inbound(name: &str, delivery: &str, event: &str, fields: &[(&str, &str)]) -> Inbound {
+    let fields: BTreeMap<_, _> = fields
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    Inbound {
+        channel: name.to_owned(),
+        delivery: vec![format!("hook:{name}:{delivery}")],
+        sender: Sender {
+            platform: Platform::Hook,
+            account: name.to_owned(),
+            id: name.to_owned(),
+        },
+        place: Place {
+            account: Account {
+                platform: Platform::Hook,
+                id: name.to_owned(),
+            },
+            chat: "C0OPS".to_owned(),
+            thread: None,
+        },
+        direct: false,
+        message: None,
+        kind: Kind::Hook {
+            event: event.to_owned(),
+            fields,
+        },
+    }
+}
+
+#[tokio::test]
+async fn a_release_becomes_one_inbound_of_the_hook_and_a_redelivery_none() {
+    let running = Running::start().await;
+    let body = format!(
+        r#"{{"action":"published","repository":{{"full_name":"acme/api"}},"release":{{"tag_name":"v1.2.3",
+           "draft":false,"id":7,"author":{{"login":"eve"}},"body":"{}"}}}}"#,
+        "ä".repeat(1_500)
+    );
+    let headers = github_headers("release", "72d3162e-cc78-11e3-81ab-4c9367dc0958", body.as_bytes());
+    let answer = running.post("/in/github", &headers, body.as_bytes()).await;
+    assert_eq!(head(&answer), "HTTP/1.1 200 OK");
+    assert!(answer.ends_with("\r\n\r\n"), "no body: {answer}");
+    let again = running.post("/in/github", &headers, body.as_bytes()).await;
+    assert!(again.ends_with("\r\n\r\n{\"duplicate\":true}"), "{again}");
+    assert_eq!(
+        *running.ingress.accepted.lock().unwrap(),
+        [hook_inbound(
+            "github",
+            "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+            "release.published",
+            &[
+                ("tag", "v1.2.3"),
+                ("notes", &"ä".repeat(1_000)),
+                ("draft", "false"),
+                ("number", "7")
+            ],
+        )]
+    );
+}
+
+/// T23
+#[tokio::test]
+async fn authentic_events_that_are_not_for_us_are_acknowledged_and_forgotten() {
+    let running = Running::start().await;
+    for (event, body) in [
+        ("ping", r#"{"zen":"Design for failure."}"#),
+        ("push", r#"{"repository":{"full_name":"acme/api"}}"#),
+        ("release", r#"{"repository":{"full_name":"evil/fork"}}"#),
+        ("release", r#"{"repository":{"full_name":["acme/api"]}}"#),
+        ("release", r#"{"repository":{"full_name":"ACME/api"}}"#),
+        ("release", "{}"),
+    ] {
+        let headers = github_headers(event, "d-1", body.as_bytes());
+        let answer = running.post("/in/github", &headers, body.as_bytes()).await;
+        assert_eq!(head(&answer), "HTTP/1.1 200 OK", "{body}");
+    }
+    let github = "github".to_owned();
+    let mut expected = vec![(github.clone(), "hook.ping")];
+    expected.resize(6, (github, "hook.not_allowed"));
+    assert_eq!(*running.ingress.ignored.lock().unwrap(), expected);
+    assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
+    assert_eq!(*running.ingress.rejected.lock().unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_generic_event_is_named_by_its_signed_id() {
+    let running = Running::start().await;
+    let body = br#"{"event":"deploy","repository":{"full_name":"acme/api"},"release":{"tag_name":"v2"}}"#;
+    let answer = running
+        .post("/in/generic", &generic_headers("evt-1", NOW, body), body)
+        .await;
+    assert_eq!(head(&answer), "HTTP/1.1 200 OK");
+    assert_eq!(
+        *running.ingress.accepted.lock().unwrap(),
+        [hook_inbound("generic", "evt-1", "deploy", &[("tag", "v2")])]
+    );
+}
+
+/// T18
+#[tokio::test]
+async fn a_body_only_event_counts_once_whatever_its_unsigned_headers_say() {
+    let running = Running::start().await;
+    let body = br#"{"event":"deploy","repository":{"full_name":"acme/api"}}"#;
+    let signature = format!("x-webhook-signature: {}", hmac_hex(SECRET, body));
+    let first = running
+        .post(
+            "/in/body",
+            &[signature.clone(), "idempotency-key: a".to_owned()],
+            body,
+        )
+        .await;
+    assert_eq!(head(&first), "HTTP/1.1 200 OK");
+    let second = running
+        .post("/in/body", &[signature, "idempotency-key: b".to_owned()], body)
+        .await;
+    assert!(
+        second.starts_with("HTTP/1.1 200 ") && second.ends_with("{\"duplicate\":true}"),
+        "{second}"
+    );
+    let delivery = "sha256:27dc6a04d1240287619b81cee1a8448ae4ee2c4894103a531962d54f2f2c7b4a";
+    assert_eq!(
+        *running.ingress.accepted.lock().unwrap(),
+        [hook_inbound("body", delivery, "deploy", &[])]
+    );
+}
+
+#[tokio::test]
+async fn a_chunked_event_is_an_event() {
+    let running = Running::start().await;
+    let body = br#"{"action":"published","repository":{"full_name":"acme/api"}}"#;
+    let mut request =
+        b"POST /in/github HTTP/1.1\r\nhost: d\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
+            .to_vec();
+    request.extend_from_slice(b"content-type: application/json; charset=utf-8\r\n");
+    for line in github_headers("release", "d-1", body) {
+        request.extend_from_slice(format!("{line}\r\n").as_bytes());
+    }
+    request.extend_from_slice(b"\r\n");
+    for piece in body.chunks(7) {
+        request.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        request.extend_from_slice(piece);
+        request.extend_from_slice(b"\r\n");
+    }
+    request.extend_from_slice(b"0\r\n\r\n");
+    assert_eq!(head(&running.send(&request).await), "HTTP/1.1 200 OK");
+    assert_eq!(
+        *running.ingress.accepted.lock().unwrap(),
+        [hook_inbound("github", "d-1", "release.published", &[])]
+    );
+}
+
+/// T17
+#[tokio::test]
+async fn only_plain_json_is_read() {
+    let running = Running::start().await;
+    let body = br#"{"repository":{"full_name":"acme/api"}}"#;
+    let headers = github_headers("release", "d-1", body);
+    for line in [
+        "content-encoding: gzip",
+        "content-type: application/x-www-form-urlencoded",
+        "content-type:",
+    ] {
+        let headers = [headers.clone(), vec![line.to_owned()]].concat();
+        let answer = running.post("/in/github", &headers, body).await;
+        assert_eq!(head(&answer), "HTTP/1.1 415 Unsupported Media Type", "{line}");
+    }
+    let deep = "[".repeat(2_000);
+    for body in [
+        "not json",
+        "[]",
+        "\"text\"",
+        "{",
+        "{\"a\":\"\u{0}\"}",
+        &format!("{{\"a\":{deep}"),
+    ] {
+        let headers = github_headers("release", "d-1", body.as_bytes());
+        let answer = running.post("/in/github", &headers, body.as_bytes()).await;
+        assert_eq!(head(&answer), "HTTP/1.1 400 Bad Request", "{body}");
+        assert!(answer.contains("{\"detail\":\"the body is not "), "{answer}");
+    }
+    let answer = running
+        .post("/in/github", &github_headers("release", "a b", body), body)
+        .await;
+    assert_eq!(head(&answer), "HTTP/1.1 400 Bad Request");
+    assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
+}
+
+/// P1
+#[tokio::test]
+async fn what_could_not_be_stored_is_asked_for_again() {
+    let mut ingress = Remembering::new();
+    ingress.down = true;
+    let running = Running::with(bounds(), ingress).await;
+    let body = br#"{"repository":{"full_name":"acme/api"}}"#;
+    let answer = running
+        .post("/in/github", &github_headers("release", "d-1", body), body)
+        .await;
+    assert_eq!(head(&answer), "HTTP/1.1 503 Service Unavailable");
+    assert!(answer.contains("\r\nretry-after: 5\r\n"), "{answer}");
+    assert_eq!(answer, running.post("/in/connecting", &[], b"{}").await);
+}
+
+/// T21
+#[tokio::test]
+async fn an_answer_is_never_markup() {
+    let running = Running::start().await;
+    let answer = running.post("/in/answers", &[], b"{}").await;
+    assert!(
+        answer.contains("\r\ncontent-type: text/plain; charset=utf-8\r\n"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("\r\nx-content-type-options: nosniff\r\n"),
+        "{answer}"
+    );
+    assert!(answer.ends_with("\r\n\r\n<script>alert(1)</script>"), "{answer}");
+}
+
+/// T90
+#[tokio::test]
+async fn a_panic_is_one_failed_request_and_nothing_else() {
+    let running = Running::start().await;
+    let answer = running.post("/in/panics", &[], b"{}").await;
+    assert_eq!(head(&answer), "HTTP/1.1 500 Internal Server Error");
+    assert!(answer.ends_with("\r\n\r\n{\"error\":\"internal\"}"), "{answer}");
+    let body = br#"{"repository":{"full_name":"acme/api"}}"#;
+    let next = running
+        .post("/in/github", &github_headers("release", "d-1", body), body)
+        .await;
+    assert_eq!(head(&next), "HTTP/1.1 200 OK");
+}

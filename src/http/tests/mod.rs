@@ -1,0 +1,288 @@
+//! The listener over real loopback sockets, with an ingress that only remembers.
+#![allow(clippy::unwrap_used)]
+
+mod deadlines;
+mod events;
+mod probes;
+mod signatures;
+
+use super::bounds::Bounds;
+use super::connection::accept_until;
+use super::{Acknowledged, Ingress, Readiness, Route, Served, Unavailable};
+use crate::access::Role;
+use crate::config::{Grants, HookScheme, HookSettings, PostTo};
+use crate::model::{Inbound, Secret};
+use crate::webhook::{Received, Rejected, Webhook, of_hook};
+use async_trait::async_trait;
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
+use sha2::Sha256;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(super) const SECRET: &str = "It's a Secret to Everybody";
+pub(super) const NOW: i64 = 1_800_000_000;
+pub(super) const UNAUTHENTICATED: &str = "HTTP/1.1 401 Unauthorized\r\ncache-control: no-store\r\n\
+     x-content-type-options: nosniff\r\ncontent-type: application/json\r\nconnection: close\r\n\
+     content-length: 27\r\n\r\n{\"error\":\"unauthenticated\"}";
+
+/// An ingress that remembers everything and stores nothing.
+pub(super) struct Remembering {
+    routes: BTreeMap<&'static str, Route>,
+    /// One permit lets one event become durable.
+    pub(super) durable: Semaphore,
+    /// One permit for every event that was handed over.
+    pub(super) entered: Semaphore,
+    pub(super) down: bool,
+    pub(super) waiting_for: Vec<String>,
+    pub(super) accepted: Mutex<Vec<Inbound>>,
+    pub(super) rejected: Mutex<Vec<(String, &'static str)>>,
+    pub(super) ignored: Mutex<Vec<(String, &'static str)>>,
+}
+
+impl Remembering {
+    /// The ingress of a gateway with one hook of each scheme, and some doubles.
+    pub(super) fn new() -> Self {
+        let hook = |name, scheme| Route::Webhook(of_hook(name, &hook_settings(scheme)).unwrap());
+        let routes = BTreeMap::from([
+            ("github", hook("github", HookScheme::Github)),
+            ("generic", hook("generic", HookScheme::Generic)),
+            ("body", hook("body", HookScheme::GenericBody)),
+            ("panics", Route::Webhook(Arc::new(Double::Panics))),
+            ("answers", Route::Webhook(Arc::new(Double::Answers))),
+            ("connecting", Route::Connecting),
+        ]);
+        Self {
+            routes,
+            durable: Semaphore::new(1_000),
+            entered: Semaphore::new(0),
+            down: false,
+            waiting_for: Vec::new(),
+            accepted: Mutex::default(),
+            rejected: Mutex::default(),
+            ignored: Mutex::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Ingress for Remembering {
+    async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable> {
+        assert_eq!(at, now());
+        self.entered.add_permits(1);
+        self.durable.acquire().await.unwrap().forget();
+        if self.down {
+            return Err(Unavailable);
+        }
+        let mut accepted = self.accepted.lock().unwrap();
+        if accepted
+            .iter()
+            .any(|earlier| earlier.delivery == inbound.delivery)
+        {
+            return Ok(Acknowledged::Duplicate);
+        }
+        accepted.push(inbound);
+        Ok(Acknowledged::New)
+    }
+
+    fn webhook(&self, name: &str) -> Route {
+        self.routes.get(name).cloned().unwrap_or(Route::Unknown)
+    }
+
+    fn rejected(&self, name: &str, reason: &'static str, _at: Timestamp) {
+        self.rejected.lock().unwrap().push((name.to_owned(), reason));
+    }
+
+    fn ignored(&self, name: &str, reason: &'static str, _at: Timestamp) {
+        self.ignored.lock().unwrap().push((name.to_owned(), reason));
+    }
+
+    fn ready(&self) -> Readiness {
+        Readiness {
+            waiting_for: self.waiting_for.clone(),
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        now()
+    }
+}
+
+enum Double {
+    Panics,
+    Answers,
+}
+
+impl Webhook for Double {
+    fn receive(&self, _request: &http::Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
+        match self {
+            Self::Panics => panic!("a defect"),
+            Self::Answers => Ok(Received::Answer("<script>alert(1)</script>".to_owned())),
+        }
+    }
+}
+
+/// A running listener. Dropping it ends the listener and all its connections.
+pub(super) struct Running {
+    pub(super) ingress: Arc<Remembering>,
+    pub(super) address: SocketAddr,
+    pub(super) cancel: CancellationToken,
+    pub(super) served: JoinHandle<Served>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.served.abort();
+    }
+}
+
+impl Running {
+    pub(super) async fn start() -> Self {
+        Self::with(bounds(), Remembering::new()).await
+    }
+
+    pub(super) async fn with(bounds: Bounds, ingress: Remembering) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let ingress = Arc::new(ingress);
+        let cancel = CancellationToken::new();
+        let as_ingress: Arc<dyn Ingress> = Arc::<Remembering>::clone(&ingress);
+        let served = tokio::spawn(accept_until(listener, bounds, as_ingress, cancel.clone()));
+        Self {
+            ingress,
+            address,
+            cancel,
+            served,
+        }
+    }
+
+    pub(super) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends one whole request on its own connection and returns the whole answer without its date.
+    pub(super) async fn send(&self, request: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(request).await.unwrap();
+        rest(&mut stream).await
+    }
+
+    /// `POST` with a JSON body; `headers` are whole lines.
+    pub(super) async fn post(&self, path: &str, headers: &[String], body: &[u8]) -> String {
+        self.send(&post_request(path, headers, body)).await
+    }
+}
+
+/// What still comes on a connection until it ends, without dates.
+pub(super) async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes));
+    // A reset after the answer is an end like any other.
+    let _ended = read.await.expect("the connection ends");
+    without_dates(&String::from_utf8(bytes).unwrap())
+}
+
+pub(super) fn without_dates(answer: &str) -> String {
+    answer
+        .split_inclusive("\r\n")
+        .filter(|line| !line.starts_with("date: "))
+        .collect()
+}
+
+pub(super) fn post_request(path: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
+    let mut request = format!(
+        "POST {path} HTTP/1.1\r\nhost: drydock\r\nconnection: close\r\ncontent-length: {}\r\n",
+        body.len()
+    );
+    if !headers.iter().any(|line| line.starts_with("content-type")) {
+        request.push_str("content-type: application/json\r\n");
+    }
+    for line in headers {
+        request.push_str(line);
+        request.push_str("\r\n");
+    }
+    request.push_str("\r\n");
+    let mut request = request.into_bytes();
+    request.extend_from_slice(body);
+    request
+}
+
+pub(super) fn bounds() -> Bounds {
+    Bounds {
+        header_time_max: Duration::from_secs(20),
+        body_time_max: Duration::from_secs(20),
+        idle_time_max: Duration::from_secs(20),
+        drain_time_max: Duration::from_secs(20),
+        body_bytes_max: 4_096,
+        connections_max: 100,
+        connections_per_ip_max: 50,
+    }
+}
+
+pub(super) fn now() -> Timestamp {
+    Timestamp::from_second(NOW).unwrap()
+}
+
+pub(super) fn hmac_hex(secret: &str, message: &[u8]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(message);
+    mac.finalize()
+        .into_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The headers of an authentic GitHub request.
+pub(super) fn github_headers(event: &str, delivery: &str, body: &[u8]) -> Vec<String> {
+    vec![
+        format!("x-github-event: {event}"),
+        format!("x-github-delivery: {delivery}"),
+        format!("x-hub-signature-256: sha256={}", hmac_hex(SECRET, body)),
+    ]
+}
+
+/// The headers of an authentic generic request.
+pub(super) fn generic_headers(id: &str, seconds: i64, body: &[u8]) -> Vec<String> {
+    let message = [format!("{id}.{seconds}.").as_bytes(), body].concat();
+    vec![
+        format!("x-webhook-id: {id}"),
+        format!("x-webhook-timestamp: {seconds}"),
+        format!("x-webhook-signature: {}", hmac_hex(SECRET, &message)),
+    ]
+}
+
+fn hook_settings(scheme: HookScheme) -> HookSettings {
+    HookSettings {
+        scheme,
+        secret: Secret::new(SECRET.to_owned()),
+        events: vec!["release".to_owned(), "deploy".to_owned()],
+        sources: vec!["acme/api".to_owned()],
+        repository: "infra".to_owned(),
+        prompt: "hooks/release.md".to_owned(),
+        fields: BTreeMap::from([
+            ("tag".to_owned(), "/release/tag_name".to_owned()),
+            ("notes".to_owned(), "/release/body".to_owned()),
+            ("draft".to_owned(), "/release/draft".to_owned()),
+            ("number".to_owned(), "/release/id".to_owned()),
+            ("author".to_owned(), "/release/author".to_owned()),
+            ("absent".to_owned(), "/release/nothing".to_owned()),
+        ]),
+        post_to: PostTo {
+            channel: "slack".to_owned(),
+            chat: "C0OPS".to_owned(),
+        },
+        grants: Grants {
+            role: Role::Editor,
+            environments: vec!["**".to_owned()],
+        },
+    }
+}

@@ -1,0 +1,114 @@
+//! What the hooks of all schemes share: from a verified JSON payload to an [`Inbound`] of the
+//! service identity `hook:<name>`. Values of the payload become data, never instructions.
+
+use super::{Received, Rejected};
+use crate::config::HookSettings;
+use crate::model::{Account, Inbound, Kind, Place, Platform, Sender};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Characters of one field; the rest is cut.
+const FIELD_CHARS_MAX: usize = 1_000;
+/// Characters of the name of an event, or of a delivery, that its sender chose.
+const NAME_CHARS_MAX: usize = 100;
+
+/// The service identity of one hook and what it takes from payloads.
+pub(super) struct HookEvents {
+    name: String,
+    chat: String,
+    sources: Vec<String>,
+    fields: BTreeMap<String, String>,
+}
+
+impl HookEvents {
+    pub(super) fn new(name: &str, settings: &HookSettings) -> Self {
+        Self {
+            name: name.to_owned(),
+            chat: settings.post_to.chat.clone(),
+            sources: settings.sources.clone(),
+            fields: settings.fields.clone(),
+        }
+    }
+
+    /// Whether the payload comes from a repository that counts.
+    pub(super) fn is_allowed(&self, payload: &Value) -> bool {
+        let source = payload.pointer("/repository/full_name").and_then(Value::as_str);
+        self.sources.is_empty()
+            || source.is_some_and(|source| self.sources.iter().any(|allowed| allowed == source))
+    }
+
+    /// The verified event as something to admit. `delivery` is its identity among those of this hook.
+    pub(super) fn received(&self, event: String, delivery: &str, payload: &Value) -> Received {
+        Received::Inbound(Box::new(Inbound {
+            channel: self.name.clone(),
+            delivery: vec![format!("hook:{}:{delivery}", self.name)],
+            sender: Sender {
+                platform: Platform::Hook,
+                account: self.name.clone(),
+                id: self.name.clone(),
+            },
+            place: Place {
+                account: Account {
+                    platform: Platform::Hook,
+                    id: self.name.clone(),
+                },
+                chat: self.chat.clone(),
+                thread: None,
+            },
+            direct: false,
+            message: None,
+            kind: Kind::Hook {
+                event,
+                fields: self.fields_of(payload),
+            },
+        }))
+    }
+
+    /// The configured fields that the payload has. What is no text, number or truth value is absent.
+    fn fields_of(&self, payload: &Value) -> BTreeMap<String, String> {
+        let value_of = |pointer: &String| payload.pointer(pointer).and_then(scalar);
+        self.fields
+            .iter()
+            .filter_map(|(name, pointer)| Some((name.clone(), value_of(pointer)?)))
+            .collect()
+    }
+}
+
+/// Refuses a body that does not call itself JSON.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Rejected> {
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Rejected::Unsupported("the content type must be application/json"))
+}
+
+/// Decodes a verified payload: a JSON object. Deep nesting is refused by the parser.
+pub(super) fn decode(body: &[u8]) -> Result<Value, Rejected> {
+    match serde_json::from_slice(body) {
+        Ok(payload @ Value::Object(_)) => Ok(payload),
+        Ok(_) => Err(Rejected::Malformed("the body is not a JSON object")),
+        Err(_) => Err(Rejected::Malformed("the body is not JSON")),
+    }
+}
+
+/// A short name in the alphabet of event and delivery names; it ends in logs and database keys.
+pub(super) fn is_name(text: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+    !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.bytes().all(known)
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.chars().take(FIELD_CHARS_MAX).collect()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

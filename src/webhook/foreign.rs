@@ -1,0 +1,50 @@
+//! A request is signed by one scheme. Who sends the header of a second one wants to choose which
+//! check is made, so such a request is refused before any check.
+
+use super::Rejected;
+use http::HeaderMap;
+
+/// Every header that authenticates a request under some scheme, ours or a common one. GitHub's SHA-1
+/// `x-hub-signature` is not here: GitHub sends it beside the real one, and nothing reads it.
+const SIGNATURE_HEADERS: [&str; 8] = [
+    "x-hub-signature-256",
+    "x-slack-signature",
+    "x-telegram-bot-api-secret-token",
+    "x-webhook-signature",
+    "x-signature",
+    "x-signature-256",
+    "x-gitlab-token",
+    "webhook-signature",
+];
+
+/// Refuses a request that carries the signature header of any scheme but `own`.
+pub(super) fn refuse_foreign(headers: &HeaderMap, own: &str) -> Result<(), Rejected> {
+    if SIGNATURE_HEADERS
+        .iter()
+        .any(|header| *header != own && headers.contains_key(*header))
+    {
+        return Err(Rejected::Unauthenticated("hook.mixed"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuse_foreign;
+    use crate::webhook::Rejected;
+    use http::{HeaderMap, HeaderValue};
+
+    /// T12
+    #[test]
+    fn a_second_scheme_is_refused_whatever_its_value() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-hub-signature-256", HeaderValue::from_static("sha256=00"));
+        headers.insert("x-hub-signature", HeaderValue::from_static("sha1=00"));
+        assert_eq!(refuse_foreign(&headers, "x-hub-signature-256"), Ok(()));
+        headers.insert("x-slack-signature", HeaderValue::from_static(""));
+        assert_eq!(
+            refuse_foreign(&headers, "x-hub-signature-256"),
+            Err(Rejected::Unauthenticated("hook.mixed"))
+        );
+    }
+}
