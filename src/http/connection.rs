@@ -10,7 +10,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
-use std::future::Future;
 use std::io::Write;
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,39 +23,37 @@ use tracing::{debug, warn};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections until `cancel`, then lets them finish within the bound.
-pub(super) fn accept_until(
+pub(super) async fn accept_until(
     listener: TcpListener,
     bounds: Bounds,
     ingress: Arc<dyn Ingress>,
     cancel: CancellationToken,
-) -> impl Future<Output = Served> + Send {
-    async move {
-        let crowd = Crowd::new(bounds.connections_max, bounds.connections_per_ip_max);
-        let routes = Arc::new(Routes { bounds, ingress });
-        // The set aborts what is left in it when this future is dropped: no connection outlives us.
-        let mut connections = JoinSet::new();
-        loop {
-            tokio::select! {
-                () = cancel.cancelled() => break,
-                Some(_ended) = connections.join_next(), if !connections.is_empty() => {}
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, address)) => match crowd.enter(address.ip()) {
-                        Ok(place) => {
-                            let routes = Arc::clone(&routes);
-                            connections.spawn(converse(stream, place, routes, cancel.clone()));
-                        }
-                        Err(full) => turn_away(stream, full),
-                    },
-                    Err(err) => {
-                        warn!(error = %err, "a connection could not be accepted");
-                        pause(&cancel).await;
+) -> Served {
+    let crowd = Crowd::new(bounds.connections_max, bounds.connections_per_ip_max);
+    let routes = Arc::new(Routes { bounds, ingress });
+    // The set aborts what is left in it when this future is dropped: no connection outlives us.
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            Some(_ended) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, address)) => match crowd.enter(address.ip()) {
+                    Ok(place) => {
+                        let routes = Arc::clone(&routes);
+                        connections.spawn(converse(stream, place, routes, cancel.clone()));
                     }
+                    Err(full) => turn_away(stream, full),
                 },
-            }
+                Err(err) => {
+                    warn!(error = %err, "a connection could not be accepted");
+                    pause(&cancel).await;
+                }
+            },
         }
-        drop(listener);
-        drain(connections, routes.bounds.drain_time_max).await
     }
+    drop(listener);
+    drain(connections, routes.bounds.drain_time_max).await
 }
 
 /// Serves one connection to its end. `place` is held as long.

@@ -6,13 +6,14 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The open connections of one listener.
+#[derive(Debug)]
 pub(super) struct Crowd {
     connections_max: usize,
     connections_per_ip_max: usize,
     open: Mutex<Open>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Open {
     total: usize,
     by_address: HashMap<IpAddr, usize>,
@@ -28,6 +29,7 @@ pub(super) enum Full {
 }
 
 /// One connection's place; dropping it gives it back.
+#[derive(Debug)]
 pub(super) struct Place {
     crowd: Arc<Crowd>,
     address: IpAddr,
@@ -92,18 +94,19 @@ fn household(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::{Crowd, Full};
 
     /// T91
     #[test]
     fn a_place_is_taken_and_given_back() {
         let crowd = Crowd::new(3, 2);
-        let alice = "192.0.2.1".parse().expect("an address");
-        let bob = "192.0.2.2".parse().expect("an address");
-        let first = crowd.enter(alice).ok().expect("room");
-        let second = crowd.enter(alice).ok().expect("room");
+        let alice = "192.0.2.1".parse().unwrap();
+        let bob = "192.0.2.2".parse().unwrap();
+        let first = crowd.enter(alice).unwrap();
+        let second = crowd.enter(alice).unwrap();
         assert_eq!(crowd.enter(alice).err(), Some(Full::Address));
-        let third = crowd.enter(bob).ok().expect("room");
+        let third = crowd.enter(bob).unwrap();
         assert_eq!(crowd.enter(bob).err(), Some(Full::Listener));
         drop(first);
         assert!(crowd.enter(bob).is_ok(), "the freed place goes to whoever comes");
@@ -119,18 +122,12 @@ mod tests {
     #[test]
     fn an_ipv6_network_and_a_mapped_address_are_one_address() {
         let crowd = Crowd::new(9, 1);
-        let _here = crowd
-            .enter("2001:db8:1:2::1".parse().expect("an address"))
-            .ok()
-            .expect("room");
-        let neighbour = crowd.enter("2001:db8:1:2:ffff::9".parse().expect("an address"));
+        let _here = crowd.enter("2001:db8:1:2::1".parse().unwrap()).unwrap();
+        let neighbour = crowd.enter("2001:db8:1:2:ffff::9".parse().unwrap());
         assert_eq!(neighbour.err(), Some(Full::Address));
-        let _mapped = crowd
-            .enter("::ffff:192.0.2.1".parse().expect("an address"))
-            .ok()
-            .expect("room");
+        let _mapped = crowd.enter("::ffff:192.0.2.1".parse().unwrap()).unwrap();
         assert_eq!(
-            crowd.enter("192.0.2.1".parse().expect("an address")).err(),
+            crowd.enter("192.0.2.1".parse().unwrap()).err(),
             Some(Full::Address)
         );
     }

@@ -1,0 +1,23 @@
+# A static program on an empty image: no shell, no package, no root. The root may be read-only;
+# everything Drydock writes is below /data.
+FROM rust:1.95-alpine AS build
+# A C compiler for the bundled SQLite and for ring.
+RUN apk add --no-cache build-base
+WORKDIR /src
+# The program embeds its reference configuration, prompts and migrations where it has them.
+COPY . .
+RUN cargo build --profile dist --locked --bin drydock \
+ && mkdir -p /out/data /out/tmp /out/etc/ssl/certs \
+ && cp target/dist/drydock /out/drydock \
+ && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ca-certificates.crt \
+ && chown -R 65532:65532 /out/data /out/tmp && chmod 0700 /out/data
+
+FROM scratch
+COPY --from=build /out/ /
+ENV DRYDOCK_DATA__DIRECTORY=/data \
+    SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
+VOLUME /data
+EXPOSE 7700
+USER 65532:65532
+ENTRYPOINT ["/drydock"]
+CMD ["serve", "--config", "/etc/drydock/drydock.toml"]

@@ -1,0 +1,14 @@
+//! The one integration binary: one link step, one place for what the tests share.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test says what it expects by failing, and may look at the machine it runs on"
+)]
+
+mod support;
+
+mod image;
+mod map;
+mod no_apply;

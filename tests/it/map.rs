@@ -1,0 +1,146 @@
+//! The map in `lib.rs` is true: a module uses only modules above it, and every test file is run.
+
+use crate::support::source::{root, rust_files, without_comment};
+use std::collections::BTreeSet;
+
+/// The modules of `lib.rs` in reading order, which is dependency order.
+fn map() -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("src/lib.rs")).expect("the map");
+    let names = text.lines().filter_map(|line| {
+        let declared = line
+            .strip_prefix("pub mod ")
+            .or_else(|| line.strip_prefix("mod "))?;
+        declared.strip_suffix(';').map(str::to_owned)
+    });
+    names.collect()
+}
+
+/// The module a file belongs to: `src/http/mod.rs` and `src/http.rs` to `http`.
+fn module_of(path: &str) -> Option<&str> {
+    let inside = path.strip_prefix("src/")?;
+    let first = inside.split('/').next()?;
+    let module = first.strip_suffix(".rs").unwrap_or(first);
+    (module != "lib" && module != "main").then_some(module)
+}
+
+/// The modules a line names as `crate::module`, alone or as a group `crate::{a::B, c::D}`.
+fn used_in(text: &str) -> BTreeSet<String> {
+    let code: String = text.lines().map(without_comment).collect::<Vec<_>>().join("\n");
+    let mut used = BTreeSet::new();
+    for (position, found) in code.match_indices("crate::") {
+        // `$crate::` is this crate too; `othercrate::` is not.
+        let before = code[..position].chars().next_back();
+        if before.is_some_and(|before| before.is_alphanumeric() || before == '_') {
+            continue;
+        }
+        let rest = &code[position + found.len()..];
+        match rest.strip_prefix('{') {
+            Some(group) => used.extend(heads_of_group(group)),
+            None => used.extend(leading_word(rest)),
+        }
+    }
+    used
+}
+
+/// The first words of the entries of a `use` group, whose opening brace is already taken.
+fn heads_of_group(group: &str) -> Vec<String> {
+    let mut heads = Vec::new();
+    let mut depth = 0;
+    let mut entry = String::new();
+    for character in group.chars() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => heads.extend(leading_word(std::mem::take(&mut entry).trim())),
+            _ if depth == 0 => entry.push(character),
+            _ => {}
+        }
+    }
+    heads.extend(leading_word(entry.trim()));
+    heads
+}
+
+fn leading_word(text: &str) -> Option<String> {
+    let word: String = text
+        .chars()
+        .take_while(|next| next.is_alphanumeric() || *next == '_')
+        .collect();
+    (!word.is_empty()).then_some(word)
+}
+
+#[test]
+fn a_module_uses_only_modules_above_it() {
+    let map = map();
+    assert!(map.len() > 10, "the map was read: {map:?}");
+    let position = |module: &str| map.iter().position(|listed| listed == module);
+    let mut offences = Vec::new();
+    for (path, text) in rust_files("src") {
+        let Some(module) = module_of(&path) else { continue };
+        let Some(own) = position(module) else {
+            offences.push(format!("{path} belongs to no module of lib.rs"));
+            continue;
+        };
+        for used in used_in(&text) {
+            if position(&used).is_some_and(|used| used > own) {
+                offences.push(format!(
+                    "{path} uses `{used}`, which lib.rs lists below `{module}`"
+                ));
+            }
+        }
+    }
+    // Known debt may not grow; this is the place to see it shrink.
+    offences.retain(|offence| !DEBT.contains(&offence.as_str()));
+    assert!(offences.is_empty(), "\n{}", offences.join("\n"));
+}
+
+/// Uses against the order of the map that are wanted, each with its reason beside it.
+const DEBT: [&str; 1] = [
+    // `Role` is a word of the configuration file; the noun lives with the people who hold it.
+    "src/config/settings.rs uses `access`, which lib.rs lists below `config`",
+];
+
+#[test]
+fn the_check_sees_uses_in_every_form_and_none_in_comments() {
+    let text = "use crate::model::Inbound;\nuse crate::{config::{A, B}, store, webhook::Webhook as W};\n\
+                /// See [`crate::gateway`].\n//! crate::app\nlet x = crate::http::serve(); // crate::cli\n\
+                macro_rules! m { () => { $crate::agent::run() } }\nuse mycrate::session;\n";
+    let expected = ["agent", "config", "http", "model", "store", "webhook"];
+    assert_eq!(used_in(text), expected.map(str::to_owned).into());
+}
+
+#[test]
+fn no_test_file_is_forgotten() {
+    let files = rust_files("tests/it");
+    let declared_in = |parent: &str| {
+        let (_, text) = files
+            .iter()
+            .find(|(path, _)| path == parent)
+            .expect("the parent module");
+        text.lines()
+            .filter_map(|line| {
+                let line = line
+                    .trim_start()
+                    .trim_start_matches("pub(crate) ")
+                    .strip_prefix("mod ")?;
+                line.strip_suffix(';').map(str::to_owned)
+            })
+            .collect::<BTreeSet<_>>()
+    };
+    for (path, _) in &files {
+        let inside = path.strip_prefix("tests/it/").expect("a file below tests/it");
+        let inside = inside.strip_suffix(".rs").expect("a Rust file");
+        let inside = inside.strip_suffix("/mod").unwrap_or(inside);
+        if inside == "main" {
+            continue;
+        }
+        let (parent, name) = match inside.rsplit_once('/') {
+            Some((parent, name)) => (format!("tests/it/{parent}/mod.rs"), name),
+            None => ("tests/it/main.rs".to_owned(), inside),
+        };
+        assert!(
+            declared_in(&parent).contains(name),
+            "{path} is not declared in {parent}"
+        );
+    }
+}

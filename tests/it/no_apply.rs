@@ -1,0 +1,114 @@
+//! Drydock prepares and never applies: nothing in it can change a cluster or a remote.
+
+use crate::support::source::{root, rust_files, without_comment};
+
+/// What a program would contain that applies, commits or pushes. The texts are built so that this
+/// file does not contain them.
+fn forbidden() -> Vec<String> {
+    [
+        ("kubectl ", "apply"),
+        ("kubectl ", "create"),
+        ("kubectl ", "delete"),
+        ("tk ", "apply"),
+        ("helm ", "install"),
+        ("helm ", "upgrade"),
+        ("git ", "push"),
+        ("git-receive", "-pack"),
+        ("Patch::", "Apply"),
+        ("field", "Manager="),
+        (r#"arg("pu"#, r#"sh")"#),
+        (r#"arg("com"#, r#"mit")"#),
+        (r#"args(["pu"#, r#"sh""#),
+        (r#"args(["com"#, r#"mit""#),
+        ("gix::", "push"),
+        ("Direction::", "Push"),
+        ("kube::", "Client"),
+    ]
+    .map(|(first, second)| format!("{first}{second}"))
+    .to_vec()
+}
+
+/// Lines that speak of applying in order to refuse it, or to tell a person what only they may do.
+/// Each is a file and a text its line must contain.
+const ALLOWED: &[(&str, &str)] = &[];
+
+/// T60
+#[test]
+fn no_source_line_applies_commits_or_pushes() {
+    let mut found = Vec::new();
+    for (path, text) in rust_files("src") {
+        // Tests build repositories to work on, and may commit there.
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        if path.contains("/tests/") || path.ends_with("/tests.rs") {
+            continue;
+        }
+        for (number, line) in code.lines().enumerate() {
+            let code = without_comment(line);
+            let allowed = ALLOWED
+                .iter()
+                .any(|(file, text)| *file == path && line.contains(text));
+            if !allowed && forbidden().iter().any(|text| code.contains(text.as_str())) {
+                found.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+/// T60
+#[test]
+fn no_dependency_can_apply() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("the lock file");
+    for package in ["kube", "kube-client", "k8s-openapi", "git2", "libgit2-sys"] {
+        assert!(
+            !lock.contains(&format!("name = \"{package}\"\n")),
+            "`{package}` can reach a cluster or a remote"
+        );
+    }
+}
+
+/// T60: the program may hold such words only as often as its prompts and the allowed lines do.
+#[test]
+fn the_program_contains_no_command_that_applies() {
+    let program = std::fs::read(env!("CARGO_BIN_EXE_drydock")).expect("the program");
+    let texts = prompts();
+    for text in forbidden()
+        .iter()
+        .filter(|text| text.contains(' ') || text.contains("::Apply"))
+    {
+        let found = count(&program, text);
+        let in_prompts: usize = texts.iter().map(|prompt| count(prompt.as_bytes(), text)).sum();
+        let in_lines: usize = ALLOWED.iter().map(|(_, line)| count(line.as_bytes(), text)).sum();
+        assert!(
+            found <= in_prompts + in_lines,
+            "the program contains `{text}` {found} times"
+        );
+    }
+}
+
+/// The texts below `config/` that are built into the program.
+fn prompts() -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut folders = vec![root().join("config")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                texts.push(std::fs::read_to_string(path).expect("a text"));
+            }
+        }
+    }
+    texts
+}
+
+fn count(bytes: &[u8], text: &str) -> usize {
+    bytes
+        .windows(text.len())
+        .filter(|window| *window == text.as_bytes())
+        .count()
+}

@@ -1,0 +1,62 @@
+//! Components that a test needs from the machine. A missing one skips the test, aloud; where
+//! `DRYDOCK_TEST_REQUIRE` names it, it fails the test instead.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The program that provides a component, when it is there and works.
+#[derive(Clone, Debug)]
+pub(crate) struct Component {
+    /// The program to run.
+    pub(crate) program: PathBuf,
+}
+
+impl Component {
+    /// A command of the component.
+    pub(crate) fn command(&self) -> Command {
+        Command::new(&self.program)
+    }
+}
+
+/// A component by name, or `None` after one line that says how to get it.
+pub(crate) fn component(name: &str) -> Option<Component> {
+    let (probe, what, how) = known(name);
+    let works = Command::new(probe[0])
+        .args(&probe[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if works {
+        return Some(Component {
+            program: PathBuf::from(probe[0]),
+        });
+    }
+    let required = std::env::var("DRYDOCK_TEST_REQUIRE").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|one| one.trim() == name),
+        "DRYDOCK_TEST_REQUIRE names `{name}`, and {what} is not usable here: {how}"
+    );
+    // Past the capture of the test harness: a skipped test must be seen in a green run.
+    let line = format!("SKIPPED needs {what}: {how}\n");
+    std::io::stderr()
+        .write_all(line.as_bytes())
+        .expect("stderr takes a line");
+    None
+}
+
+/// How to find out that a component works, what it is, and how to install it.
+fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
+    match name {
+        "git" => (&["git", "--version"], "git", "apt-get install git"),
+        "ripgrep" => (&["rg", "--version"], "ripgrep", "apt-get install ripgrep"),
+        "docker" => (
+            &["docker", "info", "--format", "{{.ServerVersion}}"],
+            "a container engine",
+            "apt-get install docker.io, and start dockerd",
+        ),
+        unknown => panic!("no component is called `{unknown}`; add it to support/require.rs"),
+    }
+}
