@@ -7,14 +7,16 @@ WORKDIR /src
 # The program embeds its reference configuration, prompts and migrations where it has them.
 COPY . .
 RUN cargo build --profile dist --locked --bin drydock \
- && mkdir -p /out/data /out/tmp /out/etc/ssl/certs \
+ && mkdir -p /data /out/etc/ssl/certs \
  && cp target/dist/drydock /out/drydock \
  && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ca-certificates.crt \
- && chown -R 65532:65532 /out/data /out/tmp && chmod 0700 /out/data
+ && chmod 0700 /data
 
 FROM scratch
 COPY --from=build /out/ /
+COPY --from=build --chown=65532:65532 /data /data
 ENV DRYDOCK_DATA__DIRECTORY=/data \
+    TMPDIR=/data \
     SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 VOLUME /data
 EXPOSE 7700

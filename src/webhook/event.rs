@@ -7,7 +7,9 @@ use crate::model::{Account, Inbound, Kind, Place, Platform, Sender};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// Characters of one field; the rest is cut.
 const FIELD_CHARS_MAX: usize = 1_000;
@@ -39,11 +41,15 @@ impl HookEvents {
             || source.is_some_and(|source| self.sources.iter().any(|allowed| allowed == source))
     }
 
-    /// The verified event as something to admit. `delivery` is its identity among those of this hook.
-    pub(super) fn received(&self, event: String, delivery: &str, payload: &Value) -> Received {
+    /// The verified event as something to admit. `deliveries` are its identities among the
+    /// events of this hook; any one of them seen before makes it a duplicate.
+    pub(super) fn received(&self, event: String, deliveries: &[&str], payload: &Value) -> Received {
         Received::Inbound(Box::new(Inbound {
             channel: self.name.clone(),
-            delivery: vec![format!("hook:{}:{delivery}", self.name)],
+            delivery: deliveries
+                .iter()
+                .map(|delivery| format!("hook:{}:{delivery}", self.name))
+                .collect(),
             sender: Sender {
                 platform: Platform::Hook,
                 account: self.name.clone(),
@@ -104,11 +110,71 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.bytes().all(known)
 }
 
+/// `sha256:<hex>` of a body: the identity that no unsigned header can change.
+pub(super) fn content_identity(body: &[u8]) -> String {
+    let mut identity = String::from("sha256:");
+    for byte in Sha256::digest(body) {
+        // Writing to a string cannot fail.
+        let _written = write!(identity, "{byte:02x}");
+    }
+    identity
+}
+
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.chars().take(FIELD_CHARS_MAX).collect()),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(truth) => Some(truth.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{decode, is_name, scalar};
+    use crate::webhook::Rejected;
+    use proptest::prelude::{ProptestConfig, any, proptest};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_field_is_a_short_text_and_nothing_else() {
+        let long = "\u{1f6a2}".repeat(1_001);
+        assert_eq!(scalar(&json!(long)), Some("\u{1f6a2}".repeat(1_000)));
+        assert_eq!(scalar(&json!(-1.5)), Some("-1.5".to_owned()));
+        assert_eq!(scalar(&json!(true)), Some("true".to_owned()));
+        assert_eq!(scalar(&json!("")), Some(String::new()));
+        for value in [Value::Null, json!(["a"]), json!({"a": "b"})] {
+            assert_eq!(scalar(&value), None);
+        }
+    }
+
+    #[test]
+    fn a_name_is_short_and_plain() {
+        for name in ["release", "72d3162e-cc78-11e3-81ab-4c9367dc0958", "evt_1:2.3"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", "a b", "a/b", "a\n", "ä", "<!channel>", &"a".repeat(101)] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+
+    /// T91
+    #[test]
+    fn deep_nesting_is_refused_and_not_followed() {
+        let deep = format!("{{\"a\":{}", "[".repeat(100_000));
+        assert_eq!(
+            decode(deep.as_bytes()),
+            Err(Rejected::Malformed("the body is not JSON"))
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_are_an_object_or_refused(body in proptest::collection::vec(any::<u8>(), 0..300)) {
+            assert!(decode(&body).is_err() || decode(&body).unwrap().is_object());
+        }
     }
 }

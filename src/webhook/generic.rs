@@ -1,7 +1,7 @@
 //! Webhooks of our own schemes, for senders that can sign. `generic` signs identity, time and body;
 //! `generic-body` signs the body alone, so its identity is the body's hash.
 
-use super::event::{HookEvents, decode, is_name, require_json};
+use super::event::{HookEvents, content_identity, decode, is_name, require_json};
 use super::foreign::refuse_foreign;
 use super::signature::{fresh, single_header, verify_hex_hmac_sha256};
 use super::{Received, Rejected, Webhook};
@@ -11,8 +11,6 @@ use bytes::Bytes;
 use http::Request;
 use jiff::Timestamp;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::sync::Arc;
 
 const SIGNATURE: &str = "x-webhook-signature";
@@ -95,16 +93,6 @@ impl Generic {
         if !wanted || !self.hook.is_allowed(&payload) {
             return Ok(Received::Ignored("hook.not_allowed"));
         }
-        Ok(self.hook.received(event.to_owned(), delivery, &payload))
+        Ok(self.hook.received(event.to_owned(), &[delivery], &payload))
     }
-}
-
-/// `sha256:<hex>` of a body.
-fn content_identity(body: &[u8]) -> String {
-    let mut identity = String::from("sha256:");
-    for byte in Sha256::digest(body) {
-        // Writing to a string cannot fail.
-        let _written = write!(identity, "{byte:02x}");
-    }
-    identity
 }

@@ -180,6 +180,26 @@ async fn nothing_is_answered_before_the_event_is_durable_and_shutdown_waits_for_
     assert!(tokio::net::TcpStream::connect(running.address).await.is_err());
 }
 
+/// P1: neither a connection that was never used nor one between two requests holds up a shutdown.
+#[tokio::test]
+async fn shutdown_does_not_wait_for_silent_connections() {
+    let mut running = Running::start().await;
+    let mut unused = running.connect().await;
+    let mut used = running.connect().await;
+    used.write_all(b"GET /livez HTTP/1.1\r\nhost: d\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = [0; 1_024];
+    assert!(used.read(&mut answer).await.unwrap() > 0);
+    running.cancel.cancel();
+    let served = tokio::time::timeout(Duration::from_secs(10), &mut running.served).await;
+    assert_eq!(served.unwrap().unwrap(), Served { connections_cut: 0 });
+    assert_eq!(
+        (rest(&mut unused).await.as_str(), rest(&mut used).await.as_str()),
+        ("", "")
+    );
+}
+
 /// P1
 #[tokio::test]
 async fn shutdown_does_not_wait_for_ever() {

@@ -2,20 +2,35 @@
 
 use super::{NOW, Remembering, Running, SECRET, bounds, generic_headers, github_headers, hmac_hex};
 use crate::model::{Account, Inbound, Kind, Place, Platform, Sender};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+
+fn content_identity(body: &[u8]) -> String {
+    let digest = Sha256::digest(body);
+    format!(
+        "sha256:{}",
+        digest
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    )
+}
 
 fn head(answer: &str) -> &str {
     answer.lines().next().unwrap_or_default()
 }
 
-fn hook_inbound(name: &str, delivery: &str, event: &str, fields: &[(&str, &str)]) -> Inbound {
+fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &str)]) -> Inbound {
     let fields: BTreeMap<_, _> = fields
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
     Inbound {
         channel: name.to_owned(),
-        delivery: vec![format!("hook:{name}:{delivery}")],
+        delivery: deliveries
+            .iter()
+            .map(|delivery| format!("hook:{name}:{delivery}"))
+            .collect(),
         sender: Sender {
             platform: Platform::Hook,
             account: name.to_owned(),
@@ -56,7 +71,10 @@ async fn a_release_becomes_one_inbound_of_the_hook_and_a_redelivery_none() {
         *running.ingress.accepted.lock().unwrap(),
         [hook_inbound(
             "github",
-            "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+            &[
+                "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+                &content_identity(body.as_bytes())
+            ],
             "release.published",
             &[
                 ("tag", "v1.2.3"),
@@ -66,6 +84,24 @@ async fn a_release_becomes_one_inbound_of_the_hook_and_a_redelivery_none() {
             ],
         )]
     );
+}
+
+/// T15: the delivery id is not signed, so a captured body cannot be made new by changing it.
+#[tokio::test]
+async fn a_captured_body_under_a_new_delivery_id_is_a_duplicate() {
+    let running = Running::start().await;
+    let body = br#"{"action":"published","repository":{"full_name":"acme/api"}}"#;
+    let first = running
+        .post("/in/github", &github_headers("release", "d-1", body), body)
+        .await;
+    assert!(
+        first.starts_with("HTTP/1.1 200 ") && first.ends_with("\r\n\r\n"),
+        "{first}"
+    );
+    let replayed = running
+        .post("/in/github", &github_headers("release", "d-2", body), body)
+        .await;
+    assert!(replayed.ends_with("\r\n\r\n{\"duplicate\":true}"), "{replayed}");
 }
 
 /// T23
@@ -102,7 +138,7 @@ async fn a_generic_event_is_named_by_its_signed_id() {
     assert_eq!(head(&answer), "HTTP/1.1 200 OK");
     assert_eq!(
         *running.ingress.accepted.lock().unwrap(),
-        [hook_inbound("generic", "evt-1", "deploy", &[("tag", "v2")])]
+        [hook_inbound("generic", &["evt-1"], "deploy", &[("tag", "v2")])]
     );
 }
 
@@ -130,7 +166,7 @@ async fn a_body_only_event_counts_once_whatever_its_unsigned_headers_say() {
     let delivery = "sha256:27dc6a04d1240287619b81cee1a8448ae4ee2c4894103a531962d54f2f2c7b4a";
     assert_eq!(
         *running.ingress.accepted.lock().unwrap(),
-        [hook_inbound("body", delivery, "deploy", &[])]
+        [hook_inbound("body", &[delivery], "deploy", &[])]
     );
 }
 
@@ -155,7 +191,12 @@ async fn a_chunked_event_is_an_event() {
     assert_eq!(head(&running.send(&request).await), "HTTP/1.1 200 OK");
     assert_eq!(
         *running.ingress.accepted.lock().unwrap(),
-        [hook_inbound("github", "d-1", "release.published", &[])]
+        [hook_inbound(
+            "github",
+            &["d-1", &content_identity(body)],
+            "release.published",
+            &[]
+        )]
     );
 }
 

@@ -83,10 +83,12 @@ impl Ingress for Remembering {
             return Err(Unavailable);
         }
         let mut accepted = self.accepted.lock().unwrap();
-        if accepted
-            .iter()
-            .any(|earlier| earlier.delivery == inbound.delivery)
-        {
+        if accepted.iter().any(|earlier| {
+            earlier
+                .delivery
+                .iter()
+                .any(|name| inbound.delivery.contains(name))
+        }) {
             return Ok(Acknowledged::Duplicate);
         }
         accepted.push(inbound);
