@@ -1,10 +1,30 @@
 //! What an operator can set. Flags over environment over file over defaults; an unknown key is an
 //! error that names file, line, key and the nearest known key.
 
+mod channels;
+mod error;
+mod hooks;
+mod keys;
+mod layers;
+mod load;
+mod models;
+mod reader;
+mod repositories;
+mod secrets;
 mod settings;
+mod sources;
+mod url;
+mod value;
 
+pub use error::{ConfigError, Problem};
+pub use keys::{KEYS, Key, Kind, Unset};
+pub use models::usual_model;
 pub use settings::{
     ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings, ModelSettings,
     PostTo, ProviderSettings, RepositorySettings, ServerSettings, SlackSettings, TelegramMode,
     TelegramSettings,
 };
+pub use sources::{SourceFile, Sources};
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,9 @@ pub struct Config {
 pub struct ServerSettings {
     /// `listen`, default `127.0.0.1:7700`. TLS ends in front of it.
     pub listen: SocketAddr,
+    /// `behind_proxy`, default false: a TLS proxy is in front. Without it only a loopback address may
+    /// be listened on; with it all connections come from the proxy's address.
+    pub behind_proxy: bool,
     /// `public_url`, such as `https://drydock.example.com`; empty by default. Needed for Telegram
     /// webhooks and for the links `drydock invite` prints.
     pub public_url: String,

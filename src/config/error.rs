@@ -1,0 +1,114 @@
+//! What is wrong with a configuration: every problem, one line each, never a value.
+
+use std::fmt;
+
+/// `EX_CONFIG` of `sysexits.h`: something in the configuration is wrong; a restart will not help.
+const EXIT_CONFIG: u8 = 78;
+/// Problems listed; a file that is wrong everywhere needs no longer list.
+const PROBLEMS_MAX: usize = 100;
+/// Characters of a name somebody else wrote that are repeated in a problem.
+const SHOWN_CHARS_MAX: usize = 100;
+
+/// Everything that is wrong, one line each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigError {
+    problems: Vec<Problem>,
+}
+
+impl ConfigError {
+    /// The status to exit with: 78.
+    pub fn exit_code(&self) -> u8 {
+        EXIT_CONFIG
+    }
+
+    /// The problems, in the order of the file.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    pub(super) fn one(place: Place, message: impl Into<String>) -> Self {
+        let mut problems = Problems::default();
+        problems.add(&place, "", message);
+        Self { problems: problems.0 }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// One thing that is wrong. Its text is one line and holds no value of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    place: Place,
+    key: String,
+    message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File { shown, line } => write!(f, "{}:{line}: ", printable(shown))?,
+            Place::Variable(name) => write!(f, "{}: ", printable(name))?,
+            Place::Flag => f.write_str("command line: ")?,
+            Place::Nowhere => f.write_str("configuration: ")?,
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", printable(&self.key))?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Where a value was set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// In the file.
+    File { shown: String, line: usize },
+    /// In an environment variable.
+    Variable(String),
+    /// On the command line.
+    Flag,
+    /// It was not set.
+    Nowhere,
+}
+
+/// The problems found so far.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(super) fn add(&mut self, place: &Place, key: &str, message: impl Into<String>) {
+        let problem = Problem {
+            place: place.clone(),
+            key: key.to_owned(),
+            message: message.into(),
+        };
+        if self.0.len() < PROBLEMS_MAX && !self.0.contains(&problem) {
+            self.0.push(problem);
+        }
+    }
+
+    /// Nothing wrong, or everything that is.
+    pub(super) fn finish(mut self) -> Result<(), ConfigError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        self.0.sort_by(|left, right| left.place.cmp(&right.place));
+        Err(ConfigError { problems: self.0 })
+    }
+}
+
+/// One line of bounded length, whatever the text was.
+pub(super) fn printable(text: &str) -> String {
+    let shown = text.chars().take(SHOWN_CHARS_MAX);
+    shown.map(|c| if c.is_control() { '?' } else { c }).collect()
+}

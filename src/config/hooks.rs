@@ -1,0 +1,140 @@
+//! `[hooks.<name>]`: signed webhooks that prepare a change.
+
+use crate::access::Role;
+use crate::config::reader::Reader;
+use crate::config::settings::{Grants, HookScheme, HookSettings, PostTo};
+use crate::model::RepoPath;
+use std::collections::BTreeMap;
+
+/// Fields one hook may take from a payload.
+const FIELDS_MAX: usize = 32;
+/// Characters of a JSON pointer.
+const POINTER_CHARS_MAX: usize = 256;
+
+/// Every hook.
+pub(super) fn hooks(reader: &mut Reader<'_>) -> BTreeMap<String, HookSettings> {
+    let channels = reader.names("channels");
+    let mut hooks = BTreeMap::new();
+    for name in reader.names("hooks") {
+        let section = format!("hooks.{name}");
+        if channels.contains(&name) {
+            let why = "a channel has this name; both would answer at the same address, /in/<name>";
+            reader.problem(&section, why);
+        }
+        hooks.extend(hook(reader, &section).map(|hook| (name, hook)));
+    }
+    hooks
+}
+
+fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
+    let scheme = scheme(reader, section);
+    let events_key = format!("{section}.events");
+    if reader.is_set(&events_key) && scheme.is_some_and(|scheme| scheme != HookScheme::Github) {
+        reader.problem(
+            &events_key,
+            "is only for scheme = \"github\"; others do not name their events",
+        );
+    }
+    let secret = reader.secret(&format!("{section}.secret"));
+    let events = reader.list(&events_key);
+    let sources = reader.list(&format!("{section}.sources"));
+    let repository = reader.reference(&format!("{section}.repository"), "repositories");
+    let prompt_key = format!("{section}.prompt");
+    let prompt = reader.text(&prompt_key);
+    if prompt
+        .as_deref()
+        .is_some_and(|prompt| RepoPath::parse(prompt).is_err())
+    {
+        reader.problem(
+            &prompt_key,
+            "expected a path inside the repository, such as .drydock/release.md",
+        );
+    }
+    let fields = fields(reader, section);
+    let channel = reader.reference(&format!("{section}.post_to.channel"), "channels");
+    let chat = reader.text(&format!("{section}.post_to.chat"));
+    let grants = grants(reader, section);
+    Some(HookSettings {
+        scheme: scheme?,
+        secret: secret?,
+        events,
+        sources,
+        repository: repository?,
+        prompt: prompt?,
+        fields,
+        post_to: PostTo {
+            channel: channel?,
+            chat: chat?,
+        },
+        grants,
+    })
+}
+
+fn scheme(reader: &mut Reader<'_>, section: &str) -> Option<HookScheme> {
+    let key = format!("{section}.scheme");
+    let replayable_key = format!("{section}.allow_replayable");
+    let allow_replayable = reader.boolean(&replayable_key);
+    let scheme = match reader.text(&key)?.as_str() {
+        "github" => HookScheme::Github,
+        "generic" => HookScheme::Generic,
+        _ => HookScheme::GenericBody,
+    };
+    match scheme {
+        HookScheme::GenericBody if !allow_replayable && !reader.refused(&replayable_key) => {
+            let why = "generic-body deliveries carry no time, so old ones can be sent again; use generic, or set allow_replayable = true";
+            reader.problem(&key, why);
+        }
+        HookScheme::Github | HookScheme::Generic if allow_replayable => {
+            reader.problem(&replayable_key, "is only for scheme = \"generic-body\"");
+        }
+        HookScheme::Github | HookScheme::Generic | HookScheme::GenericBody => {}
+    }
+    Some(scheme)
+}
+
+fn fields(reader: &mut Reader<'_>, section: &str) -> BTreeMap<String, String> {
+    let section = format!("{section}.fields");
+    let names = reader.keys_in(&section);
+    if names.len() > FIELDS_MAX {
+        reader.problem(&section, format!("a hook takes at most {FIELDS_MAX} fields"));
+    }
+    let mut fields = BTreeMap::new();
+    for name in names.into_iter().take(FIELDS_MAX) {
+        let key = format!("{section}.{name}");
+        let Some(pointer) = reader.text(&key) else {
+            continue;
+        };
+        if !is_pointer(&pointer) {
+            reader.problem(&key, "expected a JSON pointer, such as /release/tag_name");
+        }
+        fields.insert(name, pointer);
+    }
+    fields
+}
+
+/// RFC 6901: `~` only as `~0` and `~1`.
+fn is_pointer(text: &str) -> bool {
+    let mut escapes = text.split('~').skip(1);
+    text.starts_with('/')
+        && text.chars().count() <= POINTER_CHARS_MAX
+        && escapes.all(|rest| rest.starts_with(['0', '1']))
+}
+
+fn grants(reader: &mut Reader<'_>, section: &str) -> Grants {
+    let role = match reader.text(&format!("{section}.grants.role")).as_deref() {
+        Some("viewer") => Role::Viewer,
+        _ => Role::Editor,
+    };
+    let key = format!("{section}.grants.environments");
+    let environments = reader.list(&key);
+    if environments.is_empty() && !reader.refused(&key) {
+        reader.problem(
+            &key,
+            "an empty list allows nothing; name environments, or use role = \"viewer\"",
+        );
+    }
+    if environments.iter().any(|glob| globset::Glob::new(glob).is_err()) {
+        reader.problem(&key, "expected globs, such as environments/dev*");
+    }
+    Grants { role, environments }
+}

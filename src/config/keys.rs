@@ -1,0 +1,282 @@
+//! The one table of keys. Parsing, bounds, defaults, suggestions and the reference file all follow
+//! it, so a key is stated once. It knows no section's meaning: that is for the builders beside it.
+
+/// A key an operator can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Dotted path; `*` stands for a name the operator chooses.
+    pub path: &'static str,
+    /// What its value must be.
+    pub kind: Kind,
+    /// What happens when nobody sets it.
+    pub unset: Unset,
+    /// What it means, in one line.
+    pub about: &'static str,
+}
+
+/// What a value must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number, both bounds included.
+    Integer {
+        /// The smallest value allowed.
+        min: u64,
+        /// The largest value allowed.
+        max: u64,
+    },
+    /// `true` or `false`.
+    Boolean,
+    /// One line of text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of one-line texts.
+    List,
+    /// An IP address with a port.
+    Address,
+    /// An `https` URL; `http` is allowed to this machine only.
+    Url,
+    /// A path on this machine.
+    Path,
+    /// A secret, by reference.
+    Secret {
+        /// Its shortest length.
+        chars_min: usize,
+    },
+}
+
+/// What happens when nobody sets a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unset {
+    /// This value is used, written as TOML.
+    Default(&'static str),
+    /// The section is refused.
+    Required,
+    /// There is no value, or it depends on other keys.
+    Absent,
+}
+
+/// A token shorter than this could not be told from ordinary text, and so not be redacted.
+const TOKEN_CHARS_MIN: usize = 8;
+/// Signing secrets are ours to choose, so they must be worth guessing at.
+const SIGNING_CHARS_MIN: usize = 16;
+
+const fn int(path: &'static str, default: &'static str, min: u64, max: u64, about: &'static str) -> Key {
+    key(path, Kind::Integer { min, max }, Unset::Default(default), about)
+}
+
+const fn key(path: &'static str, kind: Kind, unset: Unset, about: &'static str) -> Key {
+    Key {
+        path,
+        kind,
+        unset,
+        about,
+    }
+}
+
+const TOKEN: Kind = Kind::Secret {
+    chars_min: TOKEN_CHARS_MIN,
+};
+const SIGNING: Kind = Kind::Secret {
+    chars_min: SIGNING_CHARS_MIN,
+};
+
+/// Every key, in the order of the reference file.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    key("server.listen", Kind::Address, Unset::Default("\"127.0.0.1:7700\""), "address and port of the HTTP listener"),
+    key("server.behind_proxy", Kind::Boolean, Unset::Default("false"), "a TLS proxy is in front, so the listener may leave loopback"),
+    key("server.public_url", Kind::Url, Unset::Default("\"\""), "where people and platforms reach this server"),
+    int("server.body_bytes_max", "1_048_576", 1_024, 26_214_400, "bytes of a request body"),
+    int("server.header_seconds_max", "5", 1, 60, "seconds from accept to the end of the headers"),
+    int("server.body_seconds_max", "10", 1, 120, "seconds to receive a body"),
+    int("server.idle_seconds_max", "30", 1, 600, "seconds between requests of one connection"),
+    int("server.connections_max", "4_096", 1, 65_536, "connections at once"),
+    int("server.connections_per_ip_max", "64", 1, 65_536, "connections at once from one address"),
+    key("server.link_hosts", Kind::List, Unset::Default("[]"), "hosts whose links stay clickable in replies"),
+
+    key("data.directory", Kind::Path, Unset::Default("\"./drydock-data\""), "where everything is kept"),
+    int("data.delivery_hours_kept", "72", 24, 8_760, "hours a delivery is remembered, to recognise repeats"),
+
+    key("model.default", Kind::Text, Unset::Default("\"anthropic/claude-sonnet-4-5\""), "the model that answers, as provider/model"),
+    key("model.stream", Kind::Boolean, Unset::Default("true"), "show answers while they are written"),
+
+    key("providers.*.api_key", TOKEN, Unset::Absent, "the key of this account"),
+    key("providers.*.base_url", Kind::Url, Unset::Absent, "where the API is"),
+    int("providers.*.request_seconds_max", "120", 1, 3_600, "seconds of one attempt, headers to last byte"),
+    int("providers.*.idle_seconds_max", "30", 1, 600, "seconds between two chunks of an answer"),
+    int("providers.*.attempts_max", "5", 1, 20, "attempts of one call"),
+
+    key("repositories.*.path", Kind::Path, Unset::Absent, "a repository on this machine, read only"),
+    key("repositories.*.url", Kind::Url, Unset::Absent, "an https remote, mirrored into the data directory"),
+    key("repositories.*.token", TOKEN, Unset::Absent, "the password for the remote"),
+    key("repositories.*.branch", Kind::Text, Unset::Default("\"main\""), "the trusted branch changes are prepared against"),
+
+    key("channels.*.kind", Kind::Choice(&["slack", "telegram"]), Unset::Required, "the platform"),
+    key("channels.*.bot_token", TOKEN, Unset::Required, "the bot's token"),
+    key("channels.*.signing_secret", SIGNING, Unset::Absent, "Slack: verifies what Slack sends"),
+    key("channels.*.mode", Kind::Choice(&["polling", "webhook"]), Unset::Absent, "Telegram: how updates arrive"),
+    key("channels.*.secret_token", SIGNING, Unset::Absent, "Telegram: verifies what Telegram sends"),
+    key("channels.*.api_base_url", Kind::Url, Unset::Absent, "where the platform's API is"),
+    key("channels.*.repository", Kind::Text, Unset::Absent, "what people here work on unless they name another"),
+
+    key("hooks.*.scheme", Kind::Choice(&["github", "generic", "generic-body"]), Unset::Required, "how deliveries are signed"),
+    key("hooks.*.secret", SIGNING, Unset::Required, "the secret deliveries are signed with"),
+    key("hooks.*.allow_replayable", Kind::Boolean, Unset::Default("false"), "accept generic-body, whose deliveries carry no time"),
+    key("hooks.*.events", Kind::List, Unset::Default("[]"), "GitHub events that count; empty means all"),
+    key("hooks.*.sources", Kind::List, Unset::Default("[]"), "values of repository.full_name that count; empty means all"),
+    key("hooks.*.repository", Kind::Text, Unset::Required, "the repository the change is prepared in"),
+    key("hooks.*.prompt", Kind::Text, Unset::Required, "file of instructions on the trusted branch"),
+    key("hooks.*.fields.*", Kind::Text, Unset::Absent, "JSON pointer to a value of the payload"),
+    key("hooks.*.post_to.channel", Kind::Text, Unset::Required, "the channel the result goes to"),
+    key("hooks.*.post_to.chat", Kind::Text, Unset::Required, "the chat there"),
+    key("hooks.*.grants.role", Kind::Choice(&["viewer", "editor"]), Unset::Default("\"editor\""), "what the hook may do"),
+    key("hooks.*.grants.environments", Kind::List, Unset::Default("[\"**\"]"), "globs of the environments it may change"),
+
+    int("limits.steps_max", "20", 1, 200, "model calls of one turn"),
+    int("limits.turn_seconds_max", "600", 1, 86_400, "seconds of one turn"),
+    int("limits.turn_tokens_max", "0", 0, 100_000_000, "tokens of one turn; 0 means no bound"),
+    int("limits.answer_tokens_max", "8_192", 256, 200_000, "tokens of one answer"),
+    int("limits.calls_per_step_max", "16", 1, 128, "tool calls of one answer"),
+    int("limits.call_arguments_bytes_max", "65_536", 1_024, 1_048_576, "bytes of one call's arguments"),
+    int("limits.tool_output_bytes_max", "65_536", 1_024, 1_048_576, "bytes of one tool result"),
+    int("limits.identical_calls_max", "3", 2, 20, "times the same call may repeat"),
+    int("limits.malformed_calls_max", "3", 1, 20, "malformed calls in a row"),
+    int("limits.files_changed_max", "50", 1, 10_000, "files one turn may change"),
+    int("limits.history_turns_max", "40", 1, 1_000, "whole turns of history the model sees"),
+    int("limits.history_bytes_max", "400_000", 10_000, 10_000_000, "bytes of history the model sees"),
+    int("limits.turns_at_once_max", "64", 1, 4_096, "turns that run at the same time"),
+    int("limits.waiting_messages_max", "20", 1, 1_000, "messages of one conversation that wait behind a turn"),
+    int("limits.inbound_text_chars_max", "16_000", 100, 1_000_000, "characters of one message"),
+    int("limits.inline_diff_bytes_max", "2_500", 0, 30_000, "bytes of a diff shown inside a reply"),
+    int("limits.strangers_remembered_max", "10_000", 100, 1_000_000, "strangers remembered, to greet each once a day"),
+    int("limits.invite_attempts_per_minute_max", "5", 1, 60, "invite attempts of one sender in a minute"),
+];
+
+/// What a dotted path is in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A key.
+    Key(&'static Key),
+    /// A table that holds keys.
+    Section,
+    /// Nothing.
+    Nothing,
+}
+
+/// Looks a path up.
+pub(super) fn find(path: &[String]) -> Found {
+    let mut section = false;
+    for key in KEYS {
+        let pattern: Vec<&str> = key.path.split('.').collect();
+        let fits = path
+            .iter()
+            .zip(&pattern)
+            .all(|(name, part)| *part == "*" || part == name);
+        if fits && pattern.len() == path.len() {
+            return Found::Key(key);
+        }
+        section |= fits && path.len() < pattern.len();
+    }
+    if section { Found::Section } else { Found::Nothing }
+}
+
+/// The known path nearest to an unknown one, with the operator's own names kept; nothing when none
+/// is near enough to be meant.
+pub(super) fn nearest(path: &[String]) -> Option<String> {
+    let asked = path.join(".");
+    let mut best: Option<(usize, String)> = None;
+    for key in KEYS {
+        let pattern: Vec<&str> = key.path.split('.').collect();
+        for length in 1..=pattern.len() {
+            let known = named(pattern.get(..length).unwrap_or_default(), path);
+            let distance = edits(&asked, &known);
+            if best.as_ref().is_none_or(|(least, _)| distance < *least) {
+                best = Some((distance, known));
+            }
+        }
+    }
+    let near = asked.chars().count().div_ceil(3).max(2);
+    best.filter(|(distance, _)| *distance <= near)
+        .map(|(_, known)| known)
+}
+
+fn named(pattern: &[&str], path: &[String]) -> String {
+    let names = pattern
+        .iter()
+        .enumerate()
+        .map(|(index, part)| match (*part, path.get(index)) {
+            ("*", Some(name)) => name.as_str(),
+            ("*", None) => "<name>",
+            (part, _) => part,
+        });
+    names.collect::<Vec<_>>().join(".")
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours between two texts.
+pub(super) fn edits(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().take(NAME_CHARS_COMPARED_MAX).collect();
+    let right: Vec<char> = right.chars().take(NAME_CHARS_COMPARED_MAX).collect();
+    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
+    for (i, a) in left.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in right.iter().enumerate() {
+            let replaced = rows[i][j] + usize::from(a != b);
+            let mut least = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows.last().and_then(|row| row.last()).copied().unwrap_or(0)
+}
+
+/// Keys are short; comparing more of a longer text would only cost time.
+const NAME_CHARS_COMPARED_MAX: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Vec<String> {
+        text.split('.').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_misspelt_key_finds_the_one_that_was_meant() {
+        let nearest = |text: &str| nearest(&path(text)).unwrap_or_default();
+        assert_eq!(nearest("server.listne"), "server.listen");
+        assert_eq!(nearest("serve"), "server");
+        assert_eq!(nearest("channels.team.bottoken"), "channels.team.bot_token");
+        assert_eq!(nearest("limits.step_max"), "limits.steps_max");
+        assert_eq!(nearest("completely.unlike.anything.we.know"), "");
+    }
+
+    #[test]
+    fn every_path_is_a_key_a_section_or_nothing() {
+        assert!(
+            matches!(find(&path("hooks.ci.grants.role")), Found::Key(key) if key.path == "hooks.*.grants.role")
+        );
+        assert_eq!(find(&path("hooks.ci.grants")), Found::Section);
+        assert_eq!(find(&path("hooks")), Found::Section);
+        assert_eq!(find(&path("hooks.ci.grants.rule")), Found::Nothing);
+        assert_eq!(find(&path("server.listen.port")), Found::Nothing);
+    }
+
+    #[test]
+    fn swapped_neighbours_are_one_edit() {
+        assert_eq!(edits("listne", "listen"), 1);
+        assert_eq!(edits("", "abc"), 3);
+        assert_eq!(edits("abc", "abc"), 0);
+    }
+
+    #[test]
+    fn no_key_is_listed_twice() {
+        let mut paths: Vec<&str> = KEYS.iter().map(|key| key.path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        assert_eq!(paths.len(), KEYS.len());
+    }
+}

@@ -1,0 +1,278 @@
+//! File, environment and flags become one flat list of typed values; later layers win. Everything that
+//! can be said from the table of keys alone is checked here.
+
+use crate::config::error::{Place, Problems};
+use crate::config::keys::{self, Found, Key, Kind};
+use crate::config::sources::{SourceFile, Sources};
+use crate::config::value::{self, SecretSource, Value};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toml::de::{DeTable, DeValue};
+
+/// Variables that are for the shell and not keys.
+const VARIABLES_OF_THE_SHELL: [&str; 2] = ["DRYDOCK_CONFIG", "DRYDOCK_LOG"];
+/// Tests steer the program with these.
+const TEST_PREFIX: &str = "DRYDOCK_TEST_";
+/// Kubernetes sets these in every pod beside a Service that is called `drydock`.
+const SERVICE_PREFIXES: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
+/// Sections whose second name is the operator's.
+const NAMED_SECTIONS: [&str; 4] = ["providers", "repositories", "channels", "hooks"];
+
+/// One key that was set.
+pub(super) struct Entry {
+    /// Nothing if what was written was refused; the problem is noted already.
+    pub(super) value: Option<Value>,
+    pub(super) place: Place,
+}
+
+/// All keys that were set, by dotted path, and the sections that exist.
+#[derive(Default)]
+pub(super) struct Layers {
+    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) sections: BTreeMap<String, Place>,
+}
+
+impl Layers {
+    /// Reads all layers, the weakest first.
+    pub(super) fn read(sources: &Sources, problems: &mut Problems) -> Self {
+        let mut layers = Self::default();
+        if let Some(file) = &sources.file {
+            layers.read_file(file, problems);
+        }
+        layers.read_environment(&sources.environment, problems);
+        layers.read_flags(&sources.flags, problems);
+        layers
+    }
+
+    fn read_file(&mut self, file: &SourceFile, problems: &mut Problems) {
+        let lines = Lines {
+            shown: file.path.display().to_string(),
+            text: &file.text,
+        };
+        let (document, errors) = DeTable::parse_recoverable(&file.text);
+        for error in &errors {
+            let message = error.message().replace('\n', " ");
+            let start = error.span().map_or(0, |span| span.start);
+            problems.add(&lines.place(start), "", format!("this is not TOML: {message}"));
+        }
+        // What was recovered around a mistake would only lead to misleading problems.
+        if errors.is_empty() {
+            self.read_table(document.get_ref(), &[], &lines, problems);
+        }
+    }
+
+    fn read_table(
+        &mut self,
+        table: &DeTable<'_>,
+        above: &[String],
+        lines: &Lines<'_>,
+        problems: &mut Problems,
+    ) {
+        for (name, value) in table {
+            let mut path = above.to_vec();
+            path.push(name.get_ref().to_string());
+            let place = lines.place(name.span().start);
+            match (keys::find(&path), value.get_ref()) {
+                (Found::Key(key), value) => {
+                    let value = value::from_toml(key.kind, value);
+                    self.set(key, &path, value, place, problems);
+                }
+                // Recursion ends with the table of keys: no path is longer than four names.
+                (Found::Section, DeValue::Table(table)) => {
+                    self.note_section(&path, &place, problems);
+                    self.read_table(table, &path, lines, problems);
+                }
+                (Found::Section, _) => problems.add(&place, &path.join("."), "expected a table"),
+                (Found::Nothing, _) => {
+                    problems.add(&place, &path.join("."), unknown(&path, &|path| path.join(".")))
+                }
+            }
+        }
+    }
+
+    fn read_environment(&mut self, environment: &BTreeMap<String, String>, problems: &mut Problems) {
+        for (name, text) in environment {
+            let Some(rest) = name.strip_prefix("DRYDOCK_").filter(|_| !is_no_key(name)) else {
+                continue;
+            };
+            let path = path_of_variable(rest);
+            let place = Place::Variable(name.clone());
+            match find_text(&path) {
+                Some((key, path, Part::Whole)) => {
+                    let value = value::from_text(key.kind, text);
+                    self.set(key, &path, value, place, problems);
+                }
+                Some((key, path, part)) => self.set(key, &path, Ok(part.reference(text)), place, problems),
+                None => problems.add(&place, "", unknown(&path, &|path| variable_of_path(path))),
+            }
+        }
+    }
+
+    fn read_flags(&mut self, flags: &[(String, String)], problems: &mut Problems) {
+        for (name, text) in flags {
+            let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+            match find_text(&path) {
+                Some((
+                    Key {
+                        kind: Kind::Secret { .. },
+                        ..
+                    },
+                    path,
+                    Part::Whole,
+                )) => {
+                    let variable = variable_of_path(&path);
+                    let why =
+                        format!("everybody on this machine can read a command line; set {variable} instead");
+                    problems.add(&Place::Flag, name, why);
+                }
+                Some((key, path, Part::Whole)) => {
+                    self.set(
+                        key,
+                        &path,
+                        value::from_text(key.kind, text),
+                        Place::Flag,
+                        problems,
+                    );
+                }
+                Some((key, path, part)) => {
+                    self.set(key, &path, Ok(part.reference(text)), Place::Flag, problems)
+                }
+                None => problems.add(&Place::Flag, name, unknown(&path, &|path| path.join("."))),
+            }
+        }
+    }
+
+    fn set(
+        &mut self,
+        key: &Key,
+        path: &[String],
+        value: Result<Value, String>,
+        place: Place,
+        problems: &mut Problems,
+    ) {
+        debug_assert_eq!(key.path.split('.').count(), path.len());
+        for length in 1..path.len() {
+            self.note_section(path.get(..length).unwrap_or_default(), &place, problems);
+        }
+        if let [.., section, name] = path
+            && section == "fields"
+            && !is_field_name(name)
+        {
+            problems.add(
+                &place,
+                &path.join("."),
+                "a field's name is 1 to 64 of a-z, A-Z, 0-9, _ and -",
+            );
+        }
+        let name = path.join(".");
+        let value = value.map_err(|why| problems.add(&place, &name, why)).ok();
+        self.entries.insert(name, Entry { value, place });
+    }
+
+    fn note_section(&mut self, path: &[String], place: &Place, problems: &mut Problems) {
+        let name = path.join(".");
+        if self.sections.contains_key(&name) {
+            return;
+        }
+        if let [first, second] = path
+            && NAMED_SECTIONS.contains(&first.as_str())
+            && !is_name(second)
+        {
+            problems.add(place, &name, "a name is 1 to 32 of a-z, 0-9 and -");
+        }
+        self.sections.insert(name, place.clone());
+    }
+}
+
+/// The file's text, to turn offsets into lines.
+struct Lines<'a> {
+    shown: String,
+    text: &'a str,
+}
+
+impl Lines<'_> {
+    fn place(&self, offset: usize) -> Place {
+        let before = self.text.bytes().take(offset);
+        Place::File {
+            shown: self.shown.clone(),
+            line: 1 + before.filter(|byte| *byte == b'\n').count(),
+        }
+    }
+}
+
+/// Which part of a key a variable or flag sets: all of it, or how its secret is referred to.
+#[derive(Clone, Copy)]
+enum Part {
+    Whole,
+    Variable,
+    File,
+}
+
+impl Part {
+    fn reference(self, text: &str) -> Value {
+        Value::Secret(match self {
+            Self::Variable => SecretSource::Variable(text.to_owned()),
+            Self::File | Self::Whole => SecretSource::File(PathBuf::from(text)),
+        })
+    }
+}
+
+/// The key a variable or flag means. `<secret>.env` and `<secret>.file` refer to a secret.
+fn find_text(path: &[String]) -> Option<(&'static Key, Vec<String>, Part)> {
+    if let Found::Key(key) = keys::find(path) {
+        return Some((key, path.to_vec(), Part::Whole));
+    }
+    let (last, above) = path.split_last()?;
+    let part = match last.as_str() {
+        "env" => Part::Variable,
+        "file" => Part::File,
+        _ => return None,
+    };
+    match keys::find(above) {
+        Found::Key(key) if matches!(key.kind, Kind::Secret { .. }) => Some((key, above.to_vec(), part)),
+        Found::Key(_) | Found::Section | Found::Nothing => None,
+    }
+}
+
+fn is_no_key(variable: &str) -> bool {
+    let service =
+        !variable.contains("__") && SERVICE_PREFIXES.iter().any(|prefix| variable.starts_with(prefix));
+    service || variable.starts_with(TEST_PREFIX) || VARIABLES_OF_THE_SHELL.contains(&variable)
+}
+
+/// `CHANNELS__TEAM_A__BOT_TOKEN` is `channels.team-a.bot_token`: a shell allows no `-` in a name, and
+/// ours allow no `_`.
+fn path_of_variable(name: &str) -> Vec<String> {
+    let mut path: Vec<String> = name.split("__").map(str::to_lowercase).collect();
+    if let [first, second, ..] = path.as_mut_slice()
+        && NAMED_SECTIONS.contains(&first.as_str())
+    {
+        *second = second.replace('_', "-");
+    }
+    path
+}
+
+pub(super) fn variable_of_path(path: &[String]) -> String {
+    format!("DRYDOCK_{}", path.join("__").replace('-', "_").to_uppercase())
+}
+
+fn unknown(path: &[String], written: &dyn Fn(&[String]) -> String) -> String {
+    let Some(known) = keys::nearest(path) else {
+        return "unknown key; `config/drydock.toml` lists all keys".to_owned();
+    };
+    let known: Vec<String> = known.split('.').map(str::to_owned).collect();
+    format!(
+        "unknown key; did you mean {}?",
+        crate::config::error::printable(&written(&known))
+    )
+}
+
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=32).contains(&text.len()) && text.chars().all(fits)
+}
+
+fn is_field_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..=64).contains(&text.len()) && text.chars().all(fits)
+}

@@ -1,0 +1,180 @@
+//! From layers to [`Config`], and the sections that need no other: server, data, limits.
+
+use crate::config::error::ConfigError;
+use crate::config::reader::Reader;
+use crate::config::settings::{ChannelSettings, Config, DataSettings, LimitSettings, ServerSettings};
+use crate::config::sources::Sources;
+use crate::config::{channels, hooks, models, repositories};
+use crate::model::{Limits, Secret};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+impl Config {
+    /// Builds the configuration of a server. The error lists everything that is wrong.
+    pub fn load(sources: Sources) -> Result<Self, ConfigError> {
+        let mut reader = Reader::new(&sources);
+        let model = models::for_server(&mut reader);
+        let mut used = reader.names("providers");
+        used.extend(models::provider_of(&model.default).map(str::to_owned));
+        let config = Self {
+            server: server(&mut reader),
+            data: data(&mut reader),
+            providers: models::providers(&mut reader, &used),
+            model,
+            repositories: repositories::repositories(&mut reader),
+            channels: channels::channels(&mut reader),
+            hooks: hooks::hooks(&mut reader),
+            limits: limits(&mut reader),
+        };
+        reader.finish()?;
+        Ok(config)
+    }
+
+    /// Builds the configuration of a terminal session from the same sources: a model, its provider
+    /// and limits. Channels, hooks and repositories stay empty and their secrets are not fetched, so
+    /// a server's file works on a laptop. With no model set, the provider whose key is present
+    /// answers with its usual model.
+    pub fn for_terminal(sources: Sources) -> Result<Self, ConfigError> {
+        let mut reader = Reader::new(&sources);
+        let model = models::for_terminal(&mut reader);
+        let used: BTreeSet<String> = models::provider_of(&model.default)
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+        let config = Self {
+            server: server(&mut reader),
+            data: data(&mut reader),
+            providers: models::providers(&mut reader, &used),
+            model,
+            repositories: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            hooks: BTreeMap::new(),
+            limits: limits(&mut reader),
+        };
+        reader.finish()?;
+        Ok(config)
+    }
+
+    /// Every secret of this configuration, for the redactor.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let mut secrets: Vec<Secret> = Vec::new();
+        secrets.extend(
+            self.providers
+                .values()
+                .filter_map(|provider| provider.api_key.clone()),
+        );
+        secrets.extend(
+            self.repositories
+                .values()
+                .filter_map(|repository| repository.token.clone()),
+        );
+        secrets.extend(self.hooks.values().map(|hook| hook.secret.clone()));
+        for channel in self.channels.values() {
+            match channel {
+                ChannelSettings::Slack(slack) => {
+                    secrets.extend([slack.bot_token.clone(), slack.signing_secret.clone()]);
+                }
+                ChannelSettings::Telegram(telegram) => {
+                    secrets.push(telegram.bot_token.clone());
+                    secrets.extend(telegram.secret_token.clone());
+                }
+            }
+        }
+        secrets
+    }
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        server(&mut Reader::new(&Sources::default()))
+    }
+}
+
+impl Default for DataSettings {
+    fn default() -> Self {
+        data(&mut Reader::new(&Sources::default()))
+    }
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        limits(&mut Reader::new(&Sources::default()))
+    }
+}
+
+fn server(reader: &mut Reader<'_>) -> ServerSettings {
+    let listen = reader.address("server.listen");
+    let behind_proxy = reader.boolean("server.behind_proxy");
+    if listen.is_some_and(|listen| !listen.ip().is_loopback()) && !behind_proxy {
+        let why = "others could reach this address without TLS; listen on 127.0.0.1, or put a TLS proxy in front and set server.behind_proxy = true";
+        reader.problem("server.listen", why);
+    }
+    let settings = ServerSettings {
+        // Only a refused address is replaced here, and then the configuration is refused as well.
+        listen: listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        behind_proxy,
+        public_url: reader
+            .url("server.public_url")
+            .map(|url| url.as_str().to_owned())
+            .unwrap_or_default(),
+        body_bytes_max: reader.integer("server.body_bytes_max"),
+        header_seconds_max: reader.integer("server.header_seconds_max"),
+        body_seconds_max: reader.integer("server.body_seconds_max"),
+        idle_seconds_max: reader.integer("server.idle_seconds_max"),
+        connections_max: reader.integer("server.connections_max"),
+        connections_per_ip_max: reader.integer("server.connections_per_ip_max"),
+        link_hosts: reader.list("server.link_hosts"),
+    };
+    if settings.connections_per_ip_max > settings.connections_max && settings.connections_max > 0 {
+        reader.problem(
+            "server.connections_per_ip_max",
+            "is more than server.connections_max",
+        );
+    }
+    if !settings.link_hosts.iter().all(|host| is_host(host)) {
+        reader.problem(
+            "server.link_hosts",
+            "expected host names such as grafana.example.com, without scheme or path",
+        );
+    }
+    settings
+}
+
+fn is_host(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let part = |part: &str| !part.is_empty() && part.chars().all(fits);
+    text.len() <= 253 && text.split('.').all(part)
+}
+
+fn data(reader: &mut Reader<'_>) -> DataSettings {
+    DataSettings {
+        directory: reader.path("data.directory").unwrap_or_default(),
+        delivery_hours_kept: reader.integer("data.delivery_hours_kept"),
+    }
+}
+
+fn limits(reader: &mut Reader<'_>) -> LimitSettings {
+    LimitSettings {
+        turn: Limits {
+            steps_max: reader.integer("limits.steps_max"),
+            turn_time_max: Duration::from_secs(reader.integer("limits.turn_seconds_max")),
+            turn_tokens_max: reader.integer("limits.turn_tokens_max"),
+            answer_tokens_max: reader.integer("limits.answer_tokens_max"),
+            calls_per_step_max: reader.integer("limits.calls_per_step_max"),
+            call_arguments_bytes_max: reader.integer("limits.call_arguments_bytes_max"),
+            tool_output_bytes_max: reader.integer("limits.tool_output_bytes_max"),
+            identical_calls_max: reader.integer("limits.identical_calls_max"),
+            malformed_calls_max: reader.integer("limits.malformed_calls_max"),
+            files_changed_max: reader.integer("limits.files_changed_max"),
+            history_turns_max: reader.integer("limits.history_turns_max"),
+            history_bytes_max: reader.integer("limits.history_bytes_max"),
+        },
+        turns_at_once_max: reader.integer("limits.turns_at_once_max"),
+        waiting_messages_max: reader.integer("limits.waiting_messages_max"),
+        inbound_text_chars_max: reader.integer("limits.inbound_text_chars_max"),
+        inline_diff_bytes_max: reader.integer("limits.inline_diff_bytes_max"),
+        strangers_remembered_max: reader.integer("limits.strangers_remembered_max"),
+        invite_attempts_per_minute_max: reader.integer("limits.invite_attempts_per_minute_max"),
+    }
+}

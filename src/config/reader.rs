@@ -1,0 +1,266 @@
+//! Typed answers to "what is this key?" for the builders of the sections. Notes every problem and
+//! carries on, so that one start shows all of them.
+
+use crate::config::error::{ConfigError, Place, Problems};
+use crate::config::keys::{self, Found, Key, Kind, Unset};
+use crate::config::layers::Layers;
+use crate::config::secrets::Vault;
+use crate::config::sources::Sources;
+use crate::config::url::Url;
+use crate::config::value::{self, SecretSource, Value};
+use crate::model::Secret;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// What was set, what was not, and what is wrong.
+pub(super) struct Reader<'a> {
+    layers: Layers,
+    problems: Problems,
+    vault: Vault<'a>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(sources: &'a Sources) -> Self {
+        let mut problems = Problems::default();
+        let layers = Layers::read(sources, &mut problems);
+        let directory = sources.file.as_ref().and_then(|file| file.path.parent());
+        let directory = directory.map(Path::to_owned).unwrap_or_default();
+        Self {
+            layers,
+            problems,
+            vault: Vault {
+                environment: &sources.environment,
+                directory,
+            },
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<(), ConfigError> {
+        self.problems.finish()
+    }
+
+    /// The names the operator chose in a section: `channels` has `team` in `[channels.team]`.
+    pub(super) fn names(&self, section: &str) -> BTreeSet<String> {
+        let below = self
+            .layers
+            .sections
+            .keys()
+            .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'));
+        below
+            .filter(|name| !name.contains('.'))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The keys set directly inside a section.
+    pub(super) fn keys_in(&self, section: &str) -> Vec<String> {
+        let below = self
+            .layers
+            .entries
+            .keys()
+            .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'));
+        below.map(str::to_owned).collect()
+    }
+
+    /// True if a layer sets the key, rightly or wrongly.
+    pub(super) fn is_set(&self, path: &str) -> bool {
+        self.layers.entries.contains_key(path)
+    }
+
+    /// True if what was written was refused; the problem is noted already.
+    pub(super) fn refused(&self, path: &str) -> bool {
+        self.layers
+            .entries
+            .get(path)
+            .is_some_and(|entry| entry.value.is_none())
+    }
+
+    /// Notes a problem where the key was set, or else where its section begins.
+    pub(super) fn problem(&mut self, path: &str, message: impl Into<String>) {
+        let place = self.place(path);
+        self.problems.add(&place, path, message);
+    }
+
+    fn place(&self, path: &str) -> Place {
+        if let Some(entry) = self.layers.entries.get(path) {
+            return entry.place.clone();
+        }
+        let mut above = path;
+        loop {
+            if let Some(place) = self.layers.sections.get(above) {
+                return place.clone();
+            }
+            match above.rsplit_once('.') {
+                Some((shorter, _)) => above = shorter,
+                None => return Place::Nowhere,
+            }
+        }
+    }
+
+    pub(super) fn integer<T: TryFrom<u64> + Default>(&mut self, path: &str) -> T {
+        match self.value(path) {
+            // The bounds in the table of keys fit the types of the settings.
+            Some(Value::Integer(number)) => T::try_from(number).unwrap_or_default(),
+            _ => T::default(),
+        }
+    }
+
+    pub(super) fn boolean(&mut self, path: &str) -> bool {
+        matches!(self.value(path), Some(Value::Boolean(true)))
+    }
+
+    pub(super) fn text(&mut self, path: &str) -> Option<String> {
+        match self.value(path) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn list(&mut self, path: &str) -> Vec<String> {
+        match self.value(path) {
+            Some(Value::List(entries)) => entries,
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn address(&mut self, path: &str) -> Option<SocketAddr> {
+        match self.value(path) {
+            Some(Value::Address(address)) => Some(address),
+            _ => None,
+        }
+    }
+
+    pub(super) fn url(&mut self, path: &str) -> Option<Url> {
+        match self.value(path) {
+            Some(Value::Url(url)) => url,
+            _ => None,
+        }
+    }
+
+    pub(super) fn path(&mut self, path: &str) -> Option<PathBuf> {
+        match self.value(path) {
+            Some(Value::Path(directory)) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// A secret, fetched and judged.
+    pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
+        match self.value(path) {
+            Some(Value::Secret(source)) => self.fetch(path, &source),
+            _ => None,
+        }
+    }
+
+    /// A secret that this kind of section cannot do without.
+    pub(super) fn required_secret(&mut self, path: &str) -> Option<Secret> {
+        if !self.is_set(path) {
+            self.problem(path, required(path, TOKEN_KIND));
+        }
+        self.secret(path)
+    }
+
+    /// A secret in one of the conventional variables.
+    pub(super) fn conventional(&mut self, path: &str, variables: &[&'static str]) -> Conventional {
+        let Some((name, source)) = self.vault.conventional(variables) else {
+            return Conventional::NotSet;
+        };
+        match self.vault.fetch(&source, chars_min(path)) {
+            Ok(secret) => Conventional::Secret(secret),
+            Err(why) => {
+                self.problems.add(&Place::Variable(name.to_owned()), path, why);
+                Conventional::Refused
+            }
+        }
+    }
+
+    /// True if one of the conventional variables is set.
+    pub(super) fn has_conventional(&self, variables: &[&'static str]) -> bool {
+        self.vault.conventional(variables).is_some()
+    }
+
+    /// The name of something in another section, which must exist there.
+    pub(super) fn reference(&mut self, path: &str, section: &str) -> Option<String> {
+        let name = self.text(path)?;
+        let names = self.names(section);
+        if names.contains(&name) {
+            return Some(name);
+        }
+        let near = names.iter().find(|known| keys::edits(known, &name) <= 2);
+        let hint = match near {
+            Some(known) => format!("; did you mean {known}?"),
+            None if names.is_empty() => format!("; there is no [{section}.<name>]"),
+            None => {
+                let listed = names.into_iter().collect::<Vec<_>>().join(", ");
+                format!("; there are {}", crate::config::error::printable(&listed))
+            }
+        };
+        self.problem(path, format!("does not name one of the {section}{hint}"));
+        None
+    }
+
+    fn fetch(&mut self, path: &str, source: &SecretSource) -> Option<Secret> {
+        let fetched = self.vault.fetch(source, chars_min(path));
+        fetched.map_err(|why| self.problem(path, why)).ok()
+    }
+
+    fn value(&mut self, path: &str) -> Option<Value> {
+        if let Some(entry) = self.layers.entries.get(path) {
+            return entry.value.clone();
+        }
+        let key = key(path)?;
+        match key.unset {
+            Unset::Default(text) => default_value(key.kind, text),
+            Unset::Absent => None,
+            Unset::Required => {
+                self.problem(path, required(path, key.kind));
+                None
+            }
+        }
+    }
+}
+
+/// What the conventional variables of a provider hold.
+pub(super) enum Conventional {
+    /// None of them is set.
+    NotSet,
+    /// One is set and was refused; the problem is noted.
+    Refused,
+    /// One is set.
+    Secret(Secret),
+}
+
+const TOKEN_KIND: Kind = Kind::Secret { chars_min: 0 };
+
+fn required(path: &str, kind: Kind) -> String {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    match kind {
+        Kind::Secret { .. } => {
+            format!("is required; write {name} = {{ env = \"NAME\" }} or {{ file = \"path\" }}")
+        }
+        Kind::Choice(words) => format!("is required: one of {}", words.join(", ")),
+        _ => "is required".to_owned(),
+    }
+}
+
+fn key(path: &str) -> Option<&'static Key> {
+    let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+    match keys::find(&path) {
+        Found::Key(key) => Some(key),
+        Found::Section | Found::Nothing => None,
+    }
+}
+
+fn chars_min(path: &str) -> usize {
+    match key(path).map(|key| key.kind) {
+        Some(Kind::Secret { chars_min }) => chars_min,
+        _ => 0,
+    }
+}
+
+/// A default, read as the file would be.
+pub(super) fn default_value(kind: Kind, text: &str) -> Option<Value> {
+    let value = toml::de::DeValue::parse(text).ok()?;
+    value::from_toml(kind, value.get_ref()).ok()
+}

@@ -1,0 +1,307 @@
+//! Fetches secrets and refuses those that cannot be meant: placeholders, empty ones, ones that could
+//! be guessed. A refusal never repeats the value.
+
+use crate::config::value::SecretSource;
+use crate::model::Secret;
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Bytes of a secret; a key file is smaller.
+const SECRET_BYTES_MAX: u64 = 16_384;
+/// A secret made of fewer different characters can be guessed.
+const DIFFERENT_CHARS_MIN: usize = 5;
+/// Whole values people leave in a file by mistake.
+const NEVER_MEANT: [&str; 22] = [
+    "undefined",
+    "null",
+    "none",
+    "nil",
+    "nan",
+    "true",
+    "false",
+    "todo",
+    "fixme",
+    "tbd",
+    "secret",
+    "password",
+    "passw0rd",
+    "token",
+    "dummy",
+    "default",
+    "default-secret",
+    "my-secret",
+    "mysecret",
+    "apikey",
+    "api-key",
+    "[object object]",
+];
+/// Parts that only documentation puts into a secret.
+const PLACEHOLDER_PARTS: [&str; 15] = [
+    "changeme",
+    "change-me",
+    "change_me",
+    "replaceme",
+    "replace-me",
+    "replace_me",
+    "your-",
+    "your_",
+    "placeholder",
+    "example",
+    "xxxx",
+    "...",
+    "insert-",
+    "${",
+    "{{",
+];
+
+/// Where secrets are fetched from.
+pub(super) struct Vault<'a> {
+    /// The environment, by name.
+    pub(super) environment: &'a BTreeMap<String, String>,
+    /// What paths of secret files are relative to.
+    pub(super) directory: PathBuf,
+}
+
+impl Vault<'_> {
+    /// Fetches a secret of at least `chars_min` characters. The error is one line without the value.
+    pub(super) fn fetch(&self, source: &SecretSource, chars_min: usize) -> Result<Secret, String> {
+        let secret = match source {
+            SecretSource::Value(secret) => secret.clone(),
+            SecretSource::Variable(name) => self.variable(name)?,
+            SecretSource::File(path) => read_secret(&self.directory.join(path))?,
+        };
+        judge(secret.expose(), chars_min)?;
+        Ok(secret)
+    }
+
+    /// A secret in one of the conventional variables, and the name of that variable. An empty one
+    /// counts as not set, as the providers' own tools have it.
+    pub(super) fn conventional(&self, names: &[&'static str]) -> Option<(&'static str, SecretSource)> {
+        let name = names.iter().find(|name| {
+            self.environment
+                .get(**name)
+                .is_some_and(|value| !value.is_empty())
+        })?;
+        Some((name, SecretSource::Variable((*name).to_owned())))
+    }
+
+    fn variable(&self, name: &str) -> Result<Secret, String> {
+        // Somebody may have put the secret itself here, so only what looks like a name is repeated.
+        let shown = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let is_name = name.len() <= 64
+            && name.chars().all(shown)
+            && name.chars().next().is_some_and(|first| !first.is_ascii_digit());
+        match self.environment.get(name) {
+            Some(value) => Ok(Secret::new(value.clone())),
+            None if is_name && name.contains('_') => {
+                Err(format!("the environment variable {name} is not set"))
+            }
+            None => Err("the environment variable it names is not set".to_owned()),
+        }
+    }
+}
+
+fn read_secret(path: &Path) -> Result<Secret, String> {
+    let unreadable = |err: std::io::Error| format!("cannot read the secret file: {}", err.kind());
+    // Opening a pipe must not wait for a writer; what was opened is what is checked.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err("the secret file is not a regular file".to_owned());
+    }
+    let mode = metadata.permissions().mode();
+    if mode & 0o077 != 0 {
+        let shown = crate::config::error::printable(&path.display().to_string());
+        return Err(format!("others can read the secret file; run: chmod 600 {shown}"));
+    }
+    let mut text = Zeroizing::new(String::new());
+    file.take(SECRET_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    let trimmed = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Secret::new(
+        trimmed.strip_suffix('\r').unwrap_or(trimmed).to_owned(),
+    ))
+}
+
+/// Says what is wrong with a secret, never what it is.
+fn judge(value: &str, chars_min: usize) -> Result<(), String> {
+    if value.trim().is_empty() {
+        return Err("the secret is empty".to_owned());
+    }
+    if is_placeholder(value) {
+        return Err("the secret is a placeholder; put the real one there".to_owned());
+    }
+    if value.len() as u64 > SECRET_BYTES_MAX {
+        return Err(format!("the secret is longer than {SECRET_BYTES_MAX} bytes"));
+    }
+    if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("the secret holds a space, a line break or a character outside ASCII".to_owned());
+    }
+    if value.len() < chars_min {
+        return Err(format!(
+            "the secret is too short; it needs at least {chars_min} characters"
+        ));
+    }
+    let mut different: Vec<u8> = value.bytes().collect();
+    different.sort_unstable();
+    different.dedup();
+    if different.len() < DIFFERENT_CHARS_MIN {
+        return Err(format!(
+            "the secret can be guessed; it needs at least {DIFFERENT_CHARS_MIN} different characters"
+        ));
+    }
+    Ok(())
+}
+
+fn is_placeholder(value: &str) -> bool {
+    let lower = value.trim().to_lowercase();
+    let bracketed = |open, close| lower.starts_with(open) && lower.ends_with(close);
+    NEVER_MEANT.contains(&lower.as_str())
+        || PLACEHOLDER_PARTS.iter().any(|part| lower.contains(part))
+        || lower.chars().all(|c| c == 'x')
+        || bracketed('<', '>')
+        || bracketed('[', ']')
+        || bracketed('%', '%')
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const REAL: &str = "8f742231b10e8888abcd99yyyzzz85a5";
+
+    fn fetch_file(text: &str, mode: u32) -> Result<String, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let vault = Vault {
+            environment: &BTreeMap::new(),
+            directory: directory.path().to_owned(),
+        };
+        let secret = vault.fetch(&SecretSource::File(PathBuf::from("secret")), 16);
+        secret.map(|secret| secret.expose().to_owned())
+    }
+
+    /// T96
+    #[test]
+    fn placeholders_are_never_taken_for_secrets() {
+        for value in [
+            "changeme",
+            "CHANGEME-please-now-1",
+            "your-token",
+            "xoxb-your-token-here",
+            "<token>",
+            "<slack bot token>",
+            "xxx",
+            "xoxb-xxxxxxxxxxxx",
+            "todo",
+            "TODO",
+            "example",
+            "AKIAIOSFODNN7EXAMPLE",
+            "undefined",
+            "null",
+            "None",
+            "nil",
+            "${SLACK_BOT_TOKEN}",
+            "{{ .Values.token }}",
+            "%TOKEN%",
+            "sk-ant-...",
+            "[object Object]",
+        ] {
+            let why = judge(value, 1).unwrap_err();
+            assert_eq!(
+                why, "the secret is a placeholder; put the real one there",
+                "{value}"
+            );
+        }
+    }
+
+    /// T96
+    #[test]
+    fn empty_short_and_repetitive_secrets_are_refused() {
+        assert_eq!(judge("", 1).unwrap_err(), "the secret is empty");
+        assert_eq!(judge(" \t\n", 1).unwrap_err(), "the secret is empty");
+        assert_eq!(
+            judge("abcdefghijklmno", 16).unwrap_err(),
+            "the secret is too short; it needs at least 16 characters"
+        );
+        assert_eq!(
+            judge("abababababababab", 16).unwrap_err(),
+            "the secret can be guessed; it needs at least 5 different characters"
+        );
+        assert_eq!(
+            judge("two words 12345678", 16).unwrap_err(),
+            "the secret holds a space, a line break or a character outside ASCII"
+        );
+        assert_eq!(judge(REAL, 16), Ok(()));
+    }
+
+    #[test]
+    fn one_newline_at_the_end_of_a_secret_file_is_not_part_of_it() {
+        assert_eq!(fetch_file(&format!("{REAL}\n"), 0o600).unwrap(), REAL);
+        assert_eq!(fetch_file(&format!("{REAL}\r\n"), 0o400).unwrap(), REAL);
+        assert!(
+            fetch_file(&format!("{REAL}\n\n"), 0o600)
+                .unwrap_err()
+                .contains("line break")
+        );
+    }
+
+    /// T96
+    #[test]
+    fn a_secret_file_others_can_read_is_refused_with_the_fix() {
+        for mode in [0o644, 0o640, 0o604, 0o620] {
+            let why = fetch_file(REAL, mode).unwrap_err();
+            assert!(
+                why.starts_with("others can read the secret file; run: chmod 600 /"),
+                "{why}"
+            );
+            assert!(!why.contains(REAL));
+        }
+    }
+
+    #[test]
+    fn a_pipe_or_directory_is_no_secret_file_and_nobody_waits() {
+        let directory = tempfile::tempdir().unwrap();
+        let vault = Vault {
+            environment: &BTreeMap::new(),
+            directory: directory.path().to_owned(),
+        };
+        let fetch = |path: &str| {
+            vault
+                .fetch(&SecretSource::File(PathBuf::from(path)), 1)
+                .map(|_| ())
+                .unwrap_err()
+        };
+        assert_eq!(fetch("."), "the secret file is not a regular file");
+        assert_eq!(fetch("/dev/null"), "the secret file is not a regular file");
+        assert_eq!(fetch("missing"), "cannot read the secret file: entity not found");
+    }
+
+    #[test]
+    fn a_secret_written_where_its_name_belongs_is_not_repeated() {
+        let vault = Vault {
+            environment: &BTreeMap::new(),
+            directory: PathBuf::new(),
+        };
+        for value in [REAL, "xoxb-123-abc", "ABCDEFGHIJKLMNOP0123"] {
+            let why = vault
+                .fetch(&SecretSource::Variable(value.to_owned()), 1)
+                .map(|_| ())
+                .unwrap_err();
+            assert_eq!(why, "the environment variable it names is not set");
+        }
+    }
+}

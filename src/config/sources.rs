@@ -1,0 +1,73 @@
+//! Where settings come from, already read: a file's text, the environment and flags. Nothing here
+//! looks at the process; the shell passes in what it found.
+
+use crate::config::error::{ConfigError, Place};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a configuration file.
+const FILE_BYTES_MAX: u64 = 1_048_576;
+
+/// Everything a configuration is made from. Flags win over environment, environment over file, file
+/// over defaults.
+#[derive(Clone, Default)]
+pub struct Sources {
+    /// The file, if there is one.
+    pub file: Option<SourceFile>,
+    /// The whole environment: `DRYDOCK_SECTION__KEY` sets a key, and secrets are looked up by name.
+    pub environment: BTreeMap<String, String>,
+    /// Dotted keys and their values, from the command line.
+    pub flags: Vec<(String, String)>,
+}
+
+/// A configuration file that was read.
+#[derive(Clone)]
+pub struct SourceFile {
+    /// Its path as the operator wrote it: named in problems; secret files are relative to it.
+    pub path: PathBuf,
+    /// What it holds.
+    pub text: String,
+}
+
+impl Sources {
+    /// Reads the file at `path`, if one is given. The error says why it cannot be read.
+    pub fn read(
+        path: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: Vec<(String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let file = match path {
+            Some(path) => Some(SourceFile {
+                path: path.to_owned(),
+                text: read_text(path)?,
+            }),
+            None => None,
+        };
+        Ok(Self {
+            file,
+            environment: environment.into_iter().collect(),
+            flags,
+        })
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, ConfigError> {
+    let refuse = |why: String| {
+        let place = Place::File {
+            shown: path.display().to_string(),
+            line: 1,
+        };
+        ConfigError::one(place, why)
+    };
+    let mut text = String::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    read.map_err(|err| refuse(format!("cannot read the configuration file: {}", err.kind())))?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(refuse(format!(
+            "the configuration file is larger than {FILE_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(text)
+}

@@ -1,0 +1,117 @@
+//! The reference file and the table of keys say the same.
+
+use super::*;
+use crate::config::error::Problems;
+use crate::config::keys::{KEYS, Unset};
+use crate::config::layers::Layers;
+use crate::config::reader::default_value;
+use crate::config::value::Value;
+use crate::config::{LimitSettings, ServerSettings};
+use std::collections::BTreeSet;
+
+const REFERENCE: &str = include_str!("../../../config/drydock.toml");
+
+/// The file with every documented key and section taken out of its comment.
+fn uncommented() -> String {
+    let lines = REFERENCE.lines().map(|line| match line.strip_prefix("# ") {
+        Some(rest) if is_toml(rest) => rest,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn is_toml(line: &str) -> bool {
+    let key = line.split_once(" = ").map_or("", |(key, _)| key);
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || "._".contains(c));
+    is_key || (line.starts_with('[') && line.ends_with(']') && !line.contains(' '))
+}
+
+/// A path of the file as the table of keys writes it.
+fn pattern(path: &str) -> String {
+    let mut names: Vec<&str> = path.split('.').collect();
+    if matches!(names[0], "providers" | "repositories" | "channels" | "hooks") {
+        names[1] = "*";
+    }
+    if names.len() == 4 && names[2] == "fields" {
+        names[3] = "*";
+    }
+    names.join(".")
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Integer(number) => number.to_string(),
+        Value::Boolean(value) => value.to_string(),
+        Value::Text(text) => text.clone(),
+        Value::List(entries) => format!("{entries:?}"),
+        Value::Address(address) => address.to_string(),
+        Value::Url(url) => format!("{url:?}"),
+        Value::Path(path) => path.display().to_string(),
+        Value::Secret(_) => "a secret".to_owned(),
+    }
+}
+
+#[test]
+fn the_reference_file_holds_every_key_with_its_default_and_no_other() {
+    let mut problems = Problems::default();
+    let layers = Layers::read(
+        &Sources {
+            environment: Default::default(),
+            ..sources(&uncommented())
+        },
+        &mut problems,
+    );
+    problems.finish().unwrap();
+    let documented: BTreeSet<String> = layers.entries.keys().map(|path| pattern(path)).collect();
+    assert_eq!(documented, KEYS.iter().map(|key| key.path.to_owned()).collect());
+    for (path, entry) in &layers.entries {
+        let key = KEYS.iter().find(|key| key.path == pattern(path)).unwrap();
+        if let Unset::Default(text) = key.unset {
+            let default = default_value(key.kind, text).expect(key.path);
+            assert_eq!(shown(entry.value.as_ref().unwrap()), shown(&default), "{path}");
+        }
+    }
+}
+
+#[test]
+fn the_reference_file_states_every_bound() {
+    for key in KEYS {
+        let crate::config::Kind::Integer { min, max } = key.kind else {
+            continue;
+        };
+        let name = key.path.rsplit('.').next().unwrap();
+        let documented = REFERENCE
+            .replace('_', "")
+            .contains(&format!("[{min}, {max}]\n# {}", name.replace('_', "")));
+        assert!(documented, "{} does not say [{min}, {max}]", key.path);
+    }
+}
+
+#[test]
+fn every_default_is_a_value_of_its_key() {
+    for key in KEYS {
+        if let Unset::Default(text) = key.unset {
+            assert!(default_value(key.kind, text).is_some(), "{}", key.path);
+        }
+    }
+}
+
+#[test]
+fn the_reference_file_changes_nothing_as_it_is() {
+    let reference = Config::load(sources(REFERENCE)).unwrap();
+    assert_eq!(reference.server, ServerSettings::default());
+    assert_eq!(reference.limits, LimitSettings::default());
+    assert!(reference.channels.is_empty() && reference.hooks.is_empty());
+}
+
+#[test]
+fn the_examples_of_the_reference_file_fit_together() {
+    let text = uncommented().replace("{ file = \"apps-token\" }", "{ env = \"HOOK_SECRET\" }");
+    let config = Config::load(with(&text, &[("RELEASE_HOOK_SECRET", "a-long-release-secret")])).unwrap();
+    assert_eq!(config.hooks["release"].fields["version"], "/release/tag_name");
+}
+
+#[test]
+fn limits_of_a_turn_have_one_set_of_defaults() {
+    assert_eq!(LimitSettings::default().turn, crate::model::Limits::default());
+}

@@ -1,0 +1,91 @@
+//! URLs an operator may set: where requests with credentials go, so they must be unambiguous.
+
+use std::net::IpAddr;
+
+/// Bytes of a URL.
+const URL_BYTES_MAX: usize = 500;
+
+/// An absolute URL without user, query or fragment: `https`, or `http` to loopback.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Url {
+    text: String,
+    https: bool,
+}
+
+impl Url {
+    /// Checks a URL; a slash at its end is dropped.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let clean = text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !b"?#@\\\"<>`".contains(&byte));
+        if !clean || text.len() > URL_BYTES_MAX {
+            return None;
+        }
+        let uri: http::Uri = text.parse().ok()?;
+        let host = uri.host().filter(|host| !host.is_empty())?;
+        let https = match uri.scheme_str()? {
+            "https" => true,
+            "http" if is_loopback(host) => false,
+            _ => return None,
+        };
+        Some(Self {
+            text: text.trim_end_matches('/').to_owned(),
+            https,
+        })
+    }
+
+    /// The URL, without a slash at its end.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn is_https(&self) -> bool {
+        self.https
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || address
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_unambiguous_https_or_loopback_is_a_url() {
+        for good in [
+            "https://api.anthropic.com",
+            "https://host:8443/v1/",
+            "http://127.0.0.1:9",
+            "http://localhost:11434/v1",
+            "http://[::1]:80/x",
+        ] {
+            assert_eq!(
+                Url::parse(good).map(|url| url.text),
+                Some(good.trim_end_matches('/').to_owned())
+            );
+        }
+        for bad in [
+            "http://example.com",
+            "http://127.0.0.1.example.com",
+            "http://localhost.example.com",
+            "https://user:pass@example.com",
+            "https://example.com/?q=1",
+            "https://example.com/#f",
+            "ftp://example.com",
+            "example.com",
+            "/path",
+            "https://",
+            "https://exa mple.com",
+            "http://2130706433/",
+            "file:///etc/passwd",
+        ] {
+            assert_eq!(Url::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! From what was written to what a key wants. A refusal says what was expected and what kind of thing
+//! was found, never the value: it may be a secret in the wrong place.
+
+use crate::config::keys::Kind;
+use crate::config::url::Url;
+use crate::model::Secret;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use toml::de::{DeArray, DeInteger, DeTable, DeValue};
+
+/// Characters of a text value.
+const TEXT_CHARS_MAX: usize = 1_000;
+/// Entries of a list.
+const LIST_ENTRIES_MAX: usize = 1_000;
+
+/// A value of the kind its key wants.
+#[derive(Clone)]
+pub(super) enum Value {
+    Integer(u64),
+    Boolean(bool),
+    Text(String),
+    List(Vec<String>),
+    Address(SocketAddr),
+    Url(Option<Url>),
+    Path(PathBuf),
+    Secret(SecretSource),
+}
+
+/// Where a secret is.
+#[derive(Clone)]
+pub(super) enum SecretSource {
+    /// Here: only the environment may carry one.
+    Value(Secret),
+    /// In the variable of this name.
+    Variable(String),
+    /// In this file.
+    File(PathBuf),
+}
+
+/// Reads a value of the file.
+pub(super) fn from_toml(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
+    let expected = expected(kind);
+    let wrong = || format!("expected {expected}, found {}", found(value));
+    match (kind, value) {
+        (Kind::Secret { .. }, DeValue::Table(table)) => secret_reference(table),
+        (Kind::Secret { .. }, DeValue::String(_)) => Err(SECRET_IN_FILE.to_owned()),
+        (Kind::Integer { .. }, DeValue::Integer(number)) => integer(kind, number),
+        (Kind::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
+        (Kind::List, DeValue::Array(entries)) => list(entries).ok_or_else(|| format!("expected {expected}")),
+        (Kind::Text | Kind::Choice(_) | Kind::Address | Kind::Url | Kind::Path, DeValue::String(text)) => {
+            from_words(kind, text)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Reads a value of the environment or the command line.
+pub(super) fn from_text(kind: Kind, text: &str) -> Result<Value, String> {
+    let wrong = || format!("expected {}", expected(kind));
+    match kind {
+        Kind::Secret { .. } => Ok(Value::Secret(SecretSource::Value(Secret::new(text.to_owned())))),
+        Kind::Integer { .. } => match DeValue::parse(text.trim()).map(toml::Spanned::into_inner) {
+            Ok(DeValue::Integer(number)) => integer(kind, &number),
+            _ => Err(wrong()),
+        },
+        Kind::Boolean => text.trim().parse().map(Value::Boolean).map_err(|_| wrong()),
+        Kind::List if text.trim_start().starts_with('[') => {
+            match DeValue::parse(text.trim()).map(toml::Spanned::into_inner) {
+                Ok(DeValue::Array(entries)) => list(&entries).ok_or_else(wrong),
+                _ => Err(wrong()),
+            }
+        }
+        Kind::List => {
+            let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+            texts(entries.map(str::to_owned).collect()).ok_or_else(wrong)
+        }
+        Kind::Text | Kind::Choice(_) | Kind::Address | Kind::Url | Kind::Path => from_words(kind, text),
+    }
+}
+
+/// How to write a secret, for those who wrote it down.
+const SECRET_IN_FILE: &str =
+    "a secret does not belong in this file; write { env = \"NAME\" } or { file = \"path\" }";
+
+fn expected(kind: Kind) -> String {
+    match kind {
+        Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::Boolean => "true or false".to_owned(),
+        Kind::Text => format!("one line of 1 to {TEXT_CHARS_MAX} characters"),
+        Kind::Choice(words) => format!("one of {}", words.join(", ")),
+        Kind::List => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
+        Kind::Address => "an IP address and port, such as 127.0.0.1:7700".to_owned(),
+        Kind::Url => "an https URL without user, query or fragment (http only to loopback)".to_owned(),
+        Kind::Path => "a path".to_owned(),
+        Kind::Secret { .. } => "{ env = \"NAME\" } or { file = \"path\" }".to_owned(),
+    }
+}
+
+fn found(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn integer(kind: Kind, number: &DeInteger<'_>) -> Result<Value, String> {
+    let Kind::Integer { min, max } = kind else {
+        return Err(format!("expected {}, found a whole number", expected(kind)));
+    };
+    match u64::from_str_radix(number.as_str(), number.radix()) {
+        Ok(number) if (min..=max).contains(&number) => Ok(Value::Integer(number)),
+        _ => Err(format!("expected {}", expected(kind))),
+    }
+}
+
+fn list(entries: &DeArray<'_>) -> Option<Value> {
+    let entries = entries
+        .iter()
+        .map(|entry| entry.get_ref().as_str().map(str::to_owned));
+    texts(entries.collect::<Option<_>>()?)
+}
+
+fn texts(entries: Vec<String>) -> Option<Value> {
+    let fits = entries.len() <= LIST_ENTRIES_MAX && entries.iter().all(|entry| is_line(entry));
+    fits.then_some(Value::List(entries))
+}
+
+fn is_line(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= TEXT_CHARS_MAX && !text.contains(char::is_control)
+}
+
+fn from_words(kind: Kind, text: &str) -> Result<Value, String> {
+    let value = match kind {
+        Kind::Text => is_line(text).then(|| Value::Text(text.to_owned())),
+        Kind::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+        Kind::Address => text.parse().ok().map(Value::Address),
+        Kind::Path => is_line(text).then(|| Value::Path(PathBuf::from(text))),
+        Kind::Url if text.is_empty() => Some(Value::Url(None)),
+        Kind::Url => Url::parse(text).map(|url| Value::Url(Some(url))),
+        Kind::Integer { .. } | Kind::Boolean | Kind::List | Kind::Secret { .. } => None,
+    };
+    value.ok_or_else(|| format!("expected {}", expected(kind)))
+}
+
+fn secret_reference(table: &DeTable<'_>) -> Result<Value, String> {
+    let mut entries = table.iter();
+    let entry = entries
+        .next()
+        .map(|(key, value)| (key.get_ref().as_ref(), value.get_ref().as_str()));
+    let source = match (entry, entries.next()) {
+        (Some(("env", Some(name))), None) => SecretSource::Variable(name.to_owned()),
+        (Some(("file", Some(path))), None) if is_line(path) => SecretSource::File(PathBuf::from(path)),
+        _ => return Err("expected exactly one of { env = \"NAME\" } and { file = \"path\" }".to_owned()),
+    };
+    Ok(Value::Secret(source))
+}
