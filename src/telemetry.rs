@@ -1,1 +1,212 @@
-//! To be written.
+//! Logs: to standard error, as JSON for machines and as text for people. Every line passes the
+//! redactor before it is written; nothing else may write there.
+
+use crate::redact::Redactor;
+use std::io::{self, Write};
+use std::sync::Arc;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+
+/// Bytes of one line; more are cut, after redaction.
+const LINE_BYTES_MAX: usize = 65_536;
+/// What is logged when nothing else was asked for.
+const FILTER_DEFAULT: &str = "info";
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line, for machines.
+    Json,
+    /// Text for people at a terminal.
+    Pretty,
+}
+
+/// Why there are no logs.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The operator's filter cannot be understood.
+    #[error("DRYDOCK_LOG: {0}; write a level such as `debug`, or `drydock::http=debug,info`")]
+    Filter(String),
+    /// This process logs already.
+    #[error("logging was set up twice")]
+    Twice,
+}
+
+/// Starts logging for the whole process. `filter` is what `DRYDOCK_LOG` holds; `info` if it is not set.
+pub fn init(format: Format, filter: Option<&str>, redactor: Arc<Redactor>) -> Result<(), TelemetryError> {
+    let subscriber = subscriber(format, filter, redactor, io::stderr)?;
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::Twice)
+}
+
+fn subscriber<W, O>(
+    format: Format,
+    filter: Option<&str>,
+    redactor: Arc<Redactor>,
+    open: W,
+) -> Result<Box<dyn tracing::Subscriber + Send + Sync>, TelemetryError>
+where
+    W: Fn() -> O + Send + Sync + 'static,
+    O: Write + 'static,
+{
+    let filter = filter
+        .map(str::trim)
+        .filter(|filter| !filter.is_empty())
+        .unwrap_or(FILTER_DEFAULT);
+    let filter = EnvFilter::try_new(filter).map_err(|err| TelemetryError::Filter(err.to_string()))?;
+    let layer = tracing_subscriber::fmt::layer().with_writer(RedactedWriters { open, redactor });
+    let registry = tracing_subscriber::registry().with(filter);
+    Ok(match format {
+        Format::Json => Box::new(registry.with(layer.json().flatten_event(true))),
+        Format::Pretty => Box::new(registry.with(layer.with_ansi(false))),
+    })
+}
+
+/// Gives each event a writer of its own.
+struct RedactedWriters<W> {
+    open: W,
+    redactor: Arc<Redactor>,
+}
+
+impl<'a, W, O> MakeWriter<'a> for RedactedWriters<W>
+where
+    W: Fn() -> O + 'static,
+    O: Write + 'a,
+{
+    type Writer = RedactedLine<O>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        RedactedLine {
+            line: Vec::new(),
+            output: (self.open)(),
+            redactor: Arc::clone(&self.redactor),
+        }
+    }
+}
+
+/// One event. It is collected whole and written when it is dropped, because a secret may be split
+/// between two writes.
+struct RedactedLine<O: Write> {
+    line: Vec<u8>,
+    output: O,
+    redactor: Arc<Redactor>,
+}
+
+impl<O: Write> Write for RedactedLine<O> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<O: Write> Drop for RedactedLine<O> {
+    fn drop(&mut self) {
+        let text = String::from_utf8_lossy(&self.line);
+        let redacted = self.redactor.redact(text.trim_end_matches('\n'));
+        let mut line = redacted.into_owned();
+        if line.len() > LINE_BYTES_MAX {
+            line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+        }
+        line.push('\n');
+        // There is nowhere left to say that standard error is closed.
+        let _ = self.output.write_all(line.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::model::Secret;
+    use std::sync::Mutex;
+    use tracing::{debug, info, info_span};
+
+    const CANARY: &str = "xoxb-canary-0123456789";
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: Format, filter: Option<&str>, write: impl FnOnce()) -> String {
+        let page = Page::default();
+        let opened = page.clone();
+        let redactor = Arc::new(Redactor::new([Secret::new(CANARY.to_owned())]));
+        let subscriber = subscriber(format, filter, redactor, move || opened.clone()).unwrap();
+        tracing::subscriber::with_default(subscriber, write);
+        let bytes = page.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// T89: in a message, a field, a span and an error's text.
+    #[test]
+    fn no_secret_reaches_a_log_line() {
+        for format in [Format::Json, Format::Pretty] {
+            let text = logged(format, None, || {
+                let span = info_span!("request", header = CANARY);
+                let _entered = span.enter();
+                info!(url = format!("https://api.telegram.org/bot{CANARY}/x"), error = ?Some(CANARY), "got {CANARY}");
+            });
+            assert!(!text.contains("canary"), "{text}");
+            assert_eq!(
+                text.matches("⟦secret:1⟧").count(),
+                4 + text.matches("spans").count(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn machines_get_one_object_for_each_event() {
+        let text = logged(Format::Json, None, || {
+            info!(steps = 3, "turn {} answered\nforged", 7)
+        });
+        assert_eq!(text.lines().count(), 1);
+        let event: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(event["message"], "turn 7 answered\nforged");
+        assert_eq!(event["steps"], 3);
+        assert_eq!(event["level"], "INFO");
+    }
+
+    #[test]
+    fn the_operator_chooses_what_is_logged() {
+        let write = || {
+            debug!("details");
+            info!("news");
+        };
+        assert_eq!(logged(Format::Pretty, None, write).lines().count(), 1);
+        assert_eq!(logged(Format::Pretty, Some(" "), write).lines().count(), 1);
+        assert_eq!(logged(Format::Pretty, Some("debug"), write).lines().count(), 2);
+        assert_eq!(logged(Format::Pretty, Some("off"), write), "");
+    }
+
+    #[test]
+    fn a_filter_that_makes_no_sense_is_refused() {
+        let redactor = Arc::new(Redactor::new([]));
+        let error = subscriber(Format::Json, Some("drydock=loudly"), redactor, Page::default)
+            .err()
+            .unwrap();
+        assert!(error.to_string().starts_with("DRYDOCK_LOG: "), "{error}");
+    }
+
+    #[test]
+    fn a_line_is_cut_only_after_redaction() {
+        let text = logged(Format::Pretty, None, || {
+            info!("{}{CANARY}", "x".repeat(LINE_BYTES_MAX - 100))
+        });
+        assert!(!text.contains("canary") && text.len() <= LINE_BYTES_MAX + 1);
+    }
+}

@@ -1,0 +1,269 @@
+//! What secrets look like that we were not told about. Each pattern is bound to something that does not
+//! occur in ordinary configuration, so that digests, image tags and long names stay readable.
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use regex::Regex;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// One kind of secret.
+struct Pattern {
+    /// Texts one of which every match contains, in any case. Without any of them the expression is
+    /// not tried, which is what makes clean text fast.
+    anchors: &'static [&'static str],
+    /// The expression; its first group, or else all of it, is the secret.
+    expression: &'static str,
+    /// The last word, where the expression cannot say it.
+    accept: fn(text: &str, range: Range<usize>) -> bool,
+}
+
+const PATTERNS: &[Pattern] = &[
+    // Without its end the block was cut: then everything that may belong to it goes.
+    Pattern {
+        anchors: &["private key"],
+        expression: r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:[A-Za-z0-9+/=\s]|\\[nrt])*)",
+        accept: |text, range| range.len() > 80 && text.get(range).is_some(),
+    },
+    Pattern {
+        anchors: &["akia", "asia"],
+        expression: r"(?-u:\b)(?:AKIA|ASIA)[A-Z0-9]{16}(?-u:\b)",
+        accept: always,
+    },
+    Pattern {
+        anchors: &["ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_"],
+        expression: r"(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
+        accept: always,
+    },
+    Pattern {
+        anchors: &["glpat-"],
+        expression: r"glpat-[A-Za-z0-9_-]{20,}",
+        accept: always,
+    },
+    Pattern {
+        anchors: &["xox", "xapp-"],
+        expression: r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9.-]{10,}",
+        accept: has_digit,
+    },
+    Pattern {
+        anchors: &["hooks.slack.com/"],
+        expression: r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})",
+        accept: always,
+    },
+    Pattern {
+        anchors: &["sk-"],
+        expression: r"(?-u:\b)sk-(?:ant-|proj-|or-|svcacct-|admin-)[A-Za-z0-9_-]{16,}",
+        accept: has_digit,
+    },
+    Pattern {
+        anchors: &["sk-"],
+        expression: r"(?-u:\b)sk-[A-Za-z0-9_-]{20,}",
+        accept: has_three_classes,
+    },
+    Pattern {
+        anchors: &["aiza"],
+        expression: r"(?-u:\b)AIza[0-9A-Za-z_-]{35}",
+        accept: always,
+    },
+    Pattern {
+        anchors: &["eyj"],
+        expression: r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
+        accept: always,
+    },
+    Pattern {
+        anchors: &["authorization"],
+        expression: r#"(?i)authorization["']?\s*[:=,]?\s*["']?(?:bearer|basic|token)\s+([A-Za-z0-9._~+/=-]{8,})"#,
+        accept: has_digit,
+    },
+    Pattern {
+        anchors: &["bearer "],
+        expression: r"(?i)bearer +([A-Za-z0-9._~+/=-]{20,})",
+        accept: has_digit,
+    },
+    Pattern {
+        anchors: &["client-key-data"],
+        expression: r#"client-key-data["']?\s*:\s*["']?([A-Za-z0-9+/=]{20,})"#,
+        accept: always,
+    },
+    Pattern {
+        anchors: &["://"],
+        expression: r#"://[^/\s:@"']*:([^/\s:@"'${}<>⟦⟧]{8,})@"#,
+        accept: has_digit,
+    },
+    // `password: ...` and `DB_TOKEN=...`, in YAML, JSON, Jsonnet and shell.
+    Pattern {
+        anchors: &["password", "passwd", "secret", "token", "key"],
+        expression: r#"(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|account[_-]?key)["'\]]{0,2}\s*(?::{1,3}|=)\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*-]{12,})"#,
+        accept: is_random_and_no_checksum,
+    },
+    // The same as an entry of a container's environment.
+    Pattern {
+        anchors: &["value"],
+        expression: r#"(?i)name["']?:\s*["']?[a-z0-9_.-]*(?:password|passwd|secret|token|key)["']?,?\s+["']?value["']?:\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*-]{12,})"#,
+        accept: is_random_and_no_checksum,
+    },
+];
+
+/// Patterns, ready to run.
+struct Compiled {
+    anchors: AhoCorasick,
+    /// By number of the anchor: the pattern it belongs to.
+    pattern_of: Vec<usize>,
+    expressions: Vec<Regex>,
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "the expressions are constants, and a test compiles them"
+)]
+static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
+    let anchors = PATTERNS.iter().flat_map(|pattern| pattern.anchors);
+    let pattern_of = PATTERNS
+        .iter()
+        .enumerate()
+        .flat_map(|(index, pattern)| pattern.anchors.iter().map(move |_| index));
+    Compiled {
+        anchors: AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(anchors)
+            .expect("anchors compile"),
+        pattern_of: pattern_of.collect(),
+        expressions: PATTERNS
+            .iter()
+            .map(|pattern| Regex::new(pattern.expression).expect("a pattern compiles"))
+            .collect(),
+    }
+});
+
+/// Reports whatever looks like a secret, in no order.
+pub(super) fn find(text: &str, mut found: impl FnMut(Range<usize>)) {
+    find_telegram(text, &mut found);
+    let tried = patterns_to_try(text);
+    for ((pattern, expression), tried) in PATTERNS.iter().zip(&COMPILED.expressions).zip(tried) {
+        if !tried {
+            continue;
+        }
+        for captures in expression.captures_iter(text) {
+            let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else {
+                continue;
+            };
+            if (pattern.accept)(text, secret.range()) {
+                found(secret.range());
+            }
+        }
+    }
+}
+
+fn patterns_to_try(text: &str) -> [bool; PATTERNS.len()] {
+    let mut tried = [false; PATTERNS.len()];
+    let mut left = PATTERNS.len();
+    // Overlapping, because `secret_key` must not hide `key`.
+    for hit in COMPILED.anchors.find_overlapping_iter(text) {
+        let index = COMPILED.pattern_of.get(hit.pattern().as_usize()).copied();
+        if let Some(tried) = index.and_then(|index| tried.get_mut(index))
+            && !*tried
+        {
+            *tried = true;
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    tried
+}
+
+/// `123456789:` and exactly 35 characters. It has no fixed text to anchor at, so it is found by its
+/// colon, and only after a digit.
+fn find_telegram(text: &str, found: &mut impl FnMut(Range<usize>)) {
+    let bytes = text.as_bytes();
+    for colon in memchr::memchr_iter(b':', bytes) {
+        let before = bytes.get(..colon).unwrap_or_default();
+        let after = bytes.get(colon + 1..).unwrap_or_default();
+        if !before.last().is_some_and(u8::is_ascii_digit) {
+            continue;
+        }
+        let digits = before
+            .iter()
+            .rev()
+            .take(12)
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let is_key = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_' || **byte == b'-';
+        let key = after.iter().take(36).take_while(is_key).count();
+        if (8..=10).contains(&digits) && key == 35 {
+            found(colon - digits..colon + 1 + key);
+        }
+    }
+}
+
+fn always(_: &str, _: Range<usize>) -> bool {
+    true
+}
+
+fn has_digit(text: &str, range: Range<usize>) -> bool {
+    text.get(range)
+        .is_some_and(|secret| secret.contains(|c: char| c.is_ascii_digit()))
+}
+
+fn has_three_classes(text: &str, range: Range<usize>) -> bool {
+    let has = |class: fn(&char) -> bool| {
+        text.get(range.clone())
+            .is_some_and(|secret| secret.chars().any(|c| class(&c)))
+    };
+    has(char::is_ascii_digit) && has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase)
+}
+
+/// Bytes before a value in which `checksum/secret:` may stand.
+const CHECKSUM_BYTES_BEFORE: usize = 40;
+/// Bits in one character of a value that nobody made up.
+const ENTROPY_BITS_MIN: f64 = 3.0;
+/// Digits of the shortest key that is written in hex.
+const HEX_DIGITS_MIN: usize = 32;
+
+/// Names, references and paths stand after `secret:` far more often than secrets do. A secret is
+/// random: all three classes of characters, or a long hex number, and few repetitions.
+fn is_random_and_no_checksum(text: &str, range: Range<usize>) -> bool {
+    let Some(value) = text.get(range.clone()) else {
+        return false;
+    };
+    let line_start =
+        memchr::memrchr(b'\n', text.as_bytes().get(..range.start).unwrap_or_default()).map_or(0, |at| at + 1);
+    let from = line_start.max(range.start.saturating_sub(CHECKSUM_BYTES_BEFORE));
+    let before =
+        String::from_utf8_lossy(text.as_bytes().get(from..range.start).unwrap_or_default()).to_lowercase();
+    if before.contains("checksum") || before.contains("digest") || before.contains("hash") {
+        return false;
+    }
+    let digits = value.chars().filter(|c| *c != '-').count();
+    let is_hex = digits >= HEX_DIGITS_MIN && value.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    (is_hex || has_three_classes(text, range)) && !is_words(value) && entropy_bits(value) >= ENTROPY_BITS_MIN
+}
+
+/// True for `Grafana-Admin-v2` and `std.extVar`: parts that are words or small numbers.
+fn is_words(value: &str) -> bool {
+    let parts = value
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|part| !part.is_empty());
+    let is_word = |part: &str| {
+        let digits = part.chars().filter(char::is_ascii_digit).count();
+        let trailing = part.chars().rev().take_while(char::is_ascii_digit).count();
+        digits == trailing && digits <= 4
+    };
+    let mut count = 0;
+    let all = parts.inspect(|_| count += 1).all(is_word);
+    all && count > 1
+}
+
+fn entropy_bits(value: &str) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in value.bytes() {
+        counts[usize::from(byte)] += 1;
+    }
+    let length = f64::from(u32::try_from(value.len()).unwrap_or(u32::MAX));
+    let bits = counts.iter().filter(|count| **count > 0).map(|count| {
+        let share = f64::from(*count) / length;
+        -share * share.log2()
+    });
+    bits.sum()
+}
