@@ -2,5 +2,7 @@
 //! one.
 
 mod identity;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use identity::{Grant, Identity, Role};
