@@ -1,13 +1,45 @@
 //! Tools: what an agent may call. A tool says what it is, checks its own arguments and works on one
 //! workspace. Adding one is a file and two lines here.
 
+// The tools.
+mod file_delete;
+mod file_edit;
+mod file_list;
+mod file_read;
+mod file_search;
+mod file_write;
+mod git_diff;
+mod git_log;
+mod git_show;
+mod git_status;
+// What they share.
+mod arguments;
+mod desk;
+mod history;
+mod invisible;
+#[cfg(test)]
+mod malformed_calls;
+mod nearest;
+mod pattern;
+mod schema;
+#[cfg(test)]
+mod testing;
+mod text;
+mod toolbox;
+mod work;
+
+pub(crate) use invisible::is_invisible;
+pub use toolbox::{Prepared, Toolbox, ToolboxError};
+
 use crate::access::Identity;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use serde_json::Value;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use work::Framed;
 
 /// What a call works with.
 #[derive(Clone, Copy, Debug)]
@@ -47,4 +79,119 @@ pub trait Tool: Send + Sync {
 
     /// Runs one call.
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError>;
+}
+
+/// Every tool there is, in a fixed order.
+pub fn all() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(Framed::<file_delete::FileDelete>::new()),
+        Arc::new(Framed::<file_edit::FileEdit>::new()),
+        Arc::new(Framed::<file_list::FileList>::new()),
+        Arc::new(Framed::<file_read::FileRead>::new()),
+        Arc::new(Framed::<file_search::FileSearch>::new()),
+        Arc::new(Framed::<file_write::FileWrite>::new()),
+        Arc::new(Framed::<git_diff::GitDiff>::new()),
+        Arc::new(Framed::<git_log::GitLog>::new()),
+        Arc::new(Framed::<git_show::GitShow>::new()),
+        Arc::new(Framed::<git_status::GitStatus>::new()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Toolbox, all};
+    use crate::model::Effect;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86
+    #[test]
+    fn every_tool_keeps_the_contract() {
+        let mut names = BTreeSet::new();
+        for tool in all() {
+            let spec = tool.spec();
+            assert!(names.insert(spec.name), "{} is there twice", spec.name);
+            assert_eq!(spec, tool.spec(), "{}: a spec never changes", spec.name);
+            let sentences = spec.description.matches(". ").count() + 1;
+            assert!(
+                spec.description.ends_with('.') && sentences <= 2,
+                "{}",
+                spec.description
+            );
+            assert!(spec.schema.to_string().len() < 2_000, "{}", spec.name);
+            for (parameter, schema) in spec.schema["properties"].as_object().unwrap() {
+                let description = schema["description"].as_str().unwrap();
+                assert!(
+                    description.ends_with('.'),
+                    "{} {parameter}: {description}",
+                    spec.name
+                );
+            }
+            if spec.name.starts_with("git_") {
+                assert_eq!(tool.effect(), Effect::Read, "{}", spec.name);
+            }
+        }
+        Toolbox::new(all()).unwrap();
+    }
+
+    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36
+    #[test]
+    fn parameters_defaults_and_bounds_are_as_promised() {
+        let toolbox = Toolbox::new(all()).unwrap();
+        let parameters = |name: &str| {
+            let schema = toolbox.find(name).unwrap().spec().schema;
+            let properties = schema["properties"].as_object().unwrap().clone();
+            let described = properties.into_iter().map(|(name, mut property)| {
+                property.as_object_mut().unwrap().remove("description");
+                (name, property)
+            });
+            (
+                described.collect::<serde_json::Map<_, _>>().into(),
+                schema["required"].clone(),
+            )
+        };
+        let text = json!({ "type": "string" });
+        let offset = json!({ "type": "integer", "minimum": 0, "default": 0 });
+        let limit = |default: u64, maximum: u64| json!({ "type": "integer", "minimum": 1, "maximum": maximum, "default": default });
+        for (name, properties, required) in [
+            (
+                "file_read",
+                json!({ "path": text, "offset": offset, "limit": limit(500, 500) }),
+                json!(["path"]),
+            ),
+            (
+                "file_write",
+                json!({ "path": text, "content": text }),
+                json!(["path", "content"]),
+            ),
+            (
+                "file_edit",
+                json!({ "path": text, "old": text, "new": text }),
+                json!(["path", "old", "new"]),
+            ),
+            (
+                "file_list",
+                json!({ "glob_pattern": text, "offset": offset, "limit": limit(200, 200) }),
+                json!(["glob_pattern"]),
+            ),
+            (
+                "file_search",
+                json!({ "glob_pattern": text, "text_query": text, "offset": offset, "limit": limit(200, 200) }),
+                json!(["glob_pattern", "text_query"]),
+            ),
+            ("file_delete", json!({ "path": text }), json!(["path"])),
+            ("git_log", json!({ "limit": limit(10, 100) }), json!(null)),
+            (
+                "git_show",
+                json!({ "ref": { "type": "string", "default": "HEAD" } }),
+                json!(null),
+            ),
+            ("git_diff", json!({ "path": text }), json!(null)),
+            ("git_status", json!({}), json!(null)),
+        ] {
+            let expected: (serde_json::Value, serde_json::Value) = (properties, required);
+            assert_eq!(parameters(name), expected, "{name}");
+        }
+    }
 }

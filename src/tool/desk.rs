@@ -1,0 +1,269 @@
+//! Where the file tools work: one tree, on behalf of one identity, within one budget. All writes go
+//! through here, so every one of them is checked against the grant, the budget and the redaction.
+
+use super::text::text_of;
+use super::work::stopped;
+use super::{Context, ToolError};
+use crate::access::Identity;
+use crate::model::{FileChange, RepoPath};
+use crate::workspace::{Tree, TreeError, patch};
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// How a hidden secret begins in what the model reads.
+const SECRET_PLACEHOLDER: &str = "⟦secret:";
+
+/// A directory with one of these is an environment.
+const ENVIRONMENT_FILES: [&str; 2] = ["main.jsonnet", "spec.json"];
+
+/// One tree and what may be done to it.
+#[derive(Debug)]
+pub(super) struct Desk {
+    /// The files.
+    pub(super) tree: Arc<dyn Tree>,
+    /// The repository's configured name, which grants are checked against.
+    pub(super) repository: String,
+    /// On whose behalf.
+    pub(super) identity: Identity,
+    /// Files the turn may write or delete in all.
+    pub(super) files_changed_max: usize,
+    /// Fires when the turn is stopped.
+    pub(super) cancel: CancellationToken,
+}
+
+impl From<Context<'_>> for Desk {
+    fn from(cx: Context<'_>) -> Self {
+        Self {
+            tree: Arc::clone(&cx.workspace.tree),
+            repository: cx.workspace.repository.name().to_owned(),
+            identity: cx.identity.clone(),
+            files_changed_max: cx.files_changed_max,
+            cancel: cx.cancel.clone(),
+        }
+    }
+}
+
+impl From<TreeError> for ToolError {
+    fn from(err: TreeError) -> Self {
+        Self::Failed(err.to_string())
+    }
+}
+
+impl Desk {
+    /// The text of a file.
+    pub(super) fn text(&self, path: &RepoPath) -> Result<String, ToolError> {
+        let file = self.tree.read(path)?;
+        Ok(text_of(path, &file)?.to_owned())
+    }
+
+    /// Writes a file. `written` is the part of the content that the model wrote.
+    pub(super) fn write(&self, path: &RepoPath, content: String, written: &str) -> Result<(), ToolError> {
+        refuse_hidden_secrets(written)?;
+        self.admit_write(path)?;
+        Ok(self.tree.write(path, Bytes::from(content))?)
+    }
+
+    /// Deletes a file.
+    pub(super) fn delete(&self, path: &RepoPath) -> Result<(), ToolError> {
+        self.admit_write(path)?;
+        Ok(self.tree.delete(path)?)
+    }
+
+    /// What a file adds to and takes from the base: `+3 −1 against the base`.
+    pub(super) fn delta(&self, path: &RepoPath) -> Result<String, ToolError> {
+        let changes = self.tree.changes()?;
+        let Some(change) = changes.into_iter().find(|change| change.path == *path) else {
+            return Ok("same as the base".to_owned());
+        };
+        let stats = patch::write(std::slice::from_ref(&change)).stats;
+        Ok(match stats.first() {
+            Some(stats) if !stats.binary => format!("+{} −{} against the base", stats.added, stats.removed),
+            Some(_) | None => "differs from the base".to_owned(),
+        })
+    }
+
+    /// What differs from the base, at `path` or below it.
+    pub(super) fn changes(&self, path: Option<&RepoPath>) -> Result<Vec<FileChange>, ToolError> {
+        let mut changes = self.tree.changes()?;
+        if let Some(path) = path {
+            changes.retain(|change| is_at_or_below(&change.path, path));
+        }
+        Ok(changes)
+    }
+
+    fn admit_write(&self, path: &RepoPath) -> Result<(), ToolError> {
+        let files = self.tree.files()?;
+        self.identity
+            .may_write(&self.repository, path, environment_of(path, &files))
+            .map_err(ToolError::Failed)?;
+        let changes = self.tree.changes()?;
+        let is_new = changes.iter().all(|change| change.path != *path);
+        if is_new && changes.len() >= self.files_changed_max {
+            return Err(ToolError::Failed(format!(
+                "the change budget of {} files is used up: `{path}` was not touched; finish with the files \
+                 changed so far or ask the person to split the request",
+                self.files_changed_max
+            )));
+        }
+        if self.cancel.is_cancelled() {
+            return Err(stopped());
+        }
+        Ok(())
+    }
+}
+
+/// The environment a path belongs to: its nearest directory with a `main.jsonnet` or `spec.json`.
+/// Only files that exist count, so nobody makes a shared directory their own by naming a new file.
+fn environment_of<'a>(path: &'a RepoPath, files: &[RepoPath]) -> Option<&'a str> {
+    let mut directory = path.parent();
+    while let Some(candidate) = directory {
+        let holds = |name: &str| {
+            let marker = format!("{candidate}/{name}");
+            files.binary_search_by(|file| file.as_str().cmp(&marker)).is_ok()
+        };
+        if ENVIRONMENT_FILES.into_iter().any(holds) {
+            return Some(candidate);
+        }
+        directory = candidate.rsplit_once('/').map(|(parent, _)| parent);
+    }
+    None
+}
+
+fn is_at_or_below(path: &RepoPath, directory: &RepoPath) -> bool {
+    path.as_str()
+        .strip_prefix(directory.as_str())
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn refuse_hidden_secrets(written: &str) -> Result<(), ToolError> {
+    if !written.contains(SECRET_PLACEHOLDER) {
+        return Ok(());
+    }
+    Err(ToolError::Failed(format!(
+        "the text contains `{SECRET_PLACEHOLDER}…⟧`, which stands for a value that was hidden from you; writing \
+         it would destroy the value. Use `file_edit` on the lines around it and leave it out of `old` and `new`"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::environment_of;
+    use crate::access::Role;
+    use crate::model::RepoPath;
+    use crate::tool::testing::{desk, desk_of, failure, path};
+
+    #[test]
+    fn the_nearest_directory_with_an_environment_file_owns_a_path() {
+        let files = [
+            "environments/dev/main.jsonnet",
+            "environments/prod/eu/spec.json",
+            "lib/k.libsonnet",
+            "main.jsonnet",
+        ];
+        let files: Vec<RepoPath> = files.map(path).into();
+        for (of, environment) in [
+            ("environments/dev/main.jsonnet", Some("environments/dev")),
+            ("environments/dev/deep/er/x", Some("environments/dev")),
+            ("environments/prod/eu/x", Some("environments/prod/eu")),
+            ("environments/prod/x", None),
+            ("environments/developers/x", None),
+            ("environments/new/main.jsonnet", None),
+            ("lib/k.libsonnet", None),
+            ("main.jsonnet", None),
+        ] {
+            assert_eq!(environment_of(&path(of), &files), environment, "{of}");
+        }
+    }
+
+    #[test]
+    fn a_grant_covers_its_environments_and_nothing_shared() {
+        let files = [
+            ("environments/dev/main.jsonnet", "{}\n"),
+            ("environments/prod/spec.json", "{}\n"),
+            ("lib/dev/k.libsonnet", "{}\n"),
+        ];
+        let desk = desk_of(&files, Role::Editor, &["dev"]);
+        let write = |text: &str| {
+            desk.write(&path(text), "{}".to_owned(), "{}")
+                .map_err(|err| err.to_string())
+        };
+        assert_eq!(write("environments/dev/a.libsonnet"), Ok(()));
+        assert_eq!(
+            write("environments/prod/spec.json"),
+            Err("`environments/prod` is not in your grant (dev)".to_owned())
+        );
+        for shared in [
+            "lib/dev/k.libsonnet",
+            "lib/dev/main.jsonnet",
+            "environments/new/main.jsonnet",
+        ] {
+            assert_eq!(
+                write(shared),
+                Err(format!(
+                    "`{shared}` is shared by all environments; your grant covers only dev"
+                ))
+            );
+        }
+        let deleted = desk.delete(&path("environments/prod/spec.json"));
+        assert_eq!(failure(deleted), "`environments/prod` is not in your grant (dev)");
+    }
+
+    #[test]
+    fn a_viewer_writes_nothing() {
+        let desk = desk_of(&[("a", "x\n")], Role::Viewer, &["**"]);
+        assert_eq!(
+            failure(desk.write(&path("a"), "y".to_owned(), "y")),
+            "ada has role viewer: cannot write"
+        );
+        assert_eq!(
+            failure(desk.delete(&path("a"))),
+            "ada has role viewer: cannot write"
+        );
+        assert_eq!(desk.text(&path("a")).unwrap(), "x\n");
+    }
+
+    #[test]
+    fn the_fifty_first_file_is_over_the_change_budget() {
+        let desk = desk(&[("old", "x\n")]);
+        for number in 0..50 {
+            desk.write(&path(&format!("f{number}")), "x".to_owned(), "x")
+                .unwrap();
+        }
+        desk.write(&path("f7"), "again".to_owned(), "again").unwrap();
+        for refused in [
+            desk.write(&path("f50"), "x".to_owned(), "x"),
+            desk.delete(&path("old")),
+        ] {
+            assert!(failure(refused).starts_with("the change budget of 50 files is used up: `"));
+        }
+        // Taking one back makes room for another.
+        desk.delete(&path("f0")).unwrap();
+        desk.write(&path("f50"), "x".to_owned(), "x").unwrap();
+    }
+
+    /// T87
+    #[test]
+    fn a_placeholder_of_a_hidden_secret_is_never_written() {
+        let desk = desk::<&str>(&[]);
+        let content = "token: ⟦secret:1⟧\n";
+        let refused = failure(desk.write(&path("a"), content.to_owned(), content));
+        assert!(
+            refused.contains("stands for a value that was hidden from you"),
+            "{refused}"
+        );
+        assert!(desk.tree.files().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_stopped_turn_writes_nothing_more() {
+        let desk = desk(&[("a", "x\n")]);
+        desk.cancel.cancel();
+        assert_eq!(
+            failure(desk.write(&path("b"), "x".to_owned(), "x")),
+            "the turn was stopped"
+        );
+        assert_eq!(failure(desk.delete(&path("a"))), "the turn was stopped");
+    }
+}

@@ -1,0 +1,105 @@
+//! `file_write`: a whole file, new or replaced.
+
+use super::ToolError;
+use super::arguments::{Arguments, PathArgument};
+use super::desk::Desk;
+use super::text::counted;
+use super::work::Work;
+use crate::model::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) struct FileWrite;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WriteArguments {
+    /// Path of the file, relative to the repository root; directories come into being by themselves.
+    path: PathArgument,
+    /// The whole new content of the file; a JSON value is written out as indented JSON.
+    content: String,
+}
+
+impl Arguments for WriteArguments {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
+    const ANY_JSON: &'static [&'static str] = &["content"];
+}
+
+impl Work for FileWrite {
+    type Arguments = WriteArguments;
+    type On = Desk;
+
+    const NAME: &'static str = "file_write";
+    const DESCRIPTION: &'static str = "Creates a file or replaces all of its content. Use `file_edit` for a small change to an existing file.";
+    const EFFECT: Effect = Effect::WriteWorkspace;
+
+    fn run(desk: &Desk, arguments: WriteArguments) -> Result<String, ToolError> {
+        let path = arguments.path.checked()?;
+        let content = arguments.content;
+        let lines = counted(content.lines().count(), "line", "lines");
+        desk.write(&path, content.clone(), &content)?;
+        Ok(format!("wrote {path} ({lines}, {})", desk.delta(&path)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::FileWrite;
+    use crate::tool::testing::{answer, call, desk, failure, path, refuses_paths_outside};
+    use serde_json::json;
+
+    /// TK-28
+    #[test]
+    fn a_new_file_is_written_and_counted() {
+        let desk = desk(&[("a", "x\n")]);
+        let said = answer::<FileWrite>(&desk, json!({ "path": "b/c.txt", "content": "one\ntwo\n" }));
+        assert_eq!(
+            said,
+            format!(
+                "wrote b/c.txt (2 lines, {})",
+                desk.delta(&path("b/c.txt")).unwrap()
+            )
+        );
+        assert_eq!(desk.text(&path("b/c.txt")).unwrap(), "one\ntwo\n");
+        assert_eq!(desk.text(&path("a")).unwrap(), "x\n");
+    }
+
+    #[test]
+    fn content_as_json_is_written_out_indented() {
+        let desk = desk(&[("a", "x\n")]);
+        answer::<FileWrite>(
+            &desk,
+            json!({ "path": "spec.json", "content": { "spec": { "b": [1] } } }),
+        );
+        let expected = "{\n  \"spec\": {\n    \"b\": [\n      1\n    ]\n  }\n}\n";
+        assert_eq!(desk.text(&path("spec.json")).unwrap(), expected);
+        answer::<FileWrite>(&desk, json!({ "path": "n", "content": 7 }));
+        assert_eq!(desk.text(&path("n")).unwrap(), "7\n");
+    }
+
+    #[test]
+    fn writing_what_the_base_has_is_no_change() {
+        let desk = desk(&[("a", "x\n")]);
+        let said = answer::<FileWrite>(&desk, json!({ "file": "a", "content": "x\n" }));
+        assert_eq!(said, "wrote a (1 line, same as the base)");
+    }
+
+    /// T87
+    #[test]
+    fn a_hidden_secret_is_not_written_over() {
+        let desk = desk(&[("a", "x\n")]);
+        let refused = failure(call::<FileWrite>(
+            &desk,
+            json!({ "path": "a", "content": { "t": "⟦secret:1⟧" } }),
+        ));
+        assert!(refused.starts_with("the text contains `⟦secret:…⟧`, which stands for a value"));
+        assert_eq!(desk.text(&path("a")).unwrap(), "x\n");
+    }
+
+    /// T35
+    #[test]
+    fn paths_outside_are_refused() {
+        refuses_paths_outside::<FileWrite>(|path| json!({ "path": path, "content": "evil" }));
+    }
+}

@@ -1,0 +1,138 @@
+//! `git_diff`: what the workspace changed, as a unified diff.
+
+use super::ToolError;
+use super::arguments::{Arguments, PathArgument};
+use super::desk::Desk;
+use super::text::{bounded_lines, grouped};
+use super::work::Work;
+use crate::model::{Effect, FileChange, FileVersion};
+use crate::workspace::patch;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Lines of a diff that are shown.
+const LINES_MAX: usize = 5_000;
+
+pub(super) struct GitDiff;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DiffArguments {
+    /// File or directory to show, relative to the repository root; all changes when left out.
+    #[serde(default)]
+    path: Option<PathArgument>,
+}
+
+impl Arguments for DiffArguments {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
+}
+
+impl Work for GitDiff {
+    type Arguments = DiffArguments;
+    type On = Desk;
+
+    const NAME: &'static str = "git_diff";
+    const DESCRIPTION: &'static str = "Shows what this workspace changed against its base commit, as a unified diff. Nothing is staged or committed.";
+    const EFFECT: Effect = Effect::Read;
+
+    fn run(desk: &Desk, arguments: DiffArguments) -> Result<String, ToolError> {
+        let path = arguments.path.map(|path| path.checked()).transpose()?;
+        let changes = desk.changes(path.as_ref())?;
+        if !changes.is_empty() {
+            return Ok(diff(&changes));
+        }
+        Ok(match path {
+            Some(path) => {
+                format!("nothing changed at `{path}` against the base; `git_status` lists what did")
+            }
+            None => "nothing changed against the base".to_owned(),
+        })
+    }
+}
+
+/// The changes as a diff to read: binary files are named and counted, long lines and very long diffs
+/// are cut and say so.
+pub(super) fn diff(changes: &[FileChange]) -> String {
+    let (binary, text): (Vec<&FileChange>, Vec<&FileChange>) =
+        changes.iter().partition(|change| is_binary(change));
+    let text: Vec<FileChange> = text.into_iter().cloned().collect();
+    let mut shown = bounded_lines(&String::from_utf8_lossy(&patch::write(&text).text), LINES_MAX);
+    for change in binary.iter().take(LINES_MAX) {
+        shown.push_str(&binary_line(change));
+    }
+    shown
+}
+
+fn is_binary(change: &FileChange) -> bool {
+    let mut versions = change.before.iter().chain(&change.after);
+    versions.any(|version| version.content.contains(&0))
+}
+
+fn binary_line(change: &FileChange) -> String {
+    let size = |version: &Option<FileVersion>| match version {
+        Some(version) => format!("{} bytes", grouped(version.content.len())),
+        None => "absent".to_owned(),
+    };
+    format!(
+        "binary file {}: {} → {}\n",
+        change.path,
+        size(&change.before),
+        size(&change.after)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{GitDiff, diff};
+    use crate::tool::testing::{answer, desk, path, refuses_paths_outside};
+    use serde_json::json;
+
+    #[test]
+    fn the_diff_is_of_the_workspace_or_a_part_of_it() {
+        let desk = desk(&[("a/b", "x\n"), ("ab", "x\n"), ("c", "x\n")]);
+        assert_eq!(
+            answer::<GitDiff>(&desk, json!({})),
+            "nothing changed against the base"
+        );
+        for name in ["a/b", "ab"] {
+            desk.write(&path(name), "y\n".to_owned(), "").unwrap();
+        }
+        let changes = desk.tree.changes().unwrap();
+        assert_eq!(answer::<GitDiff>(&desk, json!({})), diff(&changes));
+        assert_eq!(answer::<GitDiff>(&desk, json!({ "path": null })), diff(&changes));
+        assert_eq!(
+            answer::<GitDiff>(&desk, json!({ "path": "a" })),
+            diff(&changes[..1])
+        );
+        assert_eq!(
+            answer::<GitDiff>(&desk, json!({ "path": "ab" })),
+            diff(&changes[1..])
+        );
+        assert_eq!(
+            answer::<GitDiff>(&desk, json!({ "file": "c" })),
+            "nothing changed at `c` against the base; `git_status` lists what did"
+        );
+    }
+
+    #[test]
+    fn a_binary_file_is_named_with_its_sizes() {
+        let desk = desk(&[("logo.png", vec![0; 12_345]), ("old.bin", vec![0; 2])]);
+        desk.write(&path("logo.png"), "text now\n".to_owned(), "")
+            .unwrap();
+        desk.delete(&path("old.bin")).unwrap();
+        desk.write(&path("new.bin"), "\0".to_owned(), "").unwrap();
+        assert_eq!(
+            answer::<GitDiff>(&desk, json!({})),
+            "binary file logo.png: 12,345 bytes → 9 bytes\n\
+             binary file new.bin: absent → 1 bytes\n\
+             binary file old.bin: 2 bytes → absent\n"
+        );
+    }
+
+    /// T35
+    #[test]
+    fn paths_outside_are_refused() {
+        refuses_paths_outside::<GitDiff>(|path| json!({ "path": path }));
+    }
+}

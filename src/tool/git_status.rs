@@ -1,0 +1,65 @@
+//! `git_status`: which files the workspace changed.
+
+use super::ToolError;
+use super::arguments::Arguments;
+use super::desk::Desk;
+use super::work::Work;
+use crate::model::{Effect, FileChange};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) struct GitStatus;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StatusArguments {}
+
+impl Arguments for StatusArguments {}
+
+impl Work for GitStatus {
+    type Arguments = StatusArguments;
+    type On = Desk;
+
+    const NAME: &'static str = "git_status";
+    const DESCRIPTION: &'static str =
+        "Lists the files this workspace added (A), modified (M) or deleted (D) against its base commit.";
+    const EFFECT: Effect = Effect::Read;
+
+    fn run(desk: &Desk, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
+        let changes = desk.changes(None)?;
+        if changes.is_empty() {
+            return Ok("nothing changed against the base".to_owned());
+        }
+        Ok(changes.iter().map(status_line).collect())
+    }
+}
+
+fn status_line(change: &FileChange) -> String {
+    let letter = match (&change.before, &change.after) {
+        (None, _) => 'A',
+        (Some(_), None) => 'D',
+        (Some(_), Some(_)) => 'M',
+    };
+    format!("{letter} {}\n", change.path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::GitStatus;
+    use crate::tool::testing::{answer, desk, path};
+    use serde_json::json;
+
+    #[test]
+    fn added_modified_and_deleted_files_are_listed() {
+        let desk = desk(&[("b", "x\n"), ("c", "x\n"), ("d", "x\n")]);
+        assert_eq!(
+            answer::<GitStatus>(&desk, json!({})),
+            "nothing changed against the base"
+        );
+        desk.write(&path("b"), "y\n".to_owned(), "").unwrap();
+        desk.write(&path("a"), "y\n".to_owned(), "").unwrap();
+        desk.delete(&path("d")).unwrap();
+        assert_eq!(answer::<GitStatus>(&desk, json!({})), "A a\nM b\nD d\n");
+    }
+}

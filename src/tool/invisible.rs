@@ -1,0 +1,92 @@
+//! Characters that a person reviewing a file cannot see but a model reads: the hiding place of
+//! instructions. They are shown by name instead, and never removed in silence.
+
+use std::borrow::Cow;
+
+/// Can this character be in a text without anybody seeing it? Tab and line ends are not meant, nor
+/// the one variation selector that emoji carry.
+pub(crate) fn is_invisible(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\u{fe0f}' => false,
+        // Soft hyphen, joiners, fillers and directional marks.
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => true,
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' => true,
+        // Line and paragraph separators, embeddings, overrides and isolates.
+        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' => true,
+        // Variation selectors and tags can spell whole sentences.
+        '\u{fe00}'..='\u{fe0e}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
+        _ => character.is_control(),
+    }
+}
+
+/// Shows each invisible character as `<U+202E>` and says in a first line how many there are. Text
+/// without any comes back as it is.
+pub(super) fn reveal(text: &str) -> Cow<'_, str> {
+    let hidden = hidden_positions(text).count();
+    if hidden == 0 {
+        return Cow::Borrowed(text);
+    }
+    let characters = if hidden == 1 { "character" } else { "characters" };
+    let notice = format!("⚠ contains {hidden} invisible {characters}\n");
+    Cow::Owned(notice + &show(text))
+}
+
+/// Shows each invisible character as `<U+202E>`.
+pub(super) fn show(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut hidden = hidden_positions(text).peekable();
+    for (position, character) in text.char_indices() {
+        if hidden.next_if_eq(&position).is_some() {
+            shown.push_str(&format!("<U+{:04X}>", u32::from(character)));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// A carriage return before a line feed is a line end of the file and not hidden.
+fn hidden_positions(text: &str) -> impl Iterator<Item = usize> {
+    let mut characters = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let (position, character) = characters.next()?;
+            let ends_line = character == '\r' && characters.peek().is_some_and(|(_, next)| *next == '\n');
+            if is_invisible(character) && !ends_line {
+                return Some(position);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_invisible, reveal};
+
+    /// T65
+    #[test]
+    fn tag_characters_are_shown_and_counted() {
+        let hidden: String = ('\u{e0041}'..='\u{e0044}').cycle().take(120).collect();
+        let shown = reveal(&format!("replicas: 1 {hidden}\n")).into_owned();
+        assert!(shown.starts_with("⚠ contains 120 invisible characters\nreplicas: 1 <U+E0041><U+E0042>"));
+        assert!(!shown.chars().any(is_invisible));
+    }
+
+    /// T65
+    #[test]
+    fn bidirectional_overrides_and_lone_carriage_returns_are_shown() {
+        assert_eq!(
+            reveal("a\u{202e}b\rc\u{1b}[2J"),
+            "⚠ contains 3 invisible characters\na<U+202E>b<U+000D>c<U+001B>[2J"
+        );
+        assert_eq!(reveal("\u{feff}x"), "⚠ contains 1 invisible character\n<U+FEFF>x");
+    }
+
+    #[test]
+    fn ordinary_text_stays_as_it_is() {
+        for text in ["", "a\tb\r\nc\n", "größe 数 ✅ ❤\u{fe0f}", "− – …"] {
+            assert_eq!(reveal(text), text);
+        }
+    }
+}

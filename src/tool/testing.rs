@@ -1,0 +1,270 @@
+//! What the tests of the tools share: a tree in memory, a desk on it, and calls as a model writes
+//! them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::arguments::bind;
+use super::desk::Desk;
+use super::work::{Work, perform, readable};
+use super::{ToolError, schema};
+use crate::access::{Role, testing::identity};
+use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::workspace::{Match, Tree, TreeError};
+use bytes::Bytes;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use tokio_util::sync::CancellationToken;
+
+type Files = BTreeMap<RepoPath, FileVersion>;
+
+/// A tree that keeps its files in memory.
+#[derive(Debug)]
+pub(super) struct MemoryTree {
+    base: Files,
+    files: Mutex<Files>,
+}
+
+impl Tree for MemoryTree {
+    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
+        self.files
+            .lock()
+            .unwrap()
+            .get(path)
+            .cloned()
+            .ok_or_else(|| not_found(path))
+    }
+
+    fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        Ok(Arc::new(self.files.lock().unwrap().keys().cloned().collect()))
+    }
+
+    fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
+        let mut files = self.files.lock().unwrap();
+        let mode = files.get(path).map_or(Mode::Regular, |file| file.mode);
+        files.insert(path.clone(), FileVersion { content, mode });
+        Ok(())
+    }
+
+    fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
+        let removed = self.files.lock().unwrap().remove(path);
+        removed.map(|_| ()).ok_or_else(|| not_found(path))
+    }
+
+    fn search(
+        &self,
+        glob: &globset::GlobMatcher,
+        needle: &str,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<Match>, usize), TreeError> {
+        let mut matches = Vec::new();
+        for (path, file) in self.files.lock().unwrap().iter() {
+            if !glob.is_match(path.as_str()) || file.content.contains(&0) {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&file.content).into_owned();
+            for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| text.contains(needle)) {
+                matches.push(Match {
+                    path: path.clone(),
+                    line,
+                    text: text.chars().take(500).collect(),
+                });
+            }
+        }
+        let total = matches.len();
+        Ok((matches.into_iter().skip(offset).take(limit).collect(), total))
+    }
+
+    fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
+        let files = self.files.lock().unwrap();
+        let paths: BTreeSet<&RepoPath> = self.base.keys().chain(files.keys()).collect();
+        let change = |path: &RepoPath| FileChange {
+            path: path.clone(),
+            before: self.base.get(path).cloned(),
+            after: files.get(path).cloned(),
+        };
+        let changes = paths.into_iter().map(change);
+        Ok(changes.filter(|change| change.before != change.after).collect())
+    }
+}
+
+fn not_found(path: &RepoPath) -> TreeError {
+    TreeError::NotFound {
+        path: path.clone(),
+        similar: Vec::new(),
+    }
+}
+
+/// A path that is one.
+pub(super) fn path(text: &str) -> RepoPath {
+    RepoPath::parse(text).unwrap()
+}
+
+/// A desk of an unrestricted editor on these files.
+pub(super) fn desk<C: AsRef<[u8]>>(files: &[(&str, C)]) -> Desk {
+    desk_of(files, Role::Editor, &["**"])
+}
+
+/// A desk on these files for a role in some environments.
+pub(super) fn desk_of<C: AsRef<[u8]>>(files: &[(&str, C)], role: Role, environments: &[&str]) -> Desk {
+    let version = |content: &[u8]| FileVersion {
+        content: Bytes::copy_from_slice(content),
+        mode: Mode::Regular,
+    };
+    let base: Files = files
+        .iter()
+        .map(|(name, content)| (path(name), version(content.as_ref())))
+        .collect();
+    Desk {
+        tree: Arc::new(MemoryTree {
+            files: Mutex::new(base.clone()),
+            base,
+        }),
+        repository: "infra".to_owned(),
+        identity: identity(role, environments),
+        files_changed_max: 50,
+        cancel: CancellationToken::new(),
+    }
+}
+
+/// Calls a tool as a model does.
+pub(super) fn call<W: Work<On = Desk>>(desk: &Desk, arguments: Value) -> Result<String, ToolError> {
+    let schema = schema::render::<W::Arguments>();
+    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(readable)?;
+    perform::<W>(desk, arguments)
+}
+
+/// The answer of a call that works.
+pub(super) fn answer<W: Work<On = Desk>>(desk: &Desk, arguments: Value) -> String {
+    call::<W>(desk, arguments).unwrap()
+}
+
+/// Why a call failed; the model reads it.
+pub(super) fn failure<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
+    match result.unwrap_err() {
+        ToolError::Failed(why) => why,
+        other => panic!("expected a failed call, got {other:?}"),
+    }
+}
+
+/// Asserts that the tool refuses every path of a corpus that leads outside, and touches nothing.
+pub(super) fn refuses_paths_outside<W: Work<On = Desk>>(arguments: impl Fn(&str) -> Value) {
+    let files = [("a.txt", "x\n"), ("environments/dev/main.jsonnet", "{}\n")];
+    let desk = desk(&files);
+    for text in paths_outside() {
+        let refused = failure(call::<W>(&desk, arguments(&text)));
+        let says = refused.contains("outside the repository") || refused.contains("git metadata");
+        assert!(says, "{}: {text:.60}: {refused}", W::NAME);
+    }
+    assert_eq!(desk.tree.changes().unwrap(), []);
+}
+
+/// Asserts the same of a tool that takes a glob. One that ends like a directory is not refused: it
+/// matches nothing, and the answer says how to list a directory.
+pub(super) fn refuses_globs_outside<W: Work<On = Desk>>(arguments: impl Fn(&str) -> Value) {
+    let files = [("a.txt", "root\n"), ("b/c.txt", "root\n")];
+    let desk = desk(&files);
+    for glob in paths_outside().into_iter().filter(|glob| glob != "a/") {
+        let refused = failure(call::<W>(&desk, arguments(&glob)));
+        let says = ["outside the repository", "git metadata", "the glob is empty"];
+        assert!(
+            says.iter().any(|why| refused.contains(why)),
+            "{}: {glob:.60}: {refused}",
+            W::NAME
+        );
+    }
+}
+
+/// Paths that name something else than a file of the repository: at least 120 of them.
+pub(super) fn paths_outside() -> Vec<String> {
+    let mut corpus: Vec<String> = [
+        "",
+        ".",
+        "..",
+        "/",
+        "//",
+        "/etc/passwd",
+        "//etc/passwd",
+        "///etc/passwd",
+        "/proc/self/environ",
+        "/repo-evil/x",
+        "../repo-evil/x",
+        "~",
+        "~/x",
+        "~root/.ssh/id_rsa",
+        "a/",
+        "a//b",
+        "a/.",
+        "a/./b",
+        "a/..",
+        "./",
+        "./.",
+        "././x",
+        "./../x",
+        "a/../../x",
+        "a/b/../../../x",
+        "a\0b",
+        "\0",
+        "a\\b",
+        "..\\x",
+        "\\\\host\\x",
+        "C:\\x",
+        "C:\\..\\x",
+        "a/\0/b",
+        "a.txt\0.png",
+        "...//..",
+        ".../../x",
+        "a/...//",
+        "%00",
+        "a%00b",
+        "file:///etc/passwd",
+        "\\",
+        "/\\..",
+        "..;/x/..",
+        "x/;/..",
+        ".git",
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".GIT/config",
+        ".Git/x",
+        "sub/.git/config",
+        "git~1/config",
+        ".git /config",
+        ".git./config",
+        ".git::$INDEX_ALLOCATION/x",
+        ".g\u{200c}it/config",
+        "a/.git",
+    ]
+    .map(str::to_owned)
+    .into();
+    for escape in [
+        "..",
+        "%2e%2e",
+        "%2E%2E",
+        ".%2e",
+        "%2e.",
+        "..%2f",
+        "..%5c",
+        "%2e%2e%2f",
+        "..%00",
+    ] {
+        for shape in [
+            "{}/x",
+            "a/{}/x",
+            "{}/{}/x",
+            "a/b/{}/{}/{}/x",
+            "./{}/x",
+            "{}",
+            "a/{}",
+        ] {
+            corpus.push(shape.replace("{}", escape));
+        }
+    }
+    corpus.push("../".repeat(5_000) + "x");
+    corpus.push("a/".repeat(5_000) + "x");
+    corpus.push("x".repeat(4_097));
+    corpus.push("..\\".repeat(100));
+    assert!(corpus.len() >= 120, "{}", corpus.len());
+    corpus
+}

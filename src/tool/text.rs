@@ -1,0 +1,147 @@
+//! How files and numbers read in tool results: text or a clear refusal, bounded lines, page headers.
+
+use super::ToolError;
+use crate::model::{FileVersion, RepoPath};
+use std::borrow::Cow;
+
+/// Longer lines are cut in results.
+const LINE_CHARS_MAX: usize = 2_000;
+
+/// A file's text. Binary files and those in other encodings are refused with their size.
+pub(super) fn text_of<'a>(path: &RepoPath, file: &'a FileVersion) -> Result<&'a str, ToolError> {
+    let bytes = grouped(file.content.len());
+    if file.content.contains(&0) {
+        return Err(ToolError::Failed(format!("`{path}` is binary ({bytes} bytes)")));
+    }
+    std::str::from_utf8(&file.content)
+        .map_err(|_| ToolError::Failed(format!("`{path}` is not UTF-8 text ({bytes} bytes)")))
+}
+
+/// A line of at most 2,000 characters; what was cut is counted.
+pub(super) fn bounded_line(line: &str) -> Cow<'_, str> {
+    let Some((end, _)) = line.char_indices().nth(LINE_CHARS_MAX) else {
+        return Cow::Borrowed(line);
+    };
+    let (kept, rest) = line.split_at(end);
+    let more = grouped(rest.trim_end_matches(['\r', '\n']).chars().count());
+    let line_end = if rest.ends_with('\n') { "\n" } else { "" };
+    Cow::Owned(format!("{kept}[… {more} more characters]{line_end}"))
+}
+
+/// A text of bounded lines and at most `lines_max` of them; what was cut is counted.
+pub(super) fn bounded_lines(text: &str, lines_max: usize) -> String {
+    let mut lines = text.split_inclusive('\n');
+    let mut shown: String = lines.by_ref().take(lines_max).map(bounded_line).collect();
+    let more = lines.count();
+    if more > 0 {
+        shown.push_str(&format!("[… {} more lines]\n", grouped(more)));
+    }
+    shown
+}
+
+/// The number with thousands separators: `12,345`.
+pub(super) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// The beginning of a text that is quoted back.
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    const SHOWN_CHARS_MAX: usize = 120;
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.split_at(end).0)),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// `1 line`, `2 lines`.
+pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// One page of a longer whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    /// Items before it.
+    pub(super) offset: usize,
+    /// Items on it.
+    pub(super) shown: usize,
+    /// Items in all.
+    pub(super) total: usize,
+}
+
+impl Page {
+    /// `1–500`, counted from 1.
+    pub(super) fn range(self) -> String {
+        format!("{}–{}", self.offset + 1, self.end())
+    }
+
+    /// True if it is not everything.
+    pub(super) fn is_part(self) -> bool {
+        self.shown < self.total
+    }
+
+    /// What follows the closing bracket of the header: how to go on, or nothing on the last page.
+    pub(super) fn rest(self, noun: &str) -> String {
+        let end = self.end();
+        match self.total.saturating_sub(end) {
+            0 => String::new(),
+            more => format!(" ({more} more{noun}, use offset={end} to continue)"),
+        }
+    }
+
+    fn end(self) -> usize {
+        self.offset + self.shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{bounded_line, bounded_lines, grouped, text_of};
+    use crate::model::{FileVersion, Mode, RepoPath};
+
+    fn refused(content: Vec<u8>) -> String {
+        let file = FileVersion {
+            content: content.into(),
+            mode: Mode::Regular,
+        };
+        text_of(&RepoPath::parse("x").unwrap(), &file)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn files_that_are_not_text_are_refused_with_their_size() {
+        assert_eq!(refused(vec![0; 12_345]), "`x` is binary (12,345 bytes)");
+        assert_eq!(refused(vec![0xff, b'a']), "`x` is not UTF-8 text (2 bytes)");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_characters_and_says_so() {
+        let line = "ä".repeat(20_000) + "\n";
+        let expected = "ä".repeat(2_000) + "[… 18,000 more characters]\n";
+        assert_eq!(bounded_line(&line), expected);
+        let exact = "ä".repeat(2_000);
+        assert_eq!(bounded_line(&exact), exact);
+    }
+
+    #[test]
+    fn many_lines_are_cut_and_counted() {
+        assert_eq!(bounded_lines("a\nb\nc\nd", 2), "a\nb\n[… 2 more lines]\n");
+        assert_eq!(bounded_lines("a\nb", 2), "a\nb");
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        let shown: Vec<String> = [0, 7, 999, 1_000, 12_345, 1_234_567].map(grouped).into();
+        assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
+    }
+}

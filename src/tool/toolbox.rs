@@ -1,0 +1,199 @@
+//! The tools of a conversation, and the first phase of a call: is there such a tool, may it be used,
+//! are the arguments JSON. Whatever is wrong is an answer to the model.
+
+use super::nearest::nearest;
+use super::text::grouped;
+use super::{Tool, ToolError, schema};
+use crate::access::{Identity, Role};
+use crate::model::{Effect, ToolCall};
+use crate::provider::ToolSpec;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A set of tools with their specs, built once and sorted by name, so that a model is told the same
+/// bytes every time.
+pub struct Toolbox {
+    tools: Vec<Arc<dyn Tool>>,
+    specs: Vec<ToolSpec>,
+    withheld: BTreeSet<&'static str>,
+}
+
+/// A call that can be made.
+pub struct Prepared {
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+    /// What the call may do.
+    pub effect: Effect,
+    /// The arguments as JSON; the tool checks them against its schema.
+    pub arguments: Value,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared")
+            .field("tool", &self.tool.spec().name)
+            .field("effect", &self.effect)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// A tool that must not be offered. The program does not start with one.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolboxError {
+    /// Two tools have one name.
+    #[error("two tools are called `{0}`")]
+    Duplicate(&'static str),
+    /// Model APIs accept `a-z`, `0-9` and `_`.
+    #[error("`{0}` is not a name for a tool")]
+    Name(&'static str),
+    /// The schema is not one that every model API takes.
+    #[error("the schema of `{tool}` is malformed: {why}")]
+    Schema {
+        /// The tool.
+        tool: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Toolbox {
+    /// Collects tools and checks their specs.
+    pub fn new(mut tools: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        tools.sort_by_key(|tool| tool.spec().name);
+        let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec()).collect();
+        let mut names = BTreeSet::new();
+        for spec in &specs {
+            check(spec)?;
+            if !names.insert(spec.name) {
+                return Err(ToolboxError::Duplicate(spec.name));
+            }
+        }
+        Ok(Self {
+            tools,
+            specs,
+            withheld: BTreeSet::new(),
+        })
+    }
+
+    /// The tools an identity may use in a repository: none without a role, looking only for viewers.
+    pub fn offered(&self, identity: &Identity, repository: &str) -> Self {
+        let role = identity.role(repository);
+        let (offered, withheld): (Vec<_>, Vec<_>) = self
+            .tools
+            .iter()
+            .zip(&self.specs)
+            .partition(|(tool, _)| role.is_some_and(|role| allows(role, tool.effect())));
+        let (tools, specs) = offered
+            .into_iter()
+            .map(|(tool, spec)| (Arc::clone(tool), spec.clone()))
+            .unzip();
+        Self {
+            tools,
+            specs,
+            withheld: withheld.into_iter().map(|(_, spec)| spec.name).collect(),
+        }
+    }
+
+    /// What the model is told, sorted by name.
+    pub fn specs(&self) -> &[ToolSpec] {
+        &self.specs
+    }
+
+    /// The tool of that exact name.
+    pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        let place = self.specs.binary_search_by(|spec| spec.name.cmp(name)).ok()?;
+        self.tools.get(place)
+    }
+
+    /// Prepares a call as the model wrote it. An `Err` is [`ToolError::Malformed`] or
+    /// [`ToolError::Failed`], never fatal, and says what would work.
+    pub fn prepare(&self, call: &ToolCall, arguments_bytes_max: usize) -> Result<Prepared, ToolError> {
+        let Some(tool) = self.find(&call.name) else {
+            return Err(self.no_such_tool(&call.name));
+        };
+        let bytes = call.arguments.len();
+        if bytes > arguments_bytes_max {
+            return Err(ToolError::Malformed(format!(
+                "{}: the arguments have {} bytes; the limit is {}; do it in smaller steps",
+                call.name,
+                grouped(bytes),
+                grouped(arguments_bytes_max)
+            )));
+        }
+        Ok(Prepared {
+            tool: Arc::clone(tool),
+            effect: tool.effect(),
+            arguments: parse(&call.name, &call.arguments)?,
+        })
+    }
+
+    fn no_such_tool(&self, name: &str) -> ToolError {
+        if self.withheld.contains(name) {
+            return ToolError::Failed(format!(
+                "`{name}` is not available to this person in this repository; available: {}",
+                self.listed()
+            ));
+        }
+        let shown: String = super::invisible::show(&name.chars().take(64).collect::<String>());
+        let meant = match nearest(name, self.names()) {
+            Some(meant) => format!(", did you mean `{meant}`?"),
+            None => ";".to_owned(),
+        };
+        ToolError::Malformed(format!("no tool `{shown}`{meant} available: {}", self.listed()))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.specs.iter().map(|spec| spec.name)
+    }
+
+    fn listed(&self) -> String {
+        let names: Vec<String> = self.names().map(|name| format!("`{name}`")).collect();
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+    }
+}
+
+/// A call without arguments is written as nothing by some models.
+fn parse(tool: &str, arguments: &str) -> Result<Value, ToolError> {
+    let arguments = if arguments.trim().is_empty() {
+        "{}"
+    } else {
+        arguments
+    };
+    serde_json::from_str(arguments)
+        .map_err(|err| ToolError::Malformed(format!("{tool}: the arguments are not valid JSON: {err}")))
+}
+
+fn allows(role: Role, effect: Effect) -> bool {
+    match effect {
+        Effect::Read => role >= Role::Viewer,
+        Effect::WriteWorkspace | Effect::Execute | Effect::Notify => role >= Role::Editor,
+    }
+}
+
+fn check(spec: &ToolSpec) -> Result<(), ToolboxError> {
+    const NAME_BYTES_MAX: usize = 64;
+    let is_name = spec.name.starts_with(|first: char| first.is_ascii_lowercase())
+        && spec.name.len() <= NAME_BYTES_MAX
+        && spec
+            .name
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+    if !is_name {
+        return Err(ToolboxError::Name(spec.name));
+    }
+    schema::check(&spec.schema).map_err(|why| ToolboxError::Schema { tool: spec.name, why })
+}
+
+#[cfg(test)]
+mod tests;

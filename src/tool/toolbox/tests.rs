@@ -1,0 +1,243 @@
+//! Tests of the toolbox.
+
+#![allow(clippy::unwrap_used)]
+
+use super::{Toolbox, ToolboxError};
+use crate::access::{Role, testing::identity};
+use crate::model::{Effect, ToolCall};
+use crate::provider::ToolSpec;
+use crate::tool::{Context, Tool, ToolError, all};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// `[limits] call_arguments_bytes_max` by default.
+const BYTES_MAX: usize = 65_536;
+
+fn toolbox() -> Toolbox {
+    Toolbox::new(all()).unwrap()
+}
+
+fn names(toolbox: &Toolbox) -> Vec<&'static str> {
+    toolbox.names().collect()
+}
+
+fn written(name: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        id: "call_1".to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    }
+}
+
+struct Named(&'static str, Value);
+
+#[async_trait]
+impl Tool for Named {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.0,
+            description: "Does nothing.",
+            schema: self.1.clone(),
+        }
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    async fn call(&self, _cx: Context<'_>, _arguments: Value) -> Result<String, ToolError> {
+        Ok(String::new())
+    }
+}
+
+/// TK-24, TK-25
+#[test]
+fn a_malformed_tool_fails_the_start() {
+    let empty = json!({ "type": "object", "additionalProperties": false, "properties": {} });
+    let refused = |tools: Vec<Named>| {
+        let tools = tools
+            .into_iter()
+            .map(|tool| Arc::new(tool) as Arc<dyn Tool>)
+            .collect();
+        Toolbox::new(tools).unwrap_err()
+    };
+    assert_eq!(
+        refused(vec![Named("a", json!({ "type": "object" }))]),
+        ToolboxError::Schema {
+            tool: "a",
+            why: "it accepts unknown parameters".to_owned()
+        }
+    );
+    assert_eq!(
+        refused(vec![Named("a", empty.clone()), Named("a", empty.clone())]),
+        ToolboxError::Duplicate("a")
+    );
+    for name in ["", "File", "a-b", "_a", "a.b", "é"] {
+        assert_eq!(
+            refused(vec![Named(name, empty.clone())]),
+            ToolboxError::Name(name)
+        );
+    }
+}
+
+#[test]
+fn specs_are_sorted_and_the_same_every_time() {
+    let names = names(&toolbox());
+    assert!(names.is_sorted());
+    assert_eq!(names.len(), all().len());
+    let text = |toolbox: &Toolbox| {
+        toolbox
+            .specs()
+            .iter()
+            .map(|spec| spec.schema.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(text(&toolbox()), text(&toolbox()));
+    assert_eq!(toolbox().find("git_log").unwrap().spec().name, "git_log");
+    assert!(toolbox().find("git_lo").is_none());
+}
+
+#[test]
+fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
+    let reading = [
+        "file_list",
+        "file_read",
+        "file_search",
+        "git_diff",
+        "git_log",
+        "git_show",
+        "git_status",
+    ];
+    let viewer = toolbox().offered(&identity(Role::Viewer, &["**"]), "infra");
+    assert_eq!(names(&viewer), reading);
+    let editor = toolbox().offered(&identity(Role::Editor, &["dev"]), "infra");
+    assert_eq!(editor.specs(), toolbox().specs());
+    let executing = Toolbox::new(vec![Arc::new(Named(
+        "go_test",
+        toolbox().specs()[0].schema.clone(),
+    ))])
+    .unwrap();
+    assert_eq!(
+        names(&executing.offered(&identity(Role::Viewer, &["**"]), "infra")),
+        Vec::<&str>::new()
+    );
+    let refused = viewer
+        .prepare(&written("file_write", "{}"), BYTES_MAX)
+        .unwrap_err();
+    let ToolError::Failed(why) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(
+        why,
+        "`file_write` is not available to this person in this repository; available: `file_list`, `file_read`, \
+         `file_search`, `git_diff`, `git_log`, `git_show`, `git_status`"
+    );
+}
+
+#[test]
+fn a_call_is_prepared_with_its_effect_and_arguments() {
+    let prepared = toolbox()
+        .prepare(&written("file_read", "{\"path\":\"a\"}"), BYTES_MAX)
+        .unwrap();
+    assert_eq!(
+        (prepared.tool.spec().name, prepared.effect),
+        ("file_read", Effect::Read)
+    );
+    assert_eq!(prepared.arguments, json!({ "path": "a" }));
+    for nothing in ["", "  \n", "{}"] {
+        let prepared = toolbox()
+            .prepare(&written("git_status", nothing), BYTES_MAX)
+            .unwrap();
+        assert_eq!(prepared.arguments, json!({}));
+    }
+    let prepared = toolbox()
+        .prepare(&written("file_write", "{}"), BYTES_MAX)
+        .unwrap();
+    assert_eq!(prepared.effect, Effect::WriteWorkspace);
+}
+
+/// T59
+#[test]
+fn calls_that_are_no_calls_say_what_would_work() {
+    let available = "available: `file_delete`, `file_edit`, `file_list`, `file_read`, `file_search`, `file_write`, \
+                     `git_diff`, `git_log`, `git_show`, `git_status`";
+    let huge = format!("{{\"path\":\"{}\"}}", "x".repeat(1_000_000));
+    let deep = "[".repeat(10_000);
+    let listed = |text: &str| format!("{text} {available}");
+    let broken = |text: &str| format!("file_read: the arguments are not valid JSON: {text}");
+    let cases = [
+        (
+            "file_raed",
+            "{}",
+            listed("no tool `file_raed`, did you mean `file_read`?"),
+        ),
+        (
+            "File_Read",
+            "{}",
+            listed("no tool `File_Read`, did you mean `file_read`?"),
+        ),
+        (
+            "file-read",
+            "{}",
+            listed("no tool `file-read`, did you mean `file_read`?"),
+        ),
+        (
+            "file_read ",
+            "{}",
+            listed("no tool `file_read `, did you mean `file_read`?"),
+        ),
+        ("read", "{}", listed("no tool `read`, did you mean `file_read`?")),
+        ("git_commit", "{}", listed("no tool `git_commit`;")),
+        ("kubectl_apply", "{}", listed("no tool `kubectl_apply`;")),
+        ("", "{}", listed("no tool ``;")),
+        ("a\u{202e}b", "{}", listed("no tool `a<U+202E>b`;")),
+        (
+            "file_read",
+            "{",
+            broken("EOF while parsing an object at line 1 column 1"),
+        ),
+        (
+            "file_read",
+            "{\"path\":\"a\"",
+            broken("EOF while parsing an object at line 1 column 11"),
+        ),
+        (
+            "file_read",
+            "{'path':'a'}",
+            broken("key must be a string at line 1 column 2"),
+        ),
+        (
+            "file_read",
+            "{\"path\":\"a\",}",
+            broken("trailing comma at line 1 column 13"),
+        ),
+        (
+            "file_read",
+            "path: a",
+            broken("expected value at line 1 column 1"),
+        ),
+        (
+            "file_read",
+            "{} {}",
+            broken("trailing characters at line 1 column 4"),
+        ),
+        (
+            "file_read",
+            &deep,
+            broken("recursion limit exceeded at line 1 column 128"),
+        ),
+        (
+            "file_read",
+            &huge,
+            "file_read: the arguments have 1,000,011 bytes; the limit is 65,536; do it in smaller steps"
+                .to_owned(),
+        ),
+    ];
+    for (name, arguments, says) in cases {
+        match toolbox().prepare(&written(name, arguments), BYTES_MAX) {
+            Err(ToolError::Malformed(why)) => assert_eq!(why, says),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The frame every tool of ours stands in: its schema is rendered once, its arguments are bound
+//! before its body runs, the body runs where it may block, and what it answers shows nothing
+//! invisible. A tool itself is a plain function.
+
+use super::arguments::{Arguments, bind};
+use super::{Context, Tool, ToolError, invisible, schema};
+use crate::model::Effect;
+use crate::provider::ToolSpec;
+use async_trait::async_trait;
+use serde_json::Value;
+use std::marker::PhantomData;
+use tokio_util::sync::CancellationToken;
+
+/// One tool: what it is called, what it needs, and what it does with it.
+pub(super) trait Work: Send + Sync + 'static {
+    /// Its arguments.
+    type Arguments: Arguments;
+    /// The part of the context it works on.
+    type On: for<'a> From<Context<'a>> + Send + 'static;
+
+    /// Its name.
+    const NAME: &'static str;
+    /// What the model is told, in one or two sentences.
+    const DESCRIPTION: &'static str;
+    /// What a call may do.
+    const EFFECT: Effect;
+
+    /// Runs one call. May block; is not run on the threads that must not.
+    fn run(on: &Self::On, arguments: Self::Arguments) -> Result<String, ToolError>;
+}
+
+/// A [`Work`] as a [`Tool`].
+pub(super) struct Framed<W> {
+    spec: ToolSpec,
+    work: PhantomData<fn() -> W>,
+}
+
+impl<W: Work> Framed<W> {
+    /// Renders the schema.
+    pub(super) fn new() -> Self {
+        let spec = ToolSpec {
+            name: W::NAME,
+            description: W::DESCRIPTION,
+            schema: schema::render::<W::Arguments>(),
+        };
+        Self {
+            spec,
+            work: PhantomData,
+        }
+    }
+}
+
+#[async_trait]
+impl<W: Work> Tool for Framed<W> {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn effect(&self) -> Effect {
+        W::EFFECT
+    }
+
+    async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
+        let arguments = bind::<W::Arguments>(W::NAME, &self.spec.schema, arguments).map_err(readable)?;
+        let on = W::On::from(cx);
+        unless_stopped(cx.cancel, move || perform::<W>(&on, arguments)).await
+    }
+}
+
+/// Runs the body and makes its answer readable.
+pub(super) fn perform<W: Work>(on: &W::On, arguments: W::Arguments) -> Result<String, ToolError> {
+    match W::run(on, arguments) {
+        Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
+        Err(err) => Err(readable(err)),
+    }
+}
+
+/// Messages quote paths and arguments, so they can hide something, too.
+pub(super) fn readable(err: ToolError) -> ToolError {
+    match err {
+        ToolError::Failed(why) => ToolError::Failed(invisible::show(&why)),
+        ToolError::Malformed(why) => ToolError::Malformed(invisible::show(&why)),
+        ToolError::Fatal(err) => ToolError::Fatal(err),
+    }
+}
+
+/// Waits for blocking work, but not longer than the turn. Work that is left behind ends by itself:
+/// it is bounded, and writes look at the token once more before they write.
+pub(super) async fn unless_stopped(
+    cancel: &CancellationToken,
+    work: impl FnOnce() -> Result<String, ToolError> + Send + 'static,
+) -> Result<String, ToolError> {
+    if cancel.is_cancelled() {
+        return Err(stopped());
+    }
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(stopped()),
+        done = tokio::task::spawn_blocking(work) => match done {
+            Ok(answer) => answer,
+            Err(err) => Err(ToolError::Fatal(anyhow::Error::new(err).context("a tool broke down"))),
+        },
+    }
+}
+
+/// What a call answers when the turn was stopped.
+pub(super) fn stopped() -> ToolError {
+    ToolError::Failed("the turn was stopped".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ToolError, unless_stopped};
+    use tokio_util::sync::CancellationToken;
+
+    #[tokio::test]
+    async fn a_stopped_turn_does_not_wait_for_its_tools() {
+        let cancel = CancellationToken::new();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let call = unless_stopped(&cancel, move || {
+            // Ends when the sender is dropped, long after the call has returned.
+            Ok(format!("{:?}", held.recv()))
+        });
+        let stop = async { cancel.cancel() };
+        let (answer, ()) = tokio::join!(call, stop);
+        assert!(matches!(answer, Err(ToolError::Failed(why)) if why == "the turn was stopped"));
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn nothing_starts_in_a_stopped_turn() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let answer = unless_stopped(&cancel, || Ok("never".to_owned())).await;
+        assert!(matches!(answer, Err(ToolError::Failed(why)) if why == "the turn was stopped"));
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_panics_ends_the_turn_and_not_the_process() {
+        let answer = unless_stopped(&CancellationToken::new(), || panic!("broken")).await;
+        assert!(matches!(answer, Err(ToolError::Fatal(_))));
+    }
+}
