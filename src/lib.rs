@@ -20,6 +20,7 @@ pub mod tool;
 pub mod webhook;
 pub mod channel;
 // The engine.
+pub mod prompt;
 pub mod agent;
 pub mod command;
 pub mod gateway;
