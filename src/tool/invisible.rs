@@ -63,6 +63,7 @@ fn hidden_positions(text: &str) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::{is_invisible, reveal};
+    use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
     /// T65
     #[test]
@@ -87,6 +88,20 @@ mod tests {
     fn ordinary_text_stays_as_it_is() {
         for text in ["", "a\tb\r\nc\n", "größe 数 ✅ ❤\u{fe0f}", "− – …"] {
             assert_eq!(reveal(text), text);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+
+        /// T65
+        #[test]
+        fn nothing_invisible_is_left_and_nothing_visible_is_lost(text in any::<String>()) {
+            let shown = reveal(&text).into_owned();
+            let line_ends = shown.replace("\r\n", "\n");
+            prop_assert!(!line_ends.chars().any(is_invisible));
+            let visible = |text: &str| text.chars().filter(|character| !is_invisible(*character)).count();
+            prop_assert!(visible(&shown) >= visible(&text));
         }
     }
 }

@@ -13,6 +13,8 @@ use super::file_write::FileWrite;
 use super::git_diff::GitDiff;
 use super::git_status::GitStatus;
 use super::testing::{call, desk};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
+use proptest::{collection, sample};
 use serde_json::{Value, json};
 
 fn bound(desk: &Desk, name: &str, arguments: Value) -> Result<String, ToolError> {
@@ -219,4 +221,52 @@ fn arguments_that_do_not_fit_are_named_by_their_pointer() {
         }
     }
     assert_eq!(desk.tree.changes().unwrap(), []);
+}
+
+/// Any JSON at all, up to a few levels deep.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+    ];
+    let key = sample::select(vec![
+        "path",
+        "file",
+        "content",
+        "old",
+        "new",
+        "glob_pattern",
+        "glob",
+        "text_query",
+        "query",
+        "offset",
+        "limit",
+        "x/~",
+    ]);
+    leaf.prop_recursive(3, 24, 4, move |inner| {
+        prop_oneof![
+            collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            collection::btree_map(key.clone().prop_map(str::to_owned), inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+    /// T59
+    #[test]
+    fn no_arguments_break_a_tool(arguments in any_json()) {
+        let desk = desk(&[("a", "x\n")]);
+        for name in [
+            "file_read", "file_write", "file_edit", "file_list", "file_search", "file_delete", "git_diff", "git_status",
+        ] {
+            let answer = bound(&desk, name, arguments.clone());
+            prop_assert!(!matches!(answer, Err(ToolError::Fatal(_))), "{}", name);
+        }
+    }
 }

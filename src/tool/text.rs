@@ -107,6 +107,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{bounded_line, bounded_lines, grouped, text_of};
     use crate::model::{FileVersion, Mode, RepoPath};
+    use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
     fn refused(content: Vec<u8>) -> String {
         let file = FileVersion {
@@ -143,5 +144,17 @@ mod tests {
     fn thousands_are_separated() {
         let shown: Vec<String> = [0, 7, 999, 1_000, 12_345, 1_234_567].map(grouped).into();
         assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+        #[test]
+        fn a_line_is_cut_after_whole_characters(character in any::<char>(), more in 0_usize..3_000) {
+            let line: String = std::iter::repeat_n(character, more).collect();
+            let shown = bounded_line(&line);
+            prop_assert!(shown.chars().count() <= 2_000 + "[… 1,000 more characters]\n".chars().count());
+            prop_assert_eq!(shown.chars().take(2_000).eq(line.chars().take(2_000)), true);
+        }
     }
 }
