@@ -1,1 +1,153 @@
-//! To be written.
+//! What is durable: one database that one process owns. Every write goes through one thread that
+//! commits in groups, and answers its caller only after the commit. Nothing above this module sees a
+//! connection or writes SQL, and nothing here decides who may do what.
+
+mod action;
+mod audit;
+mod change;
+mod column;
+mod conversation;
+mod edits;
+mod inbox;
+pub(crate) mod invite;
+mod migration;
+mod open;
+mod outbox;
+pub(crate) mod people;
+mod reader;
+#[cfg(test)]
+mod fixture;
+pub(crate) mod stranger;
+mod turn;
+mod usage;
+mod writer;
+
+pub use action::{NewAction, Taken};
+pub use audit::AuditState;
+pub use change::NewChange;
+pub use conversation::{Claim, Conversation};
+pub use edits::Edits;
+pub use inbox::{Accepted, Lane};
+pub use open::OpenError;
+pub use outbox::Due;
+pub use turn::{Announcement, Finish, TurnSummary};
+pub use usage::{Cost, UsageReport};
+
+use reader::Reader;
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use writer::Writer;
+
+/// Why the store did not do what it was asked, by what the caller can do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Nothing was stored; the disk is full, locked or broken. Ingress answers 503 and the platform
+    /// delivers again.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// Another worker has claimed the conversation since: stop, and throw the work away.
+    #[error("another worker has taken over this conversation")]
+    Fenced,
+    /// There is no such row.
+    #[error("no {0}")]
+    NotFound(String),
+    /// A row does not say what this build can read.
+    #[error("a stored {what} cannot be read: {why}")]
+    Unreadable {
+        /// What kind of row.
+        what: &'static str,
+        /// Why, without its content.
+        why: String,
+    },
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(err: rusqlite::Error) -> Self {
+        // The message of SQLite names tables and conditions, never the values of a row.
+        Self::Unavailable(match err.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => "the disk is full".to_owned(),
+            Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
+                "another program holds a lock on the database".to_owned()
+            }
+            Some(_) | None => err.to_string(),
+        })
+    }
+}
+
+/// A handle on the store; clones share it. Dropping the last one finishes what was queued, writes a
+/// checkpoint and lets go of the directory.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    // Declared in the order they must go: readers, then the writer whose close is the checkpoint,
+    // then the lock.
+    reader: Reader,
+    writer: Writer,
+    pepper: [u8; 32],
+    /// Ops handed out by `due` and not reported on yet. A restart forgets them, on purpose.
+    in_flight: Arc<Mutex<HashSet<String>>>,
+    _lock: File,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+impl Store {
+    /// Opens the store in `directory`, creating both when they are not there. One process at a time:
+    /// a second one is told who has it.
+    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+        let opened = open::open(directory)?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                reader: Reader::start(opened.readers)?,
+                writer: Writer::start(opened.writer)?,
+                pepper: opened.pepper,
+                in_flight: Arc::default(),
+                _lock: opened.lock,
+            }),
+        })
+    }
+
+    /// 32 random bytes that were made with the store and never leave its directory: what token hashes
+    /// are keyed with.
+    pub fn pepper(&self) -> [u8; 32] {
+        self.inner.pepper
+    }
+
+    /// Runs `work` in a transaction and answers after its commit. A failing `work` leaves nothing
+    /// behind and does not disturb the others of its group. Once queued it runs even if the caller
+    /// stops waiting.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.writer.write(work, |_| ()).await
+    }
+
+    /// Like [`Store::write`], and runs `after` between the commit and the answer, in commit order:
+    /// for caches that must not see two writes the wrong way round.
+    pub(crate) async fn write_then<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+        after: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.writer.write(work, after).await
+    }
+
+    /// Runs `work` on a connection that cannot write, over one snapshot.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.reader.read(work).await
+    }
+}

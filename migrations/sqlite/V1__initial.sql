@@ -1,0 +1,202 @@
+-- Times are milliseconds since 1970 (UTC). `sender`, `account`, `key`, `lane` and every structured value are JSON text.
+
+CREATE TABLE users (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    invited_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+);
+
+CREATE TABLE identity (
+    sender TEXT PRIMARY KEY,
+    user_id INTEGER NOT NULL REFERENCES users (id),
+    created_at INTEGER NOT NULL
+);
+CREATE INDEX identity_user ON identity (user_id);
+
+CREATE TABLE user_grant (
+    id INTEGER PRIMARY KEY,
+    user_id INTEGER NOT NULL REFERENCES users (id),
+    role TEXT NOT NULL,
+    repositories TEXT NOT NULL,
+    environments TEXT NOT NULL
+);
+CREATE INDEX user_grant_user ON user_grant (user_id);
+
+-- Only a keyed hash of the token is kept.
+CREATE TABLE invite (
+    hash BLOB PRIMARY KEY,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    repositories TEXT NOT NULL,
+    environments TEXT NOT NULL,
+    bound_to TEXT,
+    issued_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER,
+    used_by TEXT,
+    burned_at INTEGER
+);
+
+-- At most `strangers_remembered_max` rows.
+CREATE TABLE stranger (
+    sender TEXT PRIMARY KEY,
+    noticed_at INTEGER NOT NULL
+);
+CREATE INDEX stranger_noticed ON stranger (noticed_at);
+
+CREATE TABLE conversation (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    sender TEXT NOT NULL,
+    account TEXT NOT NULL,
+    chat TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    session TEXT NOT NULL UNIQUE,
+    repository TEXT,
+    base TEXT,
+    edits TEXT NOT NULL,
+    change_number INTEGER,
+    cleared_turn INTEGER NOT NULL,
+    spoken_at INTEGER,
+    owner TEXT,
+    lease_until INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    due INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+);
+CREATE INDEX conversation_due ON conversation (due, id) WHERE pending > 0;
+CREATE INDEX conversation_chat ON conversation (sender, account, chat, spoken_at);
+
+CREATE TABLE inbox (
+    id INTEGER PRIMARY KEY,
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    lane TEXT NOT NULL,
+    inbound TEXT NOT NULL,
+    accepted_at INTEGER NOT NULL,
+    done_at INTEGER
+);
+CREATE INDEX inbox_unfinished ON inbox (conversation, lane, id) WHERE done_at IS NULL;
+
+-- Every name a message may arrive under again.
+CREATE TABLE delivery (
+    name TEXT PRIMARY KEY,
+    at INTEGER NOT NULL
+);
+CREATE INDEX delivery_at ON delivery (at);
+
+CREATE TABLE turn (
+    id INTEGER PRIMARY KEY,
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    inbox INTEGER NOT NULL REFERENCES inbox (id),
+    user_text TEXT NOT NULL,
+    began_at INTEGER NOT NULL,
+    finished_at INTEGER,
+    verdict TEXT,
+    source TEXT,
+    summary TEXT,
+    edits_before TEXT NOT NULL,
+    edits_after TEXT NOT NULL,
+    undone_at INTEGER
+);
+CREATE INDEX turn_conversation ON turn (conversation, id);
+CREATE INDEX turn_inbox ON turn (inbox);
+
+-- Model answers with the results of their calls, byte for byte as they were recorded.
+CREATE TABLE step (
+    id INTEGER PRIMARY KEY,
+    turn INTEGER NOT NULL REFERENCES turn (id),
+    step TEXT NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX step_turn ON step (turn, id);
+
+CREATE TABLE journal (
+    id INTEGER PRIMARY KEY,
+    turn INTEGER NOT NULL REFERENCES turn (id),
+    kind TEXT NOT NULL,
+    data TEXT NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX journal_turn ON journal (turn, id);
+
+CREATE TABLE usage (
+    id INTEGER PRIMARY KEY,
+    turn INTEGER NOT NULL REFERENCES turn (id),
+    user_id INTEGER REFERENCES users (id),
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cache_read INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX usage_user ON usage (user_id, at);
+CREATE INDEX usage_turn ON usage (turn);
+
+-- File contents and patches by SHA-256.
+CREATE TABLE blob (
+    hash BLOB PRIMARY KEY,
+    content BLOB NOT NULL
+);
+
+CREATE TABLE change (
+    id INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    repository TEXT NOT NULL,
+    base TEXT NOT NULL,
+    patch BLOB NOT NULL REFERENCES blob (hash),
+    stats TEXT NOT NULL,
+    checks TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (number, revision)
+);
+
+CREATE TABLE outbox (
+    id INTEGER PRIMARY KEY,
+    op TEXT NOT NULL UNIQUE,
+    channel TEXT NOT NULL,
+    lane TEXT NOT NULL,
+    body TEXT NOT NULL,
+    state TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    message TEXT,
+    why TEXT,
+    created_at INTEGER NOT NULL,
+    done_at INTEGER
+);
+CREATE INDEX outbox_open ON outbox (channel, lane, id) WHERE done_at IS NULL;
+CREATE INDEX outbox_done ON outbox (done_at) WHERE done_at IS NOT NULL;
+
+-- Button tokens; only their SHA-256 is kept.
+CREATE TABLE action (
+    token_hash BLOB PRIMARY KEY,
+    verb TEXT NOT NULL,
+    argument TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER
+);
+CREATE INDEX action_expires ON action (expires_at);
+
+-- hash(n) = SHA-256(hash(n - 1) || line(n)); the head is kept apart, so that a cut tail shows.
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY,
+    line TEXT NOT NULL,
+    hash BLOB NOT NULL
+);
+
+CREATE TABLE audit_head (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    rows INTEGER NOT NULL,
+    hash BLOB NOT NULL
+);
+INSERT INTO audit_head (id, rows, hash) VALUES (1, 0, zeroblob(32));

@@ -1,0 +1,150 @@
+//! Buttons: one-shot tokens bound to a person, a conversation and an expiry. Only their hash is kept.
+
+use super::Store;
+use super::StoreError;
+use super::column::json;
+use super::column::millis;
+use crate::model::ConversationId;
+use crate::model::Sender;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::params;
+
+/// A button before it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAction {
+    /// SHA-256 of the token the button carries.
+    pub token_hash: [u8; 32],
+    /// What it does: `patch`.
+    pub verb: String,
+    /// To what: `42`.
+    pub argument: String,
+    /// Whose it is.
+    pub user: Sender,
+    /// Where it acts.
+    pub conversation: ConversationId,
+    /// Until when.
+    pub expires: Timestamp,
+}
+
+/// What a press on a button means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It counts, and no other press will.
+    Yes {
+        /// What it does.
+        verb: String,
+        /// To what.
+        argument: String,
+        /// Where it acts.
+        conversation: ConversationId,
+    },
+    /// It belongs to somebody else and is still good for them.
+    Foreign {
+        /// The name of the person it belongs to.
+        owner: String,
+    },
+    /// It was pressed before.
+    Used,
+    /// It is too old.
+    Expired,
+    /// We never made it, or forgot it.
+    Unknown,
+}
+
+impl Store {
+    /// Makes buttons outside of the end of a turn: the stop button of a running one.
+    pub async fn add_actions(&self, actions: Vec<NewAction>) -> Result<(), StoreError> {
+        self.write(move |tx| insert(tx, &actions)).await
+    }
+
+    /// Takes the action of a pressed button, once, if `by` is who it belongs to.
+    pub async fn take_action(
+        &self,
+        token_hash: [u8; 32],
+        by: &Sender,
+        at: Timestamp,
+    ) -> Result<Taken, StoreError> {
+        let by = by.clone();
+        self.write(move |tx| take(tx, token_hash, &by, at)).await
+    }
+
+    /// Forgets buttons that expired before `before`; says how many.
+    pub async fn forget_actions(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.write(move |tx| Ok(tx.execute("DELETE FROM action WHERE expires_at < ?1", [millis(before)])?))
+            .await
+    }
+}
+
+/// Stores buttons; a token that is there already stays what it was.
+pub(super) fn insert(tx: &Transaction<'_>, actions: &[NewAction]) -> Result<(), StoreError> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO action (token_hash, verb, argument, sender, conversation, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (token_hash) DO NOTHING",
+    )?;
+    for action in actions {
+        statement.execute(params![
+            action.token_hash,
+            action.verb,
+            action.argument,
+            json(&action.user)?,
+            action.conversation.0,
+            millis(action.expires),
+        ])?;
+    }
+    Ok(())
+}
+
+fn take(
+    tx: &Transaction<'_>,
+    token_hash: [u8; 32],
+    by: &Sender,
+    at: Timestamp,
+) -> Result<Taken, StoreError> {
+    let by = json(by)?;
+    let taken = tx
+        .prepare_cached(
+            "UPDATE action SET used_at = ?3
+             WHERE token_hash = ?1 AND sender = ?2 AND used_at IS NULL AND expires_at > ?3
+             RETURNING verb, argument, conversation",
+        )?
+        .query_row(params![token_hash, by, millis(at)], |row| {
+            Ok(Taken::Yes {
+                verb: row.get(0)?,
+                argument: row.get(1)?,
+                conversation: ConversationId(row.get(2)?),
+            })
+        })
+        .optional()?;
+    match taken {
+        Some(taken) => Ok(taken),
+        None => refusal(tx, token_hash, &by),
+    }
+}
+
+fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Taken, StoreError> {
+    let row = tx
+        .prepare_cached(
+            "SELECT action.sender, action.used_at, users.name FROM action
+             LEFT JOIN identity ON identity.sender = action.sender
+             LEFT JOIN users ON users.id = identity.user_id
+             WHERE action.token_hash = ?1",
+        )?
+        .query_row(params![token_hash], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, Option<i64>>(1)?,
+                row.get::<_, Option<String>>(2)?,
+            ))
+        })
+        .optional()?;
+    Ok(match row {
+        None => Taken::Unknown,
+        Some((owner, _, name)) if owner != by => Taken::Foreign {
+            owner: name.unwrap_or_else(|| "somebody else".to_owned()),
+        },
+        Some((_, Some(_), _)) => Taken::Used,
+        Some((_, None, _)) => Taken::Expired,
+    })
+}

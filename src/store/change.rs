@@ -1,0 +1,173 @@
+//! Prepared changes: `CHG-42`, revision by revision. A number is never used twice.
+
+use super::Store;
+use super::StoreError;
+use super::audit::audit_in;
+use super::column::json;
+use super::column::millis;
+use super::column::parse;
+use super::edits;
+use crate::model::Change;
+use crate::model::ChangeNumber;
+use crate::model::Check;
+use crate::model::ConversationId;
+use crate::model::Stats;
+use bytes::Bytes;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use rusqlite::Row;
+use rusqlite::Transaction;
+use rusqlite::params;
+
+const COLUMNS: &str = "number, revision, repository, base, patch, stats, checks, conversation";
+
+/// A change before it has a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewChange {
+    /// The configured repository name.
+    pub repository: String,
+    /// The base commit as 40 hex digits.
+    pub base: String,
+    /// The patch in git format, against the base.
+    pub patch: Bytes,
+    /// Counted from the files.
+    pub stats: Vec<Stats>,
+    /// Run by us, in order.
+    pub checks: Vec<Check>,
+}
+
+impl Store {
+    /// The open change of a conversation, at its newest revision.
+    pub async fn current_change(&self, id: ConversationId) -> Result<Option<Change>, StoreError> {
+        self.read(move |tx| current(tx, id)).await
+    }
+
+    /// A change at its newest revision, and the conversation it was prepared in.
+    pub async fn change(
+        &self,
+        number: ChangeNumber,
+    ) -> Result<Option<(Change, ConversationId)>, StoreError> {
+        self.read(move |tx| newest(tx, number)).await
+    }
+
+    /// Makes a prepared change the next revision of the open one outside of a turn: after an undo.
+    pub async fn revise(
+        &self,
+        id: ConversationId,
+        change: NewChange,
+        at: Timestamp,
+    ) -> Result<Change, StoreError> {
+        self.write(move |tx| prepare(tx, id, change, at)).await
+    }
+
+    /// Empties the edits and closes the open change, which keeps its number and revisions. Returns it.
+    pub async fn discard(&self, id: ConversationId, at: Timestamp) -> Result<Option<Change>, StoreError> {
+        self.write(move |tx| {
+            let change = current(tx, id)?;
+            edits::forget(tx, id)?;
+            let data = serde_json::json!({
+                "change": change.as_ref().map(ToString::to_string),
+                "conversation": id,
+            });
+            audit_in(tx, "change.discarded", data, at)?;
+            Ok(change)
+        })
+        .await
+    }
+}
+
+/// Stores a change: the same bytes are the same revision, other bytes the next one while the
+/// conversation's change is open, and otherwise a new number.
+pub(super) fn prepare(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    change: NewChange,
+    at: Timestamp,
+) -> Result<Change, StoreError> {
+    let (number, revision) = match current(tx, id)? {
+        Some(open)
+            if open.patch == change.patch
+                && open.base == change.base
+                && open.repository == change.repository =>
+        {
+            // The checks may have been run again.
+            tx.prepare_cached("UPDATE change SET checks = ?3 WHERE number = ?1 AND revision = ?2")?
+                .execute(params![open.number.0, open.revision, json(&change.checks)?])?;
+            return Ok(Change {
+                checks: change.checks,
+                ..open
+            });
+        }
+        Some(open) => (open.number, open.revision + 1),
+        None => (next_number(tx)?, 1),
+    };
+    let patch = edits::store_blob(tx, &change.patch)?;
+    tx.prepare_cached(
+        "INSERT INTO change (number, revision, repository, base, patch, stats, checks, conversation, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(params![
+        number.0,
+        revision,
+        change.repository,
+        change.base,
+        patch,
+        json(&change.stats)?,
+        json(&change.checks)?,
+        id.0,
+        millis(at),
+    ])?;
+    tx.prepare_cached("UPDATE conversation SET change_number = ?2 WHERE id = ?1")?
+        .execute(params![id.0, number.0])?;
+    Ok(Change {
+        number,
+        revision,
+        repository: change.repository,
+        base: change.base,
+        patch: change.patch,
+        stats: change.stats,
+        checks: change.checks,
+    })
+}
+
+fn next_number(tx: &Transaction<'_>) -> Result<ChangeNumber, StoreError> {
+    let number = tx
+        .prepare_cached("SELECT COALESCE(MAX(number), 0) + 1 FROM change")?
+        .query_row([], |row| row.get(0))?;
+    Ok(ChangeNumber(number))
+}
+
+fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<Change>, StoreError> {
+    let number: Option<i64> = tx
+        .prepare_cached("SELECT change_number FROM conversation WHERE id = ?1")?
+        .query_row([id.0], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
+    match number {
+        Some(number) => Ok(newest(tx, ChangeNumber(number))?.map(|(change, _)| change)),
+        None => Ok(None),
+    }
+}
+
+fn newest(
+    tx: &Transaction<'_>,
+    number: ChangeNumber,
+) -> Result<Option<(Change, ConversationId)>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM change WHERE number = ?1 ORDER BY revision DESC LIMIT 1");
+    let mut statement = tx.prepare_cached(&sql)?;
+    let mut rows = statement.query([number.0])?;
+    rows.next()?.map(|row| read(tx, row)).transpose()
+}
+
+fn read(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(Change, ConversationId), StoreError> {
+    let change = Change {
+        number: ChangeNumber(row.get(0)?),
+        revision: row.get(1)?,
+        repository: row.get(2)?,
+        base: row.get(3)?,
+        patch: edits::load_blob(tx, row.get(4)?)?,
+        stats: parse("change", &row.get::<_, String>(5)?)?,
+        checks: parse("change", &row.get::<_, String>(6)?)?,
+    };
+    Ok((change, ConversationId(row.get(7)?)))
+}

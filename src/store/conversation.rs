@@ -1,0 +1,407 @@
+//! One person's history in one place: who works on it, what it is bound to, what was said.
+
+use super::Store;
+use super::StoreError;
+use super::column::json;
+use super::column::millis;
+use super::column::millis_of;
+use super::column::parse;
+use super::edits;
+use super::edits::Edits;
+use super::inbox::Lane;
+use crate::model::Account;
+use crate::model::ConversationId;
+use crate::model::ConversationKey;
+use crate::model::History;
+use crate::model::HistoryError;
+use crate::model::Inbound;
+use crate::model::Sender;
+use crate::model::Step;
+use hmac::Hmac;
+use hmac::KeyInit;
+use hmac::Mac;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::params;
+use sha2::Sha256;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The answer given to a turn that a crash cut short.
+const INTERRUPTED: &str = "(interrupted)";
+
+/// The right to work on a conversation until the lease ends or a newer claim is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Rises with every claim; writes under an older one fail.
+    pub fence: i64,
+}
+
+/// A conversation as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// Its row.
+    pub id: ConversationId,
+    /// Whose, and where.
+    pub key: ConversationKey,
+    /// The configured name of the channel it came in by.
+    pub channel: String,
+    /// 32 hex digits that cannot be guessed: the name of its recording.
+    pub session: String,
+    /// The configured repository it works on, once it does.
+    pub repository: Option<String>,
+    /// The base commit of its workspace as 40 hex digits.
+    pub base: Option<String>,
+}
+
+impl Store {
+    /// Claims the conversation that has waited longest, among those with waiting messages and no
+    /// lease that runs after `at`.
+    pub async fn claim(
+        &self,
+        owner: &str,
+        at: Timestamp,
+        lease: Duration,
+    ) -> Result<Option<Claim>, StoreError> {
+        let owner = owner.to_owned();
+        self.write(move |tx| {
+            let claim = tx
+                .prepare_cached(
+                    "UPDATE conversation SET owner = ?1, lease_until = ?2, fence = fence + 1
+                     WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND lease_until <= ?3 ORDER BY due, id LIMIT 1)
+                     RETURNING id, fence",
+                )?
+                .query_row(params![owner, millis(at).saturating_add(millis_of(lease)), millis(at)], |row| {
+                    Ok(Claim {
+                        conversation: ConversationId(row.get(0)?),
+                        fence: row.get(1)?,
+                    })
+                })
+                .optional()?;
+            Ok(claim)
+        })
+        .await
+    }
+
+    /// Makes the lease of a claim run until `lease` after `at`.
+    pub async fn renew(&self, claim: &Claim, at: Timestamp, lease: Duration) -> Result<(), StoreError> {
+        let claim = *claim;
+        self.write(move |tx| set_lease(tx, claim, millis(at).saturating_add(millis_of(lease))))
+            .await
+    }
+
+    /// Gives a claim back, so that the next one need not wait for the lease to end.
+    pub async fn release(&self, claim: &Claim, _at: Timestamp) -> Result<(), StoreError> {
+        let claim = *claim;
+        self.write(move |tx| set_lease(tx, claim, 0)).await
+    }
+
+    /// A conversation.
+    pub async fn conversation(&self, id: ConversationId) -> Result<Conversation, StoreError> {
+        self.read(move |tx| load(tx, id)).await
+    }
+
+    /// The conversation with this key.
+    pub async fn find_conversation(
+        &self,
+        key: &ConversationKey,
+    ) -> Result<Option<ConversationId>, StoreError> {
+        let key = json(key)?;
+        self.read(move |tx| {
+            let id = tx
+                .prepare_cached("SELECT id FROM conversation WHERE key = ?1")?
+                .query_row([key], |row| row.get(0).map(ConversationId))
+                .optional()?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// The conversation of this person in this chat that last had a message for a turn, in any of its
+    /// threads: what a command means that was not typed in a thread.
+    pub async fn latest_conversation(
+        &self,
+        sender: &Sender,
+        account: &Account,
+        chat: &str,
+    ) -> Result<Option<ConversationId>, StoreError> {
+        let (sender, account, chat) = (json(sender)?, json(account)?, chat.to_owned());
+        self.read(move |tx| {
+            let id = tx
+                .prepare_cached(
+                    "SELECT id FROM conversation
+                     WHERE sender = ?1 AND account = ?2 AND chat = ?3 AND spoken_at IS NOT NULL
+                     ORDER BY spoken_at DESC, id DESC LIMIT 1",
+                )?
+                .query_row(params![sender, account, chat], |row| row.get(0).map(ConversationId))
+                .optional()?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Binds the workspace to a repository at a base commit. Edits stay when only the base moves; for
+    /// another repository they make no sense, so they and the open change are let go.
+    pub async fn bind(&self, id: ConversationId, repository: &str, base: &str) -> Result<(), StoreError> {
+        let (repository, base) = (repository.to_owned(), base.to_owned());
+        self.write(move |tx| {
+            let bound = load(tx, id)?.repository;
+            if bound.is_some_and(|bound| bound != repository) {
+                edits::forget(tx, id)?;
+            }
+            tx.prepare_cached("UPDATE conversation SET repository = ?2, base = ?3 WHERE id = ?1")?
+                .execute(params![id.0, repository, base])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The edits of the workspace.
+    pub async fn edits(&self, id: ConversationId) -> Result<Edits, StoreError> {
+        self.read(move |tx| edits::load(tx, &edits::snapshot(tx, id)?))
+            .await
+    }
+
+    /// What was said since the last clearing. A turn that was cut short is closed with
+    /// `(interrupted)`, so the next one can begin.
+    pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {
+        self.read(move |tx| history(tx, id)).await
+    }
+
+    /// Forgets what was said; the workspace stays as it is.
+    pub async fn clear(&self, id: ConversationId, _at: Timestamp) -> Result<(), StoreError> {
+        self.write(move |tx| {
+            let cleared = tx.execute(
+                "UPDATE conversation SET cleared_turn = COALESCE((SELECT MAX(id) FROM turn WHERE conversation = ?1), 0)
+                 WHERE id = ?1",
+                [id.0],
+            )?;
+            found(cleared, id)
+        })
+        .await
+    }
+}
+
+fn history(tx: &Transaction<'_>, id: ConversationId) -> Result<History, StoreError> {
+    let invalid = |err: HistoryError| StoreError::Unreadable {
+        what: "history",
+        why: err.to_string(),
+    };
+    let mut turns = tx.prepare_cached(
+        "SELECT id, user_text FROM turn
+         WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1) ORDER BY id",
+    )?;
+    let mut steps = tx.prepare_cached("SELECT step FROM step WHERE turn = ?1 ORDER BY id")?;
+    let mut history = History::default();
+    let mut rows = turns.query([id.0])?;
+    while let Some(row) = rows.next()? {
+        let turn: i64 = row.get(0)?;
+        history.begin(row.get::<_, String>(1)?).map_err(invalid)?;
+        let mut rows = steps.query([turn])?;
+        while let Some(row) = rows.next()? {
+            let step: Step = parse("step", &row.get::<_, String>(0)?)?;
+            history.push(step).map_err(invalid)?;
+        }
+        history.close(INTERRUPTED);
+    }
+    Ok(history)
+}
+
+fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {
+    type Row = (String, String, String, Option<String>, Option<String>);
+    let (key, channel, session, repository, base): Row = tx
+        .prepare_cached("SELECT key, channel, session, repository, base FROM conversation WHERE id = ?1")?
+        .query_row([id.0], |row| row.try_into())
+        .optional()?
+        .ok_or_else(|| missing(id))?;
+    Ok(Conversation {
+        id,
+        key: parse("conversation", &key)?,
+        channel,
+        session,
+        repository,
+        base,
+    })
+}
+
+fn missing(id: ConversationId) -> StoreError {
+    StoreError::NotFound(format!("conversation {id}"))
+}
+
+/// Turns "no row was changed" into an error.
+pub(super) fn found(rows: usize, id: ConversationId) -> Result<(), StoreError> {
+    match rows {
+        0 => Err(missing(id)),
+        _ => Ok(()),
+    }
+}
+
+fn set_lease(tx: &Transaction<'_>, claim: Claim, until: i64) -> Result<(), StoreError> {
+    let changed = tx
+        .prepare_cached("UPDATE conversation SET lease_until = ?3 WHERE id = ?1 AND fence = ?2")?
+        .execute(params![claim.conversation.0, claim.fence, until])?;
+    match changed {
+        0 => Err(StoreError::Fenced),
+        _ => Ok(()),
+    }
+}
+
+/// Fails unless the claim is the newest one.
+pub(super) fn check_fence(tx: &Transaction<'_>, claim: Claim) -> Result<(), StoreError> {
+    let newest = tx
+        .prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND fence = ?2")?
+        .exists(params![claim.conversation.0, claim.fence])?;
+    match newest {
+        true => Ok(()),
+        false => Err(StoreError::Fenced),
+    }
+}
+
+/// The conversation of a message, created at its first one.
+pub(super) fn find_or_create(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    pepper: [u8; 32],
+    at: Timestamp,
+) -> Result<ConversationId, StoreError> {
+    let key = json(&inbound.key())?;
+    let id = tx
+        .prepare_cached("SELECT id FROM conversation WHERE key = ?1")?
+        .query_row([&key], |row| row.get(0).map(ConversationId))
+        .optional()?;
+    if let Some(id) = id {
+        return Ok(id);
+    }
+    tx.prepare_cached(
+        "INSERT INTO conversation
+           (key, sender, account, chat, channel, session, edits, cleared_turn, lease_until, fence, pending, due, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '{}', 0, 0, 0, 0, 0, ?7)",
+    )?
+    .execute(params![
+        key,
+        json(&inbound.sender)?,
+        json(&inbound.place.account)?,
+        inbound.place.chat,
+        inbound.channel,
+        session_name(pepper, &key)?,
+        millis(at),
+    ])?;
+    Ok(ConversationId(tx.last_insert_rowid()))
+}
+
+// Hex from a keyed hash: nothing a person chose can reach a file name, and nobody can guess it.
+fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(&pepper).map_err(|err| StoreError::Unreadable {
+        what: "pepper",
+        why: err.to_string(),
+    })?;
+    mac.update(b"session\0");
+    mac.update(key.as_bytes());
+    let mut name = String::with_capacity(32);
+    for byte in mac.finalize().into_bytes().iter().take(16) {
+        let _ = write!(name, "{byte:02x}");
+    }
+    Ok(name)
+}
+
+/// One more message waits for a turn.
+pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "UPDATE conversation SET due = CASE WHEN pending = 0 THEN ?2 ELSE due END, pending = pending + 1, spoken_at = ?2
+         WHERE id = ?1",
+    )?
+    .execute(params![id.0, millis(at)])?;
+    Ok(())
+}
+
+/// One message less waits; the next one decides how long the conversation has waited.
+pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "UPDATE conversation SET pending = pending - 1, due = COALESCE(
+           (SELECT MIN(accepted_at) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL), due)
+         WHERE id = ?1",
+    )?
+    .execute(params![id.0, Lane::Turn.as_str()])?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::store::StoreError;
+    use crate::store::fixture::LEASE;
+    use crate::store::fixture::accept;
+    use crate::store::fixture::at;
+    use crate::store::fixture::begin;
+    use crate::store::fixture::fresh;
+    use crate::store::fixture::says;
+    use std::collections::HashSet;
+
+    #[tokio::test]
+    async fn a_conversation_is_claimed_by_one_worker_until_the_lease_ends() {
+        let (_directory, store) = fresh();
+        accept(&store, &says("U1", "x", &["1"]), 0).await;
+        let first = store.claim("w1", at(0), LEASE).await.unwrap().unwrap();
+        assert_eq!(store.claim("w2", at(59), LEASE).await, Ok(None));
+        store.renew(&first, at(30), LEASE).await.unwrap();
+        assert_eq!(store.claim("w2", at(60), LEASE).await, Ok(None));
+        let second = store.claim("w2", at(90), LEASE).await.unwrap().unwrap();
+        assert_eq!((second.conversation, second.fence), (first.conversation, first.fence + 1));
+        assert_eq!(store.renew(&first, at(91), LEASE).await, Err(StoreError::Fenced));
+        assert_eq!(store.release(&first, at(91)).await, Err(StoreError::Fenced));
+        assert_eq!(store.next_message(&first).await, Err(StoreError::Fenced));
+        store.release(&second, at(91)).await.unwrap();
+        assert!(store.claim("w1", at(91), LEASE).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
+        let (_directory, store) = fresh();
+        for number in 0..20 {
+            let (name, delivery) = (format!("U{number}"), format!("m{number}"));
+            accept(&store, &says(&name, "x", &[&delivery]), 100 - number).await;
+        }
+        let oldest = store.claim("w", at(200), LEASE).await.unwrap().unwrap();
+        assert_eq!(store.conversation(oldest.conversation).await.unwrap().key.user.id, "U19");
+        let workers = (0..40).map(|worker| {
+            let store = store.clone();
+            tokio::spawn(async move { store.claim(&format!("w{worker}"), at(200), LEASE).await.unwrap() })
+        });
+        let mut claimed = vec![oldest.conversation];
+        for worker in workers.collect::<Vec<_>>() {
+            claimed.extend(worker.await.unwrap().map(|claim| claim.conversation));
+        }
+        assert_eq!(claimed.len(), 20);
+        assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
+    }
+
+    #[tokio::test]
+    async fn a_session_name_is_hex_and_nobody_elses() {
+        let (_directory, store) = fresh();
+        let mut names = HashSet::new();
+        for (number, user) in ["../../x", "a\0b", ".", "İ", "i̇", &"x".repeat(300), "U1", "u1"].iter().enumerate() {
+            let (_, id, _) = accept(&store, &says(user, "x", &[&number.to_string()]), 0).await;
+            let session = store.conversation(id).await.unwrap().session;
+            assert!(session.len() == 32 && session.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            names.insert(session);
+        }
+        assert_eq!(names.len(), 8);
+    }
+
+    #[tokio::test]
+    async fn clearing_forgets_what_was_said_and_a_cut_turn_is_closed() {
+        let (_directory, store) = fresh();
+        let (claim, inbox, _) = begin(&store, "U1", 0).await;
+        let history = store.history(claim.conversation).await.unwrap();
+        let turn = &history.turns()[0];
+        assert_eq!((turn.user(), turn.steps()[0].assistant().text().as_str()), ("please", "(interrupted)"));
+        store.begin_turn(&claim, inbox, "please", at(1)).await.unwrap();
+        assert_eq!(store.attempts(inbox).await, Ok(2));
+        assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
+        store.clear(claim.conversation, at(2)).await.unwrap();
+        assert!(store.history(claim.conversation).await.unwrap().turns().is_empty());
+    }
+}

@@ -1,0 +1,140 @@
+//! What a workspace holds on top of its base. Contents are kept once, by their SHA-256; a snapshot is
+//! a small JSON text that names them.
+
+use super::Store;
+use super::StoreError;
+use super::column::json;
+use super::column::millis;
+use super::column::parse;
+use super::conversation;
+use crate::model::ConversationId;
+use crate::model::FileVersion;
+use crate::model::Mode;
+use crate::model::RepoPath;
+use bytes::Bytes;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::params;
+use serde::Deserialize;
+use serde::Serialize;
+use sha2::Digest;
+use sha2::Sha256;
+use std::collections::BTreeMap;
+
+/// The files that differ from the base; `None` where one is deleted.
+pub type Edits = BTreeMap<RepoPath, Option<FileVersion>>;
+
+/// The snapshot of no edits.
+const NONE: &str = "{}";
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    mode: Mode,
+    hash: [u8; 32],
+}
+
+impl Store {
+    /// Takes back the newest turn that changed files: the workspace is as it was before that turn.
+    /// Again takes back the one before. `None` if there is nothing to take back.
+    pub async fn undo(&self, id: ConversationId, at: Timestamp) -> Result<Option<Edits>, StoreError> {
+        self.write(move |tx| {
+            let turn = tx
+                .prepare_cached(
+                    "SELECT id, edits_before FROM turn
+                     WHERE conversation = ?1 AND undone_at IS NULL AND edits_before <> edits_after
+                     ORDER BY id DESC LIMIT 1",
+                )?
+                .query_row([id.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+                .optional()?;
+            let Some((turn, before)) = turn else {
+                return Ok(None);
+            };
+            tx.prepare_cached("UPDATE turn SET undone_at = ?2 WHERE id = ?1")?
+                .execute(params![turn, millis(at)])?;
+            set(tx, id, &before)?;
+            load(tx, &before).map(Some)
+        })
+        .await
+    }
+}
+
+/// Stores edits and says what names them.
+pub(super) fn store(tx: &Transaction<'_>, edits: &Edits) -> Result<String, StoreError> {
+    let mut snapshot = BTreeMap::new();
+    for (path, version) in edits {
+        let stored = match version {
+            Some(version) => Some(Stored {
+                mode: version.mode,
+                hash: store_blob(tx, &version.content)?,
+            }),
+            None => None,
+        };
+        snapshot.insert(path, stored);
+    }
+    json(&snapshot)
+}
+
+/// The edits a snapshot names.
+pub(super) fn load(tx: &Transaction<'_>, snapshot: &str) -> Result<Edits, StoreError> {
+    let snapshot: BTreeMap<RepoPath, Option<Stored>> = parse("snapshot", snapshot)?;
+    let version = |stored: Stored| -> Result<FileVersion, StoreError> {
+        Ok(FileVersion {
+            content: load_blob(tx, stored.hash)?,
+            mode: stored.mode,
+        })
+    };
+    snapshot
+        .into_iter()
+        .map(|(path, stored)| Ok((path, stored.map(version).transpose()?)))
+        .collect()
+}
+
+/// The snapshot a conversation is at.
+pub(super) fn snapshot(tx: &Transaction<'_>, id: ConversationId) -> Result<String, StoreError> {
+    tx.prepare_cached("SELECT edits FROM conversation WHERE id = ?1")?
+        .query_row([id.0], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))
+}
+
+/// Puts a conversation at a snapshot.
+pub(super) fn set(tx: &Transaction<'_>, id: ConversationId, snapshot: &str) -> Result<(), StoreError> {
+    let changed = tx
+        .prepare_cached("UPDATE conversation SET edits = ?2 WHERE id = ?1")?
+        .execute(params![id.0, snapshot])?;
+    conversation::found(changed, id)
+}
+
+/// Empties the edits and closes the change. What was undone stays so: nothing from before can come
+/// back by an undo.
+pub(super) fn forget(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
+    set(tx, id, NONE)?;
+    tx.prepare_cached("UPDATE conversation SET change_number = NULL WHERE id = ?1")?
+        .execute([id.0])?;
+    tx.prepare_cached("UPDATE turn SET edits_before = '{}', edits_after = '{}' WHERE conversation = ?1")?
+        .execute([id.0])?;
+    Ok(())
+}
+
+/// Keeps a content once.
+pub(super) fn store_blob(tx: &Transaction<'_>, content: &[u8]) -> Result<[u8; 32], StoreError> {
+    let hash: [u8; 32] = Sha256::digest(content).into();
+    tx.prepare_cached("INSERT INTO blob (hash, content) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING")?
+        .execute(params![hash, content])?;
+    Ok(hash)
+}
+
+/// The content with this hash, checked against it.
+pub(super) fn load_blob(tx: &Transaction<'_>, hash: [u8; 32]) -> Result<Bytes, StoreError> {
+    let content: Vec<u8> = tx
+        .prepare_cached("SELECT content FROM blob WHERE hash = ?1")?
+        .query_row(params![hash], |row| row.get(0))?;
+    if <[u8; 32]>::from(Sha256::digest(&content)) != hash {
+        return Err(StoreError::Unreadable {
+            what: "file",
+            why: "its content does not match its hash".to_owned(),
+        });
+    }
+    Ok(Bytes::from(content))
+}

@@ -1,0 +1,153 @@
+//! What the tests of the store share: a store in a directory of its own, and messages to put in.
+
+use super::Accepted;
+use super::Claim;
+use super::Cost;
+use super::Edits;
+use super::Lane;
+use super::Store;
+use crate::model::Account;
+use crate::model::Action;
+use crate::model::Assistant;
+use crate::model::ConversationId;
+use crate::model::FileVersion;
+use crate::model::Inbound;
+use crate::model::InboxId;
+use crate::model::Kind;
+use crate::model::Mode;
+use crate::model::Op;
+use crate::model::Place;
+use crate::model::Platform;
+use crate::model::RepoPath;
+use crate::model::Reply;
+use crate::model::Sender;
+use crate::model::Step;
+use crate::model::TurnId;
+use crate::model::Usage;
+use bytes::Bytes;
+use jiff::Timestamp;
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub(super) const LEASE: Duration = Duration::from_secs(60);
+
+pub(super) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+pub(super) fn fresh() -> (TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    (directory, store)
+}
+
+pub(super) fn person(name: &str) -> Sender {
+    Sender {
+        platform: Platform::Slack,
+        account: "T1".into(),
+        id: name.into(),
+    }
+}
+
+pub(super) fn place(thread: Option<&str>) -> Place {
+    Place {
+        account: Account {
+            platform: Platform::Slack,
+            id: "T1".into(),
+        },
+        chat: "C1".into(),
+        thread: thread.map(Into::into),
+    }
+}
+
+/// `name` says `text` in thread `1.0`; the message arrives as `names`.
+pub(super) fn says(name: &str, text: &str, names: &[&str]) -> Inbound {
+    Inbound {
+        channel: "slack".into(),
+        delivery: names.iter().map(|name| (*name).to_owned()).collect(),
+        sender: person(name),
+        place: place(Some("1.0")),
+        direct: false,
+        message: None,
+        kind: Kind::Text {
+            text: text.into(),
+            quoted: None,
+            addressed: true,
+        },
+    }
+}
+
+pub(super) fn post(id: &str, thread: Option<&str>, text: &str) -> Op {
+    Op {
+        id: id.into(),
+        channel: "slack".into(),
+        place: place(thread),
+        action: Action::Post {
+            reply: Reply::text(text),
+            reply_to: None,
+        },
+    }
+}
+
+pub(super) fn fill(id: &str, post: &str, text: &str) -> Op {
+    Op {
+        id: id.into(),
+        channel: "slack".into(),
+        place: place(Some("1.0")),
+        action: Action::Fill {
+            post: post.into(),
+            reply: Reply::text(text),
+        },
+    }
+}
+
+pub(super) fn edits(files: &[(&str, Option<&[u8]>)]) -> Edits {
+    files
+        .iter()
+        .map(|(path, content)| {
+            let version = content.map(|content| FileVersion {
+                content: Bytes::copy_from_slice(content),
+                mode: Mode::Executable,
+            });
+            (RepoPath::parse(path).unwrap(), version)
+        })
+        .collect()
+}
+
+pub(super) fn answer(text: &str) -> Step {
+    Step::new(Assistant::synthetic(text), Vec::new()).unwrap()
+}
+
+pub(super) fn cost(input: u64) -> Cost {
+    Cost {
+        provider: "anthropic".into(),
+        model: "claude".into(),
+        usage: Usage {
+            input,
+            output: 1,
+            ..Usage::default()
+        },
+    }
+}
+
+/// Accepts a message for a turn.
+pub(super) async fn accept(store: &Store, inbound: &Inbound, second: i64) -> (InboxId, ConversationId, u32) {
+    match store.accept(inbound, Lane::Turn, 20, at(second)).await.unwrap() {
+        Accepted::Stored {
+            inbox,
+            conversation,
+            ahead,
+        } => (inbox, conversation, ahead),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Alice says something, and a turn of hers begins.
+pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, InboxId, TurnId) {
+    let delivery = format!("{name}:{second}");
+    accept(store, &says(name, "please", &[&delivery]), second).await;
+    let claim = store.claim("w1", at(second), LEASE).await.unwrap().unwrap();
+    let (inbox, _) = store.next_message(&claim).await.unwrap().unwrap();
+    let turn = store.begin_turn(&claim, inbox, "please", at(second)).await.unwrap();
+    (claim, inbox, turn)
+}

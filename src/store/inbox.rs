@@ -1,0 +1,312 @@
+//! What was accepted and still has to be answered. A message is accepted once, under whatever name
+//! it arrives again.
+
+use super::Store;
+use super::StoreError;
+use super::column::json;
+use super::column::millis;
+use super::column::parse;
+use super::conversation;
+use super::outbox;
+use crate::model::ConversationId;
+use crate::model::Inbound;
+use crate::model::InboxId;
+use crate::model::Op;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::params;
+
+/// Who works on a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// A turn of its conversation, one at a time and in order.
+    Turn,
+    /// Answered at once, beside a running turn.
+    Command,
+}
+
+impl Lane {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Command => "command",
+        }
+    }
+}
+
+/// What became of a message that came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is durable and will be answered.
+    Stored {
+        /// Its row.
+        inbox: InboxId,
+        /// The conversation it belongs to.
+        conversation: ConversationId,
+        /// Unfinished messages of the turn lane before it, the one being worked on included.
+        ahead: u32,
+    },
+    /// It was accepted before, under one of its names.
+    Duplicate,
+    /// Too many messages wait already. Nothing was stored, and it may be delivered again.
+    Full,
+}
+
+impl Store {
+    /// Accepts a message, unless it was accepted before or `waiting_max` others wait behind the one
+    /// that is worked on. Creates its conversation if need be.
+    pub async fn accept(
+        &self,
+        inbound: &Inbound,
+        lane: Lane,
+        waiting_max: usize,
+        at: Timestamp,
+    ) -> Result<Accepted, StoreError> {
+        let inbound = inbound.clone();
+        let pepper = self.pepper();
+        self.write(move |tx| accept(tx, &inbound, lane, waiting_max, pepper, at))
+            .await
+    }
+
+    /// An accepted message.
+    pub async fn inbound(&self, inbox: InboxId) -> Result<Inbound, StoreError> {
+        self.read(move |tx| {
+            let text = tx
+                .prepare_cached("SELECT inbound FROM inbox WHERE id = ?1")?
+                .query_row([inbox.0], |row| row.get::<_, String>(0))
+                .optional()?
+                .ok_or_else(|| StoreError::NotFound(format!("message {inbox}")))?;
+            parse("message", &text)
+        })
+        .await
+    }
+
+    /// Commands that were accepted and not answered, oldest first: what a crash left over.
+    pub async fn unfinished_commands(&self) -> Result<Vec<(InboxId, ConversationId, Inbound)>, StoreError> {
+        self.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT id, conversation, inbound FROM inbox WHERE done_at IS NULL AND lane = ?1 ORDER BY id",
+            )?;
+            let mut rows = statement.query([Lane::Command.as_str()])?;
+            let mut commands = Vec::new();
+            while let Some(row) = rows.next()? {
+                commands.push((
+                    InboxId(row.get(0)?),
+                    ConversationId(row.get(1)?),
+                    parse("message", &row.get::<_, String>(2)?)?,
+                ));
+            }
+            Ok(commands)
+        })
+        .await
+    }
+
+    /// Marks a command as answered and enqueues its answers, both or neither. Doing it again changes
+    /// nothing.
+    pub async fn command_done(&self, inbox: InboxId, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
+        self.write(move |tx| {
+            let done = tx
+                .prepare_cached("UPDATE inbox SET done_at = ?2 WHERE id = ?1 AND done_at IS NULL AND lane = ?3")?
+                .execute(params![inbox.0, millis(at), Lane::Command.as_str()])?;
+            if done == 1 {
+                outbox::enqueue(tx, &ops, at)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Forgets the names of deliveries from before `before`; says how many.
+    pub async fn forget_deliveries(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.write(move |tx| {
+            let forgotten = tx.execute("DELETE FROM delivery WHERE at < ?1", [millis(before)])?;
+            Ok(forgotten)
+        })
+        .await
+    }
+}
+
+fn accept(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    lane: Lane,
+    waiting_max: usize,
+    pepper: [u8; 32],
+    at: Timestamp,
+) -> Result<Accepted, StoreError> {
+    if was_delivered(tx, &inbound.delivery)? {
+        return Ok(Accepted::Duplicate);
+    }
+    let conversation = conversation::find_or_create(tx, inbound, pepper, at)?;
+    let unfinished = |lane: Lane| {
+        tx.prepare_cached("SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL")?
+            .query_row(params![conversation.0, lane.as_str()], |row| row.get::<_, u32>(0))
+    };
+    if usize::try_from(unfinished(lane)?).unwrap_or(usize::MAX) > waiting_max {
+        return Ok(Accepted::Full);
+    }
+    let ahead = unfinished(Lane::Turn)?;
+    remember_delivery(tx, &inbound.delivery, at)?;
+    tx.prepare_cached("INSERT INTO inbox (conversation, lane, inbound, accepted_at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![conversation.0, lane.as_str(), json(inbound)?, millis(at)])?;
+    let inbox = InboxId(tx.last_insert_rowid());
+    match lane {
+        Lane::Turn => conversation::add_pending(tx, conversation, at)?,
+        Lane::Command => {}
+    }
+    Ok(Accepted::Stored {
+        inbox,
+        conversation,
+        ahead,
+    })
+}
+
+/// True if a message was taken under one of these names.
+pub(super) fn was_delivered(tx: &Transaction<'_>, names: &[String]) -> Result<bool, StoreError> {
+    let mut statement = tx.prepare_cached("SELECT 1 FROM delivery WHERE name = ?1")?;
+    for name in names {
+        if statement.exists([name])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Takes a message under all its names.
+pub(super) fn remember_delivery(
+    tx: &Transaction<'_>,
+    names: &[String],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    // A message may carry the same name twice; a name taken by another one was checked before.
+    let mut statement =
+        tx.prepare_cached("INSERT INTO delivery (name, at) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING")?;
+    for name in names {
+        statement.execute(params![name, millis(at)])?;
+    }
+    Ok(())
+}
+
+/// The oldest unfinished message of the turn lane.
+pub(super) fn next(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+) -> Result<Option<(InboxId, Inbound)>, StoreError> {
+    let row = tx
+        .prepare_cached(
+            "SELECT id, inbound FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT 1",
+        )?
+        .query_row(params![conversation.0, Lane::Turn.as_str()], |row| {
+            Ok((InboxId(row.get(0)?), row.get::<_, String>(1)?))
+        })
+        .optional()?;
+    row.map(|(id, text)| Ok((id, parse("message", &text)?))).transpose()
+}
+
+/// Marks a message of the turn lane as answered; false if it was before.
+pub(super) fn finish(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    inbox: InboxId,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    let done = tx
+        .prepare_cached(
+            "UPDATE inbox SET done_at = ?3 WHERE id = ?1 AND conversation = ?2 AND lane = ?4 AND done_at IS NULL",
+        )?
+        .execute(params![inbox.0, conversation.0, millis(at), Lane::Turn.as_str()])?;
+    if done == 1 {
+        conversation::remove_pending(tx, conversation)?;
+    }
+    Ok(done == 1)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::Accepted;
+    use super::Lane;
+    use crate::store::fixture::accept;
+    use crate::store::fixture::at;
+    use crate::store::fixture::fresh;
+    use crate::store::fixture::place;
+    use crate::store::fixture::post;
+    use crate::store::fixture::says;
+
+    /// T15
+    #[tokio::test]
+    async fn a_message_is_accepted_once_under_any_of_its_names() {
+        let (_directory, store) = fresh();
+        accept(&store, &says("U1", "hello", &["event:1", "ts:1"]), 0).await;
+        for names in [&["event:1"][..], &["ts:1"], &["event:2", "ts:1"], &["event:1", "ts:1"]] {
+            for _ in 0..10 {
+                let again = store.accept(&says("U1", "hello", names), Lane::Turn, 20, at(1)).await;
+                assert_eq!(again, Ok(Accepted::Duplicate), "{names:?}");
+            }
+        }
+        // A refused duplicate takes none of its other names.
+        accept(&store, &says("U1", "other", &["event:2"]), 2).await;
+    }
+
+    #[tokio::test]
+    async fn a_full_conversation_stores_nothing_and_the_message_may_come_again() {
+        let (_directory, store) = fresh();
+        for number in 0..3 {
+            let (_, _, ahead) = accept(&store, &says("U1", "x", &[&format!("m{number}")]), 0).await;
+            assert_eq!(ahead, number);
+        }
+        let late = says("U1", "late", &["late"]);
+        assert_eq!(store.accept(&late, Lane::Turn, 2, at(1)).await, Ok(Accepted::Full));
+        assert_eq!(store.accept(&late, Lane::Turn, 2, at(1)).await, Ok(Accepted::Full));
+        let other = store.accept(&says("U2", "x", &["other"]), Lane::Turn, 2, at(1)).await;
+        assert!(matches!(other, Ok(Accepted::Stored { ahead: 0, .. })));
+        assert!(matches!(store.accept(&late, Lane::Turn, 3, at(2)).await, Ok(Accepted::Stored { ahead: 3, .. })));
+    }
+
+    #[tokio::test]
+    async fn people_and_threads_do_not_share_a_conversation() {
+        let (_directory, store) = fresh();
+        let (_, first, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+        let (_, second, _) = accept(&store, &says("U2", "x", &["2"]), 0).await;
+        let mut elsewhere = says("U1", "x", &["3"]);
+        elsewhere.place = place(Some("2.0"));
+        let (_, third, _) = accept(&store, &elsewhere, 5).await;
+        elsewhere.place = place(None);
+        elsewhere.delivery = vec!["4".into()];
+        let nowhere = store.accept(&elsewhere, Lane::Command, 20, at(9)).await.unwrap();
+        let Accepted::Stored { conversation: fourth, .. } = nowhere else { panic!("{nowhere:?}") };
+        assert_eq!(std::collections::HashSet::from([first, second, third, fourth]).len(), 4);
+        let inbound = says("U1", "x", &["1"]);
+        let found = store.find_conversation(&inbound.key()).await;
+        assert_eq!(found, Ok(Some(first)));
+        // A slash command means the thread that spoke last, not the place it was typed in.
+        let latest = store.latest_conversation(&inbound.sender, &inbound.place.account, "C1").await;
+        assert_eq!(latest, Ok(Some(third)));
+    }
+
+    #[tokio::test]
+    async fn a_command_is_left_over_until_it_is_answered_and_answers_once() {
+        let (_directory, store) = fresh();
+        let inbound = says("U1", "status", &["c"]);
+        let accepted = store.accept(&inbound, Lane::Command, 20, at(0)).await.unwrap();
+        let Accepted::Stored { inbox, conversation, .. } = accepted else { panic!("{accepted:?}") };
+        assert_eq!(store.unfinished_commands().await, Ok(vec![(inbox, conversation, inbound.clone())]));
+        assert_eq!(store.inbound(inbox).await, Ok(inbound));
+        store.command_done(inbox, vec![post("a", None, "ok")], at(1)).await.unwrap();
+        store.command_done(inbox, vec![post("b", None, "ok")], at(1)).await.unwrap();
+        assert_eq!(store.unfinished_commands().await, Ok(Vec::new()));
+        assert_eq!(store.unsent("slack").await, Ok(1));
+        // It never was something to take a turn for.
+        assert_eq!(store.claim("w", at(2), crate::store::fixture::LEASE).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn old_delivery_names_are_forgotten() {
+        let (_directory, store) = fresh();
+        accept(&store, &says("U1", "x", &["1", "2"]), 0).await;
+        accept(&store, &says("U1", "x", &["3"]), 10).await;
+        assert_eq!(store.forget_deliveries(at(5)).await, Ok(2));
+        accept(&store, &says("U1", "x", &["1"]), 11).await;
+    }
+}

@@ -1,0 +1,131 @@
+//! Invites: hashes of tokens, each good once and until it expires.
+
+use super::StoreError;
+use super::audit::audit_in;
+use super::column::json;
+use super::column::millis;
+use super::column::parse;
+use super::inbox;
+use super::people;
+use crate::model::Sender;
+use crate::model::UserId;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::params;
+
+/// An invite as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InviteRow {
+    pub(crate) name: String,
+    pub(crate) role: String,
+    pub(crate) repositories: String,
+    pub(crate) environments: Vec<String>,
+    pub(crate) bound_to: Option<Sender>,
+    pub(crate) issued_by: String,
+    pub(crate) expires_at: Timestamp,
+}
+
+/// What became of an attempt to use an invite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Redemption {
+    /// This message was handled before.
+    Duplicate,
+    /// The account is admitted already; the invite is still good.
+    AlreadyIn,
+    /// No such invite that is still good for this account.
+    Invalid,
+    /// Admitted, as this user.
+    Admitted(UserId),
+}
+
+/// Stores an invite.
+pub(crate) fn insert(
+    tx: &Transaction<'_>,
+    hash: [u8; 32],
+    invite: &InviteRow,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let bound_to = invite.bound_to.as_ref().map(json).transpose()?;
+    tx.prepare_cached(
+        "INSERT INTO invite (hash, name, role, repositories, environments, bound_to, issued_by, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(params![
+        hash,
+        invite.name,
+        invite.role,
+        invite.repositories,
+        json(&invite.environments)?,
+        bound_to,
+        invite.issued_by,
+        millis(at),
+        millis(invite.expires_at),
+    ])?;
+    let data = serde_json::json!({
+        "bound_to": invite.bound_to.as_ref().map(ToString::to_string),
+        "environments": invite.environments,
+        "expires_at": millis(invite.expires_at),
+        "issued_by": invite.issued_by,
+        "name": invite.name,
+        "repositories": invite.repositories,
+        "role": invite.role,
+    });
+    audit_in(tx, "invite.issued", data, at)
+}
+
+/// Uses an invite: it is spent, the person exists and the message counts as handled, or none of it.
+/// Unknown, expired, used and bound to somebody else are the same statement and the same answer.
+pub(crate) fn redeem(
+    tx: &Transaction<'_>,
+    hash: [u8; 32],
+    sender: &Sender,
+    delivery: &[String],
+    at: Timestamp,
+) -> Result<Redemption, StoreError> {
+    if inbox::was_delivered(tx, delivery)? {
+        return Ok(Redemption::Duplicate);
+    }
+    inbox::remember_delivery(tx, delivery, at)?;
+    if let Some((_, false)) = people::user_of(tx, sender)? {
+        return Ok(Redemption::AlreadyIn);
+    }
+    type Row = (String, String, String, String, String);
+    let spent: Option<Row> = tx
+        .prepare_cached(
+            "UPDATE invite SET used_at = ?2, used_by = ?3
+             WHERE hash = ?1 AND used_at IS NULL AND expires_at > ?2 AND (bound_to IS NULL OR bound_to = ?3)
+             RETURNING name, role, repositories, environments, issued_by",
+        )?
+        .query_row(params![hash, millis(at), json(sender)?], |row| row.try_into())
+        .optional()?;
+    let Some((name, role, repositories, environments, issued_by)) = spent else {
+        return Ok(Redemption::Invalid);
+    };
+    let grant = (role, repositories, parse("invite", &environments)?);
+    let user = people::add_person(tx, &name, &issued_by, sender, &grant, at)?;
+    let data = serde_json::json!({
+        "invited_by": issued_by,
+        "name": name,
+        "sender": sender.to_string(),
+        "user": user,
+    });
+    audit_in(tx, "invite.redeemed", data, at)?;
+    Ok(Redemption::Admitted(user))
+}
+
+/// Makes an invite worthless; false if it was already, or never existed.
+pub(crate) fn burn(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
+    let name: Option<String> = tx
+        .prepare_cached(
+            "UPDATE invite SET burned_at = ?2, expires_at = ?2
+             WHERE hash = ?1 AND used_at IS NULL AND expires_at > ?2 RETURNING name",
+        )?
+        .query_row(params![hash, millis(at)], |row| row.get(0))
+        .optional()?;
+    let Some(name) = name else {
+        return Ok(false);
+    };
+    audit_in(tx, "invite.burned", serde_json::json!({ "name": name }), at)?;
+    Ok(true)
+}

@@ -1,0 +1,315 @@
+//! Taking possession of a data directory: lock, file, settings, schema. Never replaces a database
+//! that is damaged or missing by an empty one.
+
+use super::migration;
+use rusqlite::Connection;
+use rusqlite::OpenFlags;
+use std::fs::DirBuilder;
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::fs::TryLockError;
+use std::io::ErrorKind;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Connections for reading.
+const READERS: usize = 2;
+/// How long a statement waits for another program's lock.
+const BUSY_MAX: Duration = Duration::from_secs(2);
+/// `Dryd`: tells our databases from others.
+const APPLICATION_ID: i64 = 0x4472_7964;
+const DATABASE: &str = "drydock.db";
+const LOCK: &str = "drydock.lock";
+const PEPPER: &str = "pepper";
+
+/// Why a store does not open. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process owns it.
+    #[error(
+        "`{}` is in use by {holder}; stop that process, or give this one another `data.directory`", .directory.display()
+    )]
+    Busy {
+        /// The directory.
+        directory: PathBuf,
+        /// `process 4242`, or `another process`.
+        holder: String,
+    },
+    /// We may not write there.
+    #[error(
+        "`{}` is read-only for this user; make it writable, or set `data.directory` to a directory that is", .0.display()
+    )]
+    ReadOnly(PathBuf),
+    /// It is no directory, or cannot be made one.
+    #[error("`{}` cannot be used as data directory: {why}; set `data.directory` to another path", .directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// The reason the system gives.
+        why: String,
+    },
+    /// The database is not there although the directory was used before.
+    #[error(
+        "`{}` is missing or empty, but this directory was used before; restore it from a backup, or move the directory away to start afresh", .0.display()
+    )]
+    Missing(PathBuf),
+    /// The file is no database of ours, or broken.
+    #[error("`{}` is damaged ({why}); restore it from a backup, or move the directory away to start afresh", .file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A newer build has migrated it.
+    #[error(
+        "database is schema {found}, this build knows up to {known}; use a newer drydock, or restore a backup from before the upgrade"
+    )]
+    Newer {
+        /// The schema of the file.
+        found: i64,
+        /// The newest one this build knows.
+        known: i64,
+    },
+    /// The schema could not be brought up to date; it is as it was.
+    #[error("the database could not be migrated: {0}; it was left as it was, see the release notes")]
+    Migration(String),
+    /// No memory, threads, random bytes or file handles.
+    #[error("the store could not start: {0}; see the limits of this process")]
+    Resources(String),
+}
+
+/// What a store is made of.
+pub(super) struct Opened {
+    pub(super) writer: Connection,
+    pub(super) readers: Vec<Connection>,
+    pub(super) pepper: [u8; 32],
+    pub(super) lock: File,
+}
+
+/// Takes possession of `directory`.
+pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|err| directory_error(directory, &err))?;
+    let lock = lock(directory)?;
+    let pepper = read_pepper(directory)?;
+    let file = directory.join(DATABASE);
+    create_file(directory, &file, pepper.is_some())?;
+    let mut writer = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    if writer.is_readonly("main").unwrap_or(true) {
+        return Err(OpenError::ReadOnly(file));
+    }
+    check(&file, &writer)?;
+    settle(&writer).map_err(|err| database_error(&file, err))?;
+    migration::migrate(&mut writer).map_err(|err| OpenError::Migration(err.to_string()))?;
+    leftovers(&writer).map_err(|err| database_error(&file, err))?;
+    let pepper = match pepper {
+        Some(pepper) => pepper,
+        None => create_pepper(directory)?,
+    };
+    let readers = (0..READERS)
+        .map(|_| connect(&file, OpenFlags::SQLITE_OPEN_READ_ONLY))
+        .collect::<Result<_, _>>()?;
+    Ok(Opened {
+        writer,
+        readers,
+        pepper,
+        lock,
+    })
+}
+
+fn lock(directory: &Path) -> Result<File, OpenError> {
+    let mut lock = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(directory.join(LOCK))
+        .map_err(|err| directory_error(directory, &err))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(OpenError::Busy {
+                directory: directory.to_owned(),
+                holder: holder(&mut lock),
+            });
+        }
+        Err(TryLockError::Error(err)) => return Err(directory_error(directory, &err)),
+    }
+    // The name is for the message of the next one; the lock itself does not depend on it.
+    lock.set_len(0)
+        .and_then(|()| writeln!(lock, "{}", std::process::id()))
+        .map_err(|err| directory_error(directory, &err))?;
+    Ok(lock)
+}
+
+fn holder(lock: &mut File) -> String {
+    let mut text = String::new();
+    match lock.take(20).read_to_string(&mut text) {
+        Ok(_) if text.trim().parse::<u32>().is_ok() => format!("process {}", text.trim()),
+        Ok(_) | Err(_) => "another process".to_owned(),
+    }
+}
+
+fn directory_error(directory: &Path, err: &std::io::Error) -> OpenError {
+    match err.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            OpenError::ReadOnly(directory.to_owned())
+        }
+        kind => OpenError::Directory {
+            directory: directory.to_owned(),
+            why: kind.to_string(),
+        },
+    }
+}
+
+fn read_pepper(directory: &Path) -> Result<Option<[u8; 32]>, OpenError> {
+    let file = directory.join(PEPPER);
+    match std::fs::read(&file) {
+        Ok(bytes) => bytes.try_into().map(Some).map_err(|_| OpenError::Damaged {
+            file,
+            why: "it does not have 32 bytes".to_owned(),
+        }),
+        Err(err) if err.kind() == ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(directory_error(directory, &err)),
+    }
+}
+
+// Written last when a store is made: where it is, there was a complete database once.
+fn create_pepper(directory: &Path) -> Result<[u8; 32], OpenError> {
+    let mut pepper = [0; 32];
+    getrandom::fill(&mut pepper).map_err(|err| OpenError::Resources(err.to_string()))?;
+    let write = || -> std::io::Result<()> {
+        let part = directory.join("pepper.part");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&part)?;
+        file.write_all(&pepper)?;
+        file.sync_all()?;
+        std::fs::rename(&part, directory.join(PEPPER))?;
+        File::open(directory)?.sync_all()
+    };
+    write().map_err(|err| directory_error(directory, &err))?;
+    Ok(pepper)
+}
+
+fn create_file(directory: &Path, file: &Path, used_before: bool) -> Result<(), OpenError> {
+    let bytes = match std::fs::metadata(file) {
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(OpenError::Damaged {
+                file: file.to_owned(),
+                why: "it is not a file".to_owned(),
+            });
+        }
+        Ok(metadata) => metadata.len(),
+        Err(err) if err.kind() == ErrorKind::NotFound => 0,
+        Err(err) => return Err(directory_error(directory, &err)),
+    };
+    if bytes > 0 {
+        return Ok(());
+    }
+    if used_before {
+        return Err(OpenError::Missing(file.to_owned()));
+    }
+    // SQLite gives its WAL the mode of this file.
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(file)
+        .and_then(|_| File::open(directory)?.sync_all())
+        .map_err(|err| directory_error(directory, &err))
+}
+
+fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(BUSY_MAX)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "trusted_schema", false)?;
+        connection.pragma_update(None, "cell_size_check", true)?;
+        connection.set_prepared_statement_cache_capacity(128);
+        Ok(connection)
+    };
+    open().map_err(|err| database_error(file, err))
+}
+
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |row| row.get::<_, i64>(0))?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)
+}
+
+// Reads before anything is written: a file we should not touch stays as it is.
+fn check(file: &Path, connection: &Connection) -> Result<(), OpenError> {
+    let read = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .map_err(|err| database_error(file, err))
+    };
+    if read("SELECT COUNT(*) FROM sqlite_schema")? == 0 {
+        return Ok(());
+    }
+    if read("PRAGMA application_id")? != APPLICATION_ID {
+        return Err(OpenError::Damaged {
+            file: file.to_owned(),
+            why: "it is the database of another program".to_owned(),
+        });
+    }
+    if read("SELECT COUNT(*) FROM sqlite_schema WHERE name = 'refinery_schema_history'")? == 0 {
+        return Ok(());
+    }
+    let found = read("SELECT COALESCE(MAX(version), 0) FROM refinery_schema_history")?;
+    let known = migration::newest();
+    if found > known {
+        return Err(OpenError::Newer { found, known });
+    }
+    Ok(())
+}
+
+// We own the directory, so whatever was being sent belongs to a process that is gone: its outcome
+// is unknown, and what must not show twice is not sent again. Leases of that process are void.
+fn leftovers(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE outbox SET state = 'ambiguous', why = 'the process ended while it was sent', done_at = due_at WHERE state = 'sending'",
+        [],
+    )?;
+    connection.execute("UPDATE conversation SET lease_until = 0, owner = NULL WHERE lease_until > 0", [])?;
+    Ok(())
+}
+
+fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
+    use rusqlite::ErrorCode;
+    match err.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::Damaged {
+            file: file.to_owned(),
+            why: "it is not a database".to_owned(),
+        },
+        Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged {
+            file: file.to_owned(),
+            why: "its content is malformed".to_owned(),
+        },
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+            OpenError::ReadOnly(file.to_owned())
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Busy {
+            directory: file.parent().unwrap_or(file).to_owned(),
+            holder: "another program".to_owned(),
+        },
+        Some(_) | None => OpenError::Resources(err.to_string()),
+    }
+}

@@ -1,0 +1,293 @@
+//! What goes out, in order per chat and thread. An operation is enqueued once under its id, handed
+//! out until its outcome is reported, and never handed out twice at a time.
+
+use super::Store;
+use super::StoreError;
+use super::column::json;
+use super::column::millis;
+use super::column::parse;
+use super::column::time;
+use crate::model::Action;
+use crate::model::MessageRef;
+use crate::model::Op;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::params;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+
+/// The heads of all lanes of a channel: the oldest open operation of each.
+const HEADS: &str = "SELECT id, op, state, due_at, attempts, body FROM outbox
+    WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane) ORDER BY id";
+
+/// An operation to deliver now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// What to do. Never an [`Action::Fill`].
+    pub op: Op,
+    /// How often it was tried before.
+    pub attempts: u32,
+}
+
+impl Store {
+    /// Enqueues operations. One whose id was enqueued before is ignored.
+    pub async fn enqueue(&self, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
+        self.write(move |tx| enqueue(tx, &ops, at)).await
+    }
+
+    /// Takes what is due: at most one operation per chat and thread, the oldest, and only if nothing
+    /// of that chat and thread is being sent. Each must be reported on with [`Store::delivered`],
+    /// [`Store::retry`], [`Store::failed`] or [`Store::ambiguous`]; until then it is not handed out
+    /// again. If the process ends before, what may show twice (posts, notices, files) counts as sent
+    /// with unknown outcome, and everything else is handed out again.
+    /// Wait for the answer: operations handed out to a caller that is gone stay taken.
+    pub async fn due(&self, channel: &str, at: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
+        let channel = channel.to_owned();
+        let in_flight = Arc::clone(&self.inner.in_flight);
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let taking = Arc::clone(&taken);
+        let result = self
+            .write(move |tx| {
+                // Marked while the write runs, so that the next one sees it even in the same commit.
+                let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+                let due = take_due(tx, &channel, at, limit, &busy)?;
+                let ids = due.iter().map(|due| due.op.id.clone());
+                busy.extend(ids.clone());
+                taking.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+                Ok(due)
+            })
+            .await;
+        if result.is_err() {
+            for op in taken.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                self.reported(op);
+            }
+        }
+        result
+    }
+
+    /// It was delivered, and became `message` if it is a post.
+    pub async fn delivered(
+        &self,
+        op: &str,
+        message: Option<MessageRef>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let id = op.to_owned();
+        let result = self
+            .write(move |tx| {
+                let message = message.map(|message| json(&message)).transpose()?;
+                let body: Option<String> = tx
+                    .prepare_cached(
+                        "UPDATE outbox SET state = 'delivered', done_at = ?2, message = COALESCE(?3, message)
+                         WHERE op = ?1 AND done_at IS NULL RETURNING body",
+                    )?
+                    .query_row(params![id, millis(at), message], |row| row.get(0))
+                    .optional()?;
+                match (body.map(|body| parse::<Op>("operation", &body)).transpose()?, message) {
+                    (Some(Op { action: Action::Fill { post, .. }, .. }), Some(message)) => {
+                        replace(tx, &post, &message)
+                    }
+                    (Some(_) | None, Some(_) | None) => Ok(()),
+                }
+            })
+            .await;
+        self.reported(op);
+        result
+    }
+
+    /// It was definitely not delivered; it is due again at `due_at`, and its lane waits for it.
+    pub async fn retry(&self, op: &str, due_at: Timestamp, why: &str) -> Result<(), StoreError> {
+        let (id, why) = (op.to_owned(), why.to_owned());
+        let result = self
+            .write(move |tx| {
+                tx.prepare_cached(
+                    "UPDATE outbox SET state = 'waiting', due_at = ?2, attempts = attempts + 1, why = ?3
+                     WHERE op = ?1 AND done_at IS NULL",
+                )?
+                .execute(params![id, millis(due_at), why])?;
+                Ok(())
+            })
+            .await;
+        self.reported(op);
+        result
+    }
+
+    /// It was not delivered and never will be. Its lane goes on.
+    pub async fn failed(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
+        self.settle(op, "failed", why, at).await
+    }
+
+    /// It may or may not have been delivered, and must not show twice: it is not sent again. Its lane
+    /// goes on.
+    pub async fn ambiguous(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
+        self.settle(op, "ambiguous", why, at).await
+    }
+
+    /// The message that a post became.
+    pub async fn message_of(&self, op: &str) -> Result<Option<MessageRef>, StoreError> {
+        let op = op.to_owned();
+        self.read(move |tx| message_of(tx, &op)).await
+    }
+
+    /// When [`Store::due`] has something for this channel next, as far as is known now.
+    pub async fn next_due(&self, channel: &str) -> Result<Option<Timestamp>, StoreError> {
+        let channel = channel.to_owned();
+        let busy = self.in_flight().clone();
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(HEADS)?;
+            let mut rows = statement.query([channel])?;
+            let mut next: Option<i64> = None;
+            while let Some(row) = rows.next()? {
+                if row.get::<_, String>(2)? != "waiting" || busy.contains(&row.get::<_, String>(1)?) {
+                    continue;
+                }
+                let due_at: i64 = row.get(3)?;
+                next = Some(next.map_or(due_at, |next| next.min(due_at)));
+            }
+            next.map(time).transpose()
+        })
+        .await
+    }
+
+    /// Operations of a channel that are not settled yet.
+    pub async fn unsent(&self, channel: &str) -> Result<u64, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |tx| {
+            let unsent = tx
+                .prepare_cached("SELECT COUNT(*) FROM outbox WHERE channel = ?1 AND done_at IS NULL")?
+                .query_row([channel], |row| row.get(0))?;
+            Ok(super::column::count(unsent))
+        })
+        .await
+    }
+
+    /// Forgets operations that were settled before `before`; says how many. Their ids could be
+    /// enqueued again, so `before` should be older than any retry.
+    pub async fn forget_sent(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.write(move |tx| Ok(tx.execute("DELETE FROM outbox WHERE done_at < ?1", [millis(before)])?))
+            .await
+    }
+
+    async fn settle(
+        &self,
+        op: &str,
+        state: &'static str,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (id, why) = (op.to_owned(), why.to_owned());
+        let result = self
+            .write(move |tx| {
+                tx.prepare_cached(
+                    "UPDATE outbox SET state = ?2, why = ?3, done_at = ?4, attempts = attempts + 1
+                     WHERE op = ?1 AND done_at IS NULL",
+                )?
+                .execute(params![id, state, why, millis(at)])?;
+                Ok(())
+            })
+            .await;
+        self.reported(op);
+        result
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.inner
+            .in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reported(&self, op: &str) {
+        self.in_flight().remove(op);
+    }
+}
+
+/// Enqueues operations in another write; an id that is known is ignored.
+pub(super) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at)
+         VALUES (?1, ?2, ?3, ?4, 'waiting', ?5, 0, ?5) ON CONFLICT (op) DO NOTHING",
+    )?;
+    for op in ops {
+        let lane = json(&(&op.place.chat, &op.place.thread))?;
+        statement.execute(params![op.id, op.channel, lane, json(op)?, millis(at)])?;
+    }
+    Ok(())
+}
+
+fn take_due(
+    tx: &Transaction<'_>,
+    channel: &str,
+    at: Timestamp,
+    limit: usize,
+    busy: &HashSet<String>,
+) -> Result<Vec<Due>, StoreError> {
+    let mut statement = tx.prepare_cached(HEADS)?;
+    let mut rows = statement.query([channel])?;
+    let mut due = Vec::new();
+    while due.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
+        let (state, due_at): (String, i64) = (row.get(2)?, row.get(3)?);
+        if state != "waiting" || due_at > millis(at) || busy.contains(&op) {
+            continue;
+        }
+        let op: Op = parse("operation", &row.get::<_, String>(5)?)?;
+        if let Some(op) = resolve(tx, op)? {
+            due.push((id, Due { op, attempts: row.get(4)? }));
+        }
+    }
+    let mut mark = tx.prepare_cached("UPDATE outbox SET state = 'sending' WHERE id = ?1")?;
+    for (id, due) in &due {
+        if may_show_twice(&due.op.action) {
+            mark.execute([id])?;
+        }
+    }
+    Ok(due.into_iter().map(|(_, due)| due).collect())
+}
+
+/// True for what must not be sent again once it may have been sent.
+fn may_show_twice(action: &Action) -> bool {
+    match action {
+        Action::Post { .. } | Action::Notice { .. } | Action::Upload { .. } => true,
+        Action::React { .. } | Action::Edit { .. } | Action::Fill { .. } | Action::AnswerClick { .. } => false,
+    }
+}
+
+/// Turns a fill into the edit of the message its post became; into a post of its own if there never
+/// was such a message; into nothing while the post is still on its way.
+fn resolve(tx: &Transaction<'_>, op: Op) -> Result<Option<Op>, StoreError> {
+    let Action::Fill { post, reply } = op.action else {
+        return Ok(Some(op));
+    };
+    let open = tx
+        .prepare_cached("SELECT 1 FROM outbox WHERE op = ?1 AND done_at IS NULL")?
+        .exists([&post])?;
+    let action = match message_of(tx, &post)? {
+        Some(message) => Action::Edit { message, reply },
+        None if open => return Ok(None),
+        None => Action::Post { reply, reply_to: None },
+    };
+    Ok(Some(Op { action, ..op }))
+}
+
+fn message_of(tx: &Transaction<'_>, op: &str) -> Result<Option<MessageRef>, StoreError> {
+    let message: Option<String> = tx
+        .prepare_cached("SELECT message FROM outbox WHERE op = ?1")?
+        .query_row([op], |row| row.get(0))
+        .optional()?
+        .flatten();
+    message.map(|text| parse("message", &text)).transpose()
+}
+
+// A fill whose post failed was posted itself: later fills of the same post edit that message.
+fn replace(tx: &Transaction<'_>, post: &str, message: &str) -> Result<(), StoreError> {
+    tx.prepare_cached("UPDATE outbox SET message = ?2 WHERE op = ?1 AND message IS NULL")?
+        .execute(params![post, message])?;
+    Ok(())
+}

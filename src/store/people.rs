@@ -1,0 +1,122 @@
+//! Who was admitted, with which grants. Rows only: what they mean is decided in `access`.
+
+use super::Store;
+use super::StoreError;
+use super::column::json;
+use super::column::millis;
+use super::column::parse;
+use super::column::time;
+use crate::model::Sender;
+use crate::model::UserId;
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::params;
+
+/// A grant as stored: role word, repository glob, environment globs.
+pub(crate) type GrantRow = (String, String, Vec<String>);
+
+/// A person or service as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PersonRow {
+    pub(crate) id: UserId,
+    pub(crate) name: String,
+    pub(crate) invited_by: String,
+    pub(crate) created_at: Timestamp,
+    pub(crate) revoked_at: Option<Timestamp>,
+    pub(crate) senders: Vec<Sender>,
+    pub(crate) grants: Vec<GrantRow>,
+}
+
+impl Store {
+    /// Everybody that was ever admitted, oldest first.
+    pub(crate) async fn people(&self) -> Result<Vec<PersonRow>, StoreError> {
+        self.read(people).await
+    }
+}
+
+/// Everybody that was ever admitted, oldest first.
+pub(crate) fn people(tx: &Transaction<'_>) -> Result<Vec<PersonRow>, StoreError> {
+    let mut statement = tx.prepare_cached("SELECT id FROM users ORDER BY id")?;
+    let ids = statement.query_map([], |row| row.get(0).map(UserId))?;
+    ids.map(|id| person(tx, id?)).collect()
+}
+
+/// One person.
+pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, StoreError> {
+    type Row = (String, String, i64, Option<i64>);
+    let (name, invited_by, created_at, revoked_at): Row = tx
+        .prepare_cached("SELECT name, invited_by, created_at, revoked_at FROM users WHERE id = ?1")?
+        .query_row([id.0], |row| row.try_into())
+        .optional()?
+        .ok_or_else(|| StoreError::NotFound(format!("user {id}")))?;
+    let mut senders = Vec::new();
+    let mut statement = tx.prepare_cached("SELECT sender FROM identity WHERE user_id = ?1 ORDER BY sender")?;
+    let mut rows = statement.query([id.0])?;
+    while let Some(row) = rows.next()? {
+        senders.push(parse("sender", &row.get::<_, String>(0)?)?);
+    }
+    let mut grants = Vec::new();
+    let mut statement = tx.prepare_cached(
+        "SELECT role, repositories, environments FROM user_grant WHERE user_id = ?1 ORDER BY id",
+    )?;
+    let mut rows = statement.query([id.0])?;
+    while let Some(row) = rows.next()? {
+        grants.push((row.get(0)?, row.get(1)?, parse("grant", &row.get::<_, String>(2)?)?));
+    }
+    Ok(PersonRow {
+        id,
+        name,
+        invited_by,
+        created_at: time(created_at)?,
+        revoked_at: revoked_at.map(time).transpose()?,
+        senders,
+        grants,
+    })
+}
+
+/// The user an account stands for, and whether it was revoked.
+pub(crate) fn user_of(tx: &Transaction<'_>, sender: &Sender) -> Result<Option<(UserId, bool)>, StoreError> {
+    let user = tx
+        .prepare_cached(
+            "SELECT users.id, users.revoked_at IS NOT NULL FROM identity
+             JOIN users ON users.id = identity.user_id WHERE identity.sender = ?1",
+        )?
+        .query_row([json(sender)?], |row| Ok((UserId(row.get(0)?), row.get(1)?)))
+        .optional()?;
+    Ok(user)
+}
+
+/// Adds a person with one account and one grant. An account of somebody who was revoked moves to the
+/// new person; the old row keeps its past.
+pub(crate) fn add_person(
+    tx: &Transaction<'_>,
+    name: &str,
+    invited_by: &str,
+    sender: &Sender,
+    grant: &GrantRow,
+    at: Timestamp,
+) -> Result<UserId, StoreError> {
+    tx.prepare_cached("INSERT INTO users (name, invited_by, created_at) VALUES (?1, ?2, ?3)")?
+        .execute(params![name, invited_by, millis(at)])?;
+    let user = UserId(tx.last_insert_rowid());
+    tx.prepare_cached(
+        "INSERT INTO identity (sender, user_id, created_at) VALUES (?1, ?2, ?3)
+         ON CONFLICT (sender) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at",
+    )?
+    .execute(params![json(sender)?, user.0, millis(at)])?;
+    let (role, repositories, environments) = grant;
+    tx.prepare_cached(
+        "INSERT INTO user_grant (user_id, role, repositories, environments) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![user.0, role, repositories, json(environments)?])?;
+    Ok(user)
+}
+
+/// Marks a person as revoked; false if they were already.
+pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<bool, StoreError> {
+    let revoked = tx
+        .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
+        .execute(params![user.0, millis(at)])?;
+    Ok(revoked == 1)
+}

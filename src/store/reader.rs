@@ -1,0 +1,91 @@
+//! A few threads that read. Their connections cannot write.
+
+use super::OpenError;
+use super::StoreError;
+use rusqlite::Connection;
+use rusqlite::Transaction;
+use rusqlite::TransactionBehavior;
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread::JoinHandle;
+use tokio::sync::mpsc;
+use tokio::sync::oneshot;
+use tracing::error;
+
+/// Reads that wait before callers do.
+const WAITING_MAX: usize = 1_024;
+
+type Work = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// The queue in front of the threads.
+pub(super) struct Reader {
+    queue: Option<mpsc::Sender<Work>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Reader {
+    pub(super) fn start(connections: Vec<Connection>) -> Result<Self, OpenError> {
+        let (queue, works) = mpsc::channel(WAITING_MAX);
+        let works = Arc::new(Mutex::new(works));
+        let start = |connection| {
+            let works = Arc::clone(&works);
+            std::thread::Builder::new()
+                .name("store-reader".to_owned())
+                .spawn(move || run(connection, &works))
+                .map_err(|err| OpenError::Resources(err.to_string()))
+        };
+        Ok(Self {
+            threads: connections.into_iter().map(start).collect::<Result<_, _>>()?,
+            queue: Some(queue),
+        })
+    }
+
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answered) = oneshot::channel();
+        let work: Work = Box::new(move |connection| {
+            let result = connection
+                .transaction_with_behavior(TransactionBehavior::Deferred)
+                .map_err(StoreError::from)
+                .and_then(|transaction| work(&transaction));
+            // The caller may have stopped waiting.
+            let _ = reply.send(result);
+        });
+        let closed = || StoreError::Unavailable("it is shutting down".to_owned());
+        let queue = self.queue.as_ref().ok_or_else(closed)?;
+        queue.send(work).await.map_err(|_| closed())?;
+        answered
+            .await
+            .map_err(|_| StoreError::Unavailable("the read broke".to_owned()))?
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.queue = None;
+        for thread in self.threads.drain(..) {
+            if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+                error!("a reader thread of the store panicked");
+            }
+        }
+    }
+}
+
+fn run(mut connection: Connection, works: &Mutex<mpsc::Receiver<Work>>) {
+    loop {
+        // One thread waits for work at a time; the lock is free again before the work runs.
+        let work = works
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .blocking_recv();
+        let Some(work) = work else { return };
+        if catch_unwind(AssertUnwindSafe(|| work(&mut connection))).is_err() {
+            error!("a read of the store panicked");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What model calls cost, by person.
+
+use super::Store;
+use super::StoreError;
+use super::column::count;
+use super::column::millis;
+use super::column::of_count;
+use crate::model::ConversationId;
+use crate::model::TurnId;
+use crate::model::Usage;
+use crate::model::UserId;
+use jiff::Timestamp;
+use rusqlite::Row;
+use rusqlite::Transaction;
+use rusqlite::params;
+
+/// What one model call cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The provider that was asked.
+    pub provider: String,
+    /// The model that answered, as the provider names it.
+    pub model: String,
+    /// Its tokens.
+    pub usage: Usage,
+}
+
+/// What a person used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageReport {
+    /// Tokens of all calls.
+    pub usage: Usage,
+    /// Model calls.
+    pub calls: u64,
+    /// Turns that made at least one.
+    pub turns: u64,
+}
+
+impl Store {
+    /// What a person used since `since`.
+    pub async fn usage_of(&self, user: UserId, since: Timestamp) -> Result<UsageReport, StoreError> {
+        self.read(move |tx| {
+            let report = tx
+                .prepare_cached(
+                    "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
+                            COALESCE(SUM(cache_write), 0), COUNT(*), COUNT(DISTINCT turn)
+                     FROM usage WHERE user_id = ?1 AND at >= ?2",
+                )?
+                .query_row(params![user.0, millis(since)], |row| {
+                    Ok(UsageReport {
+                        usage: read(row)?,
+                        calls: count(row.get(4)?),
+                        turns: count(row.get(5)?),
+                    })
+                })?;
+            Ok(report)
+        })
+        .await
+    }
+}
+
+/// Notes a call; the person is the one the conversation belongs to.
+pub(super) fn record(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    turn: TurnId,
+    cost: &Cost,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at)
+         VALUES (?1, (SELECT identity.user_id FROM identity
+                      JOIN conversation ON conversation.sender = identity.sender WHERE conversation.id = ?2),
+                 ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(params![
+        turn.0,
+        conversation.0,
+        cost.provider,
+        cost.model,
+        of_count(cost.usage.input),
+        of_count(cost.usage.output),
+        of_count(cost.usage.cache_read),
+        of_count(cost.usage.cache_write),
+        millis(at),
+    ])?;
+    Ok(())
+}
+
+/// The tokens of a turn.
+pub(super) fn of_turn(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, StoreError> {
+    let usage = tx
+        .prepare_cached(
+            "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
+                    COALESCE(SUM(cache_write), 0) FROM usage WHERE turn = ?1",
+        )?
+        .query_row([turn.0], read)?;
+    Ok(usage)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Usage> {
+    Ok(Usage {
+        input: count(row.get(0)?),
+        output: count(row.get(1)?),
+        cache_read: count(row.get(2)?),
+        cache_write: count(row.get(3)?),
+    })
+}
