@@ -148,3 +148,67 @@ fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Taken
         Some((_, None, _)) => Taken::Expired,
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::NewAction;
+    use super::Taken;
+    use crate::store::fixture::accept;
+    use crate::store::fixture::at;
+    use crate::store::fixture::fresh;
+    use crate::store::fixture::person;
+    use crate::store::fixture::says;
+
+    /// T07
+    #[tokio::test]
+    async fn a_button_works_once_and_only_for_its_owner() {
+        let (_directory, store) = fresh();
+        let (_, conversation, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+        let action = |token_hash| NewAction {
+            token_hash,
+            verb: "patch".into(),
+            argument: "42".into(),
+            user: person("U1"),
+            conversation,
+            expires: at(100),
+        };
+        store.add_actions(vec![action([1; 32]), action([2; 32])]).await.unwrap();
+        let foreign = Taken::Foreign { owner: "somebody else".into() };
+        assert_eq!(store.take_action([1; 32], &person("U2"), at(1)).await, Ok(foreign));
+        let yes = Taken::Yes { verb: "patch".into(), argument: "42".into(), conversation };
+        assert_eq!(store.take_action([1; 32], &person("U1"), at(2)).await, Ok(yes));
+        assert_eq!(store.take_action([1; 32], &person("U1"), at(3)).await, Ok(Taken::Used));
+        assert_eq!(store.take_action([2; 32], &person("U1"), at(100)).await, Ok(Taken::Expired));
+        assert_eq!(store.take_action([3; 32], &person("U1"), at(1)).await, Ok(Taken::Unknown));
+        assert_eq!(store.forget_actions(at(101)).await, Ok(2));
+    }
+
+    /// T07
+    #[tokio::test]
+    async fn a_hundred_presses_at_once_count_once() {
+        let (_directory, store) = fresh();
+        let (_, conversation, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+        let action = NewAction {
+            token_hash: [1; 32],
+            verb: "stop".into(),
+            argument: String::new(),
+            user: person("U1"),
+            conversation,
+            expires: at(100),
+        };
+        store.add_actions(vec![action]).await.unwrap();
+        let presses = (0..100).map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { store.take_action([1; 32], &person("U1"), at(1)).await.unwrap() })
+        });
+        let mut counted = 0;
+        for press in presses.collect::<Vec<_>>() {
+            match press.await.unwrap() {
+                Taken::Yes { .. } => counted += 1,
+                other => assert_eq!(other, Taken::Used),
+            }
+        }
+        assert_eq!(counted, 1);
+    }
+}

@@ -114,3 +114,53 @@ fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
     }
     Ok(AuditState::Intact { rows, head })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::AuditState;
+    use crate::store::Store;
+    use crate::store::fixture::at;
+    use crate::store::fixture::fresh;
+    use serde_json::json;
+
+    async fn logged() -> (tempfile::TempDir, Store) {
+        let (directory, store) = fresh();
+        for number in 0..10 {
+            store.audit("tested", json!({ "number": number }), at(number)).await.unwrap();
+        }
+        (directory, store)
+    }
+
+    /// T95
+    #[tokio::test]
+    async fn tampering_names_the_first_row_that_is_wrong() {
+        for (sql, row) in [
+            ("UPDATE audit SET line = REPLACE(line, '3', '4') WHERE id = 4", 4),
+            ("UPDATE audit SET hash = zeroblob(32) WHERE id = 7", 7),
+            ("UPDATE audit SET hash = 'text' WHERE id = 2", 2),
+            ("DELETE FROM audit WHERE id = 10", 10),
+            ("DELETE FROM audit WHERE id = 1", 1),
+            ("DELETE FROM audit", 1),
+            ("UPDATE audit SET id = 99 WHERE id = 5; UPDATE audit SET id = 5 WHERE id = 6; UPDATE audit SET id = 6 WHERE id = 99", 5),
+            ("INSERT INTO audit (id, line, hash) VALUES (11, '{}', zeroblob(32))", 11),
+        ] {
+            let (_directory, store) = logged().await;
+            assert!(matches!(store.verify_audit().await, Ok(AuditState::Intact { rows: 10, .. })));
+            store.write(move |tx| Ok(tx.execute_batch(sql)?)).await.unwrap();
+            assert_eq!(store.verify_audit().await, Ok(AuditState::Broken { row }), "{sql}");
+        }
+    }
+
+    /// T95
+    #[tokio::test]
+    async fn a_message_cannot_forge_a_line() {
+        let (_directory, store) = fresh();
+        let text = "x\n{\"event\":\"fake\"}\u{1b}[31m";
+        store.audit("tested", json!({ "text": text }), at(0)).await.unwrap();
+        let lines = store.audit_lines(10).await.unwrap();
+        assert_eq!(lines.len(), 1);
+        assert!(!lines[0].1.contains(['\n', '\u{1b}']));
+        assert_eq!(lines[0].1, r#"{"at":1800000000000,"data":{"text":"x\n{\"event\":\"fake\"}\u001b[31m"},"event":"tested","row":1}"#);
+    }
+}

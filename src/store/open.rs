@@ -313,3 +313,107 @@ fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
         Some(_) | None => OpenError::Resources(err.to_string()),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::OpenError;
+    use super::directory_error;
+    use crate::store::Store;
+    use crate::store::fixture::accept;
+    use crate::store::fixture::fresh;
+    use crate::store::fixture::says;
+    use std::io::ErrorKind;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn everything_is_private() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("a/data");
+        let _store = Store::open(&directory).unwrap();
+        assert_eq!(mode(&directory), 0o700);
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(mode(&entry.path()), 0o600, "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_owner_is_told_who_the_first_is() {
+        let (directory, store) = fresh();
+        let refused = Store::open(directory.path()).unwrap_err();
+        assert!(matches!(refused, OpenError::Busy { .. }));
+        let text = refused.to_string();
+        assert!(text.contains(&format!("in use by process {}; stop that process", std::process::id())), "{text}");
+        drop(store);
+        assert!(Store::open(directory.path()).is_ok());
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_and_left_alone() {
+        let (directory, store) = fresh();
+        drop(store);
+        let file = directory.path().join("drydock.db");
+        let connection = rusqlite::Connection::open(&file).unwrap();
+        connection
+            .execute("UPDATE refinery_schema_history SET version = 9", [])
+            .unwrap();
+        drop(connection);
+        let before = std::fs::read(&file).unwrap();
+        let text = Store::open(directory.path()).unwrap_err().to_string();
+        assert!(text.starts_with("database is schema 9, this build knows up to 1;"), "{text}");
+        assert_eq!(std::fs::read(&file).unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_or_missing_database_is_never_replaced() {
+        let damages: [fn(&Path); 6] = [
+            |file| std::fs::write(file, vec![b'x'; 8_192]).unwrap(),
+            |file| std::fs::write(file, "").unwrap(),
+            |file| std::fs::remove_file(file).unwrap(),
+            |file| {
+                let bytes = std::fs::read(file).unwrap();
+                std::fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+            },
+            |file| {
+                std::fs::remove_file(file).unwrap();
+                std::fs::create_dir(file).unwrap();
+            },
+            |file| {
+                std::fs::remove_file(file).unwrap();
+                let other = rusqlite::Connection::open(file).unwrap();
+                other.execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
+            },
+        ];
+        for (number, damage) in damages.into_iter().enumerate() {
+            let (directory, store) = fresh();
+            accept(&store, &says("U1", "x", &["1"]), 0).await;
+            drop(store);
+            let file = directory.path().join("drydock.db");
+            damage(&file);
+            let before = std::fs::read(&file).ok();
+            let refused = Store::open(directory.path()).unwrap_err();
+            assert!(matches!(refused, OpenError::Damaged { .. } | OpenError::Missing(_)), "{number}: {refused}");
+            assert!(refused.to_string().contains("restore it from a backup"), "{number}: {refused}");
+            assert_eq!(std::fs::read(&file).ok(), before, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_directory_we_cannot_use_is_named_with_what_to_do() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let text = Store::open(&file.join("data")).unwrap_err().to_string();
+        assert!(text.contains("set `data.directory` to another path"), "{text}");
+        for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem] {
+            let text = directory_error(&file, &kind.into()).to_string();
+            assert!(text.contains("is read-only for this user; make it writable"), "{text}");
+        }
+    }
+}

@@ -151,3 +151,144 @@ fn is_fatal(err: &rusqlite::Error) -> bool {
         Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
     )
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::is_fatal;
+    use crate::store::StoreError;
+    use crate::store::fixture::fresh;
+    use rusqlite::Connection;
+    use rusqlite::ffi;
+    use std::sync::Arc;
+    use std::sync::Mutex;
+
+    const INSERT: &str = "INSERT INTO delivery (name, at) VALUES (?1, 0)";
+
+    /// P1
+    #[tokio::test]
+    async fn nobody_is_answered_before_the_commit() {
+        let (directory, store) = fresh();
+        let other = Connection::open(directory.path().join("drydock.db")).unwrap();
+        let mut tasks = Vec::new();
+        for number in 0..300 {
+            let store = store.clone();
+            tasks.push(tokio::spawn(async move {
+                store.write(move |tx| Ok(tx.execute(INSERT, [number.to_string()])?)).await
+            }));
+        }
+        for (number, task) in tasks.into_iter().enumerate() {
+            assert_eq!(task.await.unwrap(), Ok(1));
+            // Another connection sees committed rows only.
+            let seen: bool = other
+                .query_row("SELECT COUNT(*) FROM delivery WHERE name = ?1", [number.to_string()], |row| row.get(0))
+                .unwrap();
+            assert!(seen, "{number}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_committed_together_and_one_failure_undoes_only_itself() {
+        let (directory, store) = fresh();
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let blocker = store.write(move |_| {
+            gate.recv().unwrap();
+            Ok(())
+        });
+        let row = |name: &'static str| store.write(move |tx| Ok(tx.execute(INSERT, [name])?));
+        let fails = store.write(|tx| {
+            tx.execute(INSERT, ["undone"])?;
+            Err::<(), _>(StoreError::NotFound("thing".into()))
+        });
+        let breaks = store.write(|_| -> Result<(), StoreError> { panic!("a defect") });
+        // The file's change counter moves once per commit.
+        let other = Connection::open(directory.path().join("drydock.db")).unwrap();
+        let version = || other.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0)).unwrap();
+        let before = version();
+        let opener = async {
+            // Polled last: everything above is queued by now.
+            open.send(()).unwrap();
+        };
+        let ((), first, failed, broken, second) = {
+            let all = async { tokio::join!(blocker, row("a"), fails, breaks, row("b"), opener) };
+            let (blocked, first, failed, broken, second, ()) = all.await;
+            (blocked.unwrap(), first, failed, broken, second)
+        };
+        assert_eq!((first, second), (Ok(1), Ok(1)));
+        assert_eq!(failed, Err(StoreError::NotFound("thing".into())));
+        assert!(matches!(broken, Err(StoreError::Unavailable(_))));
+        assert_ne!(version(), before);
+        let names: Vec<String> = store
+            .read(|tx| {
+                let mut statement = tx.prepare("SELECT name FROM delivery ORDER BY name")?;
+                let names = statement.query_map([], |row| row.get(0))?;
+                Ok(names.collect::<Result<_, _>>()?)
+            })
+            .await
+            .unwrap();
+        assert_eq!(names, ["a", "b"]);
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_unavailable_and_passes() {
+        let (_directory, store) = fresh();
+        let pages = |count: i64| move |tx: &rusqlite::Transaction<'_>| {
+            Ok(tx.pragma_update_and_check(None, "max_page_count", count, |row| row.get::<_, i64>(0))?)
+        };
+        store.write(pages(1)).await.unwrap();
+        let blob = vec![7u8; 200_000];
+        let full = store
+            .write(move |tx| Ok(tx.execute("INSERT INTO blob (hash, content) VALUES (x'00', ?1)", [blob])?))
+            .await;
+        assert_eq!(full, Err(StoreError::Unavailable("the disk is full".into())));
+        store.write(pages(1_000_000)).await.unwrap();
+        assert_eq!(store.write(|tx| Ok(tx.execute(INSERT, ["later"])?)).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_foreign_lock_is_unavailable_and_passes() {
+        let (directory, store) = fresh();
+        let other = Connection::open(directory.path().join("drydock.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let refused = store.write(|tx| Ok(tx.execute(INSERT, ["x"])?)).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(store.write(|tx| Ok(tx.execute(INSERT, ["x"])?)).await, Ok(1));
+    }
+
+    #[test]
+    fn after_a_failed_fsync_the_disk_is_not_trusted() {
+        let failure = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        assert!(is_fatal(&failure(ffi::SQLITE_IOERR_FSYNC)));
+        assert!(is_fatal(&failure(ffi::SQLITE_IOERR_WRITE)));
+        assert!(is_fatal(&failure(ffi::SQLITE_CORRUPT)));
+        assert!(!is_fatal(&failure(ffi::SQLITE_FULL)));
+        assert!(!is_fatal(&failure(ffi::SQLITE_BUSY)));
+    }
+
+    #[tokio::test]
+    async fn caches_hear_of_writes_in_commit_order() {
+        let (_directory, store) = fresh();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let writes = (0..100).map(|number| {
+            let heard = Arc::clone(&heard);
+            store.write_then(move |_| Ok(number), move |number| heard.lock().unwrap().push(*number))
+        });
+        futures_util::future::join_all(writes).await;
+        assert_eq!(*heard.lock().unwrap(), (0..100).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn what_was_queued_is_done_before_the_store_closes() {
+        let (directory, store) = fresh();
+        let clone = store.clone();
+        let write = tokio::spawn(async move { clone.write(|tx| Ok(tx.execute(INSERT, ["x"])?)).await });
+        assert_eq!(write.await.unwrap(), Ok(1));
+        drop(store);
+        // The checkpoint is written: the database is whole without its log.
+        assert!(!directory.path().join("drydock.db-wal").exists());
+        let other = Connection::open(directory.path().join("drydock.db")).unwrap();
+        let rows: i64 = other.query_row("SELECT COUNT(*) FROM delivery", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
+    }
+}
