@@ -3,9 +3,19 @@
 //! the copy-on-write overlay of the gateway and the real directory of the terminal. `.git` does not
 //! exist for either.
 
+mod base;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod fixture;
+mod lines;
+mod links;
+mod nearest;
+mod overlay;
 pub mod patch;
 mod repository;
 
+pub use base::{Base, Progress, Skipped};
+pub use overlay::{Edits, Overlay};
 pub use repository::{Commit, Repository, RepositoryError};
 
 use crate::model::{FileChange, FileVersion, RepoPath};

@@ -1,0 +1,252 @@
+//! The files of one commit, immutable and shared by everyone who works on it. It lives in one mapped
+//! file, so that thousands of workspaces cost nothing and a search is a walk through memory.
+
+mod build;
+mod pack;
+mod search;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests;
+
+use super::repository::Listing;
+use super::{RepositoryError, TreeError};
+use crate::model::{FileVersion, Mode, RepoPath};
+use bytes::Bytes;
+use pack::{Pack, Record};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// Largest object that is read whole, whoever asks.
+const OBJECT_BYTES_MAX: u64 = 256 << 20;
+/// Packed files that are kept per repository.
+const PACKS_MAX: usize = 4;
+
+/// How far the loading of a base is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Files that are done.
+    pub done: usize,
+    /// Files in all.
+    pub of: usize,
+}
+
+/// What of a commit is not part of its base.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Submodules: another repository's content.
+    pub submodules: u32,
+    /// Files whose names are not UTF-8 or that no path of ours can name.
+    pub names: u32,
+}
+
+/// The immutable tree of one commit.
+pub struct Base {
+    commit: String,
+    pack: Pack,
+    objects: gix::ThreadSafeRepository,
+    paths: OnceLock<Arc<Vec<RepoPath>>>,
+}
+
+impl std::fmt::Debug for Base {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Base")
+            .field("commit", &self.commit)
+            .field("files", &self.len())
+            .finish()
+    }
+}
+
+impl Base {
+    /// The packed base of `commit` in `directory`; `None` when it is missing or damaged.
+    pub(super) fn load(
+        directory: &Path,
+        commit: gix::ObjectId,
+        objects: &gix::ThreadSafeRepository,
+    ) -> Option<Self> {
+        let pack = Pack::open(&pack_path(directory, commit), commit.as_slice().try_into().ok()?)?;
+        Some(Self {
+            commit: commit.to_string(),
+            pack,
+            objects: objects.clone(),
+            paths: OnceLock::new(),
+        })
+    }
+
+    /// Builds and stores the base of `commit`, reusing what `previous` holds.
+    pub(super) fn build(
+        directory: &Path,
+        commit: gix::ObjectId,
+        listing: &Listing,
+        objects: &gix::ThreadSafeRepository,
+        previous: Option<&Self>,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Self, RepositoryError> {
+        let unreadable = |why: &str| RepositoryError::Unreadable(why.to_owned());
+        let id = commit
+            .as_slice()
+            .try_into()
+            .map_err(|_| unreadable("it does not use SHA-1"))?;
+        create_private(directory)?;
+        build::build(
+            &pack_path(directory, commit),
+            id,
+            listing,
+            objects,
+            previous,
+            progress,
+        )?;
+        let base = Self::load(directory, commit, objects)
+            .ok_or_else(|| unreadable("its base could not be read back"))?;
+        prune(directory, &pack_path(directory, commit));
+        Ok(base)
+    }
+
+    /// The commit as 40 hex digits.
+    pub fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    /// How many files it has.
+    pub fn len(&self) -> usize {
+        self.pack.len()
+    }
+
+    /// Whether it has no files.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the commit holds beyond these files.
+    pub fn skipped(&self) -> Skipped {
+        Skipped {
+            submodules: self.pack.header().skipped_submodules,
+            names: self.pack.header().skipped_names,
+        }
+    }
+
+    /// All files, sorted by path.
+    pub fn files(&self) -> Arc<Vec<RepoPath>> {
+        let list = || {
+            let name = |index| {
+                let record = self.pack.record(index)?;
+                RepoPath::parse(std::str::from_utf8(self.pack.name(&record)).ok()?).ok()
+            };
+            Arc::new((0..self.len()).filter_map(name).collect())
+        };
+        self.paths.get_or_init(list).clone()
+    }
+
+    /// Whether there is a file or symlink at `path`.
+    pub fn contains(&self, path: &RepoPath) -> bool {
+        self.record(path).is_some()
+    }
+
+    /// The mode and size of the file at `path`.
+    pub fn stat(&self, path: &RepoPath) -> Option<(Mode, u64)> {
+        self.record(path).map(|record| (mode(&record), record.size))
+    }
+
+    /// The files below the directory `path`, sorted.
+    pub fn below(&self, path: &str) -> impl Iterator<Item = &str> {
+        let prefix = format!("{path}/");
+        let start = self.pack.lower_bound(prefix.as_bytes());
+        (start..self.len())
+            .map_while(move |index| {
+                let record = self.pack.record(index)?;
+                let name = self.pack.name(&record);
+                name.starts_with(prefix.as_bytes()).then_some(name)
+            })
+            .filter_map(|name| std::str::from_utf8(name).ok())
+    }
+
+    /// The file at `path` as the commit has it, whatever its size; `None` when there is none.
+    pub fn read(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+        let Some(record) = self.record(path) else {
+            return Ok(None);
+        };
+        let content = match self.pack.content(&record) {
+            Some(content) => content,
+            None => self.read_object(path, &record)?,
+        };
+        Ok(Some(FileVersion {
+            content,
+            mode: mode(&record),
+        }))
+    }
+
+    fn read_object(&self, path: &RepoPath, record: &Record) -> Result<Bytes, TreeError> {
+        if record.size > OBJECT_BYTES_MAX {
+            return Err(TreeError::TooLarge {
+                path: path.clone(),
+                bytes: record.size,
+                bytes_max: OBJECT_BYTES_MAX,
+            });
+        }
+        let object = self
+            .objects
+            .to_thread_local()
+            .find_object(gix::ObjectId::from_bytes_or_panic(&record.blob))
+            .map_err(|err| TreeError::Io {
+                path: path.to_string(),
+                why: err.to_string(),
+            })?
+            .detach();
+        Ok(Bytes::from(object.data))
+    }
+
+    fn record(&self, path: &RepoPath) -> Option<Record> {
+        let record = self
+            .pack
+            .record(self.pack.lower_bound(path.as_str().as_bytes()))?;
+        (self.pack.name(&record) == path.as_str().as_bytes()).then_some(record)
+    }
+}
+
+fn mode_sign(mode: Mode) -> u8 {
+    match mode {
+        Mode::Regular => b'R',
+        Mode::Executable => b'X',
+        Mode::Symlink => b'L',
+    }
+}
+
+fn mode(record: &Record) -> Mode {
+    match record.mode {
+        b'X' => Mode::Executable,
+        b'L' => Mode::Symlink,
+        _ => Mode::Regular,
+    }
+}
+
+fn pack_path(directory: &Path, commit: gix::ObjectId) -> PathBuf {
+    directory.join(format!("{commit}.pack"))
+}
+
+fn create_private(directory: &Path) -> Result<(), RepositoryError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|err| RepositoryError::Unreadable(format!("no directory for its base: {err}")))
+}
+
+/// Keeps the newest packed files and removes the rest. A file that cannot be removed costs disk space
+/// and is tried again with the next base.
+fn prune(directory: &Path, newest: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
+    let mut packs: Vec<(std::time::SystemTime, PathBuf)> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.as_path() != newest && path.extension().is_some_and(|kind| kind == "pack"))
+        .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
+        .collect();
+    packs.sort();
+    let surplus = (packs.len() + 1).saturating_sub(PACKS_MAX);
+    for (_, path) in packs.iter().take(surplus) {
+        let _ = std::fs::remove_file(path);
+    }
+}

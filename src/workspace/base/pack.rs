@@ -1,0 +1,256 @@
+//! The packed file of a base: every text blob of one commit behind each other, and a table of what
+//! lies where. It is private to us, written once, renamed into place and never modified.
+//!
+//! Layout, all numbers little-endian:
+//! header (80 bytes) | text, files separated by `\n` | table of 48-byte records | names.
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io::Read as _;
+use std::ops::Range;
+use std::path::Path;
+
+const MAGIC: &[u8; 8] = b"DRYDOCKB";
+const VERSION: u32 = 1;
+pub(super) const HEADER_BYTES: usize = 80;
+pub(super) const RECORD_BYTES: usize = 48;
+
+/// One file of the base, as the table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// The name of the blob.
+    pub blob: [u8; 20],
+    /// Where its name starts among the names.
+    pub name_start: u32,
+    /// Bytes of its name.
+    pub name_bytes: u32,
+    /// `R`, `X` or `L`: regular, executable, link.
+    pub mode: u8,
+    /// Whether its bytes lie in the text.
+    pub packed: bool,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Where it starts in the text.
+    pub text_start: u64,
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = Vec::with_capacity(RECORD_BYTES);
+        bytes.extend_from_slice(&self.blob);
+        bytes.extend_from_slice(&self.name_start.to_le_bytes());
+        bytes.extend_from_slice(&self.name_bytes.to_le_bytes());
+        bytes.extend_from_slice(&[self.mode, u8::from(self.packed), 0, 0]);
+        bytes.extend_from_slice(&self.size.to_le_bytes());
+        bytes.extend_from_slice(&self.text_start.to_le_bytes());
+        let mut record = [0; RECORD_BYTES];
+        record.copy_from_slice(&bytes);
+        record
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            blob: bytes.get(..20)?.try_into().ok()?,
+            name_start: u32_at(bytes, 20)?,
+            name_bytes: u32_at(bytes, 24)?,
+            mode: *bytes.get(28)?,
+            packed: *bytes.get(29)? == 1,
+            size: u64_at(bytes, 32)?,
+            text_start: u64_at(bytes, 40)?,
+        })
+    }
+}
+
+/// What the header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub commit: [u8; 20],
+    pub files: u32,
+    pub skipped_submodules: u32,
+    pub skipped_names: u32,
+    pub text_bytes: u64,
+}
+
+impl Header {
+    /// The header of a file whose table and names are `tail`.
+    pub(super) fn encode(&self, tail: &[u8]) -> [u8; HEADER_BYTES] {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.files.to_le_bytes());
+        bytes.extend_from_slice(&self.skipped_submodules.to_le_bytes());
+        bytes.extend_from_slice(&self.skipped_names.to_le_bytes());
+        bytes.extend_from_slice(&self.text_bytes.to_le_bytes());
+        bytes.extend_from_slice(&(tail.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&self.commit);
+        let sum = checksum(&bytes, tail);
+        bytes.extend_from_slice(sum.get(..20).unwrap_or_default());
+        let mut header = [0; HEADER_BYTES];
+        header.copy_from_slice(&bytes);
+        header
+    }
+
+    /// The header and the length of the tail, when the bytes are ours and of this version.
+    fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
+        if bytes.get(..8)? != MAGIC || u32_at(bytes, 8)? != VERSION {
+            return None;
+        }
+        let header = Self {
+            files: u32_at(bytes, 12)?,
+            skipped_submodules: u32_at(bytes, 16)?,
+            skipped_names: u32_at(bytes, 20)?,
+            text_bytes: u64_at(bytes, 24)?,
+            commit: bytes.get(40..60)?.try_into().ok()?,
+        };
+        Some((header, u64_at(bytes, 32)?))
+    }
+}
+
+fn checksum(header: &[u8], tail: &[u8]) -> [u8; 32] {
+    Sha256::new()
+        .chain_update(header)
+        .chain_update(tail)
+        .finalize()
+        .into()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(
+        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
+    ))
+}
+
+/// A packed file, mapped.
+pub(super) struct Pack {
+    bytes: Bytes,
+    header: Header,
+    table: Range<usize>,
+    names: Range<usize>,
+}
+
+impl std::fmt::Debug for Pack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pack")
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pack {
+    /// Maps the file; `None` when there is none or it is not whole, of this version and of this commit.
+    pub(super) fn open(path: &Path, commit: [u8; 20]) -> Option<Self> {
+        let mut file = File::open(path).ok()?;
+        let mut header_bytes = [0; HEADER_BYTES];
+        file.read_exact(&mut header_bytes).ok()?;
+        let (header, tail_bytes) = Header::decode(&header_bytes)?;
+        let text_end = (HEADER_BYTES as u64).checked_add(header.text_bytes)?;
+        let length = text_end.checked_add(tail_bytes)?;
+        if header.commit != commit || file.metadata().ok()?.len() != length {
+            return None;
+        }
+        let text_end = usize::try_from(text_end).ok()?;
+        let table_end =
+            text_end.checked_add(usize::try_from(header.files).ok()?.checked_mul(RECORD_BYTES)?)?;
+        let length = usize::try_from(length).ok()?;
+        if table_end > length {
+            return None;
+        }
+        let bytes = map(&file)?;
+        let sum = checksum(bytes.get(..60)?, bytes.get(text_end..length)?);
+        if bytes.get(60..HEADER_BYTES)? != sum.get(..20)? {
+            return None;
+        }
+        Some(Self {
+            bytes,
+            header,
+            table: text_end..table_end,
+            names: table_end..length,
+        })
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.header.files as usize
+    }
+
+    pub(super) fn record(&self, index: usize) -> Option<Record> {
+        let table = self.bytes.get(self.table.clone())?;
+        let start = index.checked_mul(RECORD_BYTES)?;
+        Record::decode(table.get(start..start.checked_add(RECORD_BYTES)?)?)
+    }
+
+    /// The path of a file, as bytes.
+    pub(super) fn name(&self, record: &Record) -> &[u8] {
+        let start = record.name_start as usize;
+        let end = start.saturating_add(record.name_bytes as usize);
+        let names = self.bytes.get(self.names.clone()).unwrap_or_default();
+        names.get(start..end).unwrap_or_default()
+    }
+
+    /// All text, the files separated by line ends.
+    pub(super) fn text(&self) -> &[u8] {
+        let end = self.table.start;
+        self.bytes.get(HEADER_BYTES..end).unwrap_or_default()
+    }
+
+    /// The bytes of one packed file, without copying them.
+    pub(super) fn content(&self, record: &Record) -> Option<Bytes> {
+        let start = HEADER_BYTES.checked_add(usize::try_from(record.text_start).ok()?)?;
+        let end = start.checked_add(usize::try_from(record.size).ok()?)?;
+        (record.packed && end <= self.table.start).then(|| self.bytes.slice(start..end))
+    }
+
+    /// The first file whose path is not less than `path`.
+    pub(super) fn lower_bound(&self, path: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let less = self
+                .record(middle)
+                .is_some_and(|record| self.name(&record) < path);
+            if less { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// The last file that starts at or before `offset` of the text. Files that are not packed carry
+    /// the offset where they would lie, so the table is sorted by it.
+    pub(super) fn at_offset(&self, offset: u64) -> Option<Record> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let before = self
+                .record(middle)
+                .is_some_and(|record| record.text_start <= offset);
+            if before { low = middle + 1 } else { high = middle }
+        }
+        let mut index = low.checked_sub(1)?;
+        loop {
+            let record = self.record(index)?;
+            if record.packed {
+                return Some(record);
+            }
+            index = index.checked_sub(1)?;
+        }
+    }
+}
+
+/// Maps a file that only this process writes, under another name, and that nobody modifies in place.
+#[allow(unsafe_code)]
+fn map(file: &File) -> Option<Bytes> {
+    // SAFETY: the file is mode 0600 in our own data directory. It is written under a temporary name,
+    // renamed into place and never changed or truncated after that; pruning only unlinks it, which
+    // leaves existing mappings whole.
+    let mapping = unsafe { memmap2::Mmap::map(file) }.ok()?;
+    Some(Bytes::from_owner(mapping))
+}

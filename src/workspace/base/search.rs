@@ -1,0 +1,35 @@
+//! Literal search over the packed text: one pass through memory, whatever the number of files.
+
+use super::{Base, mode};
+use crate::model::Mode;
+use memchr::memmem::Finder;
+
+impl Base {
+    /// Visits every text file that contains what the finder looks for, sorted by path.
+    pub(in crate::workspace) fn each_file_with(
+        &self,
+        finder: &Finder<'_>,
+        visit: &mut dyn FnMut(&str, &[u8]),
+    ) {
+        let text = self.pack.text();
+        let mut position = 0;
+        while let Some(rest) = text.get(position..)
+            && let Some(hit) = finder.find(rest)
+        {
+            let hit = position + hit;
+            let Some(record) = self.pack.at_offset(hit as u64) else {
+                return;
+            };
+            let start = record.text_start as usize;
+            let end = start.saturating_add(record.size as usize);
+            if hit < end
+                && mode(&record) != Mode::Symlink
+                && let Ok(name) = std::str::from_utf8(self.pack.name(&record))
+            {
+                visit(name, text.get(start..end).unwrap_or_default());
+            }
+            // Behind the separator starts the next file.
+            position = end.saturating_add(1).max(hit + 1);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+use super::Progress;
+use crate::model::Mode;
+use crate::workspace::Repository;
+use crate::workspace::fixture::{Fixture, path, text};
+use std::cell::RefCell;
+use std::os::unix::fs::PermissionsExt as _;
+
+#[test]
+fn a_base_is_built_once_and_opened_after_that() {
+    let names: Vec<String> = (0..600)
+        .map(|number| format!("d{}/f{number}", number % 7))
+        .collect();
+    let files: Vec<_> = names.iter().map(|name| text(name, name)).collect();
+    let fixture = Fixture::with(&files);
+    let steps = RefCell::new(Vec::new());
+    let repository = fixture.open();
+    let head = repository.head().unwrap().unwrap();
+    repository
+        .base(&head, &|step: Progress| {
+            steps.borrow_mut().push((step.done, step.of))
+        })
+        .unwrap();
+    assert_eq!(*steps.borrow(), [(256, 600), (512, 600), (600, 600)]);
+
+    let file = fixture.bases().join(format!("{head}.pack"));
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let again = fixture.open();
+    let base = again.base(&head, &|_| panic!("built again")).unwrap();
+    assert_eq!(base.len(), 600);
+    for name in &names {
+        assert_eq!(
+            base.read(&path(name)).unwrap().unwrap().content,
+            name.as_bytes(),
+            "{name}"
+        );
+    }
+    assert_eq!(base.read(&path("d0")).unwrap(), None);
+    assert_eq!(base.below("d3").count(), 86);
+    assert!(
+        fixture.bases().read_dir().unwrap().count() == 1,
+        "no temporary file is left"
+    );
+}
+
+#[test]
+fn a_damaged_base_is_built_again() {
+    let fixture = Fixture::with(&[text("a", "aaaa\n"), text("b", "bbbb\n")]);
+    let head = fixture.open().head().unwrap().unwrap();
+    let file = fixture.bases().join(format!("{head}.pack"));
+    let whole = {
+        fixture.base();
+        std::fs::read(&file).unwrap()
+    };
+    let flip = |at: usize| {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        damaged
+    };
+    let mut versions = vec![
+        Vec::new(),
+        whole[..whole.len() - 1].to_vec(),
+        whole[..40].to_vec(),
+        [&whole[..], b"x"].concat(),
+    ];
+    // The header, its sum, the table and the names; the text is covered by its length alone.
+    versions.extend([0, 8, 12, 24, 32, 40, 60, 79].map(flip));
+    versions.extend((whole.len() - 98..whole.len()).map(flip));
+    for damaged in versions {
+        // Written beside and renamed, as the base itself is: what is mapped must not change.
+        let beside = file.with_extension("new");
+        std::fs::write(&beside, &damaged).unwrap();
+        std::fs::rename(&beside, &file).unwrap();
+        let base = fixture.base();
+        assert_eq!(base.read(&path("b")).unwrap().unwrap().content, &b"bbbb\n"[..]);
+        assert_eq!(std::fs::read(&file).unwrap(), whole);
+    }
+}
+
+#[test]
+fn old_packed_files_are_removed() {
+    let fixture = Fixture::with(&[text("a", "0")]);
+    let repository = fixture.open();
+    for number in 1..8 {
+        let content = number.to_string();
+        let commit = fixture.commit(&[text("a", &content)], &[], number);
+        let base = repository.base(&commit.to_string(), &|_| ()).unwrap();
+        assert_eq!(
+            base.read(&path("a")).unwrap().unwrap().content,
+            content.as_bytes()
+        );
+    }
+    assert_eq!(fixture.bases().read_dir().unwrap().count(), super::PACKS_MAX);
+}
+
+#[test]
+fn the_next_base_takes_over_what_did_not_change() {
+    let fixture = Fixture::with(&[text("kept", "kept\n"), text("old", "old\n")]);
+    let repository: std::sync::Arc<Repository> = fixture.open();
+    let head = repository.head().unwrap().unwrap();
+    repository.base(&head, &|_| ()).unwrap();
+    // The store now answers with something else for `kept`, so `kept` can only come from the base before.
+    let blob = fixture.objects.write_blob("kept\n").unwrap().to_string();
+    let next = fixture.commit(
+        &[
+            text("kept", "kept\n"),
+            text("moved/kept", "kept\n"),
+            ("new", b"new\n", Mode::Executable),
+        ],
+        &[],
+        2_000,
+    );
+    let (directory, file) = blob.split_at(2);
+    let loose = fixture.git().join("objects").join(directory).join(file);
+    let mut other = gix::zlib::stream::deflate::Write::new(Vec::new(), gix::zlib::Compression::DEFAULT);
+    std::io::Write::write_all(&mut other, b"blob 5\0WRONG").unwrap();
+    std::io::Write::flush(&mut other).unwrap();
+    std::fs::remove_file(&loose).unwrap();
+    std::fs::write(&loose, other.into_inner()).unwrap();
+    let base = repository.base(&next.to_string(), &|_| ()).unwrap();
+    assert_eq!(
+        base.read(&path("moved/kept")).unwrap().unwrap().content,
+        &b"kept\n"[..]
+    );
+    assert_eq!(base.stat(&path("new")), Some((Mode::Executable, 4)));
+    assert_eq!(*base.files(), ["kept", "moved/kept", "new"].map(path));
+}

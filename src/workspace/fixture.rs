@@ -1,0 +1,139 @@
+//! Repositories for tests, written object by object, so that they hold what no honest git would write
+//! and need no git on the machine.
+
+use super::{Base, Repository};
+use crate::model::{Mode, RepoPath};
+use gix::ObjectId;
+use gix::objs::tree::EntryKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) struct Fixture {
+    pub(super) directory: tempfile::TempDir,
+    pub(super) objects: gix::Repository,
+}
+
+/// A file of a fixture: its path, content and mode.
+pub(super) type File<'a> = (&'a str, &'a [u8], Mode);
+
+/// A regular file.
+pub(super) fn text<'a>(path: &'a str, content: &'a str) -> File<'a> {
+    (path, content.as_bytes(), Mode::Regular)
+}
+
+/// A symlink.
+pub(super) fn link<'a>(path: &'a str, target: &'a str) -> File<'a> {
+    (path, target.as_bytes(), Mode::Symlink)
+}
+
+pub(super) fn path(text: &str) -> RepoPath {
+    RepoPath::parse(text).unwrap()
+}
+
+impl Fixture {
+    pub(super) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let objects: gix::Repository = gix::ThreadSafeRepository::init_opts(
+            directory.path().join("repo.git"),
+            gix::create::Kind::Bare,
+            gix::create::Options::default(),
+            gix::open::Options::isolated(),
+        )
+        .unwrap()
+        .into();
+        std::fs::write(directory.path().join("repo.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        Self { directory, objects }
+    }
+
+    /// A repository with one commit on `main`.
+    pub(super) fn with(files: &[File<'_>]) -> Self {
+        let fixture = Self::new();
+        let commit = fixture.commit(files, &[], 1_000);
+        fixture.point("refs/heads/main", commit);
+        fixture
+    }
+
+    pub(super) fn git(&self) -> PathBuf {
+        self.directory.path().join("repo.git")
+    }
+
+    pub(super) fn bases(&self) -> PathBuf {
+        self.directory.path().join("bases")
+    }
+
+    pub(super) fn tree(&self, files: &[File<'_>]) -> ObjectId {
+        let mut editor = self
+            .objects
+            .edit_tree(ObjectId::empty_tree(gix::hash::Kind::Sha1))
+            .unwrap();
+        self.objects.write_object(gix::objs::Tree::empty()).unwrap();
+        for (path, content, mode) in files {
+            let kind = match mode {
+                Mode::Regular => EntryKind::Blob,
+                Mode::Executable => EntryKind::BlobExecutable,
+                Mode::Symlink => EntryKind::Link,
+            };
+            let blob = self.objects.write_blob(content).unwrap().detach();
+            editor.upsert(*path, kind, blob).unwrap();
+        }
+        editor.write().unwrap().detach()
+    }
+
+    pub(super) fn commit(&self, files: &[File<'_>], parents: &[ObjectId], seconds: i64) -> ObjectId {
+        self.commit_tree(self.tree(files), parents, seconds)
+    }
+
+    pub(super) fn commit_tree(&self, tree: ObjectId, parents: &[ObjectId], seconds: i64) -> ObjectId {
+        let author = gix::actor::Signature {
+            name: "Ada".into(),
+            email: "ada@example.com".into(),
+            time: gix::date::Time { seconds, offset: 0 },
+        };
+        let commit = gix::objs::Commit {
+            tree,
+            parents: parents.iter().copied().collect(),
+            author: author.clone(),
+            committer: author,
+            encoding: None,
+            message: format!("commit {seconds}\n").into(),
+            extra_headers: Vec::new(),
+        };
+        self.objects.write_object(&commit).unwrap().detach()
+    }
+
+    pub(super) fn point(&self, reference: &str, commit: ObjectId) {
+        let file = self.git().join(reference);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, format!("{commit}\n")).unwrap();
+    }
+
+    pub(super) fn open(&self) -> Arc<Repository> {
+        Repository::local("infra", &self.git(), Some("main"), &self.bases()).unwrap()
+    }
+
+    /// The base of the newest commit on `main`.
+    pub(super) fn base(&self) -> Arc<Base> {
+        let repository = self.open();
+        let head = repository.head().unwrap().unwrap();
+        repository.base(&head, &|_| ()).unwrap()
+    }
+}
+
+/// Every file below a directory with its bytes, to see that nothing changed.
+pub(super) fn snapshot(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() {
+                files.push((entry.path(), std::fs::read(entry.path()).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}

@@ -1,0 +1,88 @@
+//! Lines that contain a text: counted exactly, kept only as far as the caller asked for.
+
+use super::Match;
+use crate::model::RepoPath;
+use memchr::memmem::Finder;
+
+/// Longest line that is shown.
+const LINE_CHARS_MAX: usize = 500;
+
+/// What a search has found so far: the window the caller wants, and the exact count.
+#[derive(Debug)]
+pub(super) struct Found {
+    skip: usize,
+    limit: usize,
+    matches: Vec<Match>,
+    total: usize,
+}
+
+impl Found {
+    /// Nothing yet; the matches from `offset` on will be kept, at most `limit`.
+    pub(super) fn new(offset: usize, limit: usize) -> Self {
+        Self {
+            skip: offset,
+            limit,
+            matches: Vec::new(),
+            total: 0,
+        }
+    }
+
+    /// The window and the count of all.
+    pub(super) fn finish(self) -> (Vec<Match>, usize) {
+        (self.matches, self.total)
+    }
+
+    fn wants_next(&self) -> bool {
+        self.total >= self.skip && self.matches.len() < self.limit
+    }
+}
+
+/// Whether a needle can be in a line at all.
+pub(super) fn fits_a_line(needle: &str) -> bool {
+    !needle.is_empty() && !needle.contains(['\n', '\0'])
+}
+
+/// Adds every line of `content` that the finder finds something in.
+pub(super) fn search(content: &[u8], finder: &Finder<'_>, path: &RepoPath, found: &mut Found) {
+    let mut position = 0;
+    // Line ends are counted from where they were counted last, and only for lines that are shown.
+    let (mut counted, mut line) = (0, 1_u64);
+    while let Some(rest) = content.get(position..)
+        && let Some(hit) = finder.find(rest)
+    {
+        let hit = position + hit;
+        let end = memchr::memchr(b'\n', content.get(hit..).unwrap_or_default())
+            .map_or(content.len(), |length| hit + length);
+        if found.wants_next() {
+            let start = memchr::memrchr(b'\n', content.get(..hit).unwrap_or_default()).map_or(0, |at| at + 1);
+            let passed = content.get(counted..start).unwrap_or_default();
+            line += memchr::memchr_iter(b'\n', passed).count() as u64;
+            counted = start;
+            found.matches.push(Match {
+                path: path.clone(),
+                line,
+                text: shown(content.get(start..end).unwrap_or_default()),
+            });
+        }
+        found.total += 1;
+        position = end + 1;
+    }
+}
+
+/// Like [`search`], for content that may be binary: then it has no lines.
+pub(super) fn search_text(content: &[u8], finder: &Finder<'_>, path: &RepoPath, found: &mut Found) {
+    if memchr::memchr(0, content).is_none() {
+        search(content, finder, path, found);
+    }
+}
+
+/// The line without its end, cut to what is shown.
+fn shown(line: &[u8]) -> String {
+    // A character has at most four bytes, so nothing that is shown lies behind this.
+    let line = line.get(..LINE_CHARS_MAX * 4).unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    String::from_utf8_lossy(line)
+        .chars()
+        .take(LINE_CHARS_MAX)
+        .collect()
+}

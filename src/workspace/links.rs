@@ -1,0 +1,101 @@
+//! Follows symlinks inside a tree by name, one component at a time, so that no backend ever hands a
+//! link to the system, and rules that hold for writes to any tree.
+
+use super::TreeError;
+use crate::model::RepoPath;
+
+/// Links followed for one path.
+const LINKS_MAX: usize = 8;
+/// What a tool is told about a link that points out of the tree.
+const LEAVES: &str = "symlink that leaves the repository";
+
+/// The path a file really has, with every symlink on the way followed. `target` gives the target of
+/// the symlink at a path, `None` for anything else.
+pub(super) fn follow(
+    path: &RepoPath,
+    target: &dyn Fn(&RepoPath) -> Result<Option<Vec<u8>>, TreeError>,
+) -> Result<RepoPath, TreeError> {
+    let wrong = |what| TreeError::WrongKind {
+        path: path.clone(),
+        what,
+    };
+    // What is still to be walked, next component last.
+    let mut ahead: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
+    let mut walked: Vec<String> = Vec::new();
+    let mut links = 0;
+    while let Some(component) = ahead.pop() {
+        match component.as_str() {
+            "" | "." => continue,
+            ".." => {
+                walked.pop().ok_or_else(|| wrong(LEAVES))?;
+                continue;
+            }
+            _ => walked.push(component),
+        }
+        let here = RepoPath::parse(&walked.join("/")).map_err(|_| wrong(LEAVES))?;
+        let Some(target) = target(&here)? else { continue };
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(wrong("symlink that leads in a circle"));
+        }
+        let target = String::from_utf8(target).map_err(|_| wrong(LEAVES))?;
+        if target.starts_with('/') {
+            return Err(wrong(LEAVES));
+        }
+        walked.pop();
+        ahead.extend(target.rsplit('/').map(str::to_owned));
+    }
+    RepoPath::parse(&walked.join("/")).map_err(|_| wrong(LEAVES))
+}
+
+/// The directories a path lies in, outermost first.
+pub(super) fn ancestors(path: &RepoPath) -> impl Iterator<Item = &str> {
+    path.as_str()
+        .match_indices('/')
+        .filter_map(|(at, _)| path.as_str().get(..at))
+}
+
+/// Refuses names that git reads as its own settings, wherever they lie.
+pub(super) fn check_settings(path: &RepoPath) -> Result<(), TreeError> {
+    let own = |component: &str| {
+        [".gitattributes", ".gitmodules"]
+            .iter()
+            .any(|name| component.eq_ignore_ascii_case(name))
+    };
+    match path.as_str().split('/').any(own) {
+        true => Err(TreeError::Refused {
+            path: path.clone(),
+            why: "git metadata is read-only",
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a file that would make a directory pass for a git directory: one with `HEAD`, `objects`
+/// and `refs`. `exists` says whether there is a file or directory of that name.
+pub(super) fn check_git_directory(path: &RepoPath, exists: &dyn Fn(&str) -> bool) -> Result<(), TreeError> {
+    let text = path.as_str();
+    let directories = std::iter::once("").chain(ancestors(path));
+    for directory in directories {
+        let inner = match directory {
+            "" => text,
+            _ => text.get(directory.len() + 1..).unwrap_or_default(),
+        };
+        let named = inner.split('/').next().unwrap_or_default();
+        let parts = ["HEAD", "objects", "refs"];
+        if !parts.contains(&named) && named != "config" {
+            continue;
+        }
+        let there = |part: &&str| match directory {
+            "" => exists(part),
+            _ => exists(&format!("{directory}/{part}")),
+        };
+        if parts.iter().filter(|part| **part != named).all(there) {
+            return Err(TreeError::Refused {
+                path: path.clone(),
+                why: "git metadata is read-only, and this would make its directory a git repository",
+            });
+        }
+    }
+    Ok(())
+}

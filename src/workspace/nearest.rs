@@ -1,0 +1,78 @@
+//! Existing paths that look like one that does not exist. A hint for the model, so it is cheap and
+//! bounded rather than exact.
+
+use crate::model::RepoPath;
+
+/// Paths in a hint.
+const HINTS_MAX: usize = 3;
+/// Paths looked at.
+const FILES_MAX: usize = 50_000;
+/// Letters two paths may differ in.
+const DISTANCE_MAX: usize = 3;
+/// Longest path whose letters are compared.
+const COMPARED_BYTES_MAX: usize = 200;
+
+/// Up to three paths: the same file name elsewhere first, by how many directories agree, then paths
+/// that differ in a few letters.
+pub(super) fn nearest(files: &[RepoPath], asked: &RepoPath) -> Vec<RepoPath> {
+    let mut ranked: Vec<(usize, usize, &RepoPath)> = Vec::new();
+    for file in files.iter().take(FILES_MAX) {
+        let rank = if file.file_name() == asked.file_name() {
+            let file_parts = file.as_str().split('/').count();
+            Some((
+                file_parts.abs_diff(asked.as_str().split('/').count()) + unlike(file, asked),
+                0,
+            ))
+        } else {
+            distance(file.as_str().as_bytes(), asked.as_str().as_bytes()).map(|letters| (letters, 1))
+        };
+        if let Some((rank, kind)) = rank {
+            ranked.push((rank, kind, file));
+            // Room for better ones, without keeping every `main.jsonnet` of a large repository.
+            if ranked.len() > 256 {
+                ranked.sort();
+                ranked.truncate(HINTS_MAX);
+            }
+        }
+    }
+    ranked.sort();
+    ranked
+        .into_iter()
+        .take(HINTS_MAX)
+        .map(|(_, _, path)| path.clone())
+        .collect()
+}
+
+/// How many directories of the asked path the file does not have.
+fn unlike(file: &RepoPath, asked: &RepoPath) -> usize {
+    asked
+        .as_str()
+        .split('/')
+        .filter(|part| !file.as_str().split('/').any(|other| other == *part))
+        .count()
+}
+
+/// The edit distance, when it is small.
+fn distance(one: &[u8], other: &[u8]) -> Option<usize> {
+    if one.len().abs_diff(other.len()) > DISTANCE_MAX || one.len().max(other.len()) > COMPARED_BYTES_MAX {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.iter().enumerate() {
+        let mut next = Vec::with_capacity(row.len());
+        let mut left = index + 1;
+        next.push(left);
+        for (pair, theirs) in row.windows(2).zip(other) {
+            let [diagonal, above] = pair else { continue };
+            left = (above + 1)
+                .min(left + 1)
+                .min(diagonal + usize::from(letter != theirs));
+            next.push(left);
+        }
+        if next.iter().min().is_some_and(|least| *least > DISTANCE_MAX) {
+            return None;
+        }
+        row = next;
+    }
+    row.last().copied().filter(|letters| *letters <= DISTANCE_MAX)
+}

@@ -1,0 +1,320 @@
+//! The gateway's tree: an immutable base that everyone shares, and one conversation's edits on top.
+//! It touches no disk: a path is a key, and a new workspace costs nothing.
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests;
+
+use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::workspace::base::Base;
+use crate::workspace::lines::{self, Found};
+use crate::workspace::{Match, Tree, TreeError, links, nearest};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Largest file a tool reads or writes.
+pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What a conversation changed: a new version, or `None` for a deleted file.
+pub type Edits = BTreeMap<RepoPath, Option<FileVersion>>;
+
+/// A base and the edits on top of it.
+pub struct Overlay {
+    base: Arc<Base>,
+    // Held for the length of one operation; nothing under it waits.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    edits: Edits,
+    /// The merged list of files, until the next edit.
+    files: Option<Arc<Vec<RepoPath>>>,
+}
+
+impl std::fmt::Debug for Overlay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Overlay")
+            .field("base", &self.base)
+            .field("edits", &self.state().edits.len())
+            .finish()
+    }
+}
+
+impl Overlay {
+    /// A workspace on `base` with the edits that were stored for it.
+    pub fn new(base: Arc<Base>, edits: Edits) -> Self {
+        Self {
+            base,
+            state: Mutex::new(State { edits, files: None }),
+        }
+    }
+
+    /// The edits, to store them.
+    pub fn edits(&self) -> Edits {
+        self.state().edits.clone()
+    }
+
+    /// The base below the edits.
+    pub fn base(&self) -> &Arc<Base> {
+        &self.base
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The mode of the file or symlink at `path`, without following it.
+    fn mode(&self, edits: &Edits, path: &RepoPath) -> Option<Mode> {
+        match edits.get(path) {
+            Some(edit) => edit.as_ref().map(|version| version.mode),
+            None => self.base.stat(path).map(|(mode, _)| mode),
+        }
+    }
+
+    fn version(&self, edits: &Edits, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+        match edits.get(path) {
+            Some(edit) => Ok(edit.clone()),
+            None => self.base.read(path),
+        }
+    }
+
+    fn is_directory(&self, edits: &Edits, path: &str) -> bool {
+        let prefix = format!("{path}/");
+        let edited = RepoPath::parse(path).is_ok_and(|path| {
+            edits
+                .range(path..)
+                .skip_while(|(path, _)| {
+                    !path.as_str().starts_with(&prefix) && path.as_str() < prefix.as_str()
+                })
+                .take_while(|(path, _)| path.as_str().starts_with(&prefix))
+                .any(|(_, edit)| edit.is_some())
+        });
+        edited || self.base.below(path).any(|name| !is_deleted(edits, name))
+    }
+
+    fn exists(&self, edits: &Edits, path: &str) -> bool {
+        RepoPath::parse(path).is_ok_and(|path| self.mode(edits, &path).is_some())
+            || self.is_directory(edits, path)
+    }
+
+    fn not_found(&self, edits: &Edits, path: &RepoPath) -> TreeError {
+        TreeError::NotFound {
+            path: path.clone(),
+            similar: nearest::nearest(&self.merged(edits), path),
+        }
+    }
+
+    fn merged(&self, edits: &Edits) -> Arc<Vec<RepoPath>> {
+        let base = self.base.files();
+        if edits.is_empty() {
+            return base;
+        }
+        let mut files: Vec<RepoPath> = base
+            .iter()
+            .filter(|path| !edits.contains_key(*path))
+            .cloned()
+            .collect();
+        files.extend(
+            edits
+                .iter()
+                .filter(|(_, edit)| edit.is_some())
+                .map(|(path, _)| path.clone()),
+        );
+        files.sort();
+        Arc::new(files)
+    }
+
+    /// Refuses what a tool may not change: git's settings, and anything behind a symlink.
+    fn check_change(&self, edits: &Edits, path: &RepoPath) -> Result<(), TreeError> {
+        links::check_settings(path)?;
+        for ancestor in links::ancestors(path) {
+            let Ok(ancestor) = RepoPath::parse(ancestor) else {
+                continue;
+            };
+            match self.mode(edits, &ancestor) {
+                Some(Mode::Symlink) => {
+                    return Err(TreeError::Refused {
+                        path: path.clone(),
+                        why: "it lies behind a symlink; use the path the symlink points to",
+                    });
+                }
+                Some(Mode::Regular | Mode::Executable) => {
+                    return Err(TreeError::WrongKind {
+                        path: ancestor,
+                        what: "file",
+                    });
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn edit(&self, state: &mut State, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
+        // An equal size is cheap to see; only then is the content of the base worth reading.
+        let same_size = match (self.base.stat(path), &after) {
+            (None, None) => true,
+            (Some((_, bytes)), Some(after)) => bytes == after.content.len() as u64,
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        if same_size && self.base.read(path)? == after {
+            state.edits.remove(path);
+        } else {
+            state.edits.insert(path.clone(), after);
+        }
+        state.files = None;
+        Ok(())
+    }
+}
+
+fn is_deleted(edits: &Edits, name: &str) -> bool {
+    !edits.is_empty() && RepoPath::parse(name).is_ok_and(|path| matches!(edits.get(&path), Some(None)))
+}
+
+/// Refuses content that is larger than a tool may handle.
+pub(super) fn check_size(path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
+    if bytes <= FILE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(TreeError::TooLarge {
+        path: path.clone(),
+        bytes,
+        bytes_max: FILE_BYTES_MAX,
+    })
+}
+
+impl Tree for Overlay {
+    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
+        let state = self.state();
+        let edits = &state.edits;
+        let target = |path: &RepoPath| match self.mode(edits, path) {
+            Some(Mode::Symlink) => Ok(self.version(edits, path)?.map(|version| version.content.to_vec())),
+            Some(Mode::Regular | Mode::Executable) | None => Ok(None),
+        };
+        let real = links::follow(path, &target)?;
+        let bytes = match edits.get(&real) {
+            Some(edit) => edit.as_ref().map(|version| version.content.len() as u64),
+            None => self.base.stat(&real).map(|(_, bytes)| bytes),
+        };
+        match bytes {
+            Some(bytes) => check_size(path, bytes)?,
+            None if self.is_directory(edits, real.as_str()) => {
+                return Err(TreeError::WrongKind {
+                    path: path.clone(),
+                    what: "directory",
+                });
+            }
+            None => return Err(self.not_found(edits, path)),
+        }
+        self.version(edits, &real)?
+            .ok_or_else(|| self.not_found(edits, path))
+    }
+
+    fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        let mut state = self.state();
+        if let Some(files) = &state.files {
+            return Ok(files.clone());
+        }
+        let files = self.merged(&state.edits);
+        state.files = Some(files.clone());
+        Ok(files)
+    }
+
+    fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
+        let mut state = self.state();
+        self.check_change(&state.edits, path)?;
+        check_size(path, content.len() as u64)?;
+        links::check_git_directory(path, &|name| self.exists(&state.edits, name))?;
+        let kept = self.mode(&state.edits, path);
+        if kept == Some(Mode::Symlink) {
+            return Err(TreeError::Refused {
+                path: path.clone(),
+                why: "it is a symlink; write to the file it points to",
+            });
+        }
+        if kept.is_none() && self.is_directory(&state.edits, path.as_str()) {
+            return Err(TreeError::WrongKind {
+                path: path.clone(),
+                what: "directory",
+            });
+        }
+        // A file that was deleted and is written again is the same file to git.
+        let before = self
+            .base
+            .stat(path)
+            .map(|(mode, _)| mode)
+            .filter(|mode| *mode != Mode::Symlink);
+        let mode = kept.or(before).unwrap_or(Mode::Regular);
+        self.edit(&mut state, path, Some(FileVersion { content, mode }))
+    }
+
+    fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
+        let mut state = self.state();
+        self.check_change(&state.edits, path)?;
+        if self.mode(&state.edits, path).is_none() {
+            return Err(match self.is_directory(&state.edits, path.as_str()) {
+                true => TreeError::WrongKind {
+                    path: path.clone(),
+                    what: "directory",
+                },
+                false => self.not_found(&state.edits, path),
+            });
+        }
+        self.edit(&mut state, path, None)
+    }
+
+    fn search(
+        &self,
+        glob: &globset::GlobMatcher,
+        needle: &str,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<Match>, usize), TreeError> {
+        if !lines::fits_a_line(needle) {
+            return Ok((Vec::new(), 0));
+        }
+        // A copy of the edits is a few references; the search itself holds no lock.
+        let edits = self.edits();
+        let finder = memchr::memmem::Finder::new(needle.as_bytes());
+        let mut found = Found::new(offset, limit);
+        let mut edited = edits.iter().peekable();
+        let visit_edit = |(path, edit): (&RepoPath, &Option<FileVersion>), found: &mut Found| {
+            if let Some(version) = edit
+                && version.mode != Mode::Symlink
+                && glob.is_match(path.as_str())
+            {
+                lines::search_text(&version.content, &finder, path, found);
+            }
+        };
+        self.base.each_file_with(&finder, &mut |name, content| {
+            while let Some(next) = edited.next_if(|(path, _)| path.as_str() < name) {
+                visit_edit(next, &mut found);
+            }
+            let is_edited = edited.peek().is_some_and(|(path, _)| path.as_str() == name);
+            if !is_edited
+                && glob.is_match(name)
+                && let Ok(path) = RepoPath::parse(name)
+            {
+                lines::search(content, &finder, &path, &mut found);
+            }
+        });
+        for next in edited {
+            visit_edit(next, &mut found);
+        }
+        Ok(found.finish())
+    }
+
+    fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
+        let edits = self.edits();
+        let mut changes = Vec::with_capacity(edits.len());
+        for (path, after) in edits {
+            let before = self.base.read(&path)?;
+            if before != after {
+                changes.push(FileChange { path, before, after });
+            }
+        }
+        Ok(changes)
+    }
+}

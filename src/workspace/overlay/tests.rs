@@ -1,0 +1,547 @@
+use super::{Edits, FILE_BYTES_MAX, Overlay};
+use crate::model::{FileChange, FileVersion, Mode, PathError, RepoPath};
+use crate::workspace::fixture::{Fixture, link, path, text};
+use crate::workspace::{Base, Tree, TreeError};
+use bytes::Bytes;
+use globset::{Glob, GlobMatcher};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn overlay(base: &Arc<Base>) -> Overlay {
+    Overlay::new(base.clone(), Edits::new())
+}
+
+fn version(content: &str) -> FileVersion {
+    FileVersion {
+        content: Bytes::copy_from_slice(content.as_bytes()),
+        mode: Mode::Regular,
+    }
+}
+
+fn bytes(content: &str) -> Bytes {
+    Bytes::copy_from_slice(content.as_bytes())
+}
+
+fn all() -> GlobMatcher {
+    Glob::new("**").unwrap().compile_matcher()
+}
+
+fn said<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_written_is_read_listed_found_and_told() {
+    let fixture = Fixture::with(&[text("a", "one\ntwo\n"), text("b/c", "two\n"), text("z", "zed\n")]);
+    let tree = overlay(&fixture.base());
+    tree.write(&path("b/new"), bytes("two new\n")).unwrap();
+    tree.write(&path("a"), bytes("one\n2\n")).unwrap();
+    tree.delete(&path("z")).unwrap();
+    assert_eq!(tree.read(&path("b/new")).unwrap(), version("two new\n"));
+    assert_eq!(*tree.files().unwrap(), ["a", "b/c", "b/new"].map(path));
+    let (found, total) = tree.search(&all(), "two", 0, 10).unwrap();
+    let shown: Vec<(&str, u64, &str)> = found
+        .iter()
+        .map(|found| (found.path.as_str(), found.line, found.text.as_str()))
+        .collect();
+    assert_eq!(
+        (shown, total),
+        (vec![("b/c", 1, "two"), ("b/new", 1, "two new")], 2)
+    );
+    let change = |name: &str, before: Option<&str>, after: Option<&str>| FileChange {
+        path: path(name),
+        before: before.map(version),
+        after: after.map(version),
+    };
+    assert_eq!(
+        tree.changes().unwrap(),
+        [
+            change("a", Some("one\ntwo\n"), Some("one\n2\n")),
+            change("b/new", None, Some("two new\n")),
+            change("z", Some("zed\n"), None)
+        ]
+    );
+}
+
+#[test]
+fn going_back_to_the_base_leaves_no_edit() {
+    let fixture = Fixture::with(&[("run", b"x\n", Mode::Executable)]);
+    let tree = overlay(&fixture.base());
+    tree.write(&path("run"), bytes("y\n")).unwrap();
+    assert_eq!(tree.read(&path("run")).unwrap().mode, Mode::Executable);
+    tree.write(&path("run"), bytes("x\n")).unwrap();
+    assert_eq!(tree.edits(), Edits::new());
+    tree.delete(&path("run")).unwrap();
+    assert_eq!(tree.edits(), BTreeMap::from([(path("run"), None)]));
+    tree.write(&path("run"), bytes("x\n")).unwrap();
+    assert_eq!(tree.edits(), Edits::new());
+    tree.write(&path("new"), bytes("n")).unwrap();
+    tree.delete(&path("new")).unwrap();
+    assert_eq!((tree.edits(), tree.changes().unwrap()), (Edits::new(), vec![]));
+}
+
+#[test]
+fn edits_that_were_stored_make_the_same_workspace_again() {
+    let fixture = Fixture::with(&[text("a", "1\n"), text("b", "2\n")]);
+    let base = fixture.base();
+    let tree = overlay(&base);
+    tree.write(&path("a"), bytes("changed\n")).unwrap();
+    tree.delete(&path("b")).unwrap();
+    tree.write(&path("c/d"), bytes("new\n")).unwrap();
+    let again = Overlay::new(base, tree.edits());
+    assert_eq!(again.edits(), tree.edits());
+    assert_eq!(again.changes().unwrap(), tree.changes().unwrap());
+    assert_eq!(again.files().unwrap(), tree.files().unwrap());
+}
+
+/// T26
+#[test]
+fn two_people_on_one_base_do_not_see_each_other() {
+    let fixture = Fixture::with(&[text("shared", "base\n")]);
+    let base = fixture.base();
+    let (ada, ben) = (overlay(&base), overlay(&base));
+    ada.write(&path("shared"), bytes("ada secret\n")).unwrap();
+    ada.write(&path("only-ada"), bytes("ada secret\n")).unwrap();
+    assert_eq!(ben.read(&path("shared")).unwrap(), version("base\n"));
+    assert_eq!(said(ben.read(&path("only-ada"))), "no file `only-ada`");
+    assert_eq!(ben.search(&all(), "secret", 0, 10).unwrap(), (vec![], 0));
+    assert_eq!(ben.changes().unwrap(), vec![]);
+    ben.delete(&path("shared")).unwrap();
+    assert_eq!(ada.read(&path("shared")).unwrap(), version("ada secret\n"));
+    assert_eq!(base.read(&path("shared")).unwrap(), Some(version("base\n")));
+}
+
+/// T26
+#[test]
+fn another_workspace_cannot_be_named() {
+    for name in [
+        "../wt-b/secret",
+        "/work/wt-b/secret",
+        "/proc/self/cwd/../b",
+        "a/../../b/secret",
+    ] {
+        assert!(
+            matches!(RepoPath::parse(name), Err(PathError::Outside(_))),
+            "{name}"
+        );
+    }
+    let fixture = Fixture::with(&[link("planted", "../wt-b/secret"), link("root", "/")]);
+    let tree = overlay(&fixture.base());
+    for name in ["planted", "root", "root/etc/passwd"] {
+        let said = said(tree.read(&path(name)));
+        assert_eq!(said, format!("`{name}` is a symlink that leaves the repository"));
+    }
+}
+
+/// T36
+#[test]
+fn links_are_followed_inside_and_nowhere_else() {
+    let fixture = Fixture::with(&[
+        text("real/file", "content\n"),
+        text("top", "top\n"),
+        link("inside", "real/file"),
+        link("real/up", "../top"),
+        link("dir", "real"),
+        link("twice", "dir/up"),
+        link("absolute", "/etc/passwd"),
+        link("parent", ".."),
+        link("git", ".git"),
+        link("dangling", "nothing"),
+        link("loop", "loop"),
+        link("ping", "pong"),
+        link("pong", "ping"),
+        link("self", "."),
+    ]);
+    let tree = overlay(&fixture.base());
+    for (name, content) in [
+        ("inside", "content\n"),
+        ("real/up", "top\n"),
+        ("dir/file", "content\n"),
+        ("twice", "top\n"),
+        ("self/self/top", "top\n"),
+    ] {
+        assert_eq!(tree.read(&path(name)).unwrap(), version(content), "{name}");
+    }
+    for (name, error) in [
+        ("absolute", "`absolute` is a symlink that leaves the repository"),
+        ("parent", "`parent` is a symlink that leaves the repository"),
+        ("parent/x", "`parent/x` is a symlink that leaves the repository"),
+        ("git", "`git` is a symlink that leaves the repository"),
+        (
+            "git/config",
+            "`git/config` is a symlink that leaves the repository",
+        ),
+        ("self", "`self` is a symlink that leaves the repository"),
+        ("dangling", "no file `dangling`"),
+        ("loop", "`loop` is a symlink that leads in a circle"),
+        ("ping", "`ping` is a symlink that leads in a circle"),
+        ("dir", "`dir` is a directory"),
+    ] {
+        assert!(
+            said(tree.read(&path(name))).starts_with(error),
+            "{name}: {}",
+            said(tree.read(&path(name)))
+        );
+    }
+    for name in ["dir/new", "git/config", "parent/x", "absolute/x", "dir/file"] {
+        let error = format!("`{name}`: it lies behind a symlink; use the path the symlink points to");
+        assert_eq!(said(tree.write(&path(name), bytes("x"))), error);
+        assert_eq!(said(tree.delete(&path(name))), error);
+    }
+    assert_eq!(
+        said(tree.write(&path("inside"), bytes("x"))),
+        "`inside`: it is a symlink; write to the file it points to"
+    );
+    assert_eq!(tree.edits(), Edits::new());
+    tree.delete(&path("inside")).unwrap();
+    tree.write(&path("inside"), bytes("a file now\n")).unwrap();
+    assert_eq!(tree.read(&path("inside")).unwrap(), version("a file now\n"));
+}
+
+#[test]
+fn a_file_is_no_directory_and_a_directory_no_file() {
+    let fixture = Fixture::with(&[text("file", "f"), text("dir/inner", "i"), text("dir-b", "x")]);
+    let tree = overlay(&fixture.base());
+    assert_eq!(said(tree.write(&path("file/x"), bytes("x"))), "`file` is a file");
+    assert_eq!(said(tree.delete(&path("file/x"))), "`file` is a file");
+    assert_eq!(said(tree.write(&path("dir"), bytes("x"))), "`dir` is a directory");
+    assert_eq!(said(tree.read(&path("dir"))), "`dir` is a directory");
+    assert_eq!(said(tree.delete(&path("dir"))), "`dir` is a directory");
+    tree.write(&path("new/deep/x"), bytes("x")).unwrap();
+    assert_eq!(said(tree.read(&path("new/deep"))), "`new/deep` is a directory");
+    tree.delete(&path("dir/inner")).unwrap();
+    assert!(said(tree.read(&path("dir"))).starts_with("no file `dir`"));
+    tree.write(&path("dir"), bytes("now a file")).unwrap();
+    assert_eq!(
+        said(tree.write(&path("dir/inner"), bytes("x"))),
+        "`dir` is a file"
+    );
+    tree.delete(&path("file")).unwrap();
+    tree.write(&path("file/x"), bytes("x")).unwrap();
+}
+
+/// T39
+#[test]
+fn git_metadata_is_read_only() {
+    let fixture = Fixture::with(&[text("a", "a"), text(".gitattributes", "* text\n")]);
+    let tree = overlay(&fixture.base());
+    for name in [
+        ".git",
+        ".GIT",
+        ".Git/config",
+        ".git/config",
+        ".git/hooks/pre-commit",
+        "sub/.git",
+        "sub/.GIT/x",
+        ".git::$INDEX_ALLOCATION",
+        ".git::$INDEX_ALLOCATION/config",
+        ".g\u{200c}it",
+        ".g\u{200c}it/config",
+        ".\u{200d}git",
+        ".git\u{feff}",
+        "git~1",
+        "GIT~1/config",
+        "sub/git~1/x",
+        ".git ",
+        ".git.",
+        ".git . .",
+        ".git /config",
+        "a/b/.git/c",
+    ] {
+        assert!(
+            matches!(RepoPath::parse(name), Err(PathError::GitMetadata(_))),
+            "{name}"
+        );
+    }
+    for name in [
+        ".gitattributes",
+        ".gitmodules",
+        "sub/.gitattributes",
+        ".GitModules",
+        ".gitattributes/x",
+    ] {
+        let error = format!("`{name}`: git metadata is read-only");
+        assert_eq!(said(tree.write(&path(name), bytes("x"))), error);
+        assert_eq!(said(tree.delete(&path(name))), error);
+    }
+    assert!(tree.read(&path(".gitattributes")).is_ok());
+    tree.write(&path(".gitignore"), bytes("target\n")).unwrap();
+}
+
+/// T39
+#[test]
+fn no_directory_can_be_made_to_look_like_a_repository() {
+    let fixture = Fixture::with(&[text("a", "a")]);
+    let last = ["HEAD", "objects/x", "refs/heads/main"];
+    for directory in ["", "sub/", "deep/er/"] {
+        for (number, refused) in last.iter().enumerate() {
+            let tree = overlay(&fixture.base());
+            tree.write(&path(&format!("{directory}config")), bytes("[core]\n"))
+                .unwrap();
+            for (other, name) in last.iter().enumerate() {
+                if other != number {
+                    tree.write(&path(&format!("{directory}{name}")), bytes("x"))
+                        .unwrap();
+                }
+            }
+            let error = tree
+                .write(&path(&format!("{directory}{refused}")), bytes("x"))
+                .unwrap_err();
+            assert!(
+                error.to_string().contains("git metadata is read-only"),
+                "{directory}{refused}: {error}"
+            );
+        }
+    }
+}
+
+/// T38
+#[test]
+fn what_is_too_large_is_said_and_still_part_of_the_change() {
+    let large = "x".repeat(FILE_BYTES_MAX as usize + 1);
+    let fixture = Fixture::with(&[text("large", &large)]);
+    let tree = overlay(&fixture.base());
+    assert_eq!(
+        said(tree.read(&path("large"))),
+        "`large` has 1048577 bytes; the limit is 1048576"
+    );
+    assert!(matches!(
+        tree.write(&path("new"), bytes(&large)),
+        Err(TreeError::TooLarge { .. })
+    ));
+    tree.delete(&path("large")).unwrap();
+    assert_eq!(tree.changes().unwrap()[0].before, Some(version(&large)));
+}
+
+#[test]
+fn a_missing_file_names_what_looks_like_it() {
+    let fixture = Fixture::with(&[
+        text("environments/dev/main.jsonnet", "d"),
+        text("environments/prod/main.jsonnet", "p"),
+        text("lib/k.libsonnet", "k"),
+    ]);
+    let tree = overlay(&fixture.base());
+    assert_eq!(
+        said(tree.read(&path("envs/prod/main.jsonnet"))),
+        "no file `envs/prod/main.jsonnet`; similar: `environments/prod/main.jsonnet`, \
+         `environments/dev/main.jsonnet`"
+    );
+    assert_eq!(
+        said(tree.read(&path("lib/k.libsonet"))),
+        "no file `lib/k.libsonet`; similar: `lib/k.libsonnet`"
+    );
+    assert_eq!(
+        said(tree.delete(&path("nothing/like/it"))),
+        "no file `nothing/like/it`"
+    );
+}
+
+#[test]
+fn binary_files_are_read_and_not_searched() {
+    let fixture = Fixture::with(&[
+        ("blob", b"needle\0needle\n", Mode::Regular),
+        text("text", "needle\n"),
+        link("zlink", "needle"),
+    ]);
+    let tree = overlay(&fixture.base());
+    assert_eq!(
+        tree.read(&path("blob")).unwrap().content,
+        &b"needle\0needle\n"[..]
+    );
+    assert_eq!(tree.search(&all(), "needle", 0, 10).unwrap().1, 1);
+    tree.write(&path("text"), Bytes::from_static(b"needle\0"))
+        .unwrap();
+    assert_eq!(tree.search(&all(), "needle", 0, 10).unwrap().1, 0);
+}
+
+#[test]
+fn a_search_shows_its_window_and_counts_all() {
+    let many: String = (1..=50)
+        .map(|number| format!("hit {number} hit\nmiss\r\n"))
+        .collect();
+    let long = format!("{}hit\n", "é".repeat(700));
+    let fixture = Fixture::with(&[
+        text("a.txt", &many),
+        text("b.md", "hit\n"),
+        text("c.txt", "no end hit"),
+        text("d.txt", &long),
+        text("e.txt", ""),
+        text("f.txt", "hit\r\n\r\nHIT"),
+    ]);
+    let tree = overlay(&fixture.base());
+    let text_files = Glob::new("*.txt").unwrap().compile_matcher();
+    let (found, total) = tree.search(&text_files, "hit", 48, 4).unwrap();
+    let shown: Vec<(&str, u64, String)> = found
+        .iter()
+        .map(|found| {
+            (
+                found.path.as_str(),
+                found.line,
+                found.text.chars().take(10).collect(),
+            )
+        })
+        .collect();
+    assert_eq!(total, 53);
+    let expected: Vec<(&str, u64, String)> = [
+        ("a.txt", 97, "hit 49 hit"),
+        ("a.txt", 99, "hit 50 hit"),
+        ("c.txt", 1, "no end hit"),
+    ]
+    .into_iter()
+    .map(|(name, line, text)| (name, line, text.to_owned()))
+    .chain([("d.txt", 1, "é".repeat(10))])
+    .collect();
+    assert_eq!(shown, expected);
+    assert_eq!(found[3].text, "é".repeat(500));
+    assert_eq!(tree.search(&all(), "hit", 53, 10).unwrap().0[0].text, "hit");
+    for needle in ["", "hit\nmiss", "\0", "hitt"] {
+        assert_eq!(
+            tree.search(&all(), needle, 0, 10).unwrap(),
+            (vec![], 0),
+            "{needle:?}"
+        );
+    }
+}
+
+/// T35
+#[test]
+fn nothing_outside_can_be_named_by_any_operation() {
+    let mut corpus: Vec<String> = Vec::new();
+    for prefix in ["", "a/", "a/b/", "./", "environments/dev/"] {
+        for tail in [
+            "../x",
+            "../../etc/passwd",
+            "..",
+            "../",
+            "../repo-evil/x",
+            "..\\x",
+            "..\\..\\x",
+            "%2e%2e/x",
+            "%2E%2E%2Fx",
+            "..%2fx",
+            "%2e%2e%5cx",
+            "a\0b",
+            "\0",
+            "//etc/passwd",
+            "/etc/passwd",
+            "a/.",
+            "a/./b",
+            "a//b",
+            "x/..",
+            "x/../..",
+            "..;/x",
+            "C:\\x",
+        ] {
+            corpus.push(format!("{prefix}{tail}"));
+        }
+    }
+    for whole in [
+        "",
+        ".",
+        "/",
+        "~",
+        "~/x",
+        "~root/x",
+        "/proc/self/cwd/x",
+        "./",
+        "././x",
+        "/repo-evil/x",
+    ] {
+        corpus.push(whole.to_owned());
+    }
+    corpus.push("../".repeat(5_000));
+    corpus.push("a/".repeat(5_000));
+    corpus.push("a".repeat(5_000));
+    assert!(corpus.len() >= 120, "{}", corpus.len());
+    let fixture = Fixture::with(&[text("a/b/c", "c")]);
+    let tree = overlay(&fixture.base());
+    for text in corpus {
+        // What parses is a name inside the tree, and every operation treats it as one.
+        if let Ok(inside) = RepoPath::parse(&text) {
+            assert!(
+                inside
+                    .as_str()
+                    .split('/')
+                    .all(|part| !matches!(part, "" | "." | "..")),
+                "{text:?}"
+            );
+            assert!(
+                matches!(tree.read(&inside), Err(TreeError::NotFound { .. })),
+                "{text:?}"
+            );
+            assert!(
+                matches!(tree.delete(&inside), Err(TreeError::NotFound { .. })),
+                "{text:?}"
+            );
+        }
+    }
+    assert_eq!(tree.edits(), Edits::new());
+}
+
+/// What ripgrep would print: every line of every text file that contains the needle.
+fn plain_search(files: &BTreeMap<String, Vec<u8>>, needle: &[u8]) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    for (name, content) in files {
+        if content.contains(&0) {
+            continue;
+        }
+        for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
+            if memchr::memmem::find(line, needle).is_some() {
+                found.push((name.clone(), number as u64 + 1));
+            }
+        }
+    }
+    found
+}
+
+fn files() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
+    let content = prop_oneof![
+        8 => "[ab\n]{0,40}".prop_map(String::into_bytes),
+        1 => prop::collection::vec(any::<u8>(), 0..20),
+    ];
+    prop::collection::btree_map("[a-c]{1,2}\\.[xy]", content, 0..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_search_finds_what_reading_every_file_finds(
+        base in files(),
+        edits in prop::collection::btree_map("[a-c]{1,2}\\.[xy]", prop::option::of("[ab\n]{0,20}"), 0..5),
+        needle in "[ab]{1,3}",
+        offset in 0_usize..5,
+        limit in 0_usize..20,
+    ) {
+        let listed: Vec<_> = base.iter().map(|(name, content)| (name.as_str(), &content[..], Mode::Regular)).collect();
+        let fixture = Fixture::with(&listed);
+        let tree = overlay(&fixture.base());
+        let mut expected = base.clone();
+        for (name, edit) in &edits {
+            match edit {
+                Some(content) => {
+                    tree.write(&path(name), bytes(content)).unwrap();
+                    expected.insert(name.clone(), content.clone().into_bytes());
+                }
+                None => {
+                    let was = expected.remove(name).is_some();
+                    prop_assert_eq!(tree.delete(&path(name)).is_ok(), was);
+                }
+            }
+        }
+        let (found, total) = tree.search(&all(), &needle, offset, limit).unwrap();
+        let found: Vec<_> = found.into_iter().map(|found| (found.path.to_string(), found.line)).collect();
+        let all = plain_search(&expected, needle.as_bytes());
+        prop_assert_eq!(total, all.len());
+        let window: Vec<_> = all.into_iter().skip(offset).take(limit).collect();
+        prop_assert_eq!(found, window);
+        let listed: Vec<_> = tree.files().unwrap().iter().map(ToString::to_string).collect();
+        prop_assert_eq!(listed, expected.keys().cloned().collect::<Vec<_>>());
+        for change in tree.changes().unwrap() {
+            let name = change.path.to_string();
+            prop_assert_eq!(change.before.map(|version| version.content.to_vec()), base.get(&name).cloned());
+            prop_assert_eq!(change.after.map(|version| version.content.to_vec()), expected.get(&name).cloned());
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Writes a change as a patch in git format: what `git apply` takes, byte for byte, for every content
+//! and name a workspace can hold. It never looks for renames and never reads a file.
+
+mod binary;
+mod hunks;
+mod name;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+mod tests;
+
+use crate::model::{FileChange, FileVersion, Mode, Stats};
+use bytes::Bytes;
+use std::time::{Duration, Instant};
+
+/// How long all files of one patch may search for a small difference; after that the rest is written
+/// as whole blocks, which is longer to read and just as exact.
+const DIFF_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// What git writes for the side that does not exist.
+const NO_BLOB: &str = "0000000000000000000000000000000000000000";
+
+/// A patch and what it adds and removes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// What `git apply` takes: git headers, modes, no renames, three lines of context.
+    pub text: Bytes,
+    /// One entry per file, in the order of the patch.
+    pub stats: Vec<Stats>,
+}
+
+/// Writes the changes, sorted as given. Binary files are written as git's binary literals, so they
+/// apply too. A change whose sides are equal is left out.
+pub fn write(changes: &[FileChange]) -> Patch {
+    let deadline = Instant::now() + DIFF_TIME_MAX;
+    let mut text = Vec::new();
+    let mut stats = Vec::new();
+    for change in changes.iter().filter(|change| change.before != change.after) {
+        let path = change.path.as_str();
+        let mut counted = Counted::default();
+        match (&change.before, &change.after) {
+            // Git has no patch that turns a file into a symlink: it is removed, then created.
+            (Some(before), Some(after))
+                if (before.mode == Mode::Symlink) != (after.mode == Mode::Symlink) =>
+            {
+                write_file(&mut text, path, Some(before), None, deadline, &mut counted);
+                write_file(&mut text, path, None, Some(after), deadline, &mut counted);
+            }
+            (before, after) => {
+                write_file(
+                    &mut text,
+                    path,
+                    before.as_ref(),
+                    after.as_ref(),
+                    deadline,
+                    &mut counted,
+                );
+            }
+        }
+        stats.push(Stats {
+            path: change.path.clone(),
+            added: counted.added,
+            removed: counted.removed,
+            binary: counted.binary,
+        });
+    }
+    Patch {
+        text: text.into(),
+        stats,
+    }
+}
+
+#[derive(Default)]
+struct Counted {
+    added: u64,
+    removed: u64,
+    binary: bool,
+}
+
+fn write_file(
+    out: &mut Vec<u8>,
+    path: &str,
+    before: Option<&FileVersion>,
+    after: Option<&FileVersion>,
+    deadline: Instant,
+    counted: &mut Counted,
+) {
+    let old_name = name::quote(&format!("a/{path}"));
+    let new_name = name::quote(&format!("b/{path}"));
+    push(out, &["diff --git ", &old_name, " ", &new_name, "\n"]);
+    match (before, after) {
+        (None, Some(after)) => push(out, &["new file mode ", after.mode.as_octal(), "\n"]),
+        (Some(before), None) => push(out, &["deleted file mode ", before.mode.as_octal(), "\n"]),
+        (Some(before), Some(after)) if before.mode != after.mode => {
+            push(out, &["old mode ", before.mode.as_octal(), "\n"]);
+            push(out, &["new mode ", after.mode.as_octal(), "\n"]);
+        }
+        (Some(_), Some(_)) | (None, None) => {}
+    }
+    let old = before.map_or(&b""[..], |version| &version.content);
+    let new = after.map_or(&b""[..], |version| &version.content);
+    if before.is_some() && after.is_some() && old == new {
+        return;
+    }
+    push(out, &["index ", &blob_id(before), "..", &blob_id(after)]);
+    if let (Some(before), Some(after)) = (before, after)
+        && before.mode == after.mode
+    {
+        push(out, &[" ", after.mode.as_octal()]);
+    }
+    out.push(b'\n');
+    if is_binary(old) || is_binary(new) {
+        counted.binary = true;
+        binary::write(out, old, new);
+        return;
+    }
+    if old == new {
+        // An empty file comes or goes: the header says it all.
+        return;
+    }
+    let old_label = if before.is_some() {
+        name::label(&old_name)
+    } else {
+        "/dev/null".to_owned()
+    };
+    let new_label = if after.is_some() {
+        name::label(&new_name)
+    } else {
+        "/dev/null".to_owned()
+    };
+    push(out, &["--- ", &old_label, "\n+++ ", &new_label, "\n"]);
+    let (added, removed) = hunks::write(out, old, new, deadline);
+    counted.added = counted.added.saturating_add(added);
+    counted.removed = counted.removed.saturating_add(removed);
+}
+
+fn push(out: &mut Vec<u8>, parts: &[&str]) {
+    for part in parts {
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+fn is_binary(content: &[u8]) -> bool {
+    memchr::memchr(0, content).is_some()
+}
+
+/// The name git gives this content. A content crafted to break SHA-1 gets no name, and then no patch
+/// with it applies, which is what should happen.
+fn blob_id(version: Option<&FileVersion>) -> String {
+    version
+        .and_then(|version| {
+            gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &version.content).ok()
+        })
+        .map_or_else(|| NO_BLOB.to_owned(), |id| id.to_string())
+}

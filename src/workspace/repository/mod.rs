@@ -1,0 +1,278 @@
+//! A git repository, read with gix: branch, history, objects. Never written to, never configured by
+//! what lies in it.
+
+mod revision;
+mod vet;
+mod walk;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests;
+
+pub(super) use walk::{Entry, Listing};
+
+use super::base::{Base, Progress};
+use crate::model::{FileChange, FileVersion, RepoPath};
+use gix::ObjectId;
+use jiff::Timestamp;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bases kept open; older ones are opened again from their packed file.
+const BASES_MAX: usize = 4;
+/// Commits one call of `log` returns.
+const LOG_COMMITS_MAX: usize = 1_000;
+
+/// A repository on this machine: one the operator named, or our mirror of a remote.
+pub struct Repository {
+    name: String,
+    branch: Option<String>,
+    objects: gix::ThreadSafeRepository,
+    bases_directory: PathBuf,
+    // Newest last. Held only to look up and to add; a base is built under `building`.
+    bases: Mutex<Vec<Arc<Base>>>,
+    // Held while a base is built, so that two callers do not build the same one.
+    building: Mutex<()>,
+}
+
+impl std::fmt::Debug for Repository {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repository")
+            .field("name", &self.name)
+            .field("branch", &self.branch)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// 40 hex digits.
+    pub id: String,
+    /// `Name <email>`.
+    pub author: String,
+    /// When it was authored.
+    pub at: Timestamp,
+    /// The whole message.
+    pub message: String,
+}
+
+/// Why history could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// No commit of that name is reachable from a branch or tag.
+    #[error("unknown revision `{0}`")]
+    UnknownRevision(String),
+    /// Not a repository, or one whose own configuration could run programs.
+    #[error("{0}")]
+    Refused(String),
+    /// The object database could not be read.
+    #[error("the repository could not be read: {0}")]
+    Unreadable(String),
+    /// The remote could not be fetched from; the mirror is as it was.
+    #[error("{0}")]
+    Fetch(String),
+}
+
+impl Repository {
+    /// Opens a repository on this machine in place, bare or not, to read only. `branch` is what
+    /// [`Repository::head`] follows; without one it is the branch that is checked out. Packed bases
+    /// are kept in `bases`, a directory of ours.
+    pub fn local(
+        name: &str,
+        path: &Path,
+        branch: Option<&str>,
+        bases: &Path,
+    ) -> Result<Arc<Self>, RepositoryError> {
+        Ok(Arc::new(Self::open(name, path, branch, bases)?))
+    }
+
+    fn open(name: &str, path: &Path, branch: Option<&str>, bases: &Path) -> Result<Self, RepositoryError> {
+        let place = vet::find(path)?;
+        vet::vet(&place)?;
+        let objects = gix::open::Options::isolated()
+            .strict_config(true)
+            .open_path_as_is(true)
+            .open(&place.git)
+            .map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
+        if objects.to_thread_local().object_hash() != gix::hash::Kind::Sha1 {
+            return Err(RepositoryError::Refused(format!(
+                "`{name}` uses another object format than SHA-1, which is not supported"
+            )));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            branch: branch.map(str::to_owned),
+            objects,
+            bases_directory: bases.to_owned(),
+            bases: Mutex::new(Vec::new()),
+            building: Mutex::new(()),
+        })
+    }
+
+    /// The configured name, which grants are checked against.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The newest commit of the branch as 40 hex digits, read anew each time; `None` when the branch
+    /// has no commits yet.
+    pub fn head(&self) -> Result<Option<String>, RepositoryError> {
+        let repository = self.objects.to_thread_local();
+        let Some(branch) = &self.branch else {
+            let mut head = repository.head().map_err(|err| unreadable(&err))?;
+            let id = head.try_peel_to_id().map_err(|err| unreadable(&err))?;
+            return Ok(id.map(|id| id.detach().to_string()));
+        };
+        let reference = repository
+            .try_find_reference(format!("refs/heads/{branch}").as_str())
+            .map_err(|_| RepositoryError::UnknownRevision(branch.clone()))?;
+        let Some(mut reference) = reference else {
+            // A branch that does not exist in a repository with commits is a mistake to hear about.
+            return match repository.head().is_ok_and(|head| head.is_unborn()) {
+                true => Ok(None),
+                false => Err(RepositoryError::UnknownRevision(branch.clone())),
+            };
+        };
+        let commit = reference.peel_to_commit().map_err(|err| unreadable(&err))?;
+        Ok(Some(commit.id.to_string()))
+    }
+
+    /// The files of a commit (40 hex digits), from memory, from its packed file, or built now. The
+    /// last takes seconds on a large repository and tells `progress`; call it on a blocking thread.
+    pub fn base(&self, commit: &str, progress: &dyn Fn(Progress)) -> Result<Arc<Base>, RepositoryError> {
+        if let Some(base) = self.opened(commit) {
+            return Ok(base);
+        }
+        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(base) = self.opened(commit) {
+            return Ok(base);
+        }
+        let id = self.commit_id(commit)?;
+        let base = match Base::load(&self.bases_directory, id, &self.objects) {
+            Some(base) => base,
+            None => {
+                let repository = self.objects.to_thread_local();
+                let listing = walk::list(&repository, tree_of(&repository, id)?)?;
+                let previous = self.bases().last().cloned();
+                Base::build(
+                    &self.bases_directory,
+                    id,
+                    &listing,
+                    &self.objects,
+                    previous.as_deref(),
+                    progress,
+                )?
+            }
+        };
+        let base = Arc::new(base);
+        let mut bases = self.bases();
+        bases.push(base.clone());
+        if bases.len() > BASES_MAX {
+            bases.remove(0);
+        }
+        Ok(base)
+    }
+
+    /// The newest `limit` commits reachable from `from` (40 hex digits), newest first.
+    pub fn log(&self, from: &str, limit: usize) -> Result<Vec<Commit>, RepositoryError> {
+        let repository = self.objects.to_thread_local();
+        let from = self.commit_id(from)?;
+        let newest_first = gix::revision::walk::Sorting::ByCommitTime(Default::default());
+        repository
+            .rev_walk([from])
+            .sorting(newest_first)
+            .all()
+            .map_err(|err| unreadable(&err))?
+            .take(limit.min(LOG_COMMITS_MAX))
+            .map(|commit| {
+                let commit = commit.map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
+                read_commit(&repository, commit.id)
+            })
+            .collect()
+    }
+
+    /// A commit named as people name it (`HEAD`, `HEAD~1`, branch, tag, hash), with what it changed
+    /// against its first parent. `HEAD` is `head`. Only what a branch or tag reaches is found.
+    pub fn show(&self, revision: &str, head: &str) -> Result<(Commit, Vec<FileChange>), RepositoryError> {
+        let repository = self.objects.to_thread_local();
+        let id = revision::resolve(&repository, revision, head)?;
+        let parent = repository
+            .find_commit(id)
+            .map_err(|err| unreadable(&err))?
+            .parent_ids()
+            .next()
+            .map(|parent| tree_of(&repository, parent.detach()))
+            .transpose()?;
+        let changes = walk::changes(&repository, parent, Some(tree_of(&repository, id)?))?;
+        Ok((read_commit(&repository, id)?, changes))
+    }
+
+    /// The full hash of a revision, as [`Repository::show`] finds it.
+    pub fn resolve(&self, revision: &str, head: &str) -> Result<String, RepositoryError> {
+        let repository = self.objects.to_thread_local();
+        revision::resolve(&repository, revision, head).map(|id| id.to_string())
+    }
+
+    /// The file at `path` in a commit (40 hex digits); symlinks are not followed.
+    pub fn file_at(&self, commit: &str, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
+        let repository = self.objects.to_thread_local();
+        walk::file(&repository, tree_of(&repository, self.commit_id(commit)?)?, path)
+    }
+
+    /// What differs between two commits (40 hex digits each), sorted by path.
+    pub fn changes_between(&self, before: &str, after: &str) -> Result<Vec<FileChange>, RepositoryError> {
+        let repository = self.objects.to_thread_local();
+        let before = tree_of(&repository, self.commit_id(before)?)?;
+        let after = tree_of(&repository, self.commit_id(after)?)?;
+        walk::changes(&repository, Some(before), Some(after))
+    }
+
+    fn opened(&self, commit: &str) -> Option<Arc<Base>> {
+        let mut bases = self.bases();
+        let index = bases.iter().position(|base| base.commit() == commit)?;
+        let base = bases.remove(index);
+        bases.push(base.clone());
+        Some(base)
+    }
+
+    fn bases(&self) -> MutexGuard<'_, Vec<Arc<Base>>> {
+        self.bases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn commit_id(&self, text: &str) -> Result<ObjectId, RepositoryError> {
+        let unknown = || RepositoryError::UnknownRevision(text.chars().take(100).collect());
+        let id = ObjectId::from_hex(text.as_bytes()).map_err(|_| unknown())?;
+        let header = self
+            .objects
+            .to_thread_local()
+            .find_header(id)
+            .map_err(|_| unknown())?;
+        match header.kind() {
+            gix::objs::Kind::Commit => Ok(id),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+fn tree_of(repository: &gix::Repository, commit: ObjectId) -> Result<ObjectId, RepositoryError> {
+    let commit = repository.find_commit(commit).map_err(|err| unreadable(&err))?;
+    Ok(commit.tree_id().map_err(|err| unreadable(&err))?.detach())
+}
+
+fn read_commit(repository: &gix::Repository, id: ObjectId) -> Result<Commit, RepositoryError> {
+    let commit = repository.find_commit(id).map_err(|err| unreadable(&err))?;
+    let author = commit.author().map_err(|err| unreadable(&err))?;
+    // A commit may carry any time; one that is no time is shown as the epoch.
+    let seconds = author.time().map(|time| time.seconds).unwrap_or_default();
+    Ok(Commit {
+        id: id.to_string(),
+        author: format!("{} <{}>", author.name, author.email),
+        at: Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH),
+        message: commit.message_raw_sloppy().to_string(),
+    })
+}
+
+fn unreadable(err: &gix::Error) -> RepositoryError {
+    RepositoryError::Unreadable(err.to_string())
+}

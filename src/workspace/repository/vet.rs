@@ -1,0 +1,227 @@
+//! Reads a repository's own configuration as text before anything is opened, and refuses one that
+//! could run programs or lead elsewhere. A repository may have been handed over by anybody.
+
+use super::RepositoryError;
+use std::path::{Component, Path, PathBuf};
+
+/// Larger configuration files are not looked into.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// Where a repository lies.
+pub(super) struct Place {
+    /// What is opened: the git directory of this work tree.
+    pub git: PathBuf,
+    /// Where its objects and branches are.
+    pub common: PathBuf,
+    work_tree: Option<PathBuf>,
+}
+
+/// Finds the git directory at `path`, a work tree or a bare repository.
+pub(super) fn find(path: &Path) -> Result<Place, RepositoryError> {
+    let dot_git = path.join(".git");
+    if dot_git.is_dir() {
+        return Ok(Place {
+            git: dot_git.clone(),
+            common: dot_git,
+            work_tree: Some(path.to_owned()),
+        });
+    }
+    if dot_git.is_file() {
+        return linked(path, &dot_git);
+    }
+    if path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir() {
+        return Ok(Place {
+            git: path.to_owned(),
+            common: path.to_owned(),
+            work_tree: None,
+        });
+    }
+    Err(RepositoryError::Refused(format!(
+        "`{}` is not a git repository; name a directory that holds `.git`, or a bare repository",
+        path.display()
+    )))
+}
+
+/// A work tree of `git worktree add`: a file names its git directory, and that names the common one.
+fn linked(path: &Path, dot_git: &Path) -> Result<Place, RepositoryError> {
+    let text = read(dot_git)?.unwrap_or_default();
+    let named = text
+        .strip_prefix("gitdir:")
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    let Some(named) = named else {
+        return Err(RepositoryError::Refused(format!(
+            "`{}` names no git directory",
+            dot_git.display()
+        )));
+    };
+    let git = path.join(named);
+    let common = match read(&git.join("commondir"))? {
+        Some(common) => git.join(common.trim()),
+        None => git.clone(),
+    };
+    Ok(Place {
+        git,
+        common,
+        work_tree: Some(path.to_owned()),
+    })
+}
+
+/// Refuses a repository whose configuration holds what ours never honours.
+pub(super) fn vet(place: &Place) -> Result<(), RepositoryError> {
+    for file in [place.common.join("config"), place.git.join("config.worktree")] {
+        if let Some(text) = read(&file)? {
+            vet_config(&text, &shown(&file), place)?;
+        }
+    }
+    let file = place.common.join("objects/info/alternates");
+    let objects = normal(&place.common.join("objects"));
+    for (number, line) in read(&file)?.unwrap_or_default().lines().enumerate() {
+        let inside = normal(&objects.join(line)).starts_with(normal(&place.common));
+        if !line.is_empty() && !line.starts_with('#') && !inside {
+            return Err(RepositoryError::Refused(format!(
+                "{}:{}: objects outside of the repository are not allowed",
+                shown(&file),
+                number + 1
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn vet_config(text: &str, shown: &str, place: &Place) -> Result<(), RepositoryError> {
+    let parsed = gix::config::File::from_bytes_no_includes(
+        text.as_bytes(),
+        gix::config::file::Metadata::from(gix::config::Source::Local),
+        gix::config::file::init::Options::default(),
+    )
+    .map_err(|_| RepositoryError::Refused(format!("{shown}: this is not a git configuration")))?;
+    for section in parsed.sections() {
+        let name = section.header().name().to_string().to_ascii_lowercase();
+        let keys: Vec<String> = section.value_names().collect();
+        if name.starts_with("include") {
+            return Err(refused(text, shown, &name, ""));
+        }
+        for key in keys {
+            let lower = key.to_ascii_lowercase();
+            if !allowed(&name, &lower) {
+                return Err(refused(text, shown, &name, &key));
+            }
+            if name == "core" && lower == "worktree" {
+                let value = section
+                    .value(&key)
+                    .map(|value| value.to_string())
+                    .unwrap_or_default();
+                let meant = place.work_tree.as_deref().map(normal);
+                if meant != Some(normal(&place.git.join(value))) {
+                    return Err(refused(text, shown, &name, &key));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Everything that makes git or a library run a program, by section and key in lower case.
+fn allowed(section: &str, key: &str) -> bool {
+    let program = match section {
+        "filter" => true,
+        "core" => {
+            matches!(
+                key,
+                "fsmonitor" | "hookspath" | "sshcommand" | "gitproxy" | "alternaterefscommand"
+            )
+        }
+        "diff" => matches!(key, "command" | "textconv" | "external"),
+        "merge" => key == "driver",
+        _ => key == "process",
+    };
+    !program
+}
+
+fn refused(text: &str, shown: &str, section: &str, key: &str) -> RepositoryError {
+    let line = line_of(text, section, key)
+        .map(|line| format!(":{line}"))
+        .unwrap_or_default();
+    let name = if key.is_empty() {
+        section.to_owned()
+    } else {
+        format!("{section}.{key}")
+    };
+    RepositoryError::Refused(format!("{shown}{line}: {name} is not allowed"))
+}
+
+/// The line a key stands on, for the message only; what is refused was decided by the parser.
+fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
+    let mut current = String::new();
+    for (number, line) in text.lines().enumerate() {
+        let mut rest = line.trim_start();
+        if let Some(header) = rest.strip_prefix('[') {
+            let end = header.find(|sign: char| !sign.is_ascii_alphanumeric() && sign != '-');
+            current = header.get(..end.unwrap_or(header.len()))?.to_ascii_lowercase();
+            rest = header.split_once(']').map_or("", |(_, after)| after).trim_start();
+            if key.is_empty() && current == section {
+                return Some(number + 1);
+            }
+        }
+        let word = rest
+            .split(|sign: char| sign == '=' || sign.is_whitespace())
+            .next()?;
+        if !key.is_empty() && current == section && word.eq_ignore_ascii_case(key) {
+            return Some(number + 1);
+        }
+    }
+    None
+}
+
+fn read(file: &Path) -> Result<Option<String>, RepositoryError> {
+    let refused = |why: String| RepositoryError::Refused(format!("{}: {why}", shown(file)));
+    let metadata = match std::fs::metadata(file) {
+        Ok(metadata) => metadata,
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(err) => return Err(refused(err.to_string())),
+    };
+    if !metadata.is_file() || metadata.len() > CONFIG_BYTES_MAX {
+        return Err(refused("not a file of ordinary size".to_owned()));
+    }
+    let bytes = std::fs::read(file).map_err(|err| refused(err.to_string()))?;
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| refused("not UTF-8".to_owned()))
+}
+
+/// The last components of a file inside a repository: `repo.git/config`, `app/.git/config`.
+fn shown(file: &Path) -> String {
+    let parts: Vec<String> = file
+        .components()
+        .filter(|component| matches!(component, Component::Normal(_)))
+        .map(|component| component.as_os_str().to_string_lossy().into_owned())
+        .collect();
+    let git = parts
+        .iter()
+        .rposition(|part| part == ".git")
+        .map(|at| at.saturating_sub(1));
+    let start = git.unwrap_or_else(|| {
+        let end = parts
+            .iter()
+            .rposition(|part| part == "objects")
+            .unwrap_or(parts.len().saturating_sub(1));
+        end.saturating_sub(1)
+    });
+    parts.get(start..).unwrap_or_default().join("/")
+}
+
+/// The path as the file system means it, or without its `..` when there is nothing there.
+fn normal(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| {
+        path.components().fold(PathBuf::new(), |mut done, component| {
+            match component {
+                Component::ParentDir => {
+                    done.pop();
+                }
+                other => done.push(other),
+            }
+            done
+        })
+    })
+}

@@ -1,0 +1,253 @@
+//! Walks the trees of commits: all files of one, or what differs between two. It trusts no name in
+//! them: a tree is only bytes that somebody pushed.
+
+use super::RepositoryError;
+use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::workspace::Skipped;
+use bytes::Bytes;
+use gix::objs::tree::EntryKind;
+use gix::{ObjectId, Repository};
+use std::collections::BTreeMap;
+
+/// Files in one tree.
+const FILES_MAX: usize = 1_000_000;
+/// Files in one comparison.
+const CHANGES_MAX: usize = 20_000;
+/// Bytes of content in one comparison.
+const CHANGES_BYTES_MAX: u64 = 256 << 20;
+/// Directories inside each other.
+const DEPTH_MAX: usize = 256;
+
+/// One file of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::workspace) struct Entry {
+    pub path: RepoPath,
+    pub blob: [u8; 20],
+    pub mode: Mode,
+    pub size: u64,
+}
+
+/// All files of a commit, sorted by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::workspace) struct Listing {
+    pub entries: Vec<Entry>,
+    pub skipped: Skipped,
+}
+
+/// All files below `tree`.
+pub(super) fn list(repository: &Repository, tree: ObjectId) -> Result<Listing, RepositoryError> {
+    let mut listing = Listing::default();
+    let mut open = vec![(String::new(), tree, 0)];
+    while let Some((prefix, tree, depth)) = open.pop() {
+        for (name, side) in children(repository, &prefix, tree, depth)? {
+            match side {
+                Side::Tree(id) => open.push((format!("{name}/"), id, depth + 1)),
+                Side::Blob(mode, id) => {
+                    let Ok(path) = RepoPath::parse(&name) else {
+                        listing.skipped.names = listing.skipped.names.saturating_add(1);
+                        continue;
+                    };
+                    let size = repository.find_header(id).map_err(|err| unreadable(&err))?.size();
+                    listing.entries.push(Entry {
+                        path,
+                        blob: raw(id)?,
+                        mode,
+                        size,
+                    });
+                }
+                Side::Submodule => {
+                    listing.skipped.submodules = listing.skipped.submodules.saturating_add(1);
+                }
+                Side::Unnamed => listing.skipped.names = listing.skipped.names.saturating_add(1),
+            }
+            if listing.entries.len() > FILES_MAX || open.len() > FILES_MAX {
+                return Err(RepositoryError::Unreadable(format!(
+                    "it has more than {FILES_MAX} files"
+                )));
+            }
+        }
+    }
+    listing.entries.sort_by(|one, other| one.path.cmp(&other.path));
+    listing.entries.dedup_by(|one, other| one.path == other.path);
+    Ok(listing)
+}
+
+/// What differs between two trees, sorted by path. `None` is the empty tree.
+pub(super) fn changes(
+    repository: &Repository,
+    before: Option<ObjectId>,
+    after: Option<ObjectId>,
+) -> Result<Vec<FileChange>, RepositoryError> {
+    let mut found = BTreeMap::new();
+    let mut bytes = 0;
+    let mut open = vec![(String::new(), before, after, 0)];
+    while let Some((prefix, before, after, depth)) = open.pop() {
+        let mut pairs: BTreeMap<String, (Option<Side>, Option<Side>)> = BTreeMap::new();
+        if let Some(tree) = before {
+            for (name, side) in children(repository, &prefix, tree, depth)? {
+                pairs.entry(name).or_default().0 = Some(side);
+            }
+        }
+        if let Some(tree) = after {
+            for (name, side) in children(repository, &prefix, tree, depth)? {
+                pairs.entry(name).or_default().1 = Some(side);
+            }
+        }
+        for (name, (old, new)) in pairs {
+            if old == new {
+                continue;
+            }
+            let trees = (tree_of(old), tree_of(new));
+            if trees != (None, None) {
+                open.push((format!("{name}/"), trees.0, trees.1, depth + 1));
+            }
+            let before = version(repository, old, &mut bytes)?;
+            let after = version(repository, new, &mut bytes)?;
+            let Ok(path) = RepoPath::parse(&name) else {
+                continue;
+            };
+            if before.is_some() || after.is_some() {
+                found.insert(path.clone(), FileChange { path, before, after });
+            }
+            if found.len() > CHANGES_MAX || open.len() > FILES_MAX {
+                return Err(RepositoryError::Unreadable(format!(
+                    "more than {CHANGES_MAX} files differ; that is too much to show"
+                )));
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The file at `path` below `tree`.
+pub(super) fn file(
+    repository: &Repository,
+    tree: ObjectId,
+    path: &RepoPath,
+) -> Result<Option<FileVersion>, RepositoryError> {
+    let mut bytes = 0;
+    let mut tree = tree;
+    let mut prefix = String::new();
+    for (depth, component) in path.as_str().split('/').enumerate() {
+        let name = format!("{prefix}{component}");
+        let child = children(repository, &prefix, tree, depth)?
+            .into_iter()
+            .find(|(found, _)| *found == name);
+        match child.map(|(_, side)| side) {
+            Some(Side::Tree(id)) => tree = id,
+            Some(blob @ Side::Blob(..)) if name == path.as_str() => {
+                return version(repository, Some(blob), &mut bytes);
+            }
+            Some(Side::Blob(..) | Side::Submodule | Side::Unnamed) | None => return Ok(None),
+        }
+        prefix = format!("{name}/");
+    }
+    Ok(None)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Blob(Mode, ObjectId),
+    Tree(ObjectId),
+    Submodule,
+    /// A name that is not UTF-8.
+    Unnamed,
+}
+
+fn tree_of(side: Option<Side>) -> Option<ObjectId> {
+    match side {
+        Some(Side::Tree(id)) => Some(id),
+        Some(Side::Blob(..) | Side::Submodule | Side::Unnamed) | None => None,
+    }
+}
+
+/// The entries of one tree with their full names.
+fn children(
+    repository: &Repository,
+    prefix: &str,
+    tree: ObjectId,
+    depth: usize,
+) -> Result<Vec<(String, Side)>, RepositoryError> {
+    if depth > DEPTH_MAX {
+        return Err(RepositoryError::Refused(format!(
+            "directories are nested deeper than {DEPTH_MAX}"
+        )));
+    }
+    let tree = repository.find_tree(tree).map_err(|err| unreadable(&err))?;
+    let decoded = tree.decode().map_err(|err| unreadable(&err))?;
+    let mut children = Vec::with_capacity(decoded.entries.len());
+    for entry in &decoded.entries {
+        vet_name(entry.filename)?;
+        let id = entry.oid.to_owned();
+        let Ok(name) = std::str::from_utf8(entry.filename) else {
+            children.push((format!("{prefix}\0{}", entry.filename), Side::Unnamed));
+            continue;
+        };
+        let side = match entry.mode.kind() {
+            EntryKind::Tree => Side::Tree(id),
+            EntryKind::Blob => Side::Blob(Mode::Regular, id),
+            EntryKind::BlobExecutable => Side::Blob(Mode::Executable, id),
+            EntryKind::Link => Side::Blob(Mode::Symlink, id),
+            EntryKind::Commit => Side::Submodule,
+        };
+        children.push((format!("{prefix}{name}"), side));
+    }
+    Ok(children)
+}
+
+/// Refuses names that would leave the tree or pass for git's own directory.
+fn vet_name(name: &gix::bstr::BStr) -> Result<(), RepositoryError> {
+    use gix_validate::path::component::{Error, Options};
+    let options = Options {
+        protect_windows: false,
+        protect_hfs: true,
+        protect_ntfs: true,
+    };
+    let own = matches!(
+        gix_validate::path::component(name, None, options),
+        Err(Error::DotGitDir)
+    );
+    let leaves = name.is_empty() || *name == "." || *name == ".." || name.contains(&b'/');
+    if own || leaves {
+        let name: String = name.to_string().chars().take(100).collect();
+        return Err(RepositoryError::Refused(format!(
+            "refused: tree entry '{}'",
+            name.escape_debug()
+        )));
+    }
+    Ok(())
+}
+
+fn version(
+    repository: &Repository,
+    side: Option<Side>,
+    bytes: &mut u64,
+) -> Result<Option<FileVersion>, RepositoryError> {
+    let Some(Side::Blob(mode, id)) = side else {
+        return Ok(None);
+    };
+    *bytes = bytes.saturating_add(repository.find_header(id).map_err(|err| unreadable(&err))?.size());
+    if *bytes > CHANGES_BYTES_MAX {
+        return Err(RepositoryError::Unreadable(
+            "the files are too large to show".to_owned(),
+        ));
+    }
+    let object = repository
+        .find_object(id)
+        .map_err(|err| unreadable(&err))?
+        .detach();
+    Ok(Some(FileVersion {
+        content: Bytes::from(object.data),
+        mode,
+    }))
+}
+
+fn raw(id: ObjectId) -> Result<[u8; 20], RepositoryError> {
+    id.as_slice()
+        .try_into()
+        .map_err(|_| RepositoryError::Refused("only repositories with SHA-1 names are supported".to_owned()))
+}
+
+fn unreadable(err: &gix::Error) -> RepositoryError {
+    RepositoryError::Unreadable(err.to_string())
+}
