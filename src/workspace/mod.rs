@@ -4,6 +4,7 @@
 //! exist for either.
 
 mod base;
+mod directory;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod fixture;
@@ -15,6 +16,7 @@ pub mod patch;
 mod repository;
 
 pub use base::{Base, Progress, Skipped};
+pub use directory::Directory;
 pub use overlay::{Edits, Overlay};
 pub use repository::{Commit, Repository, RepositoryError};
 
@@ -34,7 +36,7 @@ pub enum TreeError {
         similar: Vec<RepoPath>,
     },
     /// A directory where a file was expected, or the other way round.
-    #[error("`{path}` is a {what}")]
+    #[error("`{path}` is {}", article(.what))]
     WrongKind {
         /// What was asked for.
         path: RepoPath,
@@ -67,6 +69,10 @@ pub enum TreeError {
         /// The reason, without machine paths.
         why: String,
     },
+}
+
+fn article(what: &str) -> String {
+    if what.starts_with("not ") { what.to_owned() } else { format!("a {what}") }
 }
 
 fn hint(similar: &[RepoPath]) -> String {

@@ -1,0 +1,342 @@
+//! The terminal's tree: the work tree the person is in, changed in place. It reaches nothing outside
+//! of it, nothing in `.git`, and nothing that is not a regular file.
+
+mod handle;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests;
+
+use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::workspace::lines::{self, Found};
+use crate::workspace::overlay::check_size;
+use crate::workspace::{Match, RepositoryError, Tree, TreeError, links, nearest};
+use bytes::Bytes;
+use handle::{Handle, Node};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Files that are listed.
+const FILES_MAX: usize = 500_000;
+/// Largest file that is searched, or kept as it was before a change.
+const KEPT_BYTES_MAX: u64 = 16 << 20;
+
+/// The work tree around a directory.
+pub struct Directory {
+    root: PathBuf,
+    handle: Handle,
+    // What files were before this session changed them. Held while one is changed, so that two
+    // changes of one file keep the older content.
+    before: Mutex<BTreeMap<RepoPath, Option<FileVersion>>>,
+}
+
+impl std::fmt::Debug for Directory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Directory")
+            .field("root", &self.root)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Directory {
+    /// Opens the work tree that `start` lies in, from any directory inside it.
+    pub fn open(start: &Path) -> Result<Self, RepositoryError> {
+        let refused = |why: String| RepositoryError::Refused(why);
+        let inside = start
+            .canonicalize()
+            .map_err(|err| refused(format!("`{}` cannot be opened: {err}", start.display())))?;
+        let root = inside
+            .ancestors()
+            .find(|directory| directory.join(".git").exists())
+            .ok_or_else(|| {
+                refused(format!(
+                    "`{}` is not inside a git repository; change to one, or create one with `git init`",
+                    start.display()
+                ))
+            })?;
+        let handle = Handle::open(root).map_err(|err| match err {
+            rustix::io::Errno::NOSYS => refused(
+                "this kernel has no `openat2`, which keeps files inside the repository; Linux 5.6 or newer has it"
+                    .to_owned(),
+            ),
+            err => refused(format!("`{}` cannot be opened: {err}", root.display())),
+        })?;
+        Ok(Self {
+            root: root.to_owned(),
+            handle,
+            before: Mutex::new(BTreeMap::new()),
+        })
+    }
+
+    /// The root of the work tree, where `.git` is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn before(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn node(&self, path: &RepoPath) -> Result<Option<Node>, TreeError> {
+        self.handle.node(path.as_str()).map_err(|err| failed(path, err))
+    }
+
+    /// The file or symlink at `path` as git would store it; `None` when there is nothing.
+    fn version(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<FileVersion>, TreeError> {
+        match self.node(path)? {
+            None => Ok(None),
+            Some(Node::Directory) => Err(TreeError::WrongKind {
+                path: path.clone(),
+                what: "directory",
+            }),
+            Some(Node::Other) => Err(not_regular(path)),
+            Some(Node::Symlink) => {
+                let target = self
+                    .handle
+                    .target(path.as_str())
+                    .map_err(|err| failed(path, err))?;
+                Ok(Some(FileVersion {
+                    content: target.into(),
+                    mode: Mode::Symlink,
+                }))
+            }
+            Some(Node::File { permissions, bytes }) => {
+                let too_large = |bytes| TreeError::TooLarge {
+                    path: path.clone(),
+                    bytes,
+                    bytes_max,
+                };
+                if bytes > bytes_max {
+                    return Err(too_large(bytes));
+                }
+                let content = self
+                    .handle
+                    .read(path.as_str(), bytes_max)
+                    .map_err(|err| io(path, &err))?;
+                let mode = if permissions & 0o100 == 0 {
+                    Mode::Regular
+                } else {
+                    Mode::Executable
+                };
+                // It was a small regular file a moment ago: it grew, or something took its place.
+                let content = content.ok_or_else(|| too_large(bytes))?;
+                Ok(Some(FileVersion {
+                    content: content.into(),
+                    mode,
+                }))
+            }
+        }
+    }
+
+    fn check_change(&self, path: &RepoPath) -> Result<(), TreeError> {
+        links::check_settings(path)?;
+        for ancestor in links::ancestors(path) {
+            match self.handle.node(ancestor).map_err(|err| failed(path, err))? {
+                Some(Node::Symlink) => return Err(behind_symlink(path)),
+                Some(Node::File { .. } | Node::Other) => {
+                    let ancestor = RepoPath::parse(ancestor).unwrap_or_else(|_| path.clone());
+                    return Err(TreeError::WrongKind {
+                        path: ancestor,
+                        what: "file",
+                    });
+                }
+                Some(Node::Directory) => {}
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn not_found(&self, path: &RepoPath) -> TreeError {
+        // A hint is worth no second error.
+        let files = self.files().unwrap_or_default();
+        TreeError::NotFound {
+            path: path.clone(),
+            similar: nearest::nearest(&files, path),
+        }
+    }
+}
+
+fn behind_symlink(path: &RepoPath) -> TreeError {
+    TreeError::Refused {
+        path: path.clone(),
+        why: "it lies behind a symlink; use the path the symlink points to",
+    }
+}
+
+fn not_regular(path: &RepoPath) -> TreeError {
+    TreeError::WrongKind {
+        path: path.clone(),
+        what: "not a regular file",
+    }
+}
+
+fn failed(path: &RepoPath, err: rustix::io::Errno) -> TreeError {
+    io(path, &err.into())
+}
+
+fn io(path: &RepoPath, err: &std::io::Error) -> TreeError {
+    use rustix::io::Errno;
+    match Errno::from_io_error(err) {
+        // The kernel met a symlink or the way out.
+        Some(Errno::LOOP | Errno::XDEV) => behind_symlink(path),
+        Some(Errno::NXIO) => not_regular(path),
+        _ => TreeError::Io {
+            path: path.to_string(),
+            why: err.to_string(),
+        },
+    }
+}
+
+impl Tree for Directory {
+    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
+        let target = |path: &RepoPath| match self.node(path)? {
+            Some(Node::Symlink) => self
+                .handle
+                .target(path.as_str())
+                .map(Some)
+                .map_err(|err| failed(path, err)),
+            Some(Node::File { .. } | Node::Directory | Node::Other) | None => Ok(None),
+        };
+        let real = links::follow(path, &target)?;
+        if let Some(Node::File { bytes, .. }) = self.node(&real)? {
+            check_size(path, bytes)?;
+        }
+        let version = self.version(&real, crate::workspace::overlay::FILE_BYTES_MAX)?;
+        // A symlink here took the file's place just now.
+        match version {
+            Some(version) if version.mode == Mode::Symlink => Err(behind_symlink(path)),
+            Some(version) => Ok(version),
+            None => Err(self.not_found(path)),
+        }
+    }
+
+    fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        if !has_plain_ignore_file(&self.root) {
+            return Err(TreeError::Io {
+                path: ".gitignore".to_owned(),
+                why: "not a regular file".to_owned(),
+            });
+        }
+        let walk = ignore::WalkBuilder::new(&self.root)
+            .hidden(false)
+            .ignore(false)
+            .parents(false)
+            .git_global(false)
+            .git_exclude(true)
+            .git_ignore(true)
+            .require_git(false)
+            .follow_links(false)
+            .filter_entry(|entry| {
+                let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+                entry.file_name() != ".git" && (!directory || has_plain_ignore_file(entry.path()))
+            })
+            .build();
+        let mut files = Vec::new();
+        for entry in walk {
+            // What vanished or may not be read is not listed.
+            let Ok(entry) = entry else { continue };
+            let listed = entry
+                .file_type()
+                .is_some_and(|kind| kind.is_file() || kind.is_symlink());
+            let name = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str);
+            if let (true, Some(Ok(path))) = (listed, name.map(RepoPath::parse)) {
+                files.push(path);
+            }
+            if files.len() > FILES_MAX {
+                return Err(TreeError::Io {
+                    path: ".".to_owned(),
+                    why: format!("more than {FILES_MAX} files"),
+                });
+            }
+        }
+        files.sort();
+        Ok(Arc::new(files))
+    }
+
+    fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
+        let mut before = self.before();
+        self.check_change(path)?;
+        check_size(path, content.len() as u64)?;
+        links::check_git_directory(path, &|name| {
+            // What cannot be looked at counts as there, which refuses the write.
+            self.handle.node(name).map_or(true, |node| node.is_some())
+        })?;
+        let permissions = match self.node(path)? {
+            Some(Node::File { permissions, .. }) => Some(permissions),
+            Some(Node::Symlink) => {
+                return Err(TreeError::Refused {
+                    path: path.clone(),
+                    why: "it is a symlink; write to the file it points to",
+                });
+            }
+            Some(Node::Directory | Node::Other) | None => None,
+        };
+        let was = self.version(path, KEPT_BYTES_MAX)?;
+        self.handle
+            .write(path.as_str(), &content, permissions)
+            .map_err(|err| io(path, &err))?;
+        before.entry(path.clone()).or_insert(was);
+        Ok(())
+    }
+
+    fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
+        let mut before = self.before();
+        self.check_change(path)?;
+        let was = self
+            .version(path, KEPT_BYTES_MAX)?
+            .ok_or_else(|| self.not_found(path))?;
+        self.handle
+            .delete(path.as_str())
+            .map_err(|err| failed(path, err))?;
+        before.entry(path.clone()).or_insert(Some(was));
+        Ok(())
+    }
+
+    fn search(
+        &self,
+        glob: &globset::GlobMatcher,
+        needle: &str,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<Match>, usize), TreeError> {
+        let mut found = Found::new(offset, limit);
+        if !lines::fits_a_line(needle) {
+            return Ok(found.finish());
+        }
+        let finder = memchr::memmem::Finder::new(needle.as_bytes());
+        for path in self.files()?.iter().filter(|path| glob.is_match(path.as_str())) {
+            // Links and what cannot be read have no lines; a search tells what it could see.
+            let file = matches!(self.node(path), Ok(Some(Node::File { .. })));
+            if file && let Ok(Some(content)) = self.handle.read(path.as_str(), KEPT_BYTES_MAX) {
+                lines::search_text(&content, &finder, path, &mut found);
+            }
+        }
+        Ok(found.finish())
+    }
+
+    fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
+        let before = self.before().clone();
+        let mut changes = Vec::new();
+        for (path, before) in before {
+            let after = match self.version(&path, KEPT_BYTES_MAX) {
+                // Somebody made a directory or worse of it: the file is gone.
+                Err(TreeError::WrongKind { .. }) => None,
+                other => other?,
+            };
+            if before != after {
+                changes.push(FileChange { path, before, after });
+            }
+        }
+        Ok(changes)
+    }
+}
+
+/// Whether the directory's `.gitignore` is a file or absent: a pipe in its place would be waited for.
+fn has_plain_ignore_file(directory: &Path) -> bool {
+    match directory.join(".gitignore").metadata() {
+        Ok(metadata) => metadata.is_file() || metadata.is_dir(),
+        Err(_) => true,
+    }
+}

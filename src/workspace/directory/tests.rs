@@ -1,0 +1,372 @@
+use super::Directory;
+use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::workspace::fixture::{path, snapshot};
+use crate::workspace::{RepositoryError, Tree, TreeError};
+use bytes::Bytes;
+use globset::{Glob, GlobMatcher};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+struct Work {
+    // Holds the work tree and, beside it, what must never be reached.
+    home: tempfile::TempDir,
+}
+
+impl Work {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("repo/.git/hooks")).unwrap();
+        std::fs::write(home.path().join("repo/.git/config"), "[core]\n").unwrap();
+        std::fs::create_dir(home.path().join("outside")).unwrap();
+        std::fs::create_dir(home.path().join("repo-evil")).unwrap();
+        std::fs::write(home.path().join("outside/secret"), "secret\n").unwrap();
+        std::fs::write(home.path().join("repo-evil/secret"), "secret\n").unwrap();
+        Self { home }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.home.path().join("repo").join(name)
+    }
+
+    fn put(&self, name: &str, content: &str) {
+        std::fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
+        std::fs::write(self.at(name), content).unwrap();
+    }
+
+    fn open(&self) -> Directory {
+        Directory::open(&self.at("")).unwrap()
+    }
+}
+
+fn version(content: &str) -> FileVersion {
+    FileVersion {
+        content: Bytes::copy_from_slice(content.as_bytes()),
+        mode: Mode::Regular,
+    }
+}
+
+fn bytes(content: &str) -> Bytes {
+    Bytes::copy_from_slice(content.as_bytes())
+}
+
+fn all() -> GlobMatcher {
+    Glob::new("**").unwrap().compile_matcher()
+}
+
+fn said<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+/// TK-2
+#[test]
+fn paths_start_at_the_root_of_the_repository_wherever_it_is_opened() {
+    let work = Work::new();
+    work.put("deep/er/file", "content\n");
+    let tree = Directory::open(&work.at("deep/er")).unwrap();
+    assert_eq!(tree.root(), work.at("").canonicalize().unwrap());
+    assert_eq!(tree.read(&path("deep/er/file")).unwrap(), version("content\n"));
+}
+
+/// TK-4
+#[test]
+fn outside_a_repository_it_says_so_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let Err(RepositoryError::Refused(why)) = Directory::open(home.path()) else {
+        panic!("opened")
+    };
+    assert_eq!(
+        why,
+        format!(
+            "`{}` is not inside a git repository; change to one, or create one with `git init`",
+            home.path().display()
+        )
+    );
+}
+
+#[test]
+fn changes_are_those_of_this_session() {
+    let work = Work::new();
+    work.put("a", "1\n");
+    work.put("b", "2\n");
+    work.put("run", "#!/bin/sh\n");
+    std::fs::set_permissions(work.at("run"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let tree = work.open();
+    assert_eq!(tree.changes().unwrap(), vec![]);
+    tree.write(&path("a"), bytes("changed\n")).unwrap();
+    tree.write(&path("a"), bytes("changed again\n")).unwrap();
+    tree.delete(&path("b")).unwrap();
+    tree.write(&path("new/file"), bytes("new\n")).unwrap();
+    tree.write(&path("run"), bytes("#!/bin/bash\n")).unwrap();
+    tree.write(&path("gone"), bytes("x")).unwrap();
+    tree.delete(&path("gone")).unwrap();
+    assert_eq!(
+        work.at("run").metadata().unwrap().permissions().mode() & 0o777,
+        0o755
+    );
+    let executable = |content| FileVersion {
+        mode: Mode::Executable,
+        ..version(content)
+    };
+    let change = |name: &str, before, after| FileChange {
+        path: path(name),
+        before,
+        after,
+    };
+    assert_eq!(
+        tree.changes().unwrap(),
+        [
+            change("a", Some(version("1\n")), Some(version("changed again\n"))),
+            change("b", Some(version("2\n")), None),
+            change("new/file", None, Some(version("new\n"))),
+            change(
+                "run",
+                Some(executable("#!/bin/sh\n")),
+                Some(executable("#!/bin/bash\n"))
+            ),
+        ]
+    );
+    tree.write(&path("a"), bytes("1\n")).unwrap();
+    assert_eq!(tree.changes().unwrap().len(), 3);
+    let left: Vec<_> = std::fs::read_dir(work.at(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(
+        !left.iter().any(|name| name.to_string_lossy().contains("drydock")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn ignored_files_and_git_are_not_listed_and_hidden_ones_are() {
+    let work = Work::new();
+    work.put(".gitignore", "target/\n*.log\n");
+    work.put(".hidden/file", "needle\n");
+    work.put("target/out", "needle\n");
+    work.put("x.log", "needle\n");
+    work.put("sub/.gitignore", "local\n");
+    work.put("sub/local", "needle\n");
+    work.put("sub/kept", "a needle here\n");
+    work.put("binary", "needle\0");
+    symlink("sub/kept", work.at("link")).unwrap();
+    let tree = work.open();
+    let listed: Vec<String> = tree.files().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        listed,
+        [
+            ".gitignore",
+            ".hidden/file",
+            "binary",
+            "link",
+            "sub/.gitignore",
+            "sub/kept"
+        ]
+    );
+    let (found, total) = tree.search(&all(), "needle", 1, 5).unwrap();
+    assert_eq!(
+        (found[0].path.as_str(), found[0].text.as_str(), found.len()),
+        ("sub/kept", "a needle here", 1)
+    );
+    assert_eq!(total, 2);
+}
+
+/// T36
+#[test]
+fn links_lead_nowhere_but_inside() {
+    let work = Work::new();
+    work.put("real/file", "content\n");
+    let absolute = work.home.path().join("outside/secret");
+    for (name, target) in [
+        ("inside", Path::new("real/file")),
+        ("dir", Path::new("real")),
+        ("absolute", absolute.as_path()),
+        ("parent", Path::new("..")),
+        ("sibling", Path::new("../repo-evil/secret")),
+        ("git", Path::new(".git")),
+        ("dangling", Path::new("nothing")),
+        ("loop", Path::new("loop")),
+        ("proc", Path::new("/proc/self/cwd")),
+    ] {
+        symlink(target, work.at(name)).unwrap();
+    }
+    let before = snapshot(work.home.path());
+    let tree = work.open();
+    assert_eq!(tree.read(&path("inside")).unwrap(), version("content\n"));
+    assert_eq!(tree.read(&path("dir/file")).unwrap(), version("content\n"));
+    for name in [
+        "absolute",
+        "parent",
+        "parent/outside/secret",
+        "sibling",
+        "git",
+        "git/config",
+        "proc/Cargo.toml",
+    ] {
+        assert_eq!(
+            said(tree.read(&path(name))),
+            format!("`{name}` is a symlink that leaves the repository")
+        );
+    }
+    assert!(said(tree.read(&path("dangling"))).starts_with("no file `dangling`"));
+    assert_eq!(
+        said(tree.read(&path("loop"))),
+        "`loop` is a symlink that leads in a circle"
+    );
+    for name in [
+        "git/config",
+        "parent/outside/new",
+        "dir/file",
+        "dir/new",
+        "proc/x",
+    ] {
+        let error = format!("`{name}`: it lies behind a symlink; use the path the symlink points to");
+        assert_eq!(said(tree.write(&path(name), bytes("x"))), error);
+        assert_eq!(said(tree.delete(&path(name))), error);
+    }
+    for name in ["inside", "absolute", "dangling", "loop", "git"] {
+        assert_eq!(
+            said(tree.write(&path(name), bytes("x"))),
+            format!("`{name}`: it is a symlink; write to the file it points to")
+        );
+    }
+    assert_eq!(snapshot(work.home.path()), before);
+    tree.delete(&path("absolute")).unwrap();
+    assert!(absolute.exists() && work.at("absolute").symlink_metadata().is_err());
+    let change = &tree.changes().unwrap()[0];
+    assert_eq!(change.before.as_ref().unwrap().mode, Mode::Symlink);
+}
+
+/// T38
+#[test]
+fn pipes_devices_sockets_and_huge_files_are_refused_without_waiting() {
+    let work = Work::new();
+    let mode = rustix::fs::Mode::from_raw_mode(0o644);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        work.at("pipe"),
+        rustix::fs::FileType::Fifo,
+        mode,
+        0,
+    )
+    .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(work.at("socket")).unwrap();
+    std::fs::File::create(work.at("sparse"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    let inside = work.at("linked");
+    std::fs::hard_link(work.home.path().join("outside/secret"), &inside).unwrap();
+    let tree = work.open();
+    let started = Instant::now();
+    for name in ["pipe", "socket"] {
+        let error = format!("`{name}` is not a regular file");
+        assert_eq!(said(tree.read(&path(name))), error);
+        assert_eq!(said(tree.write(&path(name), bytes("x"))), error);
+        assert_eq!(said(tree.delete(&path(name))), error);
+    }
+    assert!(matches!(
+        tree.read(&path("sparse")),
+        Err(TreeError::TooLarge {
+            bytes: 1_099_511_627_776,
+            ..
+        })
+    ));
+    assert!(matches!(
+        tree.write(&path("sparse"), bytes("x")),
+        Err(TreeError::TooLarge { .. })
+    ));
+    assert_eq!(tree.search(&all(), "x", 0, 1).unwrap().1, 0);
+    assert!(
+        started.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        started.elapsed()
+    );
+    tree.write(&path("linked"), bytes("mine\n")).unwrap();
+    assert_eq!(
+        std::fs::read_to_string(work.home.path().join("outside/secret")).unwrap(),
+        "secret\n"
+    );
+    // A pipe where an ignore file should be is not waited for either.
+    std::fs::create_dir(work.at("trap")).unwrap();
+    work.put("trap/file", "x");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        work.at("trap/.gitignore"),
+        rustix::fs::FileType::Fifo,
+        mode,
+        0,
+    )
+    .unwrap();
+    assert!(!tree.files().unwrap().contains(&path("trap/file")));
+}
+
+/// T39
+#[test]
+fn git_is_unreachable_and_nothing_new_passes_for_it() {
+    let work = Work::new();
+    let tree = work.open();
+    for name in [".gitattributes", "sub/.gitmodules"] {
+        assert_eq!(
+            said(tree.write(&path(name), bytes("x"))),
+            format!("`{name}`: git metadata is read-only")
+        );
+    }
+    for name in [".git", ".git/config", "sub/.GIT/config", "git~1/config"] {
+        assert!(RepoPath::parse(name).is_err(), "{name}");
+    }
+    for name in ["config", "HEAD", "objects/x"] {
+        tree.write(&path(&format!("sub/{name}")), bytes("x")).unwrap();
+    }
+    assert!(said(tree.write(&path("sub/refs/x"), bytes("x"))).contains("git metadata is read-only"));
+    assert!(!work.at("sub/refs").exists());
+}
+
+#[test]
+fn kinds_do_not_mix() {
+    let work = Work::new();
+    work.put("file", "f");
+    work.put("dir/inner", "i");
+    let tree = work.open();
+    assert_eq!(said(tree.write(&path("file/x"), bytes("x"))), "`file` is a file");
+    for result in [tree.write(&path("dir"), bytes("x")), tree.delete(&path("dir"))] {
+        assert_eq!(said(result), "`dir` is a directory");
+    }
+    assert_eq!(said(tree.read(&path("dir"))), "`dir` is a directory");
+    assert!(said(tree.read(&path("file/x"))).starts_with("no file `file/x`"));
+    assert!(said(tree.read(&path("dri/inner"))).contains("similar: `dir/inner`"));
+}
+
+/// T37
+#[test]
+fn a_directory_swapped_for_a_link_while_writing_lets_nothing_out() {
+    let work = Work::new();
+    std::fs::create_dir(work.at("d")).unwrap();
+    let outside = work.home.path().join("outside");
+    let before = snapshot(&outside);
+    let tree = work.open();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let _ = std::fs::rename(work.at("d"), work.at("d-real"));
+                let _ = symlink(&outside, work.at("d"));
+                let _ = std::fs::remove_file(work.at("d"));
+                let _ = std::fs::rename(work.at("d-real"), work.at("d"));
+            }
+        });
+        let mut written = 0;
+        for number in 0..1_500 {
+            let name = path(&format!("d/f{}", number % 10));
+            written += usize::from(tree.write(&name, bytes("x")).is_ok());
+            if let Ok(version) = tree.read(&path("d/secret")) {
+                assert_ne!(version.content, &b"secret\n"[..]);
+            }
+            let _ = tree.delete(&name);
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(written > 0);
+    });
+    assert_eq!(snapshot(&outside), before);
+}
