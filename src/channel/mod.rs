@@ -2,8 +2,10 @@
 //! delivers operations. What comes in from a channel arrives through [`crate::webhook`] or, for
 //! platforms that are polled, through [`Channel::poll`].
 
+mod markdown;
 mod slack;
 mod telegram;
+mod visible;
 
 use crate::config::{ChannelSettings, ServerSettings};
 use crate::model::{Inbound, Installation, MessageRef, Op, Reply};

@@ -1,0 +1,123 @@
+//! Which links stay links. A chat client fetches or opens what looks like an address, so an address
+//! of the model's choice is a way to carry data out; only hosts the operator lists are clickable.
+
+use super::{Inline, Style};
+use regex::Regex;
+use std::sync::LazyLock;
+
+static ADDRESS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s<>"`]*"#).ok());
+
+/// The address a link may point to, or `None` if it must not be a link.
+fn allowed(address: &str, link_hosts: &[String]) -> Option<String> {
+    let url = reqwest::Url::parse(address).ok()?;
+    let host = url.host_str()?;
+    let listed = link_hosts.iter().any(|listed| listed.eq_ignore_ascii_case(host));
+    let plain = url.scheme() == "https"
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.port().is_none()
+        && !address.contains(['\\', '|', '<', '>']);
+    (listed && plain).then(|| url.to_string())
+}
+
+/// An address nobody's client opens: `https` becomes `hxxps`.
+pub(super) fn defanged(address: &str) -> String {
+    match address.split_once("://") {
+        Some((scheme, rest)) if scheme.to_ascii_lowercase().starts_with("http") => {
+            let secure: String = scheme.chars().skip(4).collect();
+            format!("hxxp{secure}://{rest}")
+        }
+        Some(_) | None => address.to_owned(),
+    }
+}
+
+/// A link of the Markdown source: itself if the policy allows it, else its label followed by its
+/// address as code. A label that looks like an address must be the address.
+pub(super) fn link(label: &str, address: &str, style: Style, link_hosts: &[String]) -> Vec<Inline> {
+    match allowed(address, link_hosts) {
+        Some(url) if !looks_like_address(label) || is_same_address(label, &url) => vec![Inline::Link {
+            label: if label.is_empty() {
+                url.clone()
+            } else {
+                label.to_owned()
+            },
+            url,
+            style,
+        }],
+        Some(_) | None => refused(label, address, style),
+    }
+}
+
+/// What is left of an image or of a link that is not allowed.
+pub(super) fn refused(label: &str, address: &str, style: Style) -> Vec<Inline> {
+    let code = |text: String| Inline::Code { text, style };
+    let text = |text: &str| Inline::Text {
+        text: text.to_owned(),
+        style,
+    };
+    if label.is_empty() || label == address {
+        return vec![code(defanged(address))];
+    }
+    let mut inlines = inlines_of(label, style, &[]);
+    inlines.extend([text(" ("), code(defanged(address)), text(")")]);
+    inlines
+}
+
+/// Plain text, with the addresses in it under the same policy.
+pub(super) fn inlines_of(text: &str, style: Style, link_hosts: &[String]) -> Vec<Inline> {
+    let mut inlines = Vec::new();
+    let push_text = |inlines: &mut Vec<Inline>, text: &str| {
+        if !text.is_empty() {
+            inlines.push(Inline::Text {
+                text: text.to_owned(),
+                style,
+            });
+        }
+    };
+    let mut end = 0;
+    for found in ADDRESS.iter().flat_map(|address| address.find_iter(text)) {
+        let address = found
+            .as_str()
+            .trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '\'', '*', '_']);
+        // `https://` alone loses nothing by the trimming: the slashes stay.
+        push_text(&mut inlines, text.get(end..found.start()).unwrap_or_default());
+        inlines.push(match allowed(address, link_hosts) {
+            Some(url) => Inline::Link {
+                label: address.to_owned(),
+                url,
+                style,
+            },
+            None => Inline::Code {
+                text: defanged(address),
+                style,
+            },
+        });
+        end = found.start() + address.len();
+    }
+    push_text(&mut inlines, text.get(end..).unwrap_or_default());
+    inlines
+}
+
+fn looks_like_address(label: &str) -> bool {
+    let label = label.trim();
+    let domain_like = label
+        .split(['/', '?', '#', ':'])
+        .next()
+        .is_some_and(|host| host.contains('.') && !host.contains(char::is_whitespace) && is_domain(host));
+    label.contains("://") || label.starts_with("www.") || label.starts_with("//") || domain_like
+}
+
+fn is_domain(host: &str) -> bool {
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    // `main.jsonnet` reads as a file, but nobody can tell it from a domain, so it counts as one.
+    last.chars().count() >= 2 && last.chars().all(char::is_alphabetic)
+}
+
+fn is_same_address(label: &str, url: &str) -> bool {
+    let bare = |address: &str| {
+        let address = address.trim().trim_end_matches('/');
+        address.strip_prefix("https://").unwrap_or(address).to_owned()
+    };
+    bare(label) == bare(url)
+}
