@@ -1,0 +1,149 @@
+//! Slack's signed requests: events, slash commands and button presses on one address, told apart by
+//! their content type. Verifies over the raw bytes before it reads any of them. Decides nothing about
+//! who may do what.
+
+mod event;
+mod form;
+mod text;
+
+use super::signature::{fresh, single_header, verify_hex_hmac_sha256};
+use super::{Received, Rejected, Webhook};
+use crate::config::SlackSettings;
+use crate::model::{Account, Installation, Kind, Platform, Secret, Sender};
+use bytes::Bytes;
+use http::{HeaderMap, Request, header};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::sync::Arc;
+
+const SIGNATURE: &str = "x-slack-signature";
+const TIMESTAMP: &str = "x-slack-request-timestamp";
+/// Signature headers of other schemes. One of them on a Slack request means that somebody tries which
+/// check is the weakest.
+const OTHER_SIGNATURES: [&str; 7] = [
+    "x-hub-signature",
+    "x-hub-signature-256",
+    "x-signature",
+    "x-signature-256",
+    "x-webhook-signature",
+    "x-gitlab-token",
+    "x-telegram-bot-api-secret-token",
+];
+/// Characters of an invite token.
+const INVITE_TOKEN_CHARS: usize = 43;
+
+pub(super) fn webhook(
+    name: &str,
+    settings: &SlackSettings,
+    installation: &Installation,
+) -> Option<Arc<dyn Webhook>> {
+    Some(Arc::new(Slack {
+        signing_secret: settings.signing_secret.clone(),
+        installed: Installed {
+            channel: name.to_owned(),
+            team: installation.account.id.clone(),
+            bot: installation.bot_id.clone(),
+        },
+    }))
+}
+
+struct Slack {
+    signing_secret: Secret,
+    installed: Installed,
+}
+
+/// What decoding needs to know about us.
+struct Installed {
+    channel: String,
+    team: String,
+    bot: String,
+}
+
+impl Installed {
+    fn account(&self) -> Account {
+        Account {
+            platform: Platform::Slack,
+            id: self.team.clone(),
+        }
+    }
+}
+
+impl Webhook for Slack {
+    fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
+        let headers = request.headers();
+        if headers.contains_key(header::CONTENT_ENCODING) {
+            return Err(Rejected::Unsupported("encoded bodies are not accepted"));
+        }
+        self.verify(headers, request.body(), at)?;
+        match content_type(headers).as_deref() {
+            Some("application/json") => event::decode(request.body(), &self.installed),
+            Some("application/x-www-form-urlencoded") => form::decode(request.body(), &self.installed),
+            Some(_) | None => Err(Rejected::Unsupported("neither JSON nor a form")),
+        }
+    }
+}
+
+impl Slack {
+    fn verify(&self, headers: &HeaderMap, body: &[u8], at: Timestamp) -> Result<(), Rejected> {
+        if OTHER_SIGNATURES.iter().any(|name| headers.contains_key(*name)) {
+            return Err(Rejected::Unauthenticated("signature headers of another scheme"));
+        }
+        let sent = single_header(headers, TIMESTAMP)?;
+        let hex = single_header(headers, SIGNATURE)?
+            .strip_prefix("v0=")
+            .ok_or(Rejected::Unauthenticated("the signature is not of version 0"))?;
+        let parts: [&[u8]; 4] = [b"v0:", sent.as_bytes(), b":", body];
+        if !verify_hex_hmac_sha256(&[&self.signing_secret], &parts, hex) {
+            return Err(Rejected::Unauthenticated("the signature is wrong"));
+        }
+        // Only now, so that the audit log can tell a replay from a forgery.
+        if !fresh(sent, at) {
+            return Err(Rejected::Unauthenticated("the signature is stale"));
+        }
+        Ok(())
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let essence = value.split(';').next().unwrap_or_default();
+    Some(essence.trim().to_ascii_lowercase())
+}
+
+/// The sender as the audit log names it.
+fn sender(account: &str, id: &str) -> Sender {
+    Sender {
+        platform: Platform::Slack,
+        account: account.to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+/// The text at a JSON pointer; `None` when it is missing, empty or not text.
+fn text_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+}
+
+/// `join <token>` and nothing else.
+fn invite(text: &str) -> Option<Kind> {
+    let mut words = text.split_whitespace();
+    let (verb, token, rest) = (words.next()?, words.next()?, words.next());
+    let token_shaped = token.len() == INVITE_TOKEN_CHARS
+        && token
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    (verb.eq_ignore_ascii_case("join") && token_shaped && rest.is_none()).then(|| Kind::Join {
+        token: token.to_owned(),
+    })
+}
+
+/// True for the id of a one-to-one chat, for payloads that do not say what kind of chat it is.
+fn is_direct_id(channel: &str) -> bool {
+    channel.starts_with('D')
+}
+
+#[cfg(test)]
+mod tests;
