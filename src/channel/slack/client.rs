@@ -1,0 +1,195 @@
+//! The Web API: one call, its limits, and what each failure means for a retry. No error carries an
+//! address, a token or a message.
+
+use crate::channel::SendError;
+use crate::model::Secret;
+use bytes::Bytes;
+use reqwest::{RequestBuilder, Response, StatusCode, Url, header};
+use serde_json::Value;
+use std::time::Duration;
+
+/// One request, from connecting to the last byte.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
+/// Bytes of an answer that are read.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The longest wait we take from Slack.
+const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+/// Characters of an error code that are kept.
+const CODE_CHARS_MAX: usize = 64;
+
+/// What happens if a call is made twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// The same as if it is made once.
+    Repeatable,
+    /// People see it twice.
+    Once,
+}
+
+/// A client for one bot token.
+pub(super) struct Client {
+    http: reqwest::Client,
+    base_url: String,
+    token: Secret,
+}
+
+impl Client {
+    pub(super) fn new(http: reqwest::Client, base_url: &str, token: Secret) -> Self {
+        Self {
+            http,
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            token,
+        }
+    }
+
+    /// Calls a method with a JSON body. The answer is that of a call that worked.
+    pub(super) async fn call(&self, method: &str, body: &Value, effect: Effect) -> Result<Value, SendError> {
+        self.send(self.request(method).json(body), effect).await
+    }
+
+    /// Calls a method that takes forms only, and that shows nothing by itself.
+    pub(super) async fn call_form(&self, method: &str, fields: &[(&str, &str)]) -> Result<Value, SendError> {
+        let form = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
+        let request = self
+            .request(method)
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(form);
+        self.send(request, Effect::Repeatable).await
+    }
+
+    /// Sends a file's bytes to the address Slack gave us. Nothing shows until the upload is completed.
+    pub(super) async fn put_file(&self, address: &str, content: Bytes) -> Result<(), SendError> {
+        if !self.is_slack(address) {
+            return Err(SendError::Refused(
+                "the upload address is not one of slack's".to_owned(),
+            ));
+        }
+        let response = self
+            .http
+            .post(address)
+            .timeout(REQUEST_TIME_MAX)
+            .header(header::CONTENT_TYPE, "application/octet-stream")
+            .body(content)
+            .send()
+            .await
+            .map_err(|error| broken(&error, Effect::Repeatable))?;
+        check_status(&response)
+    }
+
+    fn request(&self, method: &str) -> RequestBuilder {
+        self.http
+            .post(format!("{}/{method}", self.base_url))
+            .timeout(REQUEST_TIME_MAX)
+            .bearer_auth(self.token.expose())
+    }
+
+    async fn send(&self, request: RequestBuilder, effect: Effect) -> Result<Value, SendError> {
+        let mut response = request.send().await.map_err(|error| broken(&error, effect))?;
+        check_status(&response)?;
+        let retry_after = retry_after(&response);
+        let answer = read(&mut response, effect).await?;
+        let answer: Value = serde_json::from_slice(&answer)
+            .map_err(|_| lost("slack's answer is not JSON".to_owned(), effect))?;
+        if answer.get("ok").and_then(Value::as_bool) == Some(true) {
+            return Ok(answer);
+        }
+        let code = code(&answer);
+        Err(match code.as_str() {
+            "ratelimited" | "rate_limited" | "internal_error" | "fatal_error" | "service_unavailable" => {
+                SendError::NotSent {
+                    why: code,
+                    retry_after,
+                }
+            }
+            _ => SendError::Refused(code),
+        })
+    }
+
+    /// The token never goes there, but the file does.
+    fn is_slack(&self, address: &str) -> bool {
+        let (Ok(url), Ok(base)) = (Url::parse(address), Url::parse(&self.base_url)) else {
+            return false;
+        };
+        let of_slack =
+            url.scheme() == "https" && url.host_str().is_some_and(|host| host.ends_with(".slack.com"));
+        of_slack || url.origin() == base.origin()
+    }
+}
+
+fn check_status(response: &Response) -> Result<(), SendError> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(());
+    }
+    let why = format!("slack answered {}", status.as_u16());
+    if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
+        return Err(SendError::NotSent {
+            why,
+            retry_after: retry_after(response),
+        });
+    }
+    Err(SendError::Refused(why))
+}
+
+fn retry_after(response: &Response) -> Option<Duration> {
+    let seconds: u64 = response
+        .headers()
+        .get(header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(Duration::from_secs(seconds.min(RETRY_AFTER_SECONDS_MAX)))
+}
+
+async fn read(response: &mut Response, effect: Effect) -> Result<Vec<u8>, SendError> {
+    let mut answer = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| broken(&error, effect))? {
+        if answer.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err(lost("slack's answer is too long".to_owned(), effect));
+        }
+        answer.extend_from_slice(&chunk);
+    }
+    Ok(answer)
+}
+
+/// What a transport error means. Its text names the address, so only its kind is told.
+fn broken(error: &reqwest::Error, effect: Effect) -> SendError {
+    if error.is_connect() || error.is_builder() {
+        return SendError::NotSent {
+            why: "slack cannot be reached".to_owned(),
+            retry_after: None,
+        };
+    }
+    let why = if error.is_timeout() {
+        "slack did not answer in time"
+    } else {
+        "the connection to slack broke"
+    };
+    lost(why.to_owned(), effect)
+}
+
+fn lost(why: String, effect: Effect) -> SendError {
+    match effect {
+        Effect::Repeatable => SendError::NotSent {
+            why,
+            retry_after: None,
+        },
+        Effect::Once => SendError::Ambiguous(why),
+    }
+}
+
+fn code(answer: &Value) -> String {
+    let code: String = answer
+        .get("error")
+        .and_then(Value::as_str)
+        .unwrap_or("unknown_error")
+        .chars()
+        .filter(|character| character.is_ascii_alphanumeric() || *character == '_')
+        .take(CODE_CHARS_MAX)
+        .collect();
+    code
+}

@@ -1,0 +1,231 @@
+//! Slack: renders replies as Block Kit and delivers operations through the Web API. Receives nothing:
+//! events come in through [`crate::webhook`].
+
+mod client;
+mod render;
+mod rich_text;
+mod split;
+
+use super::{Channel, Delivered, Polled, SendError};
+use crate::config::{ServerSettings, SlackSettings};
+use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply, Sender};
+use async_trait::async_trait;
+use bytes::Bytes;
+use client::{Client, Effect};
+use render::{Rendered, escaped, render};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+pub(super) async fn connect(
+    _name: &str,
+    settings: &SlackSettings,
+    server: &ServerSettings,
+    http: &reqwest::Client,
+) -> Result<Arc<dyn Channel>, SendError> {
+    let client = Client::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
+    let who = client.call("auth.test", &json!({}), Effect::Repeatable).await?;
+    let told = |field: &str| {
+        who.get(field)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .ok_or_else(|| SendError::Refused(format!("auth.test did not tell our `{field}`")))
+    };
+    Ok(Arc::new(Slack {
+        installation: Installation {
+            account: Account {
+                platform: Platform::Slack,
+                id: told("team_id")?,
+            },
+            bot_id: told("user_id")?,
+            bot_name: told("user")?,
+        },
+        client,
+        link_hosts: server.link_hosts.clone(),
+    }))
+}
+
+struct Slack {
+    client: Client,
+    installation: Installation,
+    link_hosts: Vec<String>,
+}
+
+#[async_trait]
+impl Channel for Slack {
+    fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    fn split(&self, reply: &Reply) -> Vec<Reply> {
+        split::split(reply, &self.link_hosts)
+    }
+
+    async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {
+        match &op.action {
+            Action::React { message, receipt } => self.react(message, *receipt).await,
+            Action::Post { reply, .. } => self.post(op, reply).await,
+            Action::Edit { message, reply } => self.edit(message, reply).await,
+            Action::Fill { .. } => Err(SendError::Refused(
+                "a fill must become an edit before it is delivered".to_owned(),
+            )),
+            Action::Notice { to, reply } => self.notice(op, to, reply).await,
+            Action::Upload {
+                file_name,
+                content,
+                caption,
+            } => self.upload(&op.place, file_name, content, caption).await,
+            Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
+        }
+    }
+
+    async fn poll(&self, _inbox: mpsc::Sender<Polled>, _cancel: CancellationToken) {}
+}
+
+impl Slack {
+    async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
+        let (ours, other) = match receipt {
+            Receipt::Seen => ("eyes", "hourglass_flowing_sand"),
+            Receipt::Queued => ("hourglass_flowing_sand", "eyes"),
+        };
+        let body = |name: &str| json!({"channel": message.chat, "timestamp": message.id, "name": name});
+        let added = self
+            .client
+            .call("reactions.add", &body(ours), Effect::Repeatable)
+            .await;
+        unless_done(added, "already_reacted")?;
+        let removed = self
+            .client
+            .call("reactions.remove", &body(other), Effect::Repeatable)
+            .await;
+        unless_done(removed, "no_reaction")?;
+        Ok(Delivered::default())
+    }
+
+    async fn post(&self, op: &Op, reply: &Reply) -> Result<Delivered, SendError> {
+        let mut body = self.message(reply);
+        body["channel"] = json!(op.place.chat);
+        if let Some(thread) = &op.place.thread {
+            body["thread_ts"] = json!(thread);
+        }
+        // Lets an operator, and a later reconciliation, tell which operation a message came from.
+        body["metadata"] = json!({"event_type": "drydock_op", "event_payload": {"op": op.id}});
+        let posted = self.client.call("chat.postMessage", &body, Effect::Once).await?;
+        Ok(Delivered {
+            message: message_of(&posted, &op.place.chat),
+        })
+    }
+
+    async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
+        let mut body = self.message(reply);
+        body["channel"] = json!(message.chat);
+        body["ts"] = json!(message.id);
+        let edited = self.client.call("chat.update", &body, Effect::Repeatable).await;
+        unless_done(edited, "message_not_modified")?;
+        Ok(Delivered::default())
+    }
+
+    async fn notice(&self, op: &Op, to: &Sender, reply: &Reply) -> Result<Delivered, SendError> {
+        if op.place.chat.starts_with('D') {
+            return self.post(op, reply).await;
+        }
+        let mut body = self.message(reply);
+        body["channel"] = json!(op.place.chat);
+        body["user"] = json!(to.id);
+        if let Some(thread) = &op.place.thread {
+            body["thread_ts"] = json!(thread);
+        }
+        // Shown to one person and gone on reload: seeing it twice beats not seeing it.
+        self.client
+            .call("chat.postEphemeral", &body, Effect::Repeatable)
+            .await?;
+        Ok(Delivered::default())
+    }
+
+    async fn upload(
+        &self,
+        place: &Place,
+        file_name: &str,
+        content: &Bytes,
+        caption: &str,
+    ) -> Result<Delivered, SendError> {
+        let length = content.len().to_string();
+        let fields = [("filename", file_name), ("length", length.as_str())];
+        let ticket = self
+            .client
+            .call_form("files.getUploadURLExternal", &fields)
+            .await?;
+        let told = |field: &str| ticket.get(field).and_then(Value::as_str);
+        let (Some(address), Some(id)) = (told("upload_url"), told("file_id")) else {
+            return Err(SendError::Refused("slack did not say where to upload".to_owned()));
+        };
+        self.client.put_file(address, content.clone()).await?;
+        let mut body = json!({
+            "files": [{"id": id, "title": file_name}],
+            "channel_id": place.chat,
+        });
+        if !caption.is_empty() {
+            body["initial_comment"] = json!(escaped(caption));
+        }
+        if let Some(thread) = &place.thread {
+            body["thread_ts"] = json!(thread);
+        }
+        let shared = self
+            .client
+            .call("files.completeUploadExternal", &body, Effect::Once)
+            .await?;
+        Ok(Delivered {
+            message: shared_as(&shared, &place.chat),
+        })
+    }
+
+    /// The fields every message of ours has: nothing in it is linked, unfurled or expanded by Slack.
+    fn message(&self, reply: &Reply) -> Value {
+        let Rendered { blocks, text } = render(reply, &self.link_hosts);
+        let mut body = json!({
+            "text": text,
+            "unfurl_links": false,
+            "unfurl_media": false,
+            "link_names": false,
+            "parse": "none",
+        });
+        if !blocks.is_empty() {
+            body["blocks"] = Value::Array(blocks);
+        }
+        body
+    }
+}
+
+/// Takes the refusal that says "it is so already" for success.
+fn unless_done(result: Result<Value, SendError>, done: &str) -> Result<(), SendError> {
+    match result {
+        Err(SendError::Refused(reason)) if reason == done => Ok(()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn message_of(answer: &Value, chat: &str) -> Option<MessageRef> {
+    let id = answer.get("ts").and_then(Value::as_str)?;
+    let chat = answer.get("channel").and_then(Value::as_str).unwrap_or(chat);
+    Some(MessageRef {
+        chat: chat.to_owned(),
+        id: id.to_owned(),
+    })
+}
+
+/// The message a file was shared as. Slack usually shares later than it answers.
+fn shared_as(answer: &Value, chat: &str) -> Option<MessageRef> {
+    let shares = answer.pointer("/files/0/shares")?;
+    let id = ["public", "private"]
+        .iter()
+        .find_map(|kind| shares.get(*kind)?.get(chat)?.pointer("/0/ts")?.as_str())?;
+    Some(MessageRef {
+        chat: chat.to_owned(),
+        id: id.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! A reply as Block Kit, and as the plain text that notifications show. Our own headings are section
+//! blocks; nothing a model or a repository says ever is, so it cannot pass for a word of ours.
+
+use super::rich_text::{self, block, is_id, preformatted, section, spans};
+use crate::channel::markdown::{Block, Inline, Style, backticks, parse};
+use crate::channel::visible::visible;
+use crate::model::{Button, ButtonStyle, Part, Reply, Sender};
+use serde_json::{Value, json};
+
+/// Characters of the text that notifications show.
+pub(super) const FALLBACK_CHARS_MAX: usize = 4_000;
+/// Characters of a section or of a context line; Slack takes 3,000.
+const LINE_CHARS_MAX: usize = 2_900;
+/// Buttons in a row.
+const BUTTONS_MAX: usize = 25;
+/// Characters of a button's label.
+const LABEL_CHARS_MAX: usize = 75;
+
+/// A message in Slack's words.
+pub(super) struct Rendered {
+    /// Top to bottom. Empty when the reply is.
+    pub(super) blocks: Vec<Value>,
+    /// Escaped, never empty.
+    pub(super) text: String,
+}
+
+/// Renders a reply. It is the caller's part to [`super::split`] what is too long for one message.
+pub(super) fn render(reply: &Reply, link_hosts: &[String]) -> Rendered {
+    let mut blocks = Vec::new();
+    let mut buttons = 0;
+    let mut mention: Option<&Sender> = None;
+    for part in &reply.parts {
+        let to = match part {
+            Part::Mention { to } => {
+                blocks.extend(mention.replace(to).and_then(lonely_mention));
+                continue;
+            }
+            Part::Heading { .. } | Part::Text { .. } => mention.take(),
+            _ => {
+                blocks.extend(mention.take().and_then(lonely_mention));
+                None
+            }
+        };
+        blocks.extend(match part {
+            Part::Buttons { buttons: row } => rows(row, &mut buttons),
+            part => part_blocks(part, to, link_hosts),
+        });
+    }
+    blocks.extend(mention.and_then(lonely_mention));
+    Rendered {
+        blocks,
+        text: fallback(reply, link_hosts),
+    }
+}
+
+/// Escapes the three characters Slack's markup is made of.
+pub(super) fn escaped(text: &str) -> String {
+    visible(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+fn part_blocks(part: &Part, to: Option<&Sender>, link_hosts: &[String]) -> Vec<Value> {
+    let block = match part {
+        Part::Mention { to } => lonely_mention(to),
+        Part::Heading { text } => heading(text, to),
+        Part::Text { text } => words(&backticks(text), to),
+        Part::Markdown { text } => block(rich_text::elements(&parse(text, link_hosts))),
+        Part::Code { text, .. } => block(vec![preformatted(text)]),
+        Part::Facts { rows } => facts(rows),
+        Part::Footer { text } => footer(text),
+        // Numbered across the whole reply, so [`render`] does it.
+        Part::Buttons { .. } => None,
+    };
+    block.into_iter().collect()
+}
+
+fn lonely_mention(to: &Sender) -> Option<Value> {
+    block(section(vec![rich_text::user(&to.id)]).into_iter().collect())
+}
+
+fn words(inlines: &[Inline], to: Option<&Sender>) -> Option<Value> {
+    let mut line = greeting(to);
+    line.extend(spans(inlines));
+    block(section(line).into_iter().collect())
+}
+
+fn greeting(to: Option<&Sender>) -> Vec<Value> {
+    match to {
+        Some(to) => [rich_text::user(&to.id), json!({"type": "text", "text": " "})].into(),
+        None => Vec::new(),
+    }
+}
+
+fn heading(text: &str, to: Option<&Sender>) -> Option<Value> {
+    let inlines = backticks(text);
+    let mention = match to {
+        Some(to) if is_id(&to.id) => format!("<@{}> ", to.id),
+        Some(to) => escaped(&format!("@{} ", to.id)),
+        None => String::new(),
+    };
+    match markup(&inlines, "*") {
+        Some(line) if mention.len() + line.chars().count() <= LINE_CHARS_MAX => Some(json!({
+            "type": "section",
+            "text": {"type": "mrkdwn", "text": format!("{mention}{line}"), "verbatim": true},
+        })),
+        Some(_) | None => words(&inlines, to),
+    }
+}
+
+fn footer(text: &str) -> Option<Value> {
+    let inlines = backticks(text);
+    match markup(&inlines, "") {
+        Some(line) if line.chars().count() <= LINE_CHARS_MAX => Some(json!({
+            "type": "context",
+            "elements": [{"type": "mrkdwn", "text": line, "verbatim": true}],
+        })),
+        Some(_) | None => words(&inlines, None),
+    }
+}
+
+/// A line in Slack's markup, or `None` if it has characters that the markup cannot say literally.
+fn markup(inlines: &[Inline], around: &str) -> Option<String> {
+    let mut line = String::new();
+    for inline in inlines {
+        let text = inline.text();
+        if text.contains(['*', '_', '~', '`', '\n']) && !matches!(inline, Inline::Code { .. }) {
+            return None;
+        }
+        match inline {
+            Inline::Code { .. } => line.push_str(&format!("`{}`", escaped(text))),
+            Inline::Text { .. } | Inline::Link { .. } if text.trim().is_empty() => line.push_str(text),
+            Inline::Text { .. } | Inline::Link { .. } => {
+                // Markup opens and closes at words, not at spaces.
+                let words = escaped(text.trim());
+                let before: String = text.chars().take_while(|c| c.is_whitespace()).collect();
+                let after = text.strip_prefix(&before).unwrap_or_default();
+                let after = after.strip_prefix(text.trim()).unwrap_or_default();
+                line.push_str(&format!("{before}{around}{words}{around}{after}"));
+            }
+        }
+    }
+    (!line.trim().is_empty()).then_some(line)
+}
+
+fn facts(rows: &[(String, String)]) -> Option<Value> {
+    let bold = Style {
+        bold: true,
+        ..Style::default()
+    };
+    let mut line = Vec::new();
+    for (index, (label, value)) in rows.iter().enumerate() {
+        let start = if index == 0 { "" } else { "\n" };
+        line.extend(rich_text::text(&format!("{start}{label}"), bold));
+        line.extend(rich_text::text("  ", Style::default()));
+        line.extend(spans(&backticks(value)));
+    }
+    block(section(line).into_iter().collect())
+}
+
+fn rows(buttons: &[Button], count: &mut usize) -> Vec<Value> {
+    buttons
+        .chunks(BUTTONS_MAX)
+        .map(|row| {
+            let elements: Vec<Value> = row
+                .iter()
+                .map(|button| {
+                    *count += 1;
+                    element(button, *count)
+                })
+                .collect();
+            json!({"type": "actions", "elements": elements})
+        })
+        .collect()
+}
+
+fn element(button: &Button, number: usize) -> Value {
+    let label: String = visible(&button.label).chars().take(LABEL_CHARS_MAX).collect();
+    let mut element = json!({
+        "type": "button",
+        "text": {"type": "plain_text", "text": label, "emoji": false},
+        "action_id": format!("dd.{number}"),
+        "value": button.token,
+    });
+    match button.style {
+        ButtonStyle::Plain => {}
+        ButtonStyle::Primary => element["style"] = json!("primary"),
+        ButtonStyle::Danger => element["style"] = json!("danger"),
+    }
+    element
+}
+
+/// What a notification shows: the words without their look, cut short.
+fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
+    let lines: Vec<String> = reply
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Mention { .. } | Part::Buttons { .. } => None,
+            Part::Heading { text }
+            | Part::Text { text }
+            | Part::Footer { text }
+            | Part::Code { text, .. } => Some(text.clone()),
+            Part::Markdown { text } => Some(plain(&parse(text, link_hosts))),
+            Part::Facts { rows } => {
+                let rows: Vec<String> = rows
+                    .iter()
+                    .map(|(label, value)| format!("{label}: {value}"))
+                    .collect();
+                Some(rows.join("\n"))
+            }
+        })
+        .collect();
+    let text = cut(&lines.join("\n"));
+    if text.trim().is_empty() {
+        "…".to_owned()
+    } else {
+        text
+    }
+}
+
+fn plain(blocks: &[Block]) -> String {
+    let lines: Vec<String> = blocks
+        .iter()
+        .map(|block| match block {
+            Block::Paragraph(inlines) | Block::Heading { inlines, .. } => {
+                inlines.iter().map(Inline::text).collect()
+            }
+            Block::Code { text, .. } => text.clone(),
+            Block::List { items, .. } => {
+                let items: Vec<String> = items.iter().map(|item| format!("• {}", plain(item))).collect();
+                items.join("\n")
+            }
+            Block::Quote(blocks) => plain(blocks),
+            Block::Rule => String::new(),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// Escapes as much of a text as fits, so that no escape is cut in two.
+fn cut(text: &str) -> String {
+    let mut fitting = String::new();
+    let mut count = 0;
+    for character in text.chars() {
+        let shown = escaped(character.encode_utf8(&mut [0; 4]));
+        count += shown.chars().count();
+        if count >= FALLBACK_CHARS_MAX {
+            fitting.push('…');
+            break;
+        }
+        fitting.push_str(&shown);
+    }
+    fitting
+}

@@ -1,0 +1,190 @@
+//! Cuts a long reply into messages that Slack takes. Cuts between parts first, then between the blocks
+//! of a Markdown text, then between lines, then between words; never within a character people see.
+
+use super::render::render;
+use crate::channel::markdown::{Section, sections};
+use crate::model::{Part, Reply};
+
+/// Blocks of one message.
+const BLOCKS_MAX: usize = 50;
+/// Characters of one message's blocks as JSON. Slack refuses somewhere above 13,000.
+const MESSAGE_CHARS_MAX: usize = 12_500;
+/// Characters of one part's blocks as JSON; leaves room for a heading beside it.
+const PART_CHARS_MAX: usize = 9_000;
+/// Halvings of one part: enough for any text that fits in memory.
+const HALVINGS_MAX: usize = 48;
+
+/// What a reply takes up.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    blocks: usize,
+    chars: usize,
+}
+
+impl Size {
+    fn of(parts: &[Part], link_hosts: &[String]) -> Self {
+        let reply = Reply {
+            parts: parts.to_vec(),
+        };
+        let blocks = render(&reply, link_hosts).blocks;
+        let chars = blocks
+            .iter()
+            .map(|block| block.to_string().chars().count() + 1)
+            .sum();
+        Self {
+            blocks: blocks.len(),
+            chars,
+        }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            blocks: self.blocks + other.blocks,
+            chars: self.chars + other.chars,
+        }
+    }
+
+    fn fits(self) -> bool {
+        self.blocks <= BLOCKS_MAX && self.chars <= MESSAGE_CHARS_MAX
+    }
+}
+
+/// Splits a reply: the mention on the first message, footer and buttons on the last, all else in order.
+pub(super) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
+    if Size::of(&reply.parts, link_hosts).fits() {
+        return vec![reply.clone()];
+    }
+    let (mut ordered, mut body, mut tail) = (Vec::new(), Vec::new(), Vec::new());
+    for part in &reply.parts {
+        match part {
+            Part::Mention { .. } => ordered.push(part.clone()),
+            Part::Buttons { .. } | Part::Footer { .. } => tail.push(part.clone()),
+            part => body.push(part.clone()),
+        }
+    }
+    ordered.append(&mut body);
+    ordered.append(&mut tail);
+    let mut messages = vec![Reply::default()];
+    let mut used = Size::default();
+    for part in ordered
+        .iter()
+        .flat_map(|part| fitting(part, link_hosts, HALVINGS_MAX))
+    {
+        let size = Size::of(std::slice::from_ref(&part), link_hosts);
+        if !used.with(size).fits() {
+            messages.push(Reply::default());
+            used = Size::default();
+        }
+        used = used.with(size);
+        if let Some(message) = messages.last_mut() {
+            message.parts.push(part);
+        }
+    }
+    messages.retain(|message| !message.parts.is_empty());
+    messages
+}
+
+/// A part as parts that are each small enough.
+fn fitting(part: &Part, link_hosts: &[String], halvings: usize) -> Vec<Part> {
+    let size = Size::of(std::slice::from_ref(part), link_hosts);
+    if size.chars <= PART_CHARS_MAX || halvings == 0 {
+        return vec![part.clone()];
+    }
+    smaller(part)
+        .iter()
+        .flat_map(|part| fitting(part, link_hosts, halvings - 1))
+        .collect()
+}
+
+fn smaller(part: &Part) -> Vec<Part> {
+    match part {
+        Part::Mention { .. } => vec![part.clone()],
+        Part::Heading { text } | Part::Text { text } | Part::Footer { text } => {
+            halves(text).map(|text| Part::Text { text }).into()
+        }
+        Part::Markdown { text } => smaller_markdown(text),
+        Part::Code { language, text } => halves(text)
+            .map(|text| Part::Code {
+                language: language.clone(),
+                text,
+            })
+            .into(),
+        Part::Facts { rows } => match rows.as_slice() {
+            [(label, value)] => vec![Part::Text {
+                text: format!("{label}  {value}"),
+            }],
+            rows => {
+                let (first, second) = rows.split_at(rows.len() / 2);
+                [first, second]
+                    .map(|rows| Part::Facts { rows: rows.to_vec() })
+                    .into()
+            }
+        },
+        Part::Buttons { buttons } => match buttons.as_slice() {
+            [_] => vec![part.clone()],
+            buttons => {
+                let (first, second) = buttons.split_at(buttons.len() / 2);
+                [first, second]
+                    .map(|buttons| Part::Buttons {
+                        buttons: buttons.to_vec(),
+                    })
+                    .into()
+            }
+        },
+    }
+}
+
+fn smaller_markdown(text: &str) -> Vec<Part> {
+    let sections = sections(text);
+    if let [Section::Prose(text)] = sections.as_slice() {
+        return halves(text).map(|text| Part::Markdown { text }).into();
+    }
+    sections
+        .into_iter()
+        .map(|section| match section {
+            Section::Prose(text) => Part::Markdown {
+                text: text.to_owned(),
+            },
+            Section::Code { language, text } => Part::Code { language, text },
+        })
+        .collect()
+}
+
+/// A text in two, cut near its middle: after a line, else after a space, else between characters.
+fn halves(text: &str) -> [String; 2] {
+    let characters: Vec<char> = text.chars().collect();
+    let middle = characters.len() / 2;
+    let may_cut = |index: usize, wanted: fn(char) -> bool| {
+        index > 0
+            && index < characters.len()
+            && wanted(characters[index - 1])
+            && !is_joined(&characters, index)
+    };
+    let nearest = |reach: usize, wanted: fn(char) -> bool| {
+        (0..=reach).find_map(|distance| {
+            [middle.saturating_sub(distance), middle + distance]
+                .into_iter()
+                .find(|index| may_cut(*index, wanted))
+        })
+    };
+    let at = nearest(characters.len() / 4, |character| character == '\n')
+        .or_else(|| nearest(characters.len() / 8, |character| character == ' '))
+        .or_else(|| nearest(characters.len(), |_| true))
+        .unwrap_or(middle);
+    let (first, second) = characters.split_at(at);
+    [first, second].map(|half| half.iter().collect())
+}
+
+/// True when the characters before and after the index are shown as one.
+fn is_joined(characters: &[char], index: usize) -> bool {
+    let (before, after) = (characters[index - 1], characters[index]);
+    let extends = matches!(after,
+        '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{200c}' | '\u{200d}'
+        | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}'
+        | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0020}'..='\u{e007f}');
+    let is_flag_half = |character: char| matches!(character, '\u{1f1e6}'..='\u{1f1ff}');
+    extends
+        || before == '\u{200d}'
+        || (is_flag_half(before) && is_flag_half(after))
+        || (before == '\r' && after == '\n')
+}
