@@ -2,7 +2,189 @@
 //! one.
 
 mod identity;
+mod invite;
+mod people;
+mod stranger;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub use identity::{Grant, Identity, Role};
+pub use invite::{InviteToken, NewInvite, Redeemed};
+pub use people::User;
+pub use stranger::Denied;
+
+use crate::config::HookSettings;
+use crate::config::LimitSettings;
+use crate::model::Platform;
+use crate::model::Sender;
+use crate::model::UserId;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::audit_in;
+use crate::store::people::PersonRow;
+use crate::store::people::add_person;
+use crate::store::people::person;
+use crate::store::people::set_grant;
+use crate::store::people::user_of;
+use invite::Attempts;
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::RwLock;
+use stranger::Strangers;
+
+/// Why access could not be given, changed or looked up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// The store failed; nothing changed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A glob of a grant does not compile.
+    #[error("`{0}` is not a glob; use one such as `*`, `infra-*` or `environments/dev`")]
+    Glob(String),
+    /// There is no such user.
+    #[error("no user `{0}`; `drydock user list` shows all")]
+    Unknown(String),
+    /// More than one user has this name.
+    #[error("{} users are called `{name}`; use one of the ids {}", .ids.len(), shown(.ids))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// Their ids.
+        ids: Vec<UserId>,
+    },
+    /// The user was revoked.
+    #[error("`{0}` was revoked")]
+    Revoked(String),
+}
+
+fn shown(ids: &[UserId]) -> String {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    ids.join(", ")
+}
+
+type Admitted = Arc<RwLock<HashMap<Sender, Identity>>>;
+
+/// Who is admitted, in memory, kept in step with the store; clones share it.
+#[derive(Clone)]
+pub struct Access {
+    store: Store,
+    admitted: Admitted,
+    strangers: Arc<Mutex<Strangers>>,
+    attempts: Arc<Mutex<Attempts>>,
+}
+
+impl Access {
+    /// Loads everybody who is admitted.
+    pub async fn load(store: Store, limits: &LimitSettings) -> Result<Self, AccessError> {
+        let access = Self {
+            store,
+            admitted: Admitted::default(),
+            strangers: Arc::new(Mutex::new(Strangers::new(limits.strangers_remembered_max))),
+            attempts: Arc::new(Mutex::new(Attempts::new(
+                limits.invite_attempts_per_minute_max,
+                limits.strangers_remembered_max,
+            ))),
+        };
+        access.refresh().await?;
+        Ok(access)
+    }
+
+    /// Loads everybody again: what another process changed counts from here on.
+    pub async fn refresh(&self) -> Result<(), AccessError> {
+        let admitted = Arc::clone(&self.admitted);
+        // Through the writer, so that no write of ours is overtaken by what was read before it.
+        self.store
+            .write_then(crate::store::people::people, move |people| {
+                let mut fresh = HashMap::new();
+                for person in people {
+                    put(&mut fresh, person);
+                }
+                *admitted.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// The identity of a sender, if they are admitted at this moment.
+    pub fn admit(&self, sender: &Sender) -> Option<Identity> {
+        self.admitted
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(sender)
+            .cloned()
+    }
+
+    /// The service identity of a configured hook, `hook:<name>`: good for its own repository only and
+    /// never an administrator. Its user exists from the first call on, and can be revoked like any.
+    pub async fn hook(
+        &self,
+        name: &str,
+        settings: &HookSettings,
+        at: Timestamp,
+    ) -> Result<Identity, AccessError> {
+        let sender = Sender {
+            platform: Platform::Hook,
+            account: name.to_owned(),
+            id: name.to_owned(),
+        };
+        let grant = Grant {
+            role: settings.grants.role.min(Role::Editor),
+            // A configured name, not a glob, even if it looks like one.
+            repositories: globset::escape(&settings.repository),
+            environments: settings.grants.environments.clone(),
+        };
+        people::check(&grant)?;
+        let (name, grant) = (format!("hook:{name}"), people::row(&grant));
+        let (admitted, account, revoked) = (Arc::clone(&self.admitted), sender.clone(), name.clone());
+        self.store
+            .write_then(
+                move |tx| {
+                    let user = match user_of(tx, &account)? {
+                        Some((user, _)) => user,
+                        None => {
+                            let data = serde_json::json!({ "name": name, "sender": account.to_string() });
+                            audit_in(tx, "user.created", data, at)?;
+                            add_person(tx, &name, "configuration", &account, &grant, at)?
+                        }
+                    };
+                    set_grant(tx, user, &grant)?;
+                    person(tx, user)
+                },
+                move |person| put(&mut admitted.write().unwrap_or_else(PoisonError::into_inner), person),
+            )
+            .await?;
+        self.admit(&sender).ok_or(AccessError::Revoked(revoked))
+    }
+
+    /// The identity of whoever runs this program in a terminal: they may edit what they could edit
+    /// anyway. Needs no store, and has user id 0.
+    pub fn terminal(name: &str) -> Identity {
+        let sender = Sender {
+            platform: Platform::Terminal,
+            account: "local".to_owned(),
+            id: name.to_owned(),
+        };
+        let grant = Grant {
+            role: Role::Editor,
+            repositories: "*".to_owned(),
+            environments: vec!["**".to_owned()],
+        };
+        Identity::new(UserId(0), name.to_owned(), sender, &[grant])
+    }
+}
+
+/// Makes the cache say about a person what the store says.
+fn put(admitted: &mut HashMap<Sender, Identity>, person: &PersonRow) {
+    admitted.retain(|_, identity| identity.user() != person.id);
+    if person.revoked_at.is_some() {
+        return;
+    }
+    let grants: Vec<Grant> = person.grants.iter().filter_map(people::grant).collect();
+    for sender in &person.senders {
+        let identity = Identity::new(person.id, person.name.clone(), sender.clone(), &grants);
+        admitted.insert(sender.clone(), identity);
+    }
+}

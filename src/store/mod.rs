@@ -31,6 +31,7 @@ pub use inbox::{Accepted, Lane};
 pub use open::OpenError;
 pub use outbox::Due;
 pub use turn::{Announcement, Finish, TurnSummary};
+pub(crate) use audit::audit_in;
 pub use usage::{Cost, UsageReport};
 
 use reader::Reader;
@@ -92,7 +93,7 @@ struct Inner {
     pepper: [u8; 32],
     /// Ops handed out by `due` and not reported on yet. A restart forgets them, on purpose.
     in_flight: Arc<Mutex<HashSet<String>>>,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl std::fmt::Debug for Store {
@@ -105,7 +106,17 @@ impl Store {
     /// Opens the store in `directory`, creating both when they are not there. One process at a time:
     /// a second one is told who has it.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
-        let opened = open::open(directory)?;
+        Self::start(open::open(directory)?)
+    }
+
+    /// Opens the store of a running process for one short errand of the operator: to invite, to list,
+    /// to revoke. Takes no lock, migrates nothing, and leaves the owner's work alone. The owner sees
+    /// what was written with [`crate::access::Access::refresh`].
+    pub fn visit(directory: &Path) -> Result<Self, OpenError> {
+        Self::start(open::visit(directory)?)
+    }
+
+    fn start(opened: open::Opened) -> Result<Self, OpenError> {
         Ok(Self {
             inner: Arc::new(Inner {
                 reader: Reader::start(opened.readers)?,

@@ -89,7 +89,7 @@ pub(super) struct Opened {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
     pub(super) pepper: [u8; 32],
-    pub(super) lock: File,
+    pub(super) lock: Option<File>,
 }
 
 /// Takes possession of `directory`.
@@ -115,15 +115,42 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
         Some(pepper) => pepper,
         None => create_pepper(directory)?,
     };
-    let readers = (0..READERS)
-        .map(|_| connect(&file, OpenFlags::SQLITE_OPEN_READ_ONLY))
-        .collect::<Result<_, _>>()?;
     Ok(Opened {
         writer,
-        readers,
+        readers: readers(&file)?,
         pepper,
-        lock,
+        lock: Some(lock),
     })
+}
+
+/// Connects to a database that another process owns.
+pub(super) fn visit(directory: &Path) -> Result<Opened, OpenError> {
+    let file = directory.join(DATABASE);
+    let Some(pepper) = read_pepper(directory)? else {
+        return Err(OpenError::Missing(file));
+    };
+    create_file(directory, &file, true)?;
+    let writer = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let (found, known) = (check(&file, &writer)?, migration::newest());
+    if found < known {
+        let why = format!("it is schema {found} and its owner runs an older build than this one");
+        return Err(OpenError::Migration(why));
+    }
+    writer
+        .pragma_update(None, "synchronous", "FULL")
+        .map_err(|err| database_error(&file, err))?;
+    Ok(Opened {
+        writer,
+        readers: readers(&file)?,
+        pepper,
+        lock: None,
+    })
+}
+
+fn readers(file: &Path) -> Result<Vec<Connection>, OpenError> {
+    (0..READERS)
+        .map(|_| connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY))
+        .collect()
 }
 
 fn lock(directory: &Path) -> Result<File, OpenError> {
@@ -254,15 +281,15 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION_ID)
 }
 
-// Reads before anything is written: a file we should not touch stays as it is.
-fn check(file: &Path, connection: &Connection) -> Result<(), OpenError> {
+// Reads before anything is written: a file we should not touch stays as it is. Says which schema it is.
+fn check(file: &Path, connection: &Connection) -> Result<i64, OpenError> {
     let read = |sql: &str| {
         connection
             .query_row(sql, [], |row| row.get::<_, i64>(0))
             .map_err(|err| database_error(file, err))
     };
     if read("SELECT COUNT(*) FROM sqlite_schema")? == 0 {
-        return Ok(());
+        return Ok(0);
     }
     if read("PRAGMA application_id")? != APPLICATION_ID {
         return Err(OpenError::Damaged {
@@ -271,14 +298,14 @@ fn check(file: &Path, connection: &Connection) -> Result<(), OpenError> {
         });
     }
     if read("SELECT COUNT(*) FROM sqlite_schema WHERE name = 'refinery_schema_history'")? == 0 {
-        return Ok(());
+        return Ok(0);
     }
     let found = read("SELECT COALESCE(MAX(version), 0) FROM refinery_schema_history")?;
     let known = migration::newest();
     if found > known {
         return Err(OpenError::Newer { found, known });
     }
-    Ok(())
+    Ok(found)
 }
 
 // We own the directory, so whatever was being sent belongs to a process that is gone: its outcome

@@ -105,12 +105,20 @@ pub(crate) fn add_person(
          ON CONFLICT (sender) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at",
     )?
     .execute(params![json(sender)?, user.0, millis(at)])?;
+    set_grant(tx, user, grant)?;
+    Ok(user)
+}
+
+/// Gives a person this grant and no other.
+pub(crate) fn set_grant(tx: &Transaction<'_>, user: UserId, grant: &GrantRow) -> Result<(), StoreError> {
     let (role, repositories, environments) = grant;
+    tx.prepare_cached("DELETE FROM user_grant WHERE user_id = ?1")?
+        .execute([user.0])?;
     tx.prepare_cached(
         "INSERT INTO user_grant (user_id, role, repositories, environments) VALUES (?1, ?2, ?3, ?4)",
     )?
     .execute(params![user.0, role, repositories, json(environments)?])?;
-    Ok(user)
+    Ok(())
 }
 
 /// Marks a person as revoked; false if they were already.
