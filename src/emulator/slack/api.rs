@@ -1,0 +1,286 @@
+//! The Web API methods: each checks its request as Slack does, and changes the workspace.
+
+use super::check;
+use super::state::{Call, File, Message, State, Upload};
+use super::{RateLimits, SlackOptions};
+use jiff::{Span, Timestamp};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Characters of a notification text that a good app sends at most.
+const GOOD_TEXT_CHARS_MAX: usize = 4_000;
+/// Methods that take forms only.
+pub(super) const FORM_ONLY: [&str; 1] = ["files.getUploadURLExternal"];
+
+/// The answer of a method: its fields, or an error code.
+type Answer = Result<Value, String>;
+
+/// Runs one authorised call.
+pub(super) fn call(
+    state: &mut State,
+    options: &SlackOptions,
+    base_url: &str,
+    method: &str,
+    body: &Value,
+) -> Value {
+    let answer = match method {
+        "auth.test" => Ok(
+            json!({"url": "https://acme.slack.com/", "team": "Acme", "team_id": options.team,
+            "user": options.bot_name, "user_id": options.bot_user, "bot_id": "B0DRYDOCK"}),
+        ),
+        "chat.postMessage" => post(state, options, body),
+        "chat.update" => update(state, options, body),
+        "chat.postEphemeral" => ephemeral(state, options, body),
+        "reactions.add" => react(state, body, Reaction::Add),
+        "reactions.remove" => react(state, body, Reaction::Remove),
+        "files.getUploadURLExternal" => upload_url(state, base_url, body),
+        "files.completeUploadExternal" => complete_upload(state, options, body),
+        _ => Err("unknown_method".to_owned()),
+    };
+    state.calls.push(Call {
+        method: method.to_owned(),
+        refused: answer.as_ref().err().cloned(),
+    });
+    match answer {
+        Ok(mut fields) => {
+            fields["ok"] = json!(true);
+            fields
+        }
+        Err(code) => json!({"ok": false, "error": code}),
+    }
+}
+
+/// Seconds to wait before this call is allowed; `None` when it is allowed now.
+pub(super) fn must_wait(
+    state: &mut State,
+    limits: RateLimits,
+    method: &str,
+    body: &Value,
+    at: Timestamp,
+) -> Option<u64> {
+    if limits == RateLimits::Off {
+        return None;
+    }
+    let (bucket, per_minute) = match method {
+        "chat.postMessage" => (format!("{method} {}", field(body, "channel")), 60),
+        "chat.update" | "reactions.add" | "reactions.remove" => (method.to_owned(), 50),
+        "chat.postEphemeral" | "auth.test" => (method.to_owned(), 100),
+        _ => (method.to_owned(), 20),
+    };
+    let used = state.used.entry(bucket).or_default();
+    let minute_ago = at.saturating_sub(Span::new().seconds(60)).unwrap_or(at);
+    while used.front().is_some_and(|time| *time <= minute_ago) {
+        used.pop_front();
+    }
+    if used.len() < per_minute {
+        used.push_back(at);
+        return None;
+    }
+    let oldest = used.front().map_or(at.as_second(), |time| time.as_second());
+    Some((oldest + 60 - at.as_second()).clamp(1, 60).unsigned_abs())
+}
+
+fn post(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+    let channel = channel(state, options, body)?;
+    check_message(state, body)?;
+    if let Some(metadata) = body.get("metadata")
+        && (!metadata["event_type"].is_string() || !metadata["event_payload"].is_object())
+    {
+        return Err("invalid_metadata_format".to_owned());
+    }
+    let thread_ts = thread(state, &channel, body);
+    let ts = state.next_ts();
+    state.messages.push(Message {
+        channel: channel.clone(),
+        ts: ts.clone(),
+        thread_ts,
+        user: options.bot_user.clone(),
+        text: field(body, "text"),
+        request: body.clone(),
+        reactions: BTreeSet::new(),
+        edits: 0,
+        files: Vec::new(),
+    });
+    Ok(json!({"channel": channel, "ts": ts, "message": {"text": field(body, "text"), "ts": ts}}))
+}
+
+fn update(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+    let channel = channel(state, options, body)?;
+    let ts = field(body, "ts");
+    match state.message(&channel, &ts) {
+        None => return Err("message_not_found".to_owned()),
+        Some(message) if message.user != options.bot_user => return Err("cant_update_message".to_owned()),
+        Some(_) => {}
+    }
+    check_message(state, body)?;
+    if let Some(message) = state.message_mut(&channel, &ts) {
+        message.text = field(body, "text");
+        message.request = body.clone();
+        message.edits += 1;
+    }
+    Ok(json!({"channel": channel, "ts": ts, "text": field(body, "text")}))
+}
+
+fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+    let channel = channel(state, options, body)?;
+    let user = field(body, "user");
+    let is_member = state
+        .channels
+        .get(&channel)
+        .is_some_and(|members| members.contains(&user));
+    if !is_member {
+        return Err("user_not_in_channel".to_owned());
+    }
+    check_message(state, body)?;
+    let thread_ts = thread(state, &channel, body);
+    let ts = state.next_ts();
+    state.ephemerals.push(Message {
+        channel,
+        ts: ts.clone(),
+        thread_ts,
+        user,
+        text: field(body, "text"),
+        request: body.clone(),
+        reactions: BTreeSet::new(),
+        edits: 0,
+        files: Vec::new(),
+    });
+    Ok(json!({"message_ts": ts}))
+}
+
+#[derive(Clone, Copy)]
+enum Reaction {
+    Add,
+    Remove,
+}
+
+fn react(state: &mut State, body: &Value, reaction: Reaction) -> Answer {
+    let (channel, ts, name) = (
+        field(body, "channel"),
+        field(body, "timestamp"),
+        field(body, "name"),
+    );
+    if !["eyes", "hourglass_flowing_sand", "white_check_mark", "x"].contains(&name.as_str()) {
+        return Err("invalid_name".to_owned());
+    }
+    let Some(message) = state.message_mut(&channel, &ts) else {
+        return Err("message_not_found".to_owned());
+    };
+    match reaction {
+        Reaction::Add if !message.reactions.insert(name.clone()) => Err("already_reacted".to_owned()),
+        Reaction::Remove if !message.reactions.remove(&name) => Err("no_reaction".to_owned()),
+        Reaction::Add | Reaction::Remove => Ok(json!({})),
+    }
+}
+
+fn upload_url(state: &mut State, base_url: &str, body: &Value) -> Answer {
+    let name = field(body, "filename");
+    let length: usize = field(body, "length").parse().unwrap_or(0);
+    if name.is_empty() || length == 0 {
+        return Err("invalid_arguments".to_owned());
+    }
+    let id = state.next_id("F");
+    state.uploads.insert(
+        id.clone(),
+        Upload {
+            name,
+            length,
+            content: None,
+        },
+    );
+    Ok(json!({"upload_url": format!("{base_url}/upload/{id}"), "file_id": id}))
+}
+
+fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+    let channel = channel_named(state, options, &field(body, "channel_id"))?;
+    let ids: Vec<String> = body["files"]
+        .as_array()
+        .map(|files| files.iter().map(|file| field(file, "id")).collect())
+        .unwrap_or_default();
+    if ids.is_empty() {
+        return Err("invalid_arguments".to_owned());
+    }
+    let uploaded = |id: &String| {
+        state
+            .uploads
+            .get(id)
+            .is_some_and(|upload| upload.content.is_some())
+    };
+    if !ids.iter().all(uploaded) {
+        return Err("file_not_found".to_owned());
+    }
+    let thread_ts = thread(state, &channel, body);
+    for id in &ids {
+        if let Some(upload) = state.uploads.remove(id) {
+            state.files.push(File {
+                id: id.clone(),
+                name: upload.name,
+                content: upload.content.unwrap_or_default(),
+                channel: channel.clone(),
+                thread_ts: thread_ts.clone(),
+            });
+        }
+    }
+    let ts = state.next_ts();
+    state.messages.push(Message {
+        channel,
+        ts,
+        thread_ts,
+        user: options.bot_user.clone(),
+        text: field(body, "initial_comment"),
+        // A comment has no switch for names and addresses of its own; Slack parses it as markup only.
+        request: json!({"link_names": false, "parse": "none"}),
+        reactions: BTreeSet::new(),
+        edits: 0,
+        files: ids,
+    });
+    Ok(json!({"files": body["files"]}))
+}
+
+fn check_message(state: &mut State, body: &Value) -> Result<(), String> {
+    check::message(body).map_err(|refusal| {
+        state.problems.push(format!("{}: {}", refusal.code, refusal.why));
+        refusal.code.to_owned()
+    })?;
+    let text = body["text"].as_str().unwrap_or_default();
+    if text.trim().is_empty() {
+        state
+            .problems
+            .push("a message without a text for notifications".to_owned());
+    }
+    if text.chars().count() > GOOD_TEXT_CHARS_MAX {
+        state
+            .problems
+            .push("a notification text of more than 4,000 characters".to_owned());
+    }
+    Ok(())
+}
+
+fn channel(state: &mut State, options: &SlackOptions, body: &Value) -> Result<String, String> {
+    channel_named(state, options, &field(body, "channel"))
+}
+
+fn channel_named(state: &mut State, options: &SlackOptions, id: &str) -> Result<String, String> {
+    let code = match state.channels.get(id) {
+        None => "channel_not_found",
+        Some(members) if !members.contains(&options.bot_user) => "not_in_channel",
+        Some(_) => return Ok(id.to_owned()),
+    };
+    state.problems.push(format!("{code}: `{id}`"));
+    Err(code.to_owned())
+}
+
+/// The thread a message goes to. Slack takes any id; a good app only uses ones that exist.
+fn thread(state: &mut State, channel: &str, body: &Value) -> Option<String> {
+    let thread_ts = body["thread_ts"].as_str()?.to_owned();
+    if state.message(channel, &thread_ts).is_none() {
+        state.problems.push(format!(
+            "a reply in thread `{thread_ts}`, which `{channel}` does not have"
+        ));
+    }
+    Some(thread_ts)
+}
+
+fn field(body: &Value, name: &str) -> String {
+    body[name].as_str().unwrap_or_default().to_owned()
+}

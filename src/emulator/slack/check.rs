@@ -1,0 +1,205 @@
+//! The shapes and sizes that Slack enforces on a message. What it refuses, it refuses with one of a few
+//! codes; the reason beside the code is for the person who reads a failed test.
+
+use super::mentions::walk;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const BLOCKS_MAX: usize = 50;
+const BLOCKS_CHARS_MAX: usize = 13_200;
+const TEXT_CHARS_MAX: usize = 40_000;
+const RICH_TEXT_STYLES: [&str; 4] = ["bold", "italic", "strike", "code"];
+
+/// Why a message is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// Slack's error code.
+    pub(super) code: &'static str,
+    /// What is wrong, in a few words.
+    pub(super) why: String,
+}
+
+fn refusal(code: &'static str, why: impl Into<String>) -> Refusal {
+    Refusal {
+        code,
+        why: why.into(),
+    }
+}
+
+fn invalid(why: impl Into<String>) -> Refusal {
+    refusal("invalid_blocks", why)
+}
+
+/// Checks the text and the blocks of a message.
+pub(super) fn message(body: &Value) -> Result<(), Refusal> {
+    let text = body["text"].as_str().unwrap_or_default();
+    if text.chars().count() > TEXT_CHARS_MAX {
+        return Err(refusal("msg_too_long", "the text is longer than 40,000"));
+    }
+    let Some(blocks) = body.get("blocks") else {
+        return if text.trim().is_empty() {
+            Err(refusal("no_text", "neither text nor blocks"))
+        } else {
+            Ok(())
+        };
+    };
+    let list = blocks
+        .as_array()
+        .ok_or_else(|| invalid("blocks are not a list"))?;
+    if list.is_empty() || list.len() > BLOCKS_MAX {
+        return Err(invalid(format!("{} blocks", list.len())));
+    }
+    for block in list {
+        one(block)?;
+    }
+    let chars = blocks.to_string().chars().count();
+    if chars > BLOCKS_CHARS_MAX {
+        return Err(refusal(
+            "msg_blocks_too_long",
+            format!("{chars} characters of blocks"),
+        ));
+    }
+    unique_actions(blocks)
+}
+
+fn unique_actions(blocks: &Value) -> Result<(), Refusal> {
+    let mut seen = BTreeSet::new();
+    let mut repeated = None;
+    walk(blocks, &mut |node| {
+        if let Some(id) = node["action_id"].as_str()
+            && !seen.insert(id)
+        {
+            repeated = Some(id);
+        }
+    });
+    match repeated {
+        Some(id) => Err(invalid(format!("action_id `{id}` is used twice"))),
+        None => Ok(()),
+    }
+}
+
+fn one(block: &Value) -> Result<(), Refusal> {
+    if block["block_id"]
+        .as_str()
+        .is_some_and(|id| id.chars().count() > 255)
+    {
+        return Err(invalid("a block_id is longer than 255"));
+    }
+    match kind(block) {
+        "divider" => Ok(()),
+        "section" => section(block),
+        "header" => text_object(&block["text"], 150, &["plain_text"]),
+        "context" => each(&block["elements"], 10, |element| {
+            text_object(element, 3_000, &["plain_text", "mrkdwn"])
+        }),
+        "actions" => each(&block["elements"], 25, button),
+        "rich_text" => each(&block["elements"], usize::MAX, rich_text),
+        other => Err(invalid(format!("unsupported type: `{other}`"))),
+    }
+}
+
+fn section(block: &Value) -> Result<(), Refusal> {
+    let kinds = ["plain_text", "mrkdwn"];
+    if block["fields"].is_array() {
+        each(&block["fields"], 10, |field| text_object(field, 2_000, &kinds))?;
+        return if block["text"].is_null() {
+            Ok(())
+        } else {
+            text_object(&block["text"], 3_000, &kinds)
+        };
+    }
+    text_object(&block["text"], 3_000, &kinds)
+}
+
+fn button(element: &Value) -> Result<(), Refusal> {
+    if kind(element) != "button" {
+        return Err(invalid(format!("unsupported element: `{}`", kind(element))));
+    }
+    text_object(&element["text"], 75, &["plain_text"])?;
+    for (field, chars_max) in [("value", 2_000), ("action_id", 255), ("url", 3_000)] {
+        if element[field]
+            .as_str()
+            .is_some_and(|text| text.chars().count() > chars_max)
+        {
+            return Err(invalid(format!(
+                "a button's `{field}` is longer than {chars_max}"
+            )));
+        }
+    }
+    match element.get("style").map(|style| style.as_str()) {
+        None | Some(Some("primary" | "danger")) => Ok(()),
+        Some(_) => Err(invalid("a button has an unknown style")),
+    }
+}
+
+fn rich_text(element: &Value) -> Result<(), Refusal> {
+    let spans = &element["elements"];
+    match kind(element) {
+        "rich_text_section" | "rich_text_quote" => each(spans, usize::MAX, span),
+        "rich_text_preformatted" => each(spans, usize::MAX, |element| match kind(element) {
+            "text" | "link" => span(element),
+            other => Err(invalid(format!("`{other}` in preformatted text"))),
+        }),
+        "rich_text_list" => {
+            if !matches!(element["style"].as_str(), Some("bullet" | "ordered")) {
+                return Err(invalid("a list without a style"));
+            }
+            if element["indent"].as_u64().unwrap_or(0) > 8 {
+                return Err(invalid("a list is indented by more than 8"));
+            }
+            each(spans, usize::MAX, |item| match kind(item) {
+                "rich_text_section" => each(&item["elements"], usize::MAX, span),
+                other => Err(invalid(format!("`{other}` in a list"))),
+            })
+        }
+        other => Err(invalid(format!("unsupported rich text: `{other}`"))),
+    }
+}
+
+fn span(element: &Value) -> Result<(), Refusal> {
+    let filled = |field: &str| element[field].as_str().is_some_and(|text| !text.is_empty());
+    let ok = match kind(element) {
+        "text" => filled("text"),
+        "link" => filled("url"),
+        "user" => filled("user_id"),
+        "channel" => filled("channel_id"),
+        "usergroup" => filled("usergroup_id"),
+        "broadcast" => filled("range"),
+        "emoji" => filled("name"),
+        _ => false,
+    };
+    let styled = element["style"].as_object().is_none_or(|style| {
+        style
+            .iter()
+            .all(|(name, value)| RICH_TEXT_STYLES.contains(&name.as_str()) && value.is_boolean())
+    });
+    if ok && styled {
+        return Ok(());
+    }
+    Err(invalid(format!("a bad rich text element: {element}")))
+}
+
+fn text_object(object: &Value, chars_max: usize, kinds: &[&str]) -> Result<(), Refusal> {
+    let text = object["text"].as_str().unwrap_or_default();
+    let chars = text.chars().count();
+    if !kinds.contains(&kind(object)) || chars == 0 || chars > chars_max {
+        return Err(invalid(format!("a `{}` of {chars} characters", kind(object))));
+    }
+    Ok(())
+}
+
+fn each(
+    list: &Value,
+    count_max: usize,
+    check: impl Fn(&Value) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    match list.as_array() {
+        Some(items) if !items.is_empty() && items.len() <= count_max => items.iter().try_for_each(check),
+        Some(items) => Err(invalid(format!("{} elements", items.len()))),
+        None => Err(invalid("elements are missing")),
+    }
+}
+
+fn kind(value: &Value) -> &str {
+    value["type"].as_str().unwrap_or_default()
+}

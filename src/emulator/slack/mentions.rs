@@ -1,0 +1,187 @@
+//! What Slack would make of a text: whom it would notify, and what it would link. Reads every surface
+//! of a message, as Slack does.
+
+use serde_json::Value;
+
+/// Something Slack would act on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mention {
+    /// `<@U…>`: notifies a person.
+    User(String),
+    /// `<#C…>`: links a channel.
+    Channel(String),
+    /// `<!subteam^S…>`: notifies a group.
+    Group(String),
+    /// `<!channel>`, `<!here>`, `<!everyone>`: notifies everybody.
+    Broadcast(String),
+    /// A clickable address.
+    Link(String),
+}
+
+/// Everything a text in Slack's markup mentions.
+pub(super) fn of_markup(text: &str) -> Vec<Mention> {
+    let mut mentions = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('<') {
+        rest = after;
+        let Some((token, after_token)) = after.split_once('>') else {
+            continue;
+        };
+        if let Some(mention) = of_token(token) {
+            mentions.push(mention);
+            rest = after_token;
+        }
+    }
+    mentions
+}
+
+/// What Slack finds by itself in a text when it is told to parse it: names and bare addresses.
+pub(super) fn of_parsed_text(text: &str) -> Vec<Mention> {
+    text.split(|character: char| character.is_whitespace() || "<>()\"'".contains(character))
+        .filter_map(|word| match word.trim_end_matches(['.', ',', '!', '?', ':']) {
+            "@channel" | "@here" | "@everyone" => Some(Mention::Broadcast(word.to_owned())),
+            word if word.starts_with("http://") || word.starts_with("https://") => {
+                Some(Mention::Link(word.to_owned()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Everything the blocks of a message mention.
+pub(super) fn of_blocks(blocks: &Value) -> Vec<Mention> {
+    let mut mentions = Vec::new();
+    walk(blocks, &mut |node| mentions.extend(of_node(node)));
+    mentions
+}
+
+/// What a person reads in one block, without its look.
+pub(super) fn visible(block: &Value) -> String {
+    let mut shown = String::new();
+    walk(block, &mut |node| match kind(node) {
+        "text" | "plain_text" => shown.push_str(text(node)),
+        "mrkdwn" => shown.push_str(&unescaped(text(node))),
+        "link" => shown.push_str(node["text"].as_str().or(node["url"].as_str()).unwrap_or_default()),
+        "user" => shown.push_str(&format!("<@{}>", node["user_id"].as_str().unwrap_or_default())),
+        _ => {}
+    });
+    shown
+}
+
+/// Visits each object, parents first, in the order of arrays. Bounded by serde_json's own depth limit,
+/// since all that is walked was parsed by it.
+pub(super) fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Value)) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+        Value::Object(fields) => {
+            visit(value);
+            for name in ["text", "title", "fields", "elements", "rows"] {
+                if let Some(field) = fields.get(name) {
+                    walk(field, visit);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn of_node(node: &Value) -> Vec<Mention> {
+    let named = |field: &str| node[field].as_str().unwrap_or_default().to_owned();
+    match kind(node) {
+        "mrkdwn" if node["verbatim"] == true => of_markup(text(node)),
+        "mrkdwn" => [of_markup(text(node)), of_parsed_text(text(node))].concat(),
+        "user" => vec![Mention::User(named("user_id"))],
+        "channel" => vec![Mention::Channel(named("channel_id"))],
+        "usergroup" => vec![Mention::Group(named("usergroup_id"))],
+        "broadcast" => vec![Mention::Broadcast(named("range"))],
+        "link" => vec![Mention::Link(named("url"))],
+        _ => Vec::new(),
+    }
+}
+
+fn of_token(token: &str) -> Option<Mention> {
+    let target = token.split('|').next().unwrap_or_default();
+    if let Some(id) = target.strip_prefix('@') {
+        return is_id(id).then(|| Mention::User(id.to_owned()));
+    }
+    if let Some(id) = target.strip_prefix('#') {
+        return is_id(id).then(|| Mention::Channel(id.to_owned()));
+    }
+    if let Some(special) = target.strip_prefix('!') {
+        return match special.split_once('^') {
+            Some(("subteam", id)) => Some(Mention::Group(id.to_owned())),
+            Some(_) => None,
+            None => ["channel", "here", "everyone"]
+                .contains(&special)
+                .then(|| Mention::Broadcast(special.to_owned())),
+        };
+    }
+    (target.contains("://") || target.starts_with("mailto:")).then(|| Mention::Link(target.to_owned()))
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty()
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn kind(node: &Value) -> &str {
+    node["type"].as_str().unwrap_or_default()
+}
+
+fn text(node: &Value) -> &str {
+    node["text"].as_str().unwrap_or_default()
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mention, of_blocks, of_markup};
+    use serde_json::json;
+
+    #[test]
+    fn every_form_of_mention_is_seen() {
+        let text =
+            "<!channel> <!here> <!everyone> <@U1> <@U2|bob> <#C1|ops> <!subteam^S1> <https://a.example|x>";
+        assert_eq!(
+            of_markup(text),
+            vec![
+                Mention::Broadcast("channel".to_owned()),
+                Mention::Broadcast("here".to_owned()),
+                Mention::Broadcast("everyone".to_owned()),
+                Mention::User("U1".to_owned()),
+                Mention::User("U2".to_owned()),
+                Mention::Channel("C1".to_owned()),
+                Mention::Group("S1".to_owned()),
+                Mention::Link("https://a.example".to_owned()),
+            ]
+        );
+        assert_eq!(of_markup("&lt;!channel&gt; < @U1> <b> <"), vec![]);
+        assert_eq!(of_markup("< <@U1>"), vec![Mention::User("U1".to_owned())]);
+    }
+
+    #[test]
+    fn rich_text_is_literal_but_its_own_elements_are_not() {
+        let blocks = json!([
+            {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [
+                {"type": "text", "text": "<!channel>"}, {"type": "user", "user_id": "U1"},
+                {"type": "broadcast", "range": "here"}]}]},
+            {"type": "section", "text": {"type": "mrkdwn", "text": "<@U2> at https://a.example"}},
+        ]);
+        assert_eq!(
+            of_blocks(&blocks),
+            vec![
+                Mention::User("U1".to_owned()),
+                Mention::Broadcast("here".to_owned()),
+                Mention::User("U2".to_owned()),
+                Mention::Link("https://a.example".to_owned()),
+            ]
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! A Slack workspace on loopback: the Web API a bot calls, and people who write, press and type
+//! commands, whose events are signed and sent as Slack sends them.
+
+mod api;
+mod check;
+mod mentions;
+mod people;
+mod server;
+mod state;
+
+pub use mentions::Mention;
+pub use people::{Answer, EventOrder, Said, SayError};
+pub use state::{Call, Fault, File, Message, ShownButton, State};
+
+use jiff::Timestamp;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How long [`SlackEmulator::wait_until`] waits at most.
+const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What the workspace is.
+#[derive(Clone)]
+pub struct SlackOptions {
+    /// Its id: `T0ACME`.
+    pub team: String,
+    /// The bot's user id: `U0DRYDOCK`.
+    pub bot_user: String,
+    /// The bot's name: `drydock`.
+    pub bot_name: String,
+    /// The only token the Web API takes.
+    pub bot_token: String,
+    /// What events are signed with.
+    pub signing_secret: String,
+    /// Whether calls are limited as Slack limits them.
+    pub rate_limits: RateLimits,
+    /// The clock of signatures and rate limits.
+    pub at: fn() -> Timestamp,
+    /// Sends the events.
+    pub http: reqwest::Client,
+}
+
+/// Whether calls are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimits {
+    /// Any number of calls.
+    Off,
+    /// Slack's tiers, answered with 429 and `Retry-After`.
+    Slack,
+}
+
+/// A running workspace. It ends when it is dropped.
+pub struct SlackEmulator {
+    shared: Arc<Shared>,
+    server: JoinHandle<()>,
+}
+
+struct Shared {
+    options: SlackOptions,
+    base_url: String,
+    state: Mutex<State>,
+    /// Counts changes of the state.
+    changes: watch::Sender<u64>,
+    /// Where events go to, and in which order.
+    gateway: Mutex<(Option<String>, EventOrder)>,
+}
+
+impl Shared {
+    /// Changes the state and tells everybody who waits.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changes.send_modify(|count| *count += 1);
+        result
+    }
+
+    fn take_fault(&self, method: &str) -> Option<Fault> {
+        self.change(|state| state.faults.get_mut(method)?.pop_front())
+    }
+}
+
+impl SlackEmulator {
+    /// Starts a workspace on a free loopback port.
+    pub async fn start(options: SlackOptions) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let base_url = format!("http://{}", listener.local_addr()?);
+        let mut state = State::default();
+        state.users.insert(options.bot_user.clone(), options.team.clone());
+        let shared = Arc::new(Shared {
+            options,
+            base_url,
+            state: Mutex::new(state),
+            changes: watch::Sender::new(0),
+            gateway: Mutex::new((None, EventOrder::MentionFirst)),
+        });
+        let server = tokio::spawn(server::serve(listener, Arc::clone(&shared)));
+        Ok(Self { shared, server })
+    }
+
+    /// What goes into `api_base_url`.
+    pub fn api_base_url(&self) -> String {
+        format!("{}/api", self.shared.base_url)
+    }
+
+    /// Sets where events go to: `http://127.0.0.1:7700/in/slack`.
+    pub fn connect_to(&self, url: &str) {
+        let mut gateway = self.shared.gateway.lock().unwrap_or_else(PoisonError::into_inner);
+        gateway.0 = Some(url.to_owned());
+    }
+
+    /// Sets which of the two events of a mention is sent first.
+    pub fn send_first(&self, order: EventOrder) {
+        let mut gateway = self.shared.gateway.lock().unwrap_or_else(PoisonError::into_inner);
+        gateway.1 = order;
+    }
+
+    /// Adds a person of this workspace.
+    pub fn add_user(&self, user: &str) {
+        self.add_user_of(user, &self.shared.options.team.clone());
+    }
+
+    /// Adds a person of another workspace, as in a shared channel.
+    pub fn add_user_of(&self, user: &str, team: &str) {
+        self.shared
+            .change(|state| state.users.insert(user.to_owned(), team.to_owned()));
+    }
+
+    /// Adds a channel with these people and the bot.
+    pub fn add_channel(&self, channel: &str, users: &[&str]) {
+        self.add_channel_without_bot(channel, users);
+        let bot = self.shared.options.bot_user.clone();
+        self.shared
+            .change(|state| state.channels.entry(channel.to_owned()).or_default().insert(bot));
+    }
+
+    /// Adds a channel that the bot is not in.
+    pub fn add_channel_without_bot(&self, channel: &str, users: &[&str]) {
+        let members = users.iter().map(|user| (*user).to_owned()).collect();
+        self.shared
+            .change(|state| state.channels.insert(channel.to_owned(), members));
+    }
+
+    /// Makes the next `count` calls of a method fail.
+    pub fn fail_next(&self, method: &str, count: usize, fault: Fault) {
+        self.shared.change(|state| {
+            let faults = state.faults.entry(method.to_owned()).or_default();
+            faults.extend(std::iter::repeat_n(fault, count));
+        });
+    }
+
+    /// Looks at the workspace.
+    pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Everything that was wrong with the requests so far.
+    pub fn problems(&self) -> Vec<String> {
+        self.look(|state| state.problems.clone())
+    }
+
+    /// Waits until the workspace shows something; `None` if it does not within 10 s.
+    pub async fn wait_until<T>(&self, look: impl Fn(&State) -> Option<T>) -> Option<T> {
+        let mut changes = self.shared.changes.subscribe();
+        let seen = async {
+            loop {
+                changes.mark_unchanged();
+                if let Some(found) = self.look(&look) {
+                    return Some(found);
+                }
+                changes.changed().await.ok()?;
+            }
+        };
+        tokio::time::timeout(WAIT_TIME_MAX, seen).await.ok().flatten()
+    }
+}
+
+impl Drop for SlackEmulator {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}

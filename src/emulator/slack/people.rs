@@ -1,0 +1,302 @@
+//! People of the workspace: what they write, type and press becomes signed requests to the gateway, as
+//! Slack makes them.
+
+use super::{Message, SlackEmulator};
+use hmac::{Hmac, KeyInit, Mac};
+use http::HeaderMap;
+use serde_json::{Value, json};
+use sha2::Sha256;
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// How long Slack waits for an answer before it counts the event as lost.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
+/// Bytes of an answer that are read.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+const JSON: &str = "application/json";
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Which of the two events of a mention is sent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventOrder {
+    /// `app_mention`, then `message`.
+    MentionFirst,
+    /// `message`, then `app_mention`.
+    MessageFirst,
+}
+
+/// What the gateway answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// Body.
+    pub body: String,
+}
+
+/// A message that somebody wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Its id.
+    pub ts: String,
+    /// The gateway's answer to each of its events.
+    pub answers: Vec<Answer>,
+}
+
+/// Why nothing was sent, or nothing came back.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SayError {
+    /// [`SlackEmulator::connect_to`] was not called.
+    #[error("the workspace is not connected to a gateway")]
+    NotConnected,
+    /// No connection, or no answer within 3 s.
+    #[error("the gateway did not answer in time")]
+    NoAnswer,
+    /// The message has no such button.
+    #[error("there is no button `{0}`")]
+    NoButton(String),
+}
+
+impl SlackEmulator {
+    /// Somebody writes in a channel. `@drydock` becomes the bot's mention, and all else is taken
+    /// literally, as if it was typed.
+    pub async fn say(&self, user: &str, channel: &str, text: &str) -> Result<Said, SayError> {
+        self.write(user, channel, None, text).await
+    }
+
+    /// Somebody writes to the bot alone, in the channel `D` + user id.
+    pub async fn dm(&self, user: &str, text: &str) -> Result<Said, SayError> {
+        let channel = format!("D{user}");
+        if !self.look(|state| state.channels.contains_key(&channel)) {
+            self.add_channel(&channel, &[user]);
+        }
+        self.write(user, &channel, None, text).await
+    }
+
+    /// Somebody writes in a thread.
+    pub async fn reply_in_thread(
+        &self,
+        user: &str,
+        channel: &str,
+        thread_ts: &str,
+        text: &str,
+    ) -> Result<Said, SayError> {
+        self.write(user, channel, Some(thread_ts), text).await
+    }
+
+    /// Somebody types `/drydock <text>`.
+    pub async fn slash(&self, user: &str, channel: &str, text: &str) -> Result<Answer, SayError> {
+        let trigger = self.shared.change(|state| state.next_id("trigger."));
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("command", "/drydock")
+            .append_pair("text", &typed(text))
+            .append_pair("team_id", &self.team_of(user))
+            .append_pair("channel_id", channel)
+            .append_pair("user_id", user)
+            .append_pair("trigger_id", &trigger)
+            .append_pair("api_app_id", "A0DRYDOCK")
+            .finish();
+        self.send_signed(FORM, form).await
+    }
+
+    /// Somebody presses a button, by its label, of a message or of a notice only they see.
+    pub async fn click(&self, user: &str, message_ts: &str, label: &str) -> Result<Answer, SayError> {
+        let is_it = |message: &&Message| message.ts == message_ts;
+        let found = self.look(|state| {
+            let ephemeral = state.ephemerals.iter().find(is_it);
+            let message = state.messages.iter().find(is_it).or(ephemeral)?;
+            let button = message
+                .buttons()
+                .into_iter()
+                .find(|button| button.label == label)?;
+            Some((message.clone(), button, ephemeral.is_some()))
+        });
+        let Some((message, button, is_ephemeral)) = found else {
+            return Err(SayError::NoButton(label.to_owned()));
+        };
+        let (trigger, action_ts) = self
+            .shared
+            .change(|state| (state.next_id("trigger."), state.next_ts()));
+        let mut container = json!({"type": "message", "message_ts": message.ts,
+            "channel_id": message.channel, "is_ephemeral": is_ephemeral});
+        if let Some(thread_ts) = &message.thread_ts {
+            container["thread_ts"] = json!(thread_ts);
+        }
+        let payload = json!({
+            "type": "block_actions",
+            "user": {"id": user, "team_id": self.team_of(user)},
+            "team": {"id": self.shared.options.team},
+            "api_app_id": "A0DRYDOCK",
+            "container": container,
+            "channel": {"id": message.channel},
+            "trigger_id": trigger,
+            "actions": [{"type": "button", "action_id": button.action_id, "block_id": "b",
+                "value": button.value, "action_ts": action_ts}],
+        });
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("payload", &payload.to_string())
+            .finish();
+        self.send_signed(FORM, form).await
+    }
+
+    /// Sends an event's JSON, signed.
+    pub async fn send_event(&self, event: &Value) -> Result<Answer, SayError> {
+        self.send_signed(JSON, event.to_string()).await
+    }
+
+    /// Sends any body with any headers. Nothing is added.
+    pub async fn send(&self, body: impl Into<Vec<u8>>, headers: HeaderMap) -> Result<Answer, SayError> {
+        let url = {
+            let gateway = self.shared.gateway.lock().unwrap_or_else(PoisonError::into_inner);
+            gateway.0.clone().ok_or(SayError::NotConnected)?
+        };
+        let answer = async {
+            let request = self
+                .shared
+                .options
+                .http
+                .post(url)
+                .headers(headers)
+                .body(body.into());
+            let mut response = request.send().await.ok()?;
+            let mut body = Vec::new();
+            while let Some(chunk) = response.chunk().await.ok()? {
+                if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+                    return None;
+                }
+                body.extend_from_slice(&chunk);
+            }
+            Some(Answer {
+                status: response.status().as_u16(),
+                body: String::from_utf8_lossy(&body).into_owned(),
+            })
+        };
+        match tokio::time::timeout(ANSWER_TIME_MAX, answer).await {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) | Err(_) => Err(SayError::NoAnswer),
+        }
+    }
+
+    /// The headers Slack would send with this body.
+    pub fn signed_headers(&self, content_type: &str, body: &[u8]) -> HeaderMap {
+        let seconds = (self.shared.options.at)().as_second().to_string();
+        let signature = signature(&self.shared.options.signing_secret, &seconds, body);
+        [
+            ("content-type", content_type),
+            ("x-slack-request-timestamp", seconds.as_str()),
+            ("x-slack-signature", signature.as_str()),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| {
+            let value = http::HeaderValue::from_str(value).ok()?;
+            Some((http::HeaderName::from_static(name), value))
+        })
+        .collect()
+    }
+
+    async fn send_signed(&self, content_type: &str, body: String) -> Result<Answer, SayError> {
+        let headers = self.signed_headers(content_type, body.as_bytes());
+        self.send(body, headers).await
+    }
+
+    async fn write(
+        &self,
+        user: &str,
+        channel: &str,
+        thread_ts: Option<&str>,
+        text: &str,
+    ) -> Result<Said, SayError> {
+        let options = &self.shared.options;
+        let mention = format!("<@{}>", options.bot_user);
+        let text = typed(text).replace(&format!("@{}", options.bot_name), &mention);
+        let (ts, client_id) = self.shared.change(|state| {
+            let (ts, client_id) = (state.next_ts(), state.next_id("client-"));
+            state.messages.push(Message {
+                channel: channel.to_owned(),
+                ts: ts.clone(),
+                thread_ts: thread_ts.map(str::to_owned),
+                user: user.to_owned(),
+                text: text.clone(),
+                request: Value::Null,
+                reactions: BTreeSet::new(),
+                edits: 0,
+                files: Vec::new(),
+            });
+            (ts, client_id)
+        });
+        let team = self.team_of(user);
+        let mut event = json!({"type": "message", "user": user, "team": team, "channel": channel, "ts": ts,
+            "event_ts": ts, "client_msg_id": client_id, "text": text});
+        if let Some(thread_ts) = thread_ts {
+            event["thread_ts"] = json!(thread_ts);
+        }
+        let direct = channel.starts_with('D');
+        let mut message = event.clone();
+        message["channel_type"] = json!(if direct { "im" } else { "channel" });
+        let mut events = vec![message];
+        // Slack sends no `app_mention` for what is written to the bot alone.
+        if text.contains(&mention) && !direct {
+            event["type"] = json!("app_mention");
+            events.push(event);
+            let order = self
+                .shared
+                .gateway
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .1;
+            if order == EventOrder::MentionFirst {
+                events.reverse();
+            }
+        }
+        let mut answers = Vec::new();
+        for event in events {
+            answers.push(self.send_event(&self.envelope(&event)).await?);
+        }
+        Ok(Said { ts, answers })
+    }
+
+    /// An event as the Events API wraps it.
+    pub fn envelope(&self, event: &Value) -> Value {
+        let options = &self.shared.options;
+        let id = self.shared.change(|state| state.next_id("Ev"));
+        json!({
+            "type": "event_callback",
+            "token": "deprecated",
+            "team_id": options.team,
+            "context_team_id": options.team,
+            "api_app_id": "A0DRYDOCK",
+            "event": event,
+            "event_id": id,
+            "event_time": (options.at)().as_second(),
+            "authorizations": [{"enterprise_id": null, "team_id": options.team,
+                "user_id": options.bot_user, "is_bot": true}],
+        })
+    }
+
+    fn team_of(&self, user: &str) -> String {
+        self.look(|state| state.users.get(user).cloned())
+            .unwrap_or_else(|| self.shared.options.team.clone())
+    }
+}
+
+/// A text as Slack passes it on: what was typed is escaped.
+fn typed(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// Made here from scratch, so that the emulator does not share a mistake with what it tests.
+fn signature(secret: &str, seconds: &str, body: &[u8]) -> String {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
+        return String::new();
+    };
+    mac.update(b"v0:");
+    mac.update(seconds.as_bytes());
+    mac.update(b":");
+    mac.update(body);
+    let digest = mac.finalize().into_bytes();
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("v0={hex}")
+}

@@ -1,0 +1,174 @@
+//! The listener of the Web API: reads a request, checks its token and form, fails it on purpose if it
+//! was told to, and lets [`super::api`] answer it.
+
+use super::Shared;
+use super::api;
+use super::state::Fault;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// Bytes of a request that are read.
+const REQUEST_BYTES_MAX: usize = 64 << 20;
+/// Connections served at once; more wait.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Ends a connection without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is closed on purpose")]
+struct Reset;
+
+/// Serves until it is dropped, and its connections with it.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        if connections.len() >= CONNECTIONS_MAX {
+            connections.join_next().await;
+        }
+        let Ok((stream, _)) = listener.accept().await else {
+            return;
+        };
+        connections.spawn(connection(stream, Arc::clone(&shared)));
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    let service = service_fn(move |request| {
+        let shared = Arc::clone(&shared);
+        async move { answer(request, &shared).await }
+    });
+    // An error is a client that went away or a reset of our own; there is nobody to tell.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, Reset> {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    let body = Limited::new(body, REQUEST_BYTES_MAX)
+        .collect()
+        .await
+        .map_err(|_| Reset)?
+        .to_bytes();
+    if let Some(id) = path.strip_prefix("/upload/") {
+        return Ok(upload(shared, id, body));
+    }
+    let Some(method) = path.strip_prefix("/api/") else {
+        return Ok(plain(StatusCode::NOT_FOUND, "no such path"));
+    };
+    let fault = shared.take_fault(method);
+    match &fault {
+        Some(Fault::ResetBefore) => return Err(Reset),
+        Some(Fault::Status {
+            status,
+            retry_after_seconds,
+        }) => return Ok(failed(*status, *retry_after_seconds)),
+        Some(Fault::Refuse(code)) => return Ok(as_json(&json!({"ok": false, "error": code}))),
+        Some(Fault::ResetAfter) | None => {}
+    }
+    let response = web_api(shared, method, &head.headers, &body);
+    match fault {
+        Some(Fault::ResetAfter) => Err(Reset),
+        Some(_) | None => Ok(response),
+    }
+}
+
+fn web_api(shared: &Shared, method: &str, headers: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
+    let token = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    if token != Some(shared.options.bot_token.as_str()) {
+        shared.change(|state| state.problems.push(format!("{method} with a wrong token")));
+        return as_json(&json!({"ok": false, "error": "invalid_auth"}));
+    }
+    let Some(body) = parsed(method, headers, body) else {
+        shared.change(|state| {
+            state
+                .problems
+                .push(format!("{method} with a body it does not take"));
+        });
+        return as_json(&json!({"ok": false, "error": "invalid_arguments"}));
+    };
+    let at = (shared.options.at)();
+    shared.change(
+        |state| match api::must_wait(state, shared.options.rate_limits, method, &body, at) {
+            Some(seconds) => {
+                state.problems.push(format!("{method} was called too often"));
+                failed(429, Some(seconds))
+            }
+            None => as_json(&api::call(
+                state,
+                &shared.options,
+                &shared.base_url,
+                method,
+                &body,
+            )),
+        },
+    )
+}
+
+fn parsed(method: &str, headers: &HeaderMap, body: &Bytes) -> Option<Value> {
+    let content_type = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    if content_type.starts_with("application/json") && !api::FORM_ONLY.contains(&method) {
+        return serde_json::from_slice(body).ok().filter(Value::is_object);
+    }
+    if content_type.starts_with("application/x-www-form-urlencoded") {
+        let fields = form_urlencoded::parse(body)
+            .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
+            .collect();
+        return Some(Value::Object(fields));
+    }
+    None
+}
+
+fn upload(shared: &Shared, id: &str, content: Bytes) -> Response<Full<Bytes>> {
+    shared.change(|state| match state.uploads.get_mut(id) {
+        Some(upload) if upload.length == content.len() => {
+            upload.content = Some(content);
+            plain(StatusCode::OK, "OK")
+        }
+        Some(_) => {
+            state
+                .problems
+                .push(format!("the upload of {id} is not as long as it was announced"));
+            plain(StatusCode::BAD_REQUEST, "wrong length")
+        }
+        None => plain(StatusCode::NOT_FOUND, "no such upload"),
+    })
+}
+
+fn as_json(value: &Value) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(value.to_string())));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json; charset=utf-8"),
+    );
+    response
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
+    response
+}
+
+fn failed(status: u16, retry_after_seconds: Option<u64>) -> Response<Full<Bytes>> {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = plain(status, "failed on purpose");
+    if let Some(seconds) = retry_after_seconds {
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, header::HeaderValue::from(seconds));
+    }
+    response
+}

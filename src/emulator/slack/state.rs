@@ -1,0 +1,186 @@
+//! The workspace as people would see it: channels, messages, reactions, files, and what was wrong with
+//! the requests that made them.
+
+use super::mentions::{self, Mention, walk};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A workspace.
+#[derive(Debug, Default)]
+pub struct State {
+    /// All messages, oldest first: people's and the bot's.
+    pub messages: Vec<Message>,
+    /// Messages that one person saw.
+    pub ephemerals: Vec<Message>,
+    /// Files that were shared.
+    pub files: Vec<File>,
+    /// Every Web API call: method, and error code if it was refused.
+    pub calls: Vec<Call>,
+    /// What Slack would not have taken, or a good app would not do.
+    pub problems: Vec<String>,
+    /// Users by id, with their team.
+    pub(super) users: BTreeMap<String, String>,
+    /// Channels by id, with their members.
+    pub(super) channels: BTreeMap<String, BTreeSet<String>>,
+    pub(super) uploads: BTreeMap<String, Upload>,
+    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    /// When each rate-limited bucket was used, within the last minute.
+    pub(super) used: BTreeMap<String, VecDeque<Timestamp>>,
+    pub(super) count: u64,
+}
+
+/// One call of the Web API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// `chat.postMessage`.
+    pub method: String,
+    /// The error it was answered with; `None` when it worked.
+    pub refused: Option<String>,
+}
+
+/// A message as it is shown now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Channel id.
+    pub channel: String,
+    /// Its id in the channel.
+    pub ts: String,
+    /// The root of its thread; `None` at the root.
+    pub thread_ts: Option<String>,
+    /// Who wrote it; for ephemerals, who sees it.
+    pub user: String,
+    /// The text, in Slack's markup.
+    pub text: String,
+    /// The whole request that made it what it is now; null for people's messages.
+    pub request: Value,
+    /// Names of the bot's reactions.
+    pub reactions: BTreeSet<String>,
+    /// How often it was edited.
+    pub edits: usize,
+    /// Ids of its files.
+    pub files: Vec<String>,
+}
+
+/// A button as a person sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownButton {
+    /// What it says.
+    pub label: String,
+    /// What a press on it carries.
+    pub value: String,
+    /// Its id in the message.
+    pub action_id: String,
+}
+
+impl Message {
+    /// Everything Slack would notify or link because of this message, on all its surfaces.
+    pub fn mentions(&self) -> Vec<Mention> {
+        let mut found = mentions::of_markup(&self.text);
+        let parsed = self.request["link_names"] == true || self.request["parse"] != "none";
+        if parsed {
+            found.extend(mentions::of_parsed_text(&self.text));
+        }
+        found.extend(mentions::of_blocks(&self.request["blocks"]));
+        found
+    }
+
+    /// What a person reads, block by block; the text itself when there are no blocks.
+    pub fn visible(&self) -> Vec<String> {
+        match self.request["blocks"].as_array() {
+            Some(blocks) => blocks.iter().map(mentions::visible).collect(),
+            None => vec![self.text.clone()],
+        }
+    }
+
+    /// The buttons, left to right.
+    pub fn buttons(&self) -> Vec<ShownButton> {
+        let mut buttons = Vec::new();
+        walk(&self.request["blocks"], &mut |node| {
+            if node["type"] == "button" {
+                let told = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                buttons.push(ShownButton {
+                    label: told(&node["text"]["text"]),
+                    value: told(&node["value"]),
+                    action_id: told(&node["action_id"]),
+                });
+            }
+        });
+        buttons
+    }
+}
+
+/// A shared file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its bytes.
+    pub content: Bytes,
+    /// Where it was shared.
+    pub channel: String,
+    /// In which thread.
+    pub thread_ts: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Upload {
+    pub(super) name: String,
+    pub(super) length: usize,
+    pub(super) content: Option<Bytes>,
+}
+
+/// How a call fails on purpose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An HTTP status, with no effect.
+    Status {
+        /// 429, 500, 503.
+        status: u16,
+        /// `Retry-After`.
+        retry_after_seconds: Option<u64>,
+    },
+    /// `ok: false` with this code, with no effect.
+    Refuse(String),
+    /// The connection closes before anything happens.
+    ResetBefore,
+    /// Everything happens, and then the connection closes without an answer.
+    ResetAfter,
+}
+
+impl State {
+    /// A new, later message id.
+    pub(super) fn next_ts(&mut self) -> String {
+        self.count += 1;
+        format!("1795293600.{:06}", self.count)
+    }
+
+    /// A new id of anything else.
+    pub(super) fn next_id(&mut self, prefix: &str) -> String {
+        self.count += 1;
+        format!("{prefix}{:08}", self.count)
+    }
+
+    pub(super) fn message_mut(&mut self, channel: &str, ts: &str) -> Option<&mut Message> {
+        self.messages
+            .iter_mut()
+            .find(|message| message.channel == channel && message.ts == ts)
+    }
+
+    /// A message by channel and id.
+    pub fn message(&self, channel: &str, ts: &str) -> Option<&Message> {
+        self.messages
+            .iter()
+            .find(|message| message.channel == channel && message.ts == ts)
+    }
+
+    /// The messages of a thread after its root, oldest first.
+    pub fn replies<'a>(&'a self, channel: &'a str, thread_ts: &'a str) -> impl Iterator<Item = &'a Message> {
+        self.messages.iter().filter(move |message| {
+            message.channel == channel && message.thread_ts.as_deref() == Some(thread_ts)
+        })
+    }
+}
