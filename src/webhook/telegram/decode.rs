@@ -1,0 +1,332 @@
+//! An update becomes an [`Inbound`], or is ignored with a reason. Pure; shared by webhook and polling.
+//! It decides what counts as a person's own words, never who may say them.
+
+use super::update::{CallbackQuery, Chat, Entity, Message, Pressed};
+use crate::model::{Inbound, Installation, Kind, MessageRef, Place, Platform, Sender};
+use crate::webhook::{Received, Rejected};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Accounts Telegram itself speaks through: anonymous group administrators, channels posting in a
+/// group, and service notices. None of them is a person.
+const NOBODY: [i64; 3] = [1_087_968_824, 136_817_688, 777_000];
+
+/// Updates we know and leave alone, with the reason for the audit log.
+const IGNORED: [(&str, &str); 6] = [
+    ("edited_message", "edited message"),
+    ("channel_post", "channel post"),
+    ("edited_channel_post", "edited channel post"),
+    ("stopped_message_generation", "stopped message generation"),
+    ("my_chat_member", "membership change"),
+    ("inline_query", "inline query"),
+];
+
+/// What a message without text can be, and the noun for it.
+const MEDIA: [(&str, &str); 14] = [
+    ("animation", "animation"),
+    ("photo", "photo"),
+    ("voice", "voice message"),
+    ("video_note", "video message"),
+    ("video", "video"),
+    ("audio", "audio file"),
+    ("document", "file"),
+    ("sticker", "sticker"),
+    ("contact", "contact"),
+    ("venue", "place"),
+    ("location", "location"),
+    ("poll", "poll"),
+    ("dice", "dice"),
+    ("story", "story"),
+];
+
+/// Decodes one update of the bot `installation`, received by the channel `name`.
+pub(crate) fn decode(name: &str, update: &Value, installation: &Installation) -> Result<Received, Rejected> {
+    let Some(fields) = update.as_object() else {
+        return Err(Rejected::Malformed("the update is not an object"));
+    };
+    if !fields.get("update_id").is_some_and(Value::is_i64) {
+        return Err(Rejected::Malformed("the update has no id"));
+    }
+    let decoder = Decoder { name, installation };
+    if let Some(value) = fields.get("message") {
+        let message = Message::deserialize(value).map_err(|_| Rejected::Malformed("unreadable message"))?;
+        return Ok(decoder.message(&message, value));
+    }
+    if let Some(value) = fields.get("callback_query") {
+        let query =
+            CallbackQuery::deserialize(value).map_err(|_| Rejected::Malformed("unreadable button press"))?;
+        return Ok(decoder.press(query));
+    }
+    let known = IGNORED.iter().find(|(key, _)| fields.contains_key(*key));
+    Ok(Received::Ignored(known.map_or("unknown update", |(_, why)| why)))
+}
+
+struct Decoder<'a> {
+    name: &'a str,
+    installation: &'a Installation,
+}
+
+impl Decoder<'_> {
+    fn message(&self, message: &Message, value: &Value) -> Received {
+        let sender = match author(message) {
+            Ok(sender) => sender,
+            Err(why) => return Received::Ignored(why),
+        };
+        let kind = match self.kind(message, value) {
+            Ok(kind) => kind,
+            Err(why) => return Received::Ignored(why),
+        };
+        let chat = message.chat.id;
+        let topic = topic(message.is_topic_message, message.message_thread_id);
+        // A message is named by chat and message id alone. Its update id would be a second name, but
+        // Telegram starts those anew at random after a quiet week: a new message could then carry an
+        // old update id and be dropped as a duplicate. Redeliveries keep chat and message id.
+        let bot = &self.installation.account.id;
+        let delivery = format!("telegram:{bot}:{chat}:{}", message.message_id);
+        self.inbound(delivery, sender, &message.chat, topic, message.message_id, kind)
+    }
+
+    fn press(&self, query: CallbackQuery) -> Received {
+        if query.from.is_bot || NOBODY.contains(&query.from.id) {
+            return Received::Ignored("button pressed by a bot");
+        }
+        let (Some(Pressed { message_id, chat, is_topic_message, message_thread_id }), Some(token)) =
+            (query.message, query.data)
+        else {
+            return Received::Ignored("button without message or data");
+        };
+        let topic = topic(is_topic_message, message_thread_id);
+        let delivery = format!("telegram:{}:callback:{}", self.installation.account.id, query.id);
+        let kind = Kind::Click { token, callback: Some(query.id) };
+        self.inbound(delivery, query.from.id, &chat, topic, message_id, kind)
+    }
+
+    fn inbound(
+        &self,
+        delivery: String,
+        sender: i64,
+        chat: &Chat,
+        topic: Option<i64>,
+        message: i64,
+        kind: Kind,
+    ) -> Received {
+        let account = &self.installation.account;
+        Received::Inbound(Box::new(Inbound {
+            channel: self.name.to_owned(),
+            delivery: vec![delivery],
+            // Only the numeric id: names can be changed and taken over.
+            sender: Sender {
+                platform: Platform::Telegram,
+                account: account.id.clone(),
+                id: sender.to_string(),
+            },
+            place: Place {
+                account: account.clone(),
+                chat: chat.id.to_string(),
+                thread: topic.map(|topic| topic.to_string()),
+            },
+            direct: is_direct(chat),
+            message: Some(MessageRef {
+                chat: chat.id.to_string(),
+                id: message.to_string(),
+            }),
+            kind,
+        }))
+    }
+
+    fn kind(&self, message: &Message, value: &Value) -> Result<Kind, &'static str> {
+        if let Some(text) = &message.text {
+            let words = self.words(text, &message.entities);
+            let addressed = self.is_addressed(message, &words);
+            return match command(&words.own) {
+                Some(command) => self.command(command),
+                None => Ok(words.into_text(message, addressed)),
+            };
+        }
+        let Some((_, what)) = MEDIA.iter().find(|(key, _)| value.get(key).is_some()) else {
+            return Err("service message");
+        };
+        let words = self.words(message.caption.as_deref().unwrap_or_default(), &message.caption_entities);
+        let addressed = self.is_addressed(message, &words);
+        match (words.own.is_empty(), addressed) {
+            (false, _) => Ok(words.into_text(message, addressed)),
+            (true, true) => Ok(Kind::Unsupported { what: (*what).to_owned() }),
+            (true, false) => Err("not for us"),
+        }
+    }
+
+    fn command(&self, command: Command<'_>) -> Result<Kind, &'static str> {
+        if command.bot.is_some_and(|bot| !bot.eq_ignore_ascii_case(&self.installation.bot_name)) {
+            return Err("command for another bot");
+        }
+        let verb = command.verb.to_ascii_lowercase();
+        if verb != "start" {
+            return Ok(Kind::Command {
+                verb,
+                arguments: command.arguments.to_owned(),
+            });
+        }
+        if is_invite_token(command.arguments) {
+            return Ok(Kind::Join { token: command.arguments.to_owned() });
+        }
+        // Telegram sends `/start` when somebody opens the bot; there is nothing to start, so help it is.
+        Ok(Kind::Command {
+            verb: "help".to_owned(),
+            arguments: String::new(),
+        })
+    }
+
+    fn is_addressed(&self, message: &Message, words: &Words) -> bool {
+        let replies_to_us = reply_target(message)
+            .and_then(|replied| replied.from.as_ref())
+            .is_some_and(|user| user.id.to_string() == self.installation.bot_id);
+        is_direct(&message.chat) || words.mentions_us || replies_to_us
+    }
+
+    /// Separates a person's own words from our mention and from block quotes, which hold what
+    /// somebody else said.
+    fn words(&self, text: &str, entities: &[Entity]) -> Words {
+        let mut words = Words::default();
+        let mut cuts = Vec::new();
+        for entity in entities {
+            let Some(range) = entity.range(text) else { continue };
+            let marked = text.get(range.clone()).unwrap_or_default();
+            if matches!(entity.kind.as_str(), "blockquote" | "expandable_blockquote") {
+                words.quoted.push(marked.trim().to_owned());
+                cuts.push(range);
+            } else if self.is_our_mention(entity, marked) {
+                words.mentions_us = true;
+                cuts.push(range);
+            }
+        }
+        cuts.sort_by_key(|range| range.start);
+        let mut from = 0;
+        for cut in cuts {
+            words.own.push_str(text.get(from..cut.start).unwrap_or_default());
+            from = from.max(cut.end);
+        }
+        words.own.push_str(text.get(from..).unwrap_or_default());
+        let own = words.own.trim();
+        let own = if words.mentions_us { own.trim_start_matches([',', ':']).trim_start() } else { own };
+        words.own = own.to_owned();
+        words
+    }
+
+    fn is_our_mention(&self, entity: &Entity, marked: &str) -> bool {
+        match entity.kind.as_str() {
+            "mention" => marked
+                .strip_prefix('@')
+                .is_some_and(|name| name.eq_ignore_ascii_case(&self.installation.bot_name)),
+            "text_mention" => entity
+                .user
+                .as_ref()
+                .is_some_and(|user| user.id.to_string() == self.installation.bot_id),
+            _ => false,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Words {
+    own: String,
+    quoted: Vec<String>,
+    mentions_us: bool,
+}
+
+impl Words {
+    fn into_text(mut self, message: &Message, addressed: bool) -> Kind {
+        if let Some(replied) = replied_text(message) {
+            self.quoted.insert(0, replied.to_owned());
+        }
+        self.quoted.retain(|quoted| !quoted.trim().is_empty());
+        Kind::Text {
+            text: self.own,
+            quoted: (!self.quoted.is_empty()).then(|| self.quoted.join("\n\n")),
+            addressed,
+        }
+    }
+}
+
+/// The person who wrote a message, or why nobody did.
+fn author(message: &Message) -> Result<i64, &'static str> {
+    let Some(from) = &message.from else {
+        return Err("message without a sender");
+    };
+    if message.sender_chat.is_some() || NOBODY.contains(&from.id) {
+        return Err("message of a chat, not of a person");
+    }
+    if from.is_bot {
+        return Err("message of a bot");
+    }
+    if message.via_bot.is_some() {
+        return Err("message written by an inline bot");
+    }
+    // A forward holds nobody's own words, so it cannot ask for anything.
+    if message.forward_origin.is_some()
+        || message.forward_date.is_some()
+        || message.is_automatic_forward == Some(true)
+    {
+        return Err("forwarded message");
+    }
+    if !matches!(message.chat.kind.as_str(), "private" | "group" | "supergroup") {
+        return Err("message in a channel");
+    }
+    Ok(from.id)
+}
+
+fn is_direct(chat: &Chat) -> bool {
+    chat.kind == "private"
+}
+
+/// Plain groups put `message_thread_id` on replies too; only a forum topic is a place of its own.
+fn topic(is_topic_message: Option<bool>, message_thread_id: Option<i64>) -> Option<i64> {
+    message_thread_id.filter(|_| is_topic_message == Some(true))
+}
+
+/// The message that was replied to. In a topic every message formally replies to the one that opened
+/// the topic; that is no reply.
+fn reply_target(message: &Message) -> Option<&super::update::Replied> {
+    let replied = message.reply_to_message.as_deref()?;
+    let opens_topic = replied.forum_topic_created.is_some()
+        || (message.is_topic_message == Some(true) && replied.message_id == message.message_thread_id);
+    (!opens_topic).then_some(replied)
+}
+
+fn replied_text(message: &Message) -> Option<&str> {
+    let quote = message.quote.as_ref().and_then(|quote| quote.text.as_deref());
+    let external = message.external_reply.as_ref().and_then(|external| {
+        let quote = external.quote.as_ref().and_then(|quote| quote.text.as_deref());
+        quote.or(external.text.as_deref()).or(external.caption.as_deref())
+    });
+    let replied = reply_target(message)
+        .and_then(|replied| replied.text.as_deref().or(replied.caption.as_deref()));
+    quote.or(external).or(replied)
+}
+
+struct Command<'a> {
+    verb: &'a str,
+    bot: Option<&'a str>,
+    arguments: &'a str,
+}
+
+/// `/verb@bot arguments` at the very start. `/etc/hosts` is a path, not a command.
+fn command(text: &str) -> Option<Command<'_>> {
+    let rest = text.strip_prefix('/')?;
+    let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (verb, bot) = match word.split_once('@') {
+        Some((verb, bot)) => (verb, Some(bot)),
+        None => (word, None),
+    };
+    let is_name = |name: &str| {
+        (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    (is_name(verb) && bot.is_none_or(is_name)).then_some(Command {
+        verb,
+        bot,
+        arguments: arguments.trim(),
+    })
+}
+
+fn is_invite_token(text: &str) -> bool {
+    text.len() == 43 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}

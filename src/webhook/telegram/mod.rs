@@ -1,0 +1,185 @@
+//! Telegram's webhook: the secret token first, the update second. Knows nothing of chats or people
+//! beyond what an update says.
+
+mod decode;
+mod update;
+#[cfg(test)]
+#[path = "tests.rs"]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod updates;
+
+pub(crate) use decode::decode;
+
+use super::{Received, Rejected, Webhook};
+use crate::config::{TelegramMode, TelegramSettings};
+use crate::model::Installation;
+use bytes::Bytes;
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+
+/// The header that carries the secret token given to `setWebhook`.
+const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
+
+struct TelegramWebhook {
+    name: String,
+    installation: Installation,
+    secret_digest: [u8; 32],
+}
+
+/// The webhook of a bot in webhook mode. A bot without a secret token gets none: a webhook that
+/// everybody may call is worse than no webhook.
+pub(super) fn webhook(
+    name: &str,
+    settings: &TelegramSettings,
+    installation: &Installation,
+) -> Option<Arc<dyn Webhook>> {
+    if settings.mode != TelegramMode::Webhook {
+        return None;
+    }
+    let secret = settings.secret_token.as_ref()?.expose();
+    if secret.is_empty() {
+        return None;
+    }
+    Some(Arc::new(TelegramWebhook {
+        name: name.to_owned(),
+        installation: installation.clone(),
+        secret_digest: Sha256::digest(secret).into(),
+    }))
+}
+
+impl Webhook for TelegramWebhook {
+    fn receive(&self, request: &http::Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
+        self.authenticate(request.headers())?;
+        if !is_json(request.headers()) {
+            return Err(Rejected::Unsupported("not application/json"));
+        }
+        let update = serde_json::from_slice(request.body())
+            .map_err(|_| Rejected::Malformed("the body is not JSON"))?;
+        decode(&self.name, &update, &self.installation)
+    }
+}
+
+impl TelegramWebhook {
+    fn authenticate(&self, headers: &http::HeaderMap) -> Result<(), Rejected> {
+        let mut values = headers.get_all(SECRET_HEADER).iter();
+        let (Some(given), None) = (values.next(), values.next()) else {
+            return Err(Rejected::Unauthenticated("secret token missing or repeated"));
+        };
+        // Digests have equal lengths, so the comparison tells nothing about the secret's length.
+        let given: [u8; 32] = Sha256::digest(given.as_bytes()).into();
+        if bool::from(given.ct_eq(&self.secret_digest)) {
+            Ok(())
+        } else {
+            Err(Rejected::Unauthenticated("wrong secret token"))
+        }
+    }
+}
+
+fn is_json(headers: &http::HeaderMap) -> bool {
+    let mut values = headers.get_all(http::header::CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let media_type = value.to_str().ok().and_then(|value| value.split(';').next());
+    media_type.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::model::{Account, Platform, Secret};
+
+    fn settings(mode: TelegramMode, secret: Option<&str>) -> TelegramSettings {
+        TelegramSettings {
+            bot_token: Secret::new("42:token".to_owned()),
+            mode,
+            secret_token: secret.map(|secret| Secret::new(secret.to_owned())),
+            api_base_url: "http://127.0.0.1:1".to_owned(),
+            repository: None,
+        }
+    }
+
+    fn installation() -> Installation {
+        Installation {
+            account: Account {
+                platform: Platform::Telegram,
+                id: "42".to_owned(),
+            },
+            bot_id: "42".to_owned(),
+            bot_name: "drydock_bot".to_owned(),
+        }
+    }
+
+    fn receive(secrets: &[&str], content_type: &str, body: &'static str) -> Result<Received, Rejected> {
+        let settings = settings(TelegramMode::Webhook, Some("right-secret"));
+        let webhook = webhook("telegram", &settings, &installation()).unwrap();
+        let mut request = http::Request::post("/in/telegram").header("content-type", content_type);
+        for secret in secrets {
+            request = request.header("X-Telegram-Bot-Api-Secret-Token", *secret);
+        }
+        webhook.receive(
+            &request.body(Bytes::from_static(body.as_bytes())).unwrap(),
+            Timestamp::UNIX_EPOCH,
+        )
+    }
+
+    const EDIT: &str = r#"{"update_id":1,"edited_message":{}}"#;
+
+    /// T19
+    #[test]
+    fn only_exactly_one_right_secret_is_let_in() {
+        let missing = Rejected::Unauthenticated("secret token missing or repeated");
+        let wrong = Rejected::Unauthenticated("wrong secret token");
+        let json = "application/json";
+        assert_eq!(
+            receive(&["right-secret"], json, EDIT),
+            Ok(Received::Ignored("edited message"))
+        );
+        assert_eq!(receive(&[], json, EDIT), Err(missing.clone()));
+        assert_eq!(
+            receive(&["right-secret", "right-secret"], json, EDIT),
+            Err(missing.clone())
+        );
+        assert_eq!(receive(&["right-secret", "x"], json, EDIT), Err(missing));
+        for guess in ["", "right-secre", "right-secret ", "Right-secret", "right-secretx"] {
+            // A header value keeps no outer blanks, so the padded guess is sent as bytes of its own.
+            let padded = guess.replace(' ', "\u{a0}");
+            assert_eq!(receive(&[&padded], json, EDIT), Err(wrong.clone()), "{guess}");
+        }
+    }
+
+    /// T19
+    #[test]
+    fn a_bot_without_a_secret_has_no_webhook() {
+        for (mode, secret) in [
+            (TelegramMode::Webhook, None),
+            (TelegramMode::Webhook, Some("")),
+            (TelegramMode::Polling, Some("right-secret")),
+        ] {
+            assert!(webhook("telegram", &settings(mode, secret), &installation()).is_none());
+        }
+    }
+
+    #[test]
+    fn the_secret_is_checked_before_anything_is_read() {
+        let wrong = Err(Rejected::Unauthenticated("wrong secret token"));
+        assert_eq!(receive(&["x"], "text/plain", "{"), wrong);
+        assert_eq!(
+            receive(&["right-secret"], "text/plain", EDIT),
+            Err(Rejected::Unsupported("not application/json"))
+        );
+        assert_eq!(
+            receive(&["right-secret"], "application/json; charset=utf-8", "{"),
+            Err(Rejected::Malformed("the body is not JSON"))
+        );
+        let deep: &'static str = Box::leak("[".repeat(100_000).into_boxed_str());
+        assert_eq!(
+            receive(&["right-secret"], "application/json", deep),
+            Err(Rejected::Malformed("the body is not JSON"))
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! The few fields of Telegram's objects that count here. Everything else may be there, be new or be
+//! missing: an update with a part nobody knows yet is still read.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Message {
+    pub(super) message_id: i64,
+    pub(super) chat: Chat,
+    pub(super) from: Option<User>,
+    pub(super) sender_chat: Option<Value>,
+    pub(super) via_bot: Option<Value>,
+    pub(super) forward_origin: Option<Value>,
+    /// What forwards carried before Bot API 7.0; local Bot API servers still send it.
+    pub(super) forward_date: Option<Value>,
+    pub(super) is_automatic_forward: Option<bool>,
+    pub(super) is_topic_message: Option<bool>,
+    pub(super) message_thread_id: Option<i64>,
+    pub(super) text: Option<String>,
+    #[serde(default)]
+    pub(super) entities: Vec<Entity>,
+    pub(super) caption: Option<String>,
+    #[serde(default)]
+    pub(super) caption_entities: Vec<Entity>,
+    pub(super) reply_to_message: Option<Box<Replied>>,
+    pub(super) quote: Option<Quote>,
+    pub(super) external_reply: Option<External>,
+}
+
+/// The message somebody replied to.
+#[derive(Debug, Deserialize)]
+pub(super) struct Replied {
+    pub(super) message_id: Option<i64>,
+    pub(super) from: Option<User>,
+    pub(super) text: Option<String>,
+    pub(super) caption: Option<String>,
+    pub(super) forum_topic_created: Option<Value>,
+}
+
+/// The part of the replied message that was marked by hand.
+#[derive(Debug, Deserialize)]
+pub(super) struct Quote {
+    pub(super) text: Option<String>,
+}
+
+/// A replied message of another chat.
+#[derive(Debug, Deserialize)]
+pub(super) struct External {
+    pub(super) quote: Option<Quote>,
+    pub(super) text: Option<String>,
+    pub(super) caption: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Chat {
+    pub(super) id: i64,
+    #[serde(rename = "type", default)]
+    pub(super) kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct User {
+    pub(super) id: i64,
+    #[serde(default)]
+    pub(super) is_bot: bool,
+}
+
+/// A marked stretch of text; `offset` and `length` count UTF-16 units.
+#[derive(Debug, Deserialize)]
+pub(super) struct Entity {
+    #[serde(rename = "type", default)]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) offset: usize,
+    #[serde(default)]
+    pub(super) length: usize,
+    pub(super) user: Option<User>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CallbackQuery {
+    pub(super) id: String,
+    pub(super) from: User,
+    pub(super) data: Option<String>,
+    pub(super) message: Option<Pressed>,
+}
+
+/// The message a pressed button belongs to; of an old one only chat and id are told.
+#[derive(Debug, Deserialize)]
+pub(super) struct Pressed {
+    pub(super) message_id: i64,
+    pub(super) chat: Chat,
+    pub(super) is_topic_message: Option<bool>,
+    pub(super) message_thread_id: Option<i64>,
+}
+
+impl Entity {
+    /// The bytes of `text` this entity marks; `None` when it ends outside or inside a character.
+    pub(super) fn range(&self, text: &str) -> Option<std::ops::Range<usize>> {
+        let start = byte_at(text, self.offset)?;
+        let end = byte_at(text, self.offset.checked_add(self.length)?)?;
+        Some(start..end)
+    }
+}
+
+fn byte_at(text: &str, units: usize) -> Option<usize> {
+    let mut seen = 0;
+    for (byte, character) in text.char_indices() {
+        if seen == units {
+            return Some(byte);
+        }
+        seen += character.len_utf16();
+    }
+    (seen == units).then_some(text.len())
+}
