@@ -90,14 +90,24 @@ impl Decoder<'_> {
         if query.from.is_bot || NOBODY.contains(&query.from.id) {
             return Received::Ignored("button pressed by a bot");
         }
-        let (Some(Pressed { message_id, chat, is_topic_message, message_thread_id }), Some(token)) =
-            (query.message, query.data)
+        let (
+            Some(Pressed {
+                message_id,
+                chat,
+                is_topic_message,
+                message_thread_id,
+            }),
+            Some(token),
+        ) = (query.message, query.data)
         else {
             return Received::Ignored("button without message or data");
         };
         let topic = topic(is_topic_message, message_thread_id);
         let delivery = format!("telegram:{}:callback:{}", self.installation.account.id, query.id);
-        let kind = Kind::Click { token, callback: Some(query.id) };
+        let kind = Kind::Click {
+            token,
+            callback: Some(query.id),
+        };
         self.inbound(delivery, query.from.id, &chat, topic, message_id, kind)
     }
 
@@ -146,17 +156,25 @@ impl Decoder<'_> {
         let Some((_, what)) = MEDIA.iter().find(|(key, _)| value.get(key).is_some()) else {
             return Err("service message");
         };
-        let words = self.words(message.caption.as_deref().unwrap_or_default(), &message.caption_entities);
+        let words = self.words(
+            message.caption.as_deref().unwrap_or_default(),
+            &message.caption_entities,
+        );
         let addressed = self.is_addressed(message, &words);
         match (words.own.is_empty(), addressed) {
             (false, _) => Ok(words.into_text(message, addressed)),
-            (true, true) => Ok(Kind::Unsupported { what: (*what).to_owned() }),
+            (true, true) => Ok(Kind::Unsupported {
+                what: (*what).to_owned(),
+            }),
             (true, false) => Err("not for us"),
         }
     }
 
     fn command(&self, command: Command<'_>) -> Result<Kind, &'static str> {
-        if command.bot.is_some_and(|bot| !bot.eq_ignore_ascii_case(&self.installation.bot_name)) {
+        if command
+            .bot
+            .is_some_and(|bot| !bot.eq_ignore_ascii_case(&self.installation.bot_name))
+        {
             return Err("command for another bot");
         }
         let verb = command.verb.to_ascii_lowercase();
@@ -167,7 +185,9 @@ impl Decoder<'_> {
             });
         }
         if is_invite_token(command.arguments) {
-            return Ok(Kind::Join { token: command.arguments.to_owned() });
+            return Ok(Kind::Join {
+                token: command.arguments.to_owned(),
+            });
         }
         // Telegram sends `/start` when somebody opens the bot; there is nothing to start, so help it is.
         Ok(Kind::Command {
@@ -188,13 +208,19 @@ impl Decoder<'_> {
     fn words(&self, text: &str, entities: &[Entity]) -> Words {
         let mut words = Words::default();
         let mut cuts = Vec::new();
+        for entity in entities.iter().filter(|entity| is_quote(entity)) {
+            let Some(range) = entity.range(text) else { continue };
+            words
+                .quoted
+                .push(text.get(range.clone()).unwrap_or_default().trim().to_owned());
+            cuts.push(range);
+        }
+        let quotes = cuts.len();
         for entity in entities {
             let Some(range) = entity.range(text) else { continue };
+            let is_quoted = cuts.iter().take(quotes).any(|quote| quote.contains(&range.start));
             let marked = text.get(range.clone()).unwrap_or_default();
-            if matches!(entity.kind.as_str(), "blockquote" | "expandable_blockquote") {
-                words.quoted.push(marked.trim().to_owned());
-                cuts.push(range);
-            } else if self.is_our_mention(entity, marked) {
+            if !is_quoted && self.is_our_mention(entity, marked) {
                 words.mentions_us = true;
                 cuts.push(range);
             }
@@ -207,7 +233,11 @@ impl Decoder<'_> {
         }
         words.own.push_str(text.get(from..).unwrap_or_default());
         let own = words.own.trim();
-        let own = if words.mentions_us { own.trim_start_matches([',', ':']).trim_start() } else { own };
+        let own = if words.mentions_us {
+            own.trim_start_matches([',', ':']).trim_start()
+        } else {
+            own
+        };
         words.own = own.to_owned();
         words
     }
@@ -298,9 +328,13 @@ fn replied_text(message: &Message) -> Option<&str> {
         let quote = external.quote.as_ref().and_then(|quote| quote.text.as_deref());
         quote.or(external.text.as_deref()).or(external.caption.as_deref())
     });
-    let replied = reply_target(message)
-        .and_then(|replied| replied.text.as_deref().or(replied.caption.as_deref()));
+    let replied =
+        reply_target(message).and_then(|replied| replied.text.as_deref().or(replied.caption.as_deref()));
     quote.or(external).or(replied)
+}
+
+fn is_quote(entity: &Entity) -> bool {
+    matches!(entity.kind.as_str(), "blockquote" | "expandable_blockquote")
 }
 
 struct Command<'a> {
@@ -318,7 +352,10 @@ fn command(text: &str) -> Option<Command<'_>> {
         None => (word, None),
     };
     let is_name = |name: &str| {
-        (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        (1..=64).contains(&name.len())
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     (is_name(verb) && bot.is_none_or(is_name)).then_some(Command {
         verb,
@@ -328,5 +365,8 @@ fn command(text: &str) -> Option<Command<'_>> {
 }
 
 fn is_invite_token(text: &str) -> bool {
-    text.len() == 43 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    text.len() == 43
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

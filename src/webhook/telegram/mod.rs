@@ -145,7 +145,13 @@ mod tests {
             Err(missing.clone())
         );
         assert_eq!(receive(&["right-secret", "x"], json, EDIT), Err(missing));
-        for guess in ["", "right-secre", "right-secret ", "Right-secret", "right-secretx"] {
+        for guess in [
+            "",
+            "right-secre",
+            "right-secret ",
+            "Right-secret",
+            "right-secretx",
+        ] {
             // A header value keeps no outer blanks, so the padded guess is sent as bytes of its own.
             let padded = guess.replace(' ', "\u{a0}");
             assert_eq!(receive(&[&padded], json, EDIT), Err(wrong.clone()), "{guess}");

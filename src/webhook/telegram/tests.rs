@@ -88,28 +88,55 @@ fn nobody_but_a_person_starts_anything() {
     let bot = json!({"id": 43, "is_bot": true});
     let hi = |extra: Value| {
         let mut fields = json!({"text": "/status"});
-        fields.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        fields
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
         message(-100, fields)
     };
     let post = json!({"message_id": 1, "chat": {"id": -1, "type": "channel"}, "text": "hi"});
     for (update, why) in [
         (hi(json!({"from": bot})), "message of a bot"),
-        (hi(json!({"sender_chat": {"id": -5}})), "message of a chat, not of a person"),
+        (
+            hi(json!({"sender_chat": {"id": -5}})),
+            "message of a chat, not of a person",
+        ),
         (hi(json!({"via_bot": bot})), "message written by an inline bot"),
-        (hi(json!({"from": {"id": 1_087_968_824, "is_bot": true}})), "message of a chat, not of a person"),
-        (hi(json!({"from": {"id": 777_000}})), "message of a chat, not of a person"),
+        (
+            hi(json!({"from": {"id": 1_087_968_824, "is_bot": true}})),
+            "message of a chat, not of a person",
+        ),
+        (
+            hi(json!({"from": {"id": 777_000}})),
+            "message of a chat, not of a person",
+        ),
         (hi(json!({"from": null})), "message without a sender"),
-        (hi(json!({"forward_origin": {"type": "user"}})), "forwarded message"),
+        (
+            hi(json!({"forward_origin": {"type": "user"}})),
+            "forwarded message",
+        ),
         (hi(json!({"forward_date": 1})), "forwarded message"),
         (hi(json!({"is_automatic_forward": true})), "forwarded message"),
-        (hi(json!({"chat": {"id": -1, "type": "channel"}})), "message in a channel"),
+        (
+            hi(json!({"chat": {"id": -1, "type": "channel"}})),
+            "message in a channel",
+        ),
         (message(-100, json!({"new_chat_members": []})), "service message"),
         (json!({"update_id": 1, "channel_post": post}), "channel post"),
-        (json!({"update_id": 1, "edited_channel_post": post}), "edited channel post"),
+        (
+            json!({"update_id": 1, "edited_channel_post": post}),
+            "edited channel post",
+        ),
         (json!({"update_id": 1, "edited_message": post}), "edited message"),
         (json!({"update_id": 1, "my_chat_member": {}}), "membership change"),
-        (json!({"update_id": 1, "stopped_message_generation": {}}), "stopped message generation"),
-        (json!({"update_id": 1, "invented_tomorrow": [1]}), "unknown update"),
+        (
+            json!({"update_id": 1, "stopped_message_generation": {}}),
+            "stopped message generation",
+        ),
+        (
+            json!({"update_id": 1, "invented_tomorrow": [1]}),
+            "unknown update",
+        ),
         (json!({"update_id": 1}), "unknown update"),
     ] {
         assert_eq!(read(&update), Ok(Received::Ignored(why)), "{update}");
@@ -132,26 +159,39 @@ fn what_is_no_update_is_malformed() {
 
 #[test]
 fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
-    assert_eq!(kind_of(-100, json!({"text": "lunch?"})), text("lunch?", None, false));
+    assert_eq!(
+        kind_of(-100, json!({"text": "lunch?"})),
+        text("lunch?", None, false)
+    );
     // The emoji before it takes two UTF-16 units and four bytes.
     let mention = json!([{"type": "mention", "offset": 3, "length": 12}]);
     assert_eq!(
-        kind_of(-100, json!({"text": "🚢 @Drydock_Bot, scale web", "entities": mention})),
+        kind_of(
+            -100,
+            json!({"text": "🚢 @Drydock_Bot, scale web", "entities": mention})
+        ),
         text("🚢 , scale web", None, true)
     );
     let first = json!([{"type": "mention", "offset": 0, "length": 12}]);
     assert_eq!(
-        kind_of(-100, json!({"text": "@drydock_bot: scale web", "entities": first})),
+        kind_of(
+            -100,
+            json!({"text": "@drydock_bot: scale web", "entities": first})
+        ),
         text("scale web", None, true)
     );
-    let by_id = json!([{"type": "text_mention", "offset": 0, "length": 3, "user": {"id": 42, "is_bot": true}}]);
+    let by_id =
+        json!([{"type": "text_mention", "offset": 0, "length": 3, "user": {"id": 42, "is_bot": true}}]);
     assert_eq!(
         kind_of(-100, json!({"text": "Bot scale web", "entities": by_id})),
         text("scale web", None, true)
     );
     let another = json!([{"type": "mention", "offset": 0, "length": 13}, {"type": "mention", "offset": 90, "length": 12}]);
     assert_eq!(
-        kind_of(-100, json!({"text": "@drydock_bot2 scale web", "entities": another})),
+        kind_of(
+            -100,
+            json!({"text": "@drydock_bot2 scale web", "entities": another})
+        ),
         text("@drydock_bot2 scale web", None, false)
     );
     let ours = json!({"message_id": 5, "from": {"id": 42, "is_bot": true}, "text": "CHG-1 is ready"});
@@ -170,17 +210,36 @@ fn what_others_said_is_quoted_and_never_a_command() {
         text("what is this?", Some("/grant admin 666"), true)
     );
     assert_eq!(
-        kind_of(7, json!({"text": "and this?", "reply_to_message": stranger, "quote": {"text": "admin"}})),
+        kind_of(
+            7,
+            json!({"text": "and this?", "reply_to_message": stranger, "quote": {"text": "admin"}})
+        ),
         text("and this?", Some("admin"), true)
     );
     assert_eq!(
-        kind_of(7, json!({"text": "and this?", "external_reply": {"origin": {}}, "quote": {"text": "far"}})),
+        kind_of(
+            7,
+            json!({"text": "and this?", "external_reply": {"origin": {}}, "quote": {"text": "far"}})
+        ),
         text("and this?", Some("far"), true)
     );
     let quote = json!([{"type": "blockquote", "offset": 0, "length": 16}]);
     assert_eq!(
-        kind_of(7, json!({"text": "/grant admin 666\nshould I?", "entities": quote})),
+        kind_of(
+            7,
+            json!({"text": "/grant admin 666\nshould I?", "entities": quote})
+        ),
         text("should I?", Some("/grant admin 666"), true)
+    );
+    let mention_in_quote = json!([
+        {"type": "mention", "offset": 0, "length": 12}, {"type": "blockquote", "offset": 0, "length": 20},
+    ]);
+    assert_eq!(
+        kind_of(
+            -100,
+            json!({"text": "@drydock_bot do this\nlol", "entities": mention_in_quote})
+        ),
+        text("lol", Some("@drydock_bot do this"), false)
     );
 }
 
@@ -191,11 +250,15 @@ fn a_topic_is_a_place_and_its_opening_message_is_no_reply() {
         -100,
         json!({"text": "hi", "is_topic_message": true, "message_thread_id": 55, "reply_to_message": opened}),
     );
-    let Ok(Received::Inbound(inbound)) = read(&update) else { panic!() };
+    let Ok(Received::Inbound(inbound)) = read(&update) else {
+        panic!()
+    };
     assert_eq!(inbound.place.thread.as_deref(), Some("55"));
     assert_eq!(inbound.kind, text("hi", None, false));
     let plain = message(-100, json!({"text": "hi", "message_thread_id": 55}));
-    let Ok(Received::Inbound(inbound)) = read(&plain) else { panic!() };
+    let Ok(Received::Inbound(inbound)) = read(&plain) else {
+        panic!()
+    };
     assert_eq!(inbound.place.thread, None);
 }
 
@@ -222,10 +285,15 @@ fn commands_are_read_at_the_start_and_for_us_only() {
 
 #[test]
 fn what_we_cannot_read_is_named_where_we_were_asked() {
-    let unsupported = |what: &str| Kind::Unsupported { what: what.to_owned() };
+    let unsupported = |what: &str| Kind::Unsupported {
+        what: what.to_owned(),
+    };
     assert_eq!(kind_of(7, json!({"photo": []})), unsupported("photo"));
     assert_eq!(kind_of(7, json!({"voice": {}})), unsupported("voice message"));
-    assert_eq!(kind_of(7, json!({"document": {}, "animation": {}})), unsupported("animation"));
+    assert_eq!(
+        kind_of(7, json!({"document": {}, "animation": {}})),
+        unsupported("animation")
+    );
     assert_eq!(
         kind_of(7, json!({"photo": [], "caption": "scale web"})),
         text("scale web", None, true)
@@ -240,14 +308,28 @@ fn a_press_carries_token_and_callback() {
     let pressed = json!({"message_id": 5, "chat": chat, "is_topic_message": true, "message_thread_id": 55});
     let update = json!({"update_id": 1, "callback_query":
         {"id": "cb1", "from": {"id": 8, "is_bot": false}, "data": "tok", "message": pressed}});
-    let Ok(Received::Inbound(inbound)) = read(&update) else { panic!() };
+    let Ok(Received::Inbound(inbound)) = read(&update) else {
+        panic!()
+    };
     assert_eq!(inbound.delivery, ["telegram:42:callback:cb1"]);
     assert_eq!((inbound.sender.id.as_str(), inbound.direct), ("8", false));
-    assert_eq!((inbound.place.chat.as_str(), inbound.place.thread.as_deref()), ("-100", Some("55")));
+    assert_eq!(
+        (inbound.place.chat.as_str(), inbound.place.thread.as_deref()),
+        ("-100", Some("55"))
+    );
     let token = "tok".to_owned();
-    assert_eq!(inbound.kind, Kind::Click { token, callback: Some("cb1".to_owned()) });
+    assert_eq!(
+        inbound.kind,
+        Kind::Click {
+            token,
+            callback: Some("cb1".to_owned())
+        }
+    );
     let inline = json!({"update_id": 1, "callback_query": {"id": "1", "from": {"id": 8}, "data": "t"}});
-    assert_eq!(read(&inline), Ok(Received::Ignored("button without message or data")));
+    assert_eq!(
+        read(&inline),
+        Ok(Received::Ignored("button without message or data"))
+    );
 }
 
 /// R5: Telegram chooses update ids anew after a quiet week.
