@@ -1,14 +1,362 @@
-//! Telegram: renders replies and delivers operations.
+//! Telegram: renders replies and delivers operations. Uses text with entities, never a markup
+//! language, so that no text of a model or a repository can break a message or act in it.
 
-use super::{Channel, SendError};
-use crate::config::{ServerSettings, TelegramSettings};
+mod api;
+mod form;
+mod guard;
+mod poll;
+mod render;
+mod split;
+mod text;
+
+use super::{Channel, Delivered, Polled, SendError};
+use crate::config::{ServerSettings, TelegramMode, TelegramSettings};
+use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply};
+use api::{Api, ApiError};
+use async_trait::async_trait;
+use bytes::Bytes;
+use render::{Rendered, Setting, plain, render};
+use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
+/// The updates we ask for. Edits are listed so that they are seen, audited and ignored.
+const ALLOWED_UPDATES: [&str; 4] = ["message", "edited_message", "callback_query", "my_chat_member"];
+/// Requests Telegram may have under way to our webhook.
+const CONNECTIONS_MAX: u32 = 40;
+/// Bytes of a file a bot may send.
+const FILE_BYTES_MAX: usize = 50 * 1000 * 1000;
+/// UTF-16 units of a caption.
+const CAPTION_UNITS_MAX: usize = 1024;
+/// UTF-16 units of the answer to a button press.
+const ANSWER_UNITS_MAX: usize = 200;
+
+/// The commands Telegram suggests while somebody types.
+const COMMANDS: [(&str, &str); 10] = [
+    ("help", "What you can ask, with examples"),
+    ("status", "What is running and what is prepared"),
+    ("diff", "Show the current change"),
+    ("patch", "Get the current change as a file"),
+    ("undo", "Take back the last revision"),
+    ("discard", "Drop the current change"),
+    ("clear", "Forget this conversation"),
+    ("context", "How full the conversation is"),
+    ("usage", "Tokens used"),
+    ("stop", "Stop what is running"),
+];
+
+struct Telegram {
+    name: String,
+    installation: Installation,
+    api: Api,
+    mode: TelegramMode,
+    link_hosts: Vec<String>,
+}
+
+/// Asks who we are, and tells Telegram how updates reach us.
 pub(super) async fn connect(
-    _name: &str,
-    _settings: &TelegramSettings,
-    _server: &ServerSettings,
-    _http: &reqwest::Client,
+    name: &str,
+    settings: &TelegramSettings,
+    server: &ServerSettings,
+    http: &reqwest::Client,
 ) -> Result<Arc<dyn Channel>, SendError> {
-    Err(SendError::Refused("not built yet".to_owned()))
+    let api = Api::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
+    let me = api
+        .call("getMe", &json!({}))
+        .await
+        .map_err(ApiError::of_idempotent)?;
+    let channel = Telegram {
+        name: name.to_owned(),
+        installation: installation(&me)?,
+        api,
+        mode: settings.mode,
+        link_hosts: server.link_hosts.clone(),
+    };
+    channel
+        .register(settings, server)
+        .await
+        .map_err(ApiError::of_idempotent)?;
+    channel.suggest_commands().await;
+    Ok(Arc::new(channel))
+}
+
+fn installation(me: &Value) -> Result<Installation, SendError> {
+    let (Some(id), Some(name)) = (me["id"].as_i64(), me["username"].as_str()) else {
+        return Err(SendError::Refused("getMe names no bot".to_owned()));
+    };
+    Ok(Installation {
+        account: Account {
+            platform: Platform::Telegram,
+            id: id.to_string(),
+        },
+        bot_id: id.to_string(),
+        bot_name: name.to_owned(),
+    })
+}
+
+#[async_trait]
+impl Channel for Telegram {
+    fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    fn split(&self, reply: &Reply) -> Vec<Reply> {
+        split::split(reply, &self.link_hosts)
+    }
+
+    async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {
+        let place = &op.place;
+        match &op.action {
+            Action::React { message, receipt } => self.react(message, *receipt).await,
+            Action::Post { reply, reply_to } => self.post(place, reply, reply_to.as_ref()).await,
+            Action::Edit { message, reply } => self.edit(message, reply).await,
+            Action::Fill { .. } => Err(SendError::Refused("a fill has no message yet".to_owned())),
+            Action::Notice { to, reply } => self.post(&private_place(place, &to.id), reply, None).await,
+            Action::Upload {
+                file_name,
+                content,
+                caption,
+            } => self.upload(place, file_name, content, caption).await,
+            Action::AnswerClick {
+                callback: Some(callback),
+                text,
+                ..
+            } => self.answer_click(callback, text).await,
+            Action::AnswerClick {
+                callback: None,
+                to,
+                text,
+            } => {
+                let reply = Reply::text(text.as_str());
+                self.post(&private_place(place, &to.id), &reply, None).await
+            }
+        }
+    }
+
+    async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken) {
+        if self.mode == TelegramMode::Polling {
+            poll::poll(&self.name, &self.installation, &self.api, &inbox, &cancel).await;
+        }
+    }
+}
+
+impl Telegram {
+    async fn register(&self, settings: &TelegramSettings, server: &ServerSettings) -> Result<(), ApiError> {
+        match settings.mode {
+            TelegramMode::Polling => {
+                let keep = json!({"drop_pending_updates": false});
+                self.api.call("deleteWebhook", &keep).await?;
+            }
+            // Without a public address the operator registers the webhook by hand.
+            TelegramMode::Webhook if server.public_url.is_empty() => {}
+            TelegramMode::Webhook => {
+                let Some(secret) = &settings.secret_token else {
+                    return Err(ApiError::Refused {
+                        code: 0,
+                        description: "a webhook needs `secret_token`".to_owned(),
+                    });
+                };
+                let parameters = json!({
+                    "url": format!("{}/in/{}", server.public_url.trim_end_matches('/'), self.name),
+                    "secret_token": secret.expose(),
+                    "allowed_updates": ALLOWED_UPDATES,
+                    "max_connections": CONNECTIONS_MAX,
+                });
+                self.api.call("setWebhook", &parameters).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Suggestions are a convenience: a bot without them works.
+    async fn suggest_commands(&self) {
+        let commands: Vec<Value> = COMMANDS
+            .iter()
+            .map(|(command, description)| json!({"command": command, "description": description}))
+            .collect();
+        if let Err(err) = self
+            .api
+            .call("setMyCommands", &json!({"commands": commands}))
+            .await
+        {
+            let why = err.of_idempotent();
+            tracing::warn!(
+                channel = self.name,
+                "telegram does not suggest our commands: {why}"
+            );
+        }
+    }
+
+    /// Bots may only use a fixed set of reactions. It has no hourglass; the writing hand says that a
+    /// message was noted and is not being worked on yet.
+    async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
+        let emoji = match receipt {
+            Receipt::Seen => "👀",
+            Receipt::Queued => "✍",
+        };
+        let parameters = json!({
+            "chat_id": number(&message.chat)?,
+            "message_id": number(&message.id)?,
+            "reaction": [{"type": "emoji", "emoji": emoji}],
+        });
+        self.repeatable("setMessageReaction", &parameters).await
+    }
+
+    async fn post(
+        &self,
+        place: &Place,
+        reply: &Reply,
+        reply_to: Option<&MessageRef>,
+    ) -> Result<Delivered, SendError> {
+        let rendered = self.render(reply, &place.chat);
+        let mut parameters = with_text(json!({"chat_id": number(&place.chat)?}), &rendered);
+        if let Some(thread) = &place.thread {
+            parameters["message_thread_id"] = json!(number(thread)?);
+        }
+        if let Some(message) = reply_to {
+            parameters["reply_parameters"] =
+                json!({"message_id": number(&message.id)?, "allow_sending_without_reply": true});
+        }
+        let sent = self
+            .call_with_fallbacks("sendMessage", parameters, &rendered)
+            .await;
+        let sent = sent.map_err(ApiError::of_post)?;
+        Ok(Delivered {
+            message: message_of(&sent),
+        })
+    }
+
+    async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
+        let rendered = self.render(reply, &message.chat);
+        let target = json!({"chat_id": number(&message.chat)?, "message_id": number(&message.id)?});
+        let parameters = with_text(target, &rendered);
+        match self
+            .call_with_fallbacks("editMessageText", parameters, &rendered)
+            .await
+        {
+            Ok(_) => Ok(Delivered::default()),
+            Err(err) if err.says("message is not modified") => Ok(Delivered::default()),
+            Err(err) => Err(err.of_idempotent()),
+        }
+    }
+
+    /// Sends text. If Telegram refuses something that only decorates it, it is sent again without:
+    /// an answer that is not seen is the worst of all.
+    async fn call_with_fallbacks(
+        &self,
+        method: &str,
+        mut parameters: Value,
+        rendered: &Rendered,
+    ) -> Result<Value, ApiError> {
+        loop {
+            let err = match self.api.call(method, &parameters).await {
+                Ok(sent) => return Ok(sent),
+                Err(err) => err,
+            };
+            let Some(fields) = parameters.as_object_mut() else {
+                return Err(err);
+            };
+            let is_unreadable = err.says("can't parse entities") || err.says("message is too long");
+            let has_lost_target = err.says("replied not found") || err.says("message to reply not found");
+            if is_unreadable && fields.remove("entities").is_some() {
+                fields.insert("text".to_owned(), json!(plain(&rendered.body)));
+            } else if !(has_lost_target && fields.remove("reply_parameters").is_some()) {
+                return Err(err);
+            }
+            tracing::warn!(
+                channel = self.name,
+                "telegram refused how a message looks; sent plainer"
+            );
+        }
+    }
+
+    async fn upload(
+        &self,
+        place: &Place,
+        file_name: &str,
+        content: &Bytes,
+        caption: &str,
+    ) -> Result<Delivered, SendError> {
+        if content.len() > FILE_BYTES_MAX {
+            return Err(SendError::Refused("the file is larger than 50 MB".to_owned()));
+        }
+        let mut fields = vec![("chat_id", number(&place.chat)?.to_string())];
+        if let Some(thread) = &place.thread {
+            fields.push(("message_thread_id", number(thread)?.to_string()));
+        }
+        let caption = render::line(caption, CAPTION_UNITS_MAX);
+        if !caption.is_empty() {
+            fields.push(("caption", caption));
+        }
+        fields.push(("disable_content_type_detection", "true".to_owned()));
+        let form = form::form(&fields, file_name, content);
+        let sent = self
+            .api
+            .upload("sendDocument", &form.content_type, form.body)
+            .await;
+        let sent = sent.map_err(ApiError::of_post)?;
+        Ok(Delivered {
+            message: message_of(&sent),
+        })
+    }
+
+    async fn answer_click(&self, callback: &str, text: &str) -> Result<Delivered, SendError> {
+        let mut parameters = json!({"callback_query_id": callback});
+        let text = render::line(text, ANSWER_UNITS_MAX);
+        if !text.is_empty() {
+            parameters["text"] = json!(text);
+        }
+        self.repeatable("answerCallbackQuery", &parameters).await
+    }
+
+    async fn repeatable(&self, method: &str, parameters: &Value) -> Result<Delivered, SendError> {
+        let called = self.api.call(method, parameters).await;
+        called
+            .map(|_| Delivered::default())
+            .map_err(ApiError::of_idempotent)
+    }
+
+    fn render(&self, reply: &Reply, chat: &str) -> Rendered {
+        let setting = Setting {
+            link_hosts: &self.link_hosts,
+            chat: Some(chat),
+        };
+        render(reply, setting)
+    }
+}
+
+fn with_text(mut parameters: Value, rendered: &Rendered) -> Value {
+    parameters["text"] = json!(rendered.body.text);
+    parameters["entities"] = json!(rendered.body.entities);
+    parameters["link_preview_options"] = json!({"is_disabled": true});
+    if let Some(keyboard) = &rendered.keyboard {
+        parameters["reply_markup"] = keyboard.clone();
+    }
+    parameters
+}
+
+fn message_of(sent: &Value) -> Option<MessageRef> {
+    Some(MessageRef {
+        chat: sent["chat"]["id"].as_i64()?.to_string(),
+        id: sent["message_id"].as_i64()?.to_string(),
+    })
+}
+
+/// Telegram has nothing that only one person of a group sees, but everybody's private chat with the
+/// bot has their own user id. Telegram refuses it for people who never opened that chat.
+fn private_place(place: &Place, user: &str) -> Place {
+    if place.chat == user {
+        return place.clone();
+    }
+    Place {
+        account: place.account.clone(),
+        chat: user.to_owned(),
+        thread: None,
+    }
+}
+
+fn number(id: &str) -> Result<i64, SendError> {
+    id.parse()
+        .map_err(|_| SendError::Refused("not a chat or message of telegram".to_owned()))
 }

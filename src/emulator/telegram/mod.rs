@@ -1,1 +1,256 @@
-//! To be written.
+//! Telegram's Bot API on the wire: private chats, groups and topics, webhook pushes and long polling.
+//! It checks every request like Telegram, and more strictly: what Telegram would quietly repair is a
+//! problem here. Loopback only.
+
+mod check;
+mod form;
+mod links;
+mod methods;
+mod server;
+mod state;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests;
+
+pub use state::{Fault, Posted};
+
+use serde_json::{Value, json};
+use server::Shared;
+use state::{State, User};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The id of the emulated bot.
+pub const BOT_ID: i64 = 42;
+/// The user name of the emulated bot.
+pub const BOT_NAME: &str = "drydock_bot";
+
+/// A running emulator; ends when it is dropped.
+pub struct TelegramEmulator {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    http: reqwest::Client,
+    _running: DropGuard,
+}
+
+/// An update that happened, and how it was received.
+#[derive(Clone, Debug)]
+pub struct Pushed {
+    /// The update, for sending it again.
+    pub update: Value,
+    /// The message it is about.
+    pub message: i64,
+    /// What the webhook answered; `None` when the update waits to be polled, or nobody answered.
+    pub status: Option<u16>,
+}
+
+impl TelegramEmulator {
+    /// Starts a Bot API for one bot on a free loopback port. `http` is used for webhook pushes.
+    pub async fn start(token: &str, http: reqwest::Client) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::new(token));
+        let cancel = CancellationToken::new();
+        tokio::spawn(server::serve(listener, Arc::clone(&shared), cancel.clone()));
+        Ok(Self {
+            shared,
+            address,
+            http,
+            _running: cancel.drop_guard(),
+        })
+    }
+
+    /// What `api_base_url` is set to.
+    pub fn api_base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Adds a group; one with topics is a forum.
+    pub fn add_group(&self, chat: i64, topics: &[i64]) {
+        self.shared.change(|state| state.add_group(chat, topics));
+    }
+
+    /// Pushes updates to this address from now on, as if the bot had registered it.
+    pub fn connect_to(&self, url: &str, secret: &str) {
+        self.shared.change(|state| {
+            state.webhook = Some(state::Webhook {
+                url: url.to_owned(),
+                secret: secret.to_owned(),
+            });
+        });
+    }
+
+    /// Somebody writes. Their private chat exists from then on.
+    pub async fn say(&self, user: i64, chat: i64, text: &str) -> Pushed {
+        self.write(user, chat, json!({"text": text})).await
+    }
+
+    /// Somebody writes in a topic.
+    pub async fn say_in_topic(&self, user: i64, chat: i64, topic: i64, text: &str) -> Pushed {
+        let fields = json!({"text": text, "message_thread_id": topic, "is_topic_message": true});
+        self.write(user, chat, fields).await
+    }
+
+    /// Somebody replies to a message.
+    pub async fn reply(&self, user: i64, chat: i64, to: i64, text: &str) -> Pushed {
+        let replied = self.shared.read(|state| state.described(chat, to));
+        self.write(user, chat, json!({"text": text, "reply_to_message": replied}))
+            .await
+    }
+
+    /// Somebody forwards what another person wrote.
+    pub async fn forward(&self, user: i64, chat: i64, author: i64, text: &str) -> Pushed {
+        let origin = json!({"type": "user", "date": 1, "sender_user": User(author).described()});
+        self.write(user, chat, json!({"text": text, "forward_origin": origin}))
+            .await
+    }
+
+    /// Somebody sends a message with these fields beside author and chat: a photo, a caption.
+    pub async fn write(&self, user: i64, chat: i64, fields: Value) -> Pushed {
+        let (update, message) = self.shared.change(|state| state.written(user, chat, fields));
+        let status = self.deliver("message", update.clone()).await;
+        Pushed {
+            update,
+            message,
+            status,
+        }
+    }
+
+    /// Somebody edits a message of theirs.
+    pub async fn edit(&self, user: i64, chat: i64, message: i64, text: &str) -> Pushed {
+        let update = self
+            .shared
+            .change(|state| state.edited(user, chat, message, text));
+        let status = self.deliver("edited_message", update.clone()).await;
+        Pushed {
+            update,
+            message,
+            status,
+        }
+    }
+
+    /// Somebody presses the button with this label. `None` if the message has no such button.
+    pub async fn click(&self, user: i64, chat: i64, message: i64, label: &str) -> Option<Pushed> {
+        let update = self
+            .shared
+            .change(|state| state.pressed(user, chat, message, label))?;
+        let status = self.deliver("callback_query", update.clone()).await;
+        Some(Pushed {
+            update,
+            message,
+            status,
+        })
+    }
+
+    /// Delivers any update, or one again: pushes it to the webhook, or queues it for polling.
+    pub async fn send_update(&self, update: Value) -> Option<u16> {
+        let webhook = self.shared.change(|state| {
+            if state.webhook.is_none() {
+                state.queue(update.clone());
+            }
+            state.webhook.clone()
+        })?;
+        let request = self
+            .http
+            .post(&webhook.url)
+            .header("X-Telegram-Bot-Api-Secret-Token", &webhook.secret)
+            .json(&update);
+        Some(request.send().await.ok()?.status().as_u16())
+    }
+
+    async fn deliver(&self, kind: &str, update: Value) -> Option<u16> {
+        if self.shared.read(|state| state.is_wanted(kind)) {
+            self.send_update(update).await
+        } else {
+            None
+        }
+    }
+
+    /// From now on messages come too fast at more than 1 per second in a chat, or 20 per minute in a
+    /// group.
+    pub fn limit_rates(&self) {
+        self.shared
+            .change(|state| state.rates = Some(state::Rates::default()));
+    }
+
+    /// Makes the next `count` calls of a method fail.
+    pub fn fail(&self, method: &str, count: usize, fault: Fault) {
+        let faults = std::iter::repeat_n((method.to_owned(), fault), count);
+        self.shared.change(|state| state.faults.extend(faults));
+    }
+
+    /// Removes a message, so that it can be neither replied to nor edited.
+    pub fn delete(&self, chat: i64, message: i64) {
+        self.shared.change(|state| state.delete(chat, message));
+    }
+
+    /// The bot's messages in a chat as they look now, oldest first.
+    pub fn messages(&self, chat: i64) -> Vec<Posted> {
+        self.shared.read(|state| state.posted(chat))
+    }
+
+    /// The bot's reaction on a message.
+    pub fn reaction(&self, chat: i64, message: i64) -> Option<String> {
+        self.shared
+            .read(|state| state.reactions.get(&(chat, message)).cloned())
+    }
+
+    /// The answers to button presses: callback id and text, oldest first.
+    pub fn answers(&self) -> Vec<(String, String)> {
+        self.shared.read(|state| state.answers.clone())
+    }
+
+    /// All calls: method and parameters, oldest first.
+    pub fn calls(&self) -> Vec<(String, Value)> {
+        self.shared.read(|state| state.calls.clone())
+    }
+
+    /// How many updates wait to be polled or confirmed.
+    pub fn updates_waiting(&self) -> usize {
+        self.shared.read(|state| state.updates.len())
+    }
+
+    /// Continues update ids at any number, as Telegram does after a quiet week.
+    pub fn restart_update_ids(&self, next: i64) {
+        self.shared.change(|state| state.next_update = next);
+    }
+
+    /// Answers the waiting poll with nothing, as Telegram does after a quiet half minute.
+    pub fn end_poll(&self) {
+        self.shared.change(|state| state.polls_ended = state.polls);
+    }
+
+    /// What was wrong with the requests so far.
+    pub fn problems(&self) -> Vec<String> {
+        self.shared.read(|state| state.problems.clone())
+    }
+
+    /// Waits until something is true here; false if it is not within `bound`.
+    pub async fn wait_until(&self, bound: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
+        let mut changes = self.shared.changes();
+        let waiting = async {
+            while !is_so(self) {
+                if changes.changed().await.is_err() {
+                    return false;
+                }
+            }
+            true
+        };
+        tokio::time::timeout(bound, waiting).await.unwrap_or(false)
+    }
+}
+
+impl std::fmt::Debug for TelegramEmulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TelegramEmulator({})", self.address)
+    }
+}
+
+impl Shared {
+    fn new(token: &str) -> Self {
+        Self::with(State::new(token))
+    }
+}

@@ -1,0 +1,224 @@
+//! The Bot API over plain HTTPS. The token is part of every address, so no address, and no error that
+//! could hold one, leaves this file.
+
+use crate::channel::SendError;
+use crate::model::Secret;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long an ordinary call may take.
+const CALL_TIME_MAX: Duration = Duration::from_secs(20);
+/// How long an upload may take.
+const UPLOAD_TIME_MAX: Duration = Duration::from_secs(120);
+/// Bytes of an answer that are read: 100 updates of ordinary messages stay far below.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Characters of a description that are repeated in an error.
+const DESCRIPTION_CHARS_MAX: usize = 200;
+
+/// A bot's access to its API.
+pub(super) struct Api {
+    http: reqwest::Client,
+    base: String,
+    token: Secret,
+}
+
+/// Why a call brought nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ApiError {
+    /// No effect, and worth another try.
+    NotSent {
+        why: String,
+        retry_after: Option<Duration>,
+    },
+    /// Telegram said no.
+    Refused { code: u16, description: String },
+    /// It may or may not have had its effect.
+    Ambiguous(String),
+}
+
+impl ApiError {
+    /// For posts and uploads, which show twice when they are repeated.
+    pub(super) fn of_post(self) -> SendError {
+        match self {
+            Self::NotSent { why, retry_after } => SendError::NotSent { why, retry_after },
+            Self::Refused { code, description } => SendError::Refused(format!("{code} {description}")),
+            Self::Ambiguous(why) => SendError::Ambiguous(why),
+        }
+    }
+
+    /// For everything that may be repeated without being seen.
+    pub(super) fn of_idempotent(self) -> SendError {
+        match self {
+            Self::Ambiguous(why) => SendError::NotSent {
+                why,
+                retry_after: None,
+            },
+            Self::NotSent { .. } | Self::Refused { .. } => self.of_post(),
+        }
+    }
+
+    /// True if Telegram said no with these words.
+    pub(super) fn says(&self, words: &str) -> bool {
+        match self {
+            Self::Refused { description, .. } => description
+                .to_ascii_lowercase()
+                .contains(&words.to_ascii_lowercase()),
+            Self::NotSent { .. } | Self::Ambiguous(_) => false,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    ok: bool,
+    #[serde(default)]
+    result: Value,
+    error_code: Option<u16>,
+    #[serde(default)]
+    description: String,
+    parameters: Option<Parameters>,
+}
+
+#[derive(Deserialize)]
+struct Parameters {
+    retry_after: Option<u64>,
+}
+
+impl Api {
+    pub(super) fn new(http: reqwest::Client, api_base_url: &str, token: Secret) -> Self {
+        Self {
+            http,
+            base: api_base_url.trim_end_matches('/').to_owned(),
+            token,
+        }
+    }
+
+    /// Calls a method with JSON parameters.
+    pub(super) async fn call(&self, method: &str, parameters: &Value) -> Result<Value, ApiError> {
+        let request = self.post(method).json(parameters).timeout(CALL_TIME_MAX);
+        self.finish(request).await
+    }
+
+    /// Calls a method that waits on purpose, for as long as it waits and a little more.
+    pub(super) async fn wait(
+        &self,
+        method: &str,
+        parameters: &Value,
+        wait: Duration,
+    ) -> Result<Value, ApiError> {
+        let request = self.post(method).json(parameters).timeout(wait + CALL_TIME_MAX);
+        self.finish(request).await
+    }
+
+    /// Calls a method with a form that holds a file.
+    pub(super) async fn upload(
+        &self,
+        method: &str,
+        content_type: &str,
+        form: Bytes,
+    ) -> Result<Value, ApiError> {
+        let request = self
+            .post(method)
+            .header(http::header::CONTENT_TYPE, content_type)
+            .body(form)
+            .timeout(UPLOAD_TIME_MAX);
+        self.finish(request).await
+    }
+
+    fn post(&self, method: &str) -> reqwest::RequestBuilder {
+        self.http
+            .post(format!("{}/bot{}/{method}", self.base, self.token.expose()))
+    }
+
+    async fn finish(&self, request: reqwest::RequestBuilder) -> Result<Value, ApiError> {
+        let mut response = request.send().await.map_err(|err| failure(&err))?;
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() <= ANSWER_BYTES_MAX => {
+                    body.extend_from_slice(&chunk);
+                }
+                Ok(Some(_)) => return Err(ApiError::Ambiguous("the answer is too long".to_owned())),
+                Ok(None) => break,
+                // The status alone says that a refused call had no effect.
+                Err(_) if status >= 400 => break,
+                Err(err) => return Err(failure(&err)),
+            }
+        }
+        self.answer(status, &body)
+    }
+
+    fn answer(&self, status: u16, body: &[u8]) -> Result<Value, ApiError> {
+        let answer = serde_json::from_slice::<Answer>(body).ok();
+        let code = answer
+            .as_ref()
+            .and_then(|answer| answer.error_code)
+            .unwrap_or(status);
+        match answer {
+            Some(answer) if answer.ok && (200..300).contains(&status) => Ok(answer.result),
+            Some(Answer { parameters, .. }) if code == 429 => Err(ApiError::NotSent {
+                why: "telegram asks us to wait".to_owned(),
+                retry_after: parameters
+                    .and_then(|parameters| parameters.retry_after)
+                    .map(Duration::from_secs),
+            }),
+            _ if code == 429 || code >= 500 => Err(ApiError::NotSent {
+                why: format!("telegram answered {code}"),
+                retry_after: None,
+            }),
+            Some(answer) if !answer.ok => Err(ApiError::Refused {
+                code,
+                description: self.shown(&answer.description),
+            }),
+            Some(_) | None if (200..300).contains(&status) => {
+                Err(ApiError::Ambiguous("the answer is unreadable".to_owned()))
+            }
+            Some(_) | None => Err(ApiError::Refused {
+                code,
+                description: "without a reason".to_owned(),
+            }),
+        }
+    }
+
+    /// What a server says is repeated only without our token: a proxy may quote the address back.
+    fn shown(&self, description: &str) -> String {
+        let token = self.token.expose();
+        let secret = token.split_once(':').map_or(token, |(_, secret)| secret);
+        let mut shown = description.to_owned();
+        for hidden in [token, secret] {
+            if !hidden.is_empty() {
+                shown = shown.replace(hidden, "***");
+            }
+        }
+        shown
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(DESCRIPTION_CHARS_MAX)
+            .collect()
+    }
+}
+
+/// Fixed words: an error of the client holds the address, and the address holds the token.
+fn failure(err: &reqwest::Error) -> ApiError {
+    if err.is_connect() {
+        return ApiError::NotSent {
+            why: "telegram could not be reached".to_owned(),
+            retry_after: None,
+        };
+    }
+    if err.is_builder() {
+        return ApiError::Refused {
+            code: 0,
+            description: "`api_base_url` or the token is not part of a valid address".to_owned(),
+        };
+    }
+    let why = if err.is_timeout() {
+        "telegram did not answer in time"
+    } else {
+        "the connection broke"
+    };
+    ApiError::Ambiguous(why.to_owned())
+}

@@ -1,0 +1,89 @@
+//! `multipart/form-data`, as `sendDocument` wants it.
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+/// A form with one file.
+pub(super) struct Form {
+    /// The `Content-Type` of the request.
+    pub(super) content_type: String,
+    /// Its body.
+    pub(super) body: Bytes,
+}
+
+/// Builds the form. The boundary is derived from the content, and is not in it.
+pub(super) fn form(fields: &[(&str, String)], file_name: &str, content: &[u8]) -> Form {
+    let boundary = boundary(fields, content);
+    let mut body = Vec::with_capacity(content.len() + 2048);
+    for (name, value) in fields {
+        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(value.as_bytes());
+        body.extend_from_slice(b"\r\n");
+    }
+    let head = format!(
+        "--{boundary}\r\nContent-Disposition: form-data; name=\"document\"; filename=\"{}\"\r\n\
+         Content-Type: application/octet-stream\r\n\r\n",
+        safe_name(file_name)
+    );
+    body.extend_from_slice(head.as_bytes());
+    body.extend_from_slice(content);
+    body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    Form {
+        content_type: format!("multipart/form-data; boundary={boundary}"),
+        body: body.into(),
+    }
+}
+
+fn boundary(fields: &[(&str, String)], content: &[u8]) -> String {
+    let mut digest: [u8; 32] = Sha256::digest(content).into();
+    // Ends at once: a digest that is in the very content it was made from is not found in practice.
+    loop {
+        let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let boundary = format!("drydock-{hex}");
+        let is_in = |bytes: &[u8]| memchr::memmem::find(bytes, boundary.as_bytes()).is_some();
+        if !is_in(content) && !fields.iter().any(|(_, value)| is_in(value.as_bytes())) {
+            return boundary;
+        }
+        digest = Sha256::digest(digest).into();
+    }
+}
+
+/// A name that cannot end the header it stands in.
+fn safe_name(name: &str) -> String {
+    let is_safe = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ');
+    let safe: String = name
+        .chars()
+        .map(|c| if is_safe(c) { c } else { '_' })
+        .take(128)
+        .collect();
+    if safe.trim().is_empty() {
+        "file".to_owned()
+    } else {
+        safe
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::form;
+
+    #[test]
+    fn content_that_names_the_boundary_gets_another_one_and_names_cannot_break_out() {
+        let first = form(&[], "a", b"patch");
+        let boundary = first
+            .content_type
+            .rsplit('=')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        let fields = [("caption", boundary.clone())];
+        let second = form(&fields, "x\"\r\n\r\nEvil: 1/../CHG-1.patch", b"patch");
+        assert!(!second.content_type.contains(&boundary));
+        let body = String::from_utf8_lossy(&second.body).into_owned();
+        assert!(
+            body.contains("filename=\"x_____Evil_ 1_.._CHG-1.patch\""),
+            "{body}"
+        );
+    }
+}

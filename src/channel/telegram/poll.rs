@@ -1,0 +1,185 @@
+//! Long polling. Telegram forgets an update once we ask for the next one, so the next one is asked for
+//! only when the gateway says that it has this one.
+
+use super::ALLOWED_UPDATES;
+use super::api::{Api, ApiError};
+use crate::channel::Polled;
+use crate::model::{Inbound, Installation};
+use crate::webhook::Received;
+use crate::webhook::telegram::decode;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// How long Telegram holds a request while nothing happens.
+const WAIT: Duration = Duration::from_secs(30);
+const BACKOFF_MIN: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// Updates of one answer; Telegram's own bound.
+const BATCH_MAX: usize = 100;
+
+/// Why a round ends early.
+enum Interruption {
+    /// We were cancelled, or nobody listens any more.
+    Ended,
+    /// Something was not stored: Telegram must deliver it again.
+    Unaccepted,
+}
+
+/// Polls until `cancel`, or until nobody takes what comes in.
+pub(super) async fn poll(
+    name: &str,
+    installation: &Installation,
+    api: &Api,
+    inbox: &mpsc::Sender<Polled>,
+    cancel: &CancellationToken,
+) {
+    let mut poller = Poller {
+        name,
+        installation,
+        inbox,
+        offset: None,
+    };
+    let polling = async {
+        let mut backoff = BACKOFF_MIN;
+        loop {
+            let wait = match poller.round(api).await {
+                Ok(()) => {
+                    backoff = BACKOFF_MIN;
+                    continue;
+                }
+                Err(Pause::Stop) => return,
+                Err(Pause::Retry { wait }) => wait.unwrap_or(backoff),
+            };
+            tokio::time::sleep(wait).await;
+            backoff = (backoff * 2).min(BACKOFF_MAX);
+        }
+    };
+    cancel.run_until_cancelled(polling).await;
+}
+
+/// What follows a round that did not go well.
+enum Pause {
+    Stop,
+    /// Wait, as long as Telegram asked for or as the backoff says.
+    Retry {
+        wait: Option<Duration>,
+    },
+}
+
+struct Poller<'a> {
+    name: &'a str,
+    installation: &'a Installation,
+    inbox: &'a mpsc::Sender<Polled>,
+    /// The first update that is not durable yet; `None` when Telegram knows that all are.
+    offset: Option<i64>,
+}
+
+impl Poller<'_> {
+    async fn round(&mut self, api: &Api) -> Result<(), Pause> {
+        let mut parameters = json!({
+            "timeout": WAIT.as_secs(),
+            "limit": BATCH_MAX,
+            "allowed_updates": ALLOWED_UPDATES,
+        });
+        if let Some(offset) = self.offset {
+            parameters["offset"] = json!(offset);
+        }
+        let answer = match api.wait("getUpdates", &parameters, WAIT).await {
+            Ok(answer) => answer,
+            Err(err) => return Err(self.pause(err)),
+        };
+        let updates = answer.as_array().map(Vec::as_slice).unwrap_or_default();
+        if updates.is_empty() {
+            // All before the offset is forgotten there. Asking without one from now on finds what
+            // comes next even if Telegram starts its update ids anew, below the offset.
+            self.offset = None;
+            return Ok(());
+        }
+        match self.take(updates).await {
+            Ok(()) => Ok(()),
+            Err(Interruption::Ended) => Err(Pause::Stop),
+            Err(Interruption::Unaccepted) => {
+                tracing::warn!(
+                    channel = self.name,
+                    "an update was not stored; asking telegram for it again"
+                );
+                Err(Pause::Retry { wait: None })
+            }
+        }
+    }
+
+    fn pause(&self, err: ApiError) -> Pause {
+        let wait = match &err {
+            ApiError::NotSent { retry_after, .. } => retry_after.map(|wait| wait.min(BACKOFF_MAX)),
+            ApiError::Refused { .. } | ApiError::Ambiguous(_) => None,
+        };
+        match &err {
+            ApiError::Refused { code: 409, .. } => tracing::error!(
+                channel = self.name,
+                "another program polls this bot, or a webhook is set for it; only one may"
+            ),
+            ApiError::Refused { code, description } => {
+                tracing::error!(
+                    channel = self.name,
+                    "telegram refuses polling: {code} {description}"
+                );
+            }
+            ApiError::NotSent { why, .. } | ApiError::Ambiguous(why) => {
+                tracing::warn!(channel = self.name, "polling telegram: {why}");
+            }
+        }
+        Pause::Retry { wait }
+    }
+
+    /// Hands on a whole batch, then waits for the answers in order, so that the gateway can store
+    /// many updates with one write. The offset moves past each update that is durable.
+    async fn take(&mut self, updates: &[Value]) -> Result<(), Interruption> {
+        let mut waiting: Vec<(i64, Option<oneshot::Receiver<()>>)> = Vec::with_capacity(updates.len());
+        for update in updates.iter().take(BATCH_MAX) {
+            let Some(id) = update["update_id"].as_i64() else {
+                tracing::warn!(channel = self.name, "skipped an update without an id");
+                continue;
+            };
+            let answer = match self.inbound(id, update) {
+                Some(inbound) => Some(self.hand_on(inbound).await?),
+                None => None,
+            };
+            waiting.push((id, answer));
+        }
+        if waiting.is_empty() {
+            return Err(Interruption::Unaccepted);
+        }
+        for (id, answer) in waiting {
+            if let Some(answer) = answer {
+                answer.await.map_err(|_| Interruption::Unaccepted)?;
+            }
+            self.offset = Some(id.saturating_add(1));
+        }
+        Ok(())
+    }
+
+    async fn hand_on(&self, inbound: Inbound) -> Result<oneshot::Receiver<()>, Interruption> {
+        let (accepted, answer) = oneshot::channel();
+        let polled = Polled { inbound, accepted };
+        self.inbox.send(polled).await.map_err(|_| Interruption::Ended)?;
+        Ok(answer)
+    }
+
+    /// An update that cannot be read is skipped: it would come again and again, and hold up all others.
+    fn inbound(&self, id: i64, update: &Value) -> Option<Inbound> {
+        match decode(self.name, update, self.installation) {
+            Ok(Received::Inbound(inbound)) => Some(*inbound),
+            Ok(Received::Ignored(why)) => {
+                tracing::info!(channel = self.name, update.id = id, "ingress.ignored: {why}");
+                None
+            }
+            Ok(Received::Answer(_)) => None,
+            Err(why) => {
+                tracing::warn!(channel = self.name, update.id = id, "skipped update {id}: {why}");
+                None
+            }
+        }
+    }
+}

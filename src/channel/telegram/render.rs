@@ -1,0 +1,279 @@
+//! A reply as one Telegram message: text with entities, and a keyboard. Never a markup language.
+
+use super::text::{Finished, Look, RichText};
+use crate::channel::markdown::{Block, Inline, backticks, parse};
+use crate::channel::visible::visible;
+use crate::model::{Button, ButtonStyle, Part, Reply, Sender};
+use serde_json::{Value, json};
+
+/// UTF-16 units of one message.
+pub(super) const UNITS_MAX: usize = 4096;
+/// Entities of one message. Telegram silently drops more, and code it dropped could become a link.
+pub(super) const ENTITIES_MAX: usize = 100;
+/// Columns a table of facts may have on a phone before it is written as plain lines.
+const COLUMNS_MAX: usize = 40;
+/// Buttons side by side that can still be read on a phone.
+const ROW_MAX: usize = 3;
+
+/// A message as it is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rendered {
+    /// Text and entities; never empty.
+    pub(super) body: Finished,
+    /// `reply_markup`, if there are buttons.
+    pub(super) keyboard: Option<Value>,
+}
+
+/// What rendering depends on beside the reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting<'a> {
+    /// Hosts whose links stay clickable.
+    pub(super) link_hosts: &'a [String],
+    /// The chat it goes to, where known: in a person's own chat a mention says nothing.
+    pub(super) chat: Option<&'a str>,
+}
+
+impl Rendered {
+    /// May it be sent as one message?
+    pub(super) fn fits(&self) -> bool {
+        self.body.units <= UNITS_MAX && self.body.entities.len() <= ENTITIES_MAX
+    }
+}
+
+/// Renders a reply.
+pub(super) fn render(reply: &Reply, setting: Setting<'_>) -> Rendered {
+    let mut page = Page {
+        text: RichText::default(),
+        setting,
+    };
+    let mut rows = Vec::new();
+    let mut previous = None;
+    for part in &reply.parts {
+        if let Part::Buttons { buttons } = part {
+            rows.extend(
+                buttons
+                    .chunks(ROW_MAX)
+                    .map(|row| row.iter().map(button).collect::<Vec<_>>()),
+            );
+            continue;
+        }
+        page.text.separate(gap(previous, part));
+        page.part(part);
+        previous = Some(part);
+    }
+    if page.text.is_blank() {
+        page.text = RichText::default();
+        page.text.push("(nothing to show)");
+    }
+    Rendered {
+        body: page.text.finish(),
+        keyboard: (!rows.is_empty()).then(|| json!({"inline_keyboard": rows})),
+    }
+}
+
+/// One line of foreign or own text without entities, of at most `units_max` UTF-16 units.
+pub(super) fn line(text: &str, units_max: usize) -> String {
+    let mut rich = RichText::default();
+    rich.push(text);
+    let finished = rich.finish().text;
+    let mut units = 0;
+    finished
+        .chars()
+        .take_while(|character| {
+            units += character.len_utf16();
+            units <= units_max
+        })
+        .collect()
+}
+
+/// The same words with no entities at all, for the case that Telegram refuses them.
+pub(super) fn plain(body: &Finished) -> String {
+    line(&body.text, UNITS_MAX)
+}
+
+fn gap(previous: Option<&Part>, part: &Part) -> usize {
+    let is_box = |part: &Part| matches!(part, Part::Code { .. } | Part::Facts { .. });
+    match previous {
+        Some(Part::Heading { .. } | Part::Mention { .. }) => 1,
+        Some(previous) if is_box(previous) || is_box(part) => 1,
+        Some(_) | None => 2,
+    }
+}
+
+fn button(button: &Button) -> Value {
+    let mut json = json!({"text": visible(&button.label), "callback_data": button.token});
+    match button.style {
+        ButtonStyle::Plain => {}
+        ButtonStyle::Primary => json["style"] = json!("primary"),
+        ButtonStyle::Danger => json["style"] = json!("danger"),
+    }
+    json
+}
+
+struct Page<'a> {
+    text: RichText,
+    setting: Setting<'a>,
+}
+
+impl Page<'_> {
+    fn part(&mut self, part: &Part) {
+        match part {
+            Part::Mention { to } => self.mention(to),
+            Part::Heading { text } => self.inlines(&backticks(text), Some(&Look::Bold)),
+            Part::Text { text } => self.inlines(&backticks(text), None),
+            Part::Markdown { text } => {
+                let blocks = parse(text, self.setting.link_hosts);
+                self.blocks(&blocks, Nesting::default());
+            }
+            Part::Code { language, text } => self.code(language, text),
+            Part::Facts { rows } => self.facts(rows),
+            Part::Footer { text } => self.inlines(&backticks(text), Some(&Look::Italic)),
+            Part::Buttons { .. } => {}
+        }
+    }
+
+    fn mention(&mut self, to: &Sender) {
+        let Ok(id) = to.id.parse() else { return };
+        if self.setting.chat == Some(to.id.as_str()) {
+            return;
+        }
+        self.text.push("For ");
+        self.text.push_as("you", Look::Person { id });
+        self.text.push(":");
+    }
+
+    fn code(&mut self, language: &str, text: &str) {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '#');
+        let language: String = language.chars().take_while(|c| is_word(*c)).take(32).collect();
+        let text = text.trim_end_matches('\n');
+        let shown = if text.trim().is_empty() { "(empty)" } else { text };
+        self.text.push_as(shown, Look::Pre { language });
+    }
+
+    fn facts(&mut self, rows: &[(String, String)]) {
+        let width = |text: &str| visible(text).chars().count();
+        let column = rows.iter().map(|(label, _)| width(label)).max().unwrap_or(0);
+        let is_narrow = rows
+            .iter()
+            .all(|(_, value)| column + 2 + width(value) <= COLUMNS_MAX && !value.contains(['\n', '`']));
+        if is_narrow {
+            let lines: Vec<String> = rows
+                .iter()
+                .map(|(label, value)| format!("{label}{}  {value}", " ".repeat(column - width(label))))
+                .collect();
+            return self.code("", &lines.join("\n"));
+        }
+        for (label, value) in rows {
+            self.text.separate(1);
+            self.text.push_as(&format!("{label}:"), Look::Bold);
+            self.text.push(" ");
+            self.inlines(&backticks(value), None);
+        }
+    }
+
+    fn blocks(&mut self, blocks: &[Block], nesting: Nesting) {
+        for (index, block) in blocks.iter().enumerate() {
+            if index > 0 {
+                let is_close = nesting.indent > 0 || is_box(block) || is_box(&blocks[index - 1]);
+                self.text.separate(if is_close { 1 } else { 2 });
+                self.indent(block, nesting);
+            }
+            self.block(block, nesting);
+        }
+    }
+
+    fn indent(&mut self, block: &Block, nesting: Nesting) {
+        if !matches!(block, Block::List { .. } | Block::Code { .. }) {
+            self.text.push(&" ".repeat(nesting.indent));
+        }
+    }
+
+    fn block(&mut self, block: &Block, nesting: Nesting) {
+        match block {
+            Block::Paragraph(inlines) => self.inlines(inlines, None),
+            Block::Heading { inlines, .. } => self.inlines(inlines, Some(&Look::Bold)),
+            Block::Code { language, text } => self.code(language, text),
+            Block::List { start, items } => self.list(*start, items, nesting),
+            Block::Quote(blocks) => self.quote(blocks, nesting),
+            Block::Rule => self.text.push("———"),
+        }
+    }
+
+    fn list(&mut self, start: Option<u64>, items: &[Vec<Block>], nesting: Nesting) {
+        for (index, item) in (0_u64..).zip(items) {
+            if index > 0 || nesting.indent > 0 {
+                self.text.separate(1);
+            }
+            self.text.push(&" ".repeat(nesting.indent));
+            match start {
+                Some(start) => self.text.push(&format!("{}. ", start.saturating_add(index))),
+                None => self.text.push("• "),
+            }
+            if item
+                .first()
+                .is_some_and(|block| matches!(block, Block::Code { .. }))
+            {
+                self.text.separate(1);
+            }
+            let deeper = Nesting {
+                indent: nesting.indent + 2,
+                ..nesting
+            };
+            self.blocks(item, deeper);
+        }
+    }
+
+    /// Telegram has no quotes within quotes: inner ones are part of the outer.
+    fn quote(&mut self, blocks: &[Block], nesting: Nesting) {
+        let start = self.text.position();
+        self.blocks(
+            blocks,
+            Nesting {
+                in_quote: true,
+                ..nesting
+            },
+        );
+        if !nesting.in_quote {
+            self.text.mark_from(start, Look::Quote);
+        }
+    }
+
+    /// Code and links keep their own look: Telegram allows no other entity on code.
+    fn inlines(&mut self, inlines: &[Inline], look: Option<&Look>) {
+        for inline in inlines {
+            let start = self.text.position();
+            self.text.push(inline.text());
+            let style = match inline {
+                Inline::Code { .. } => {
+                    self.text.mark_from(start, Look::Code);
+                    continue;
+                }
+                Inline::Link { url, style, .. } => {
+                    self.text.mark_from(start, Look::Link { url: url.clone() });
+                    style
+                }
+                Inline::Text { style, .. } => style,
+            };
+            let is_bold = style.bold || look == Some(&Look::Bold);
+            let is_italic = style.italic || look == Some(&Look::Italic);
+            let marks = [
+                (is_bold, Look::Bold),
+                (is_italic, Look::Italic),
+                (style.strike, Look::Strike),
+            ];
+            for (_, look) in marks.into_iter().filter(|(is_set, _)| *is_set) {
+                self.text.mark_from(start, look);
+            }
+        }
+    }
+}
+
+fn is_box(block: &Block) -> bool {
+    matches!(block, Block::Code { .. })
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Nesting {
+    indent: usize,
+    in_quote: bool,
+}

@@ -1,0 +1,193 @@
+//! Text with entities, as Telegram wants it: offsets in UTF-16 units, no markup language that foreign
+//! text could break out of. What Telegram would turn into links by itself is broken up first.
+
+use super::guard::breaks;
+use crate::channel::visible::visible;
+use serde_json::{Value, json};
+use std::ops::Range;
+
+/// Text being written, with marks on stretches of it.
+#[derive(Debug, Default)]
+pub(super) struct RichText {
+    text: String,
+    marks: Vec<Mark>,
+}
+
+#[derive(Debug)]
+struct Mark {
+    range: Range<usize>,
+    look: Look,
+}
+
+/// How a stretch of text looks, or what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Bold,
+    Italic,
+    Strike,
+    Code,
+    Pre { language: String },
+    Quote,
+    Link { url: String },
+    Person { id: i64 },
+}
+
+impl Look {
+    fn is_preformatted(&self) -> bool {
+        matches!(self, Self::Code | Self::Pre { .. })
+    }
+
+    /// True where Telegram does not look for addresses and names.
+    fn is_protected(&self) -> bool {
+        self.is_preformatted() || matches!(self, Self::Person { .. })
+    }
+
+    fn entity(&self, offset: usize, length: usize) -> Value {
+        let mut entity = json!({"offset": offset, "length": length, "type": self.name()});
+        match self {
+            Self::Pre { language } if !language.is_empty() => entity["language"] = json!(language),
+            Self::Link { url } => entity["url"] = json!(url),
+            Self::Person { id } => {
+                entity["user"] = json!({"id": id, "is_bot": false, "first_name": "you"});
+            }
+            Self::Bold | Self::Italic | Self::Strike | Self::Code | Self::Pre { .. } | Self::Quote => {}
+        }
+        entity
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Bold => "bold",
+            Self::Italic => "italic",
+            Self::Strike => "strikethrough",
+            Self::Code => "code",
+            Self::Pre { .. } => "pre",
+            Self::Quote => "blockquote",
+            Self::Link { .. } => "text_link",
+            Self::Person { .. } => "text_mention",
+        }
+    }
+}
+
+/// Text as it is sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Finished {
+    /// The text.
+    pub(super) text: String,
+    /// Its length in UTF-16 units.
+    pub(super) units: usize,
+    /// Its entities.
+    pub(super) entities: Vec<Value>,
+}
+
+impl RichText {
+    /// True while nothing that can be seen was written.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// Where the next text will stand; for [`RichText::mark_from`].
+    pub(super) fn position(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Writes text, with control and direction characters made visible.
+    pub(super) fn push(&mut self, text: &str) {
+        self.text.push_str(&visible(text));
+    }
+
+    /// Writes marked text.
+    pub(super) fn push_as(&mut self, text: &str, look: Look) {
+        let start = self.position();
+        self.push(text);
+        self.mark_from(start, look);
+    }
+
+    /// Marks everything since `start`.
+    pub(super) fn mark_from(&mut self, start: usize, look: Look) {
+        let end = self.text.len();
+        if start == end {
+            return;
+        }
+        if let Some(last) = self.marks.last_mut()
+            && last.range.end == start
+            && last.look == look
+            && matches!(look, Look::Bold | Look::Italic | Look::Strike)
+        {
+            last.range.end = end;
+            return;
+        }
+        self.marks.push(Mark {
+            range: start..end,
+            look,
+        });
+    }
+
+    /// Starts a new line, after `lines` line ends in all; does nothing at the very start.
+    pub(super) fn separate(&mut self, lines: usize) {
+        if self.text.is_empty() {
+            return;
+        }
+        let there = self
+            .text
+            .bytes()
+            .rev()
+            .take_while(|byte| *byte == b'\n')
+            .take(lines)
+            .count();
+        self.text.extend(std::iter::repeat_n('\n', lines - there));
+    }
+
+    /// Breaks up what would become links, and counts in UTF-16.
+    pub(super) fn finish(self) -> Finished {
+        let protected: Vec<Range<usize>> = self
+            .marks
+            .iter()
+            .filter(|mark| mark.look.is_protected())
+            .map(|mark| mark.range.clone())
+            .collect();
+        let end = self.text.trim_end().len();
+        let shown = self.text.get(..end).unwrap_or_default();
+        let breaks = breaks(shown, &protected);
+        let (text, units_at) = joined(shown, &breaks);
+        let mut entities: Vec<(usize, usize, &Look)> = self
+            .marks
+            .iter()
+            .filter_map(|mark| {
+                let from = *units_at.get(mark.range.start)?;
+                let to = *units_at.get(mark.range.end.min(end))?;
+                (from < to).then_some((from, to - from, &mark.look))
+            })
+            .collect();
+        // Outer entities first, as Telegram sorts them.
+        entities.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        Finished {
+            units: text.encode_utf16().count(),
+            entities: entities
+                .iter()
+                .map(|(offset, length, look)| look.entity(*offset, *length))
+                .collect(),
+            text,
+        }
+    }
+}
+
+/// The text with a word joiner at each of `breaks`, and for each byte of the text before the number
+/// of UTF-16 units it now comes after.
+fn joined(text: &str, breaks: &[usize]) -> (String, Vec<usize>) {
+    let mut breaks = breaks.iter().copied().peekable();
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut units_at = Vec::with_capacity(text.len() + 1);
+    let mut units = 0;
+    for (byte, character) in text.char_indices() {
+        if breaks.next_if_eq(&byte).is_some() {
+            out.push(super::guard::JOINER);
+            units += super::guard::JOINER.len_utf16();
+        }
+        units_at.resize(byte + character.len_utf8(), units);
+        units += character.len_utf16();
+        out.push(character);
+    }
+    units_at.push(units);
+    (out, units_at)
+}

@@ -1,0 +1,188 @@
+//! Checks of what a bot sends. An error is what Telegram would answer; some are stricter.
+
+use super::links;
+use serde_json::{Map, Value};
+use std::ops::Range;
+
+/// Telegram drops further entities; here they are refused.
+const ENTITIES_MAX: usize = 100;
+
+/// Emoji a bot may react with.
+pub(super) const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 \
+    💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 \
+    💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
+
+/// Refuses parameters that are not in the method's list.
+pub(super) fn only(parameters: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
+    match parameters.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(format!("unknown parameter `{key}`")),
+        None => Ok(()),
+    }
+}
+
+/// Checks text with its entities.
+pub(super) fn text(text: &str, entities: &[Value], units_max: usize) -> Result<(), String> {
+    let units: Vec<u16> = text.encode_utf16().collect();
+    if text.trim().is_empty() {
+        return Err("message text is empty".to_owned());
+    }
+    if units.len() > units_max {
+        return Err("message is too long".to_owned());
+    }
+    if entities.len() > ENTITIES_MAX {
+        return Err("too many entities".to_owned());
+    }
+    let mut ranges = Vec::new();
+    for entity in entities {
+        ranges.push((kind(entity)?, range(entity, &units)?));
+    }
+    nesting(&ranges)?;
+    foreign(text, &ranges)
+}
+
+fn kind(entity: &Value) -> Result<&str, String> {
+    let Some(fields) = entity.as_object() else {
+        return Err("can't parse entities: not an object".to_owned());
+    };
+    let kind = entity["type"].as_str().unwrap_or_default();
+    let extra = match kind {
+        "bold"
+        | "italic"
+        | "underline"
+        | "strikethrough"
+        | "spoiler"
+        | "code"
+        | "blockquote"
+        | "expandable_blockquote" => "",
+        "pre" => "language",
+        "text_link" => "url",
+        "text_mention" => "user",
+        _ => return Err(format!("can't parse entities: unknown type `{kind}`")),
+    };
+    only(fields, &["type", "offset", "length", extra])?;
+    match kind {
+        "text_link"
+            if !entity["url"]
+                .as_str()
+                .is_some_and(|url| url.starts_with("https://")) =>
+        {
+            Err("can't parse entities: link without https".to_owned())
+        }
+        "text_mention" if !entity["user"]["id"].is_i64() => {
+            Err("can't parse entities: mention without a user".to_owned())
+        }
+        _ => Ok(kind),
+    }
+}
+
+fn range(entity: &Value, units: &[u16]) -> Result<Range<usize>, String> {
+    let number = |key: &str| {
+        entity[key]
+            .as_u64()
+            .and_then(|number| usize::try_from(number).ok())
+    };
+    let (Some(offset), Some(length)) = (number("offset"), number("length")) else {
+        return Err("can't parse entities: no offset or length".to_owned());
+    };
+    let range = offset..offset.saturating_add(length);
+    if length == 0 || range.end > units.len() {
+        return Err("can't parse entities: outside the text".to_owned());
+    }
+    let tears = |at: usize| units.get(at).is_some_and(|unit| (0xdc00..0xe000).contains(unit));
+    if tears(range.start) || tears(range.end) {
+        return Err("can't parse entities: inside a character".to_owned());
+    }
+    Ok(range)
+}
+
+fn nesting(ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
+    let is_quote = |kind: &str| kind.ends_with("blockquote");
+    let is_code = |kind: &str| matches!(kind, "code" | "pre");
+    let is_link = |kind: &str| matches!(kind, "text_link" | "text_mention");
+    for (index, (one, a)) in ranges.iter().enumerate() {
+        for (other, b) in ranges.iter().skip(index + 1) {
+            if a.end <= b.start || b.end <= a.start {
+                continue;
+            }
+            let contains = |outer: &Range<usize>, inner: &Range<usize>| {
+                outer.start <= inner.start && inner.end <= outer.end
+            };
+            if !contains(a, b) && !contains(b, a) {
+                return Err(format!("can't parse entities: {one} and {other} cross"));
+            }
+            let code_in_quote = (is_quote(one) && contains(a, b)) || (is_quote(other) && contains(b, a));
+            let is_wrong = (is_quote(one) && is_quote(other))
+                || ((is_code(one) || is_code(other)) && !code_in_quote)
+                || (is_link(one) && is_link(other))
+                || one == other;
+            if is_wrong {
+                return Err(format!("can't parse entities: {one} and {other} nested"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses links that Telegram would make by itself: nothing we send may hold one.
+fn foreign(text: &str, ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
+    let units_at = |byte: usize| text.get(..byte).unwrap_or_default().encode_utf16().count();
+    let is_covered = |link: &Range<usize>| {
+        let (start, end) = (units_at(link.start), units_at(link.end));
+        ranges.iter().any(|(kind, range)| {
+            matches!(*kind, "code" | "pre" | "text_link" | "text_mention")
+                && range.start < end
+                && start < range.end
+        })
+    };
+    match links::found(text).into_iter().find(|(_, link)| !is_covered(link)) {
+        Some((kind, link)) => {
+            let shown = text.get(link).unwrap_or_default();
+            Err(format!("telegram would make a {kind} of `{shown}`"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks an inline keyboard and reads it: rows of label and callback data.
+pub(super) fn keyboard(markup: Option<&Value>) -> Result<Vec<Vec<(String, String)>>, String> {
+    let Some(markup) = markup else {
+        return Ok(Vec::new());
+    };
+    let fields = markup.as_object().ok_or("can't parse reply keyboard markup")?;
+    only(fields, &["inline_keyboard"])?;
+    let rows = markup["inline_keyboard"]
+        .as_array()
+        .ok_or("can't parse reply keyboard markup")?;
+    let rows: Vec<Vec<_>> = rows
+        .iter()
+        .map(|row| {
+            row.as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default()
+                .iter()
+                .map(button)
+                .collect()
+        })
+        .collect::<Result<_, _>>()?;
+    let count = rows.iter().map(Vec::len).sum::<usize>();
+    if count > 100 || rows.iter().any(|row| row.is_empty() || row.len() > 8) {
+        return Err("wrong number of buttons".to_owned());
+    }
+    Ok(rows)
+}
+
+fn button(button: &Value) -> Result<(String, String), String> {
+    let fields = button.as_object().ok_or("can't parse inline keyboard button")?;
+    only(fields, &["text", "callback_data", "style"])?;
+    let (label, data) = (button["text"].as_str(), button["callback_data"].as_str());
+    let (Some(label), Some(data)) = (label, data) else {
+        return Err("can't parse inline keyboard button".to_owned());
+    };
+    if !(1..=64).contains(&data.len()) || label.is_empty() {
+        return Err("BUTTON_DATA_INVALID".to_owned());
+    }
+    match button.get("style").map(|style| style.as_str()) {
+        None | Some(Some("danger" | "success" | "primary")) => Ok((label.to_owned(), data.to_owned())),
+        Some(_) => Err("unknown button style".to_owned()),
+    }
+}

@@ -1,0 +1,340 @@
+//! The methods of the Bot API that a gateway needs. Each checks its parameters, then has its effect.
+
+use super::state::{Posted, State, Webhook};
+use super::{BOT_ID, BOT_NAME, check};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+/// How Telegram says no.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) code: u16,
+    pub(super) description: String,
+    pub(super) retry_after: Option<u64>,
+    /// True for what a correct bot never sends, as opposed to what can happen to it.
+    pub(super) is_problem: bool,
+}
+
+impl Refusal {
+    /// Something a correct bot meets.
+    pub(super) fn met(code: u16, description: &str) -> Self {
+        Self {
+            code,
+            description: description.to_owned(),
+            retry_after: None,
+            is_problem: false,
+        }
+    }
+
+    fn wrong(description: String) -> Self {
+        Self {
+            code: 400,
+            description: format!("Bad Request: {description}"),
+            retry_after: None,
+            is_problem: true,
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(description: String) -> Self {
+        Self::wrong(description)
+    }
+}
+
+/// A call, read but not judged.
+pub(super) struct Call {
+    pub(super) method: String,
+    pub(super) parameters: Map<String, Value>,
+    pub(super) file: Option<(String, Bytes)>,
+}
+
+/// Runs any method but `getUpdates`.
+pub(super) fn run(state: &mut State, call: &Call) -> Result<Value, Refusal> {
+    let parameters = &call.parameters;
+    let known = known(&call.method).ok_or_else(|| Refusal::wrong("method not found".to_owned()))?;
+    check::only(parameters, known)?;
+    match call.method.as_str() {
+        "getMe" => Ok(json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME})),
+        "setWebhook" => set_webhook(state, parameters),
+        "deleteWebhook" => {
+            state.webhook = None;
+            Ok(json!(true))
+        }
+        "setMyCommands" => set_commands(parameters),
+        "sendMessage" => send_message(state, parameters),
+        "editMessageText" => edit_message(state, parameters),
+        "sendDocument" => send_document(state, call),
+        "setMessageReaction" => react(state, parameters),
+        _ => answer_press(state, parameters),
+    }
+}
+
+fn known(method: &str) -> Option<&'static [&'static str]> {
+    Some(match method {
+        "getMe" => &[],
+        "setWebhook" => &[
+            "url",
+            "secret_token",
+            "allowed_updates",
+            "max_connections",
+            "drop_pending_updates",
+        ],
+        "deleteWebhook" => &["drop_pending_updates"],
+        "setMyCommands" => &["commands"],
+        "sendMessage" => &[
+            "chat_id",
+            "message_thread_id",
+            "text",
+            "entities",
+            "link_preview_options",
+            "reply_parameters",
+            "reply_markup",
+            "disable_notification",
+        ],
+        "editMessageText" => &[
+            "chat_id",
+            "message_id",
+            "text",
+            "entities",
+            "link_preview_options",
+            "reply_markup",
+        ],
+        "sendDocument" => &[
+            "chat_id",
+            "message_thread_id",
+            "caption",
+            "disable_content_type_detection",
+        ],
+        "setMessageReaction" => &["chat_id", "message_id", "reaction", "is_big"],
+        "answerCallbackQuery" => &["callback_query_id", "text", "show_alert"],
+        _ => return None,
+    })
+}
+
+fn number(parameters: &Map<String, Value>, key: &str) -> Result<i64, Refusal> {
+    let value = parameters.get(key);
+    let number = value.and_then(|value| value.as_i64().or_else(|| value.as_str()?.parse().ok()));
+    number.ok_or_else(|| Refusal::wrong(format!("`{key}` is missing")))
+}
+
+fn string<'a>(parameters: &'a Map<String, Value>, key: &str) -> &'a str {
+    parameters.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn set_webhook(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+    let (url, secret) = (string(parameters, "url"), string(parameters, "secret_token"));
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !(1..=256).contains(&secret.len()) || !secret.chars().all(is_safe) {
+        return Err(Refusal::wrong(
+            "secret token is missing or has unallowed characters".to_owned(),
+        ));
+    }
+    if !url.starts_with("https://") && !url.starts_with("http://127.0.0.1") {
+        return Err(Refusal::wrong(
+            "bad webhook: an HTTPS address must be provided".to_owned(),
+        ));
+    }
+    let connections = parameters.get("max_connections").and_then(Value::as_i64);
+    if connections.is_some_and(|count| !(1..=100).contains(&count)) {
+        return Err(Refusal::wrong("bad max_connections".to_owned()));
+    }
+    allow(state, parameters);
+    state.webhook = Some(Webhook {
+        url: url.to_owned(),
+        secret: secret.to_owned(),
+    });
+    Ok(json!(true))
+}
+
+/// Remembers which updates are wanted.
+pub(super) fn allow(state: &mut State, parameters: &Map<String, Value>) {
+    if let Some(kinds) = parameters.get("allowed_updates").and_then(Value::as_array) {
+        let kinds = kinds.iter().filter_map(Value::as_str).map(str::to_owned);
+        state.allowed_updates = Some(kinds.collect());
+    }
+}
+
+fn set_commands(parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+    let commands = parameters.get("commands").and_then(Value::as_array);
+    let commands = commands.ok_or_else(|| Refusal::wrong("no commands".to_owned()))?;
+    let is_name = |name: &str| {
+        (1..=32).contains(&name.len())
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let are_right = commands.iter().all(|command| {
+        let description = command["description"]
+            .as_str()
+            .unwrap_or_default()
+            .chars()
+            .count();
+        command["command"].as_str().is_some_and(is_name) && (1..=256).contains(&description)
+    });
+    if commands.len() <= 100 && are_right {
+        Ok(json!(true))
+    } else {
+        Err(Refusal::wrong("BOT_COMMAND_INVALID".to_owned()))
+    }
+}
+
+/// The place of a new message: a chat the bot knows, a topic that is there.
+fn place(state: &mut State, parameters: &Map<String, Value>) -> Result<(i64, Option<i64>), Refusal> {
+    let chat = number(parameters, "chat_id")?;
+    if !state.chats.contains_key(&chat) {
+        return Err(Refusal::met(400, "Bad Request: chat not found"));
+    }
+    let topic = match parameters.get("message_thread_id") {
+        Some(_) => Some(number(parameters, "message_thread_id")?),
+        None => None,
+    };
+    if topic.is_some_and(|topic| !state.has_topic(chat, topic)) {
+        return Err(Refusal::met(400, "Bad Request: message thread not found"));
+    }
+    if let Some(rates) = &mut state.rates {
+        rates.count(chat, Instant::now()).map_err(|wait| Refusal {
+            retry_after: Some(wait),
+            ..Refusal::met(429, &format!("Too Many Requests: retry after {wait}"))
+        })?;
+    }
+    Ok((chat, topic))
+}
+
+struct Content {
+    text: String,
+    entities: Vec<Value>,
+    keyboard: Vec<Vec<(String, String)>>,
+}
+
+fn content(parameters: &Map<String, Value>) -> Result<Content, Refusal> {
+    let text = string(parameters, "text");
+    let entities = parameters
+        .get("entities")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    check::text(text, &entities, 4096)?;
+    let preview = parameters.get("link_preview_options");
+    if !preview.is_some_and(|preview| preview["is_disabled"] == json!(true)) {
+        return Err(Refusal::wrong("link previews are not disabled".to_owned()));
+    }
+    Ok(Content {
+        text: text.trim_end().to_owned(),
+        entities,
+        keyboard: check::keyboard(parameters.get("reply_markup"))?,
+    })
+}
+
+fn send_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+    let content = content(parameters)?;
+    let (chat, topic) = place(state, parameters)?;
+    let reply_to = reply_target(state, chat, parameters.get("reply_parameters"))?;
+    let posted = Posted {
+        id: state.next_message(chat),
+        topic,
+        text: content.text,
+        entities: content.entities,
+        keyboard: content.keyboard,
+        reply_to,
+        document: None,
+        edits: 0,
+    };
+    Ok(show(state, chat, posted))
+}
+
+fn show(state: &mut State, chat: i64, posted: Posted) -> Value {
+    let id = posted.id;
+    state.chats.entry(chat).or_default().posted.insert(id, posted);
+    state.described(chat, id)
+}
+
+fn reply_target(state: &State, chat: i64, reply: Option<&Value>) -> Result<Option<i64>, Refusal> {
+    let Some(reply) = reply else { return Ok(None) };
+    let fields = reply
+        .as_object()
+        .ok_or_else(|| Refusal::wrong("bad reply".to_owned()))?;
+    check::only(fields, &["message_id", "allow_sending_without_reply"])?;
+    let message = number(fields, "message_id")?;
+    match (state.exists(chat, message), &reply["allow_sending_without_reply"]) {
+        (true, _) => Ok(Some(message)),
+        (false, Value::Bool(true)) => Ok(None),
+        (false, _) => Err(Refusal::met(400, "Bad Request: message to be replied not found")),
+    }
+}
+
+fn edit_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+    let content = content(parameters)?;
+    let (chat, message) = (number(parameters, "chat_id")?, number(parameters, "message_id")?);
+    let posted = state
+        .chats
+        .get_mut(&chat)
+        .and_then(|chat| chat.posted.get_mut(&message));
+    let Some(posted) = posted else {
+        return Err(Refusal::met(400, "Bad Request: message to edit not found"));
+    };
+    let is_same = posted.text == content.text
+        && posted.entities == content.entities
+        && posted.keyboard == content.keyboard;
+    if is_same {
+        let words = "Bad Request: message is not modified: specified new message content and reply markup are \
+                     exactly the same as a current content and reply markup of the message";
+        return Err(Refusal::met(400, words));
+    }
+    posted.text = content.text;
+    posted.entities = content.entities;
+    posted.keyboard = content.keyboard;
+    posted.edits += 1;
+    Ok(state.described(chat, message))
+}
+
+fn send_document(state: &mut State, call: &Call) -> Result<Value, Refusal> {
+    let Some(document) = call.file.clone() else {
+        return Err(Refusal::wrong("there is no document in the request".to_owned()));
+    };
+    let caption = string(&call.parameters, "caption");
+    if !caption.is_empty() {
+        check::text(caption, &[], 1024)?;
+    }
+    let (chat, topic) = place(state, &call.parameters)?;
+    let posted = Posted {
+        id: state.next_message(chat),
+        topic,
+        text: caption.to_owned(),
+        entities: Vec::new(),
+        keyboard: Vec::new(),
+        reply_to: None,
+        document: Some(document),
+        edits: 0,
+    };
+    Ok(show(state, chat, posted))
+}
+
+fn react(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+    let (chat, message) = (number(parameters, "chat_id")?, number(parameters, "message_id")?);
+    let reaction = parameters.get("reaction").cloned().unwrap_or_default();
+    let emoji = reaction[0]["emoji"].as_str().unwrap_or_default();
+    if reaction[0]["type"] != "emoji" || !check::REACTIONS.split_whitespace().any(|known| known == emoji) {
+        return Err(Refusal::wrong("REACTION_INVALID".to_owned()));
+    }
+    if !state.exists(chat, message) {
+        return Err(Refusal::met(400, "Bad Request: message to react not found"));
+    }
+    state.reactions.insert((chat, message), emoji.to_owned());
+    Ok(json!(true))
+}
+
+fn answer_press(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+    let id = string(parameters, "callback_query_id");
+    let text = string(parameters, "text");
+    if text.encode_utf16().count() > 200 {
+        return Err(Refusal::wrong("MESSAGE_TOO_LONG".to_owned()));
+    }
+    if !state.callbacks.contains(id) {
+        let words = "Bad Request: query is too old and response timeout expired or query ID is invalid";
+        return Err(Refusal::met(400, words));
+    }
+    state.answers.push((id.to_owned(), text.to_owned()));
+    Ok(json!(true))
+}

@@ -1,0 +1,274 @@
+//! Chats, messages and waiting updates of the emulated Telegram.
+
+use super::{BOT_ID, BOT_NAME};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tokio::time::Instant;
+
+/// Entries kept of calls and problems; an emulator that is flooded forgets the rest.
+const KEPT_MAX: usize = 100_000;
+
+/// How a call goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Answered with this status and an HTML page, without effect.
+    Status(u16),
+    /// Refused with this code and description, without effect.
+    Refused(u16, String),
+    /// Refused with 429 and these seconds to wait, without effect.
+    TooMany(u64),
+    /// The connection is reset before anything happens.
+    Reset,
+    /// The connection is reset after the effect, so that the answer is lost.
+    ResetAfterEffect,
+    /// Nothing happens and nothing is answered.
+    Silence,
+}
+
+/// A message of the bot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Posted {
+    /// Its id within the chat.
+    pub id: i64,
+    /// The topic it is in.
+    pub topic: Option<i64>,
+    /// Text or caption.
+    pub text: String,
+    /// Its entities.
+    pub entities: Vec<Value>,
+    /// Rows of buttons: label and callback data.
+    pub keyboard: Vec<Vec<(String, String)>>,
+    /// The message it replies to.
+    pub reply_to: Option<i64>,
+    /// File name and content, for a document.
+    pub document: Option<(String, bytes::Bytes)>,
+    /// How often it was edited.
+    pub edits: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Webhook {
+    pub(super) url: String,
+    pub(super) secret: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Chat {
+    topics: BTreeSet<i64>,
+    next_message: i64,
+    users: BTreeMap<i64, Value>,
+    pub(super) posted: BTreeMap<i64, Posted>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    sent: BTreeMap<i64, VecDeque<Instant>>,
+}
+
+pub(super) struct State {
+    pub(super) token: String,
+    pub(super) chats: BTreeMap<i64, Chat>,
+    pub(super) webhook: Option<Webhook>,
+    pub(super) allowed_updates: Option<Vec<String>>,
+    pub(super) updates: VecDeque<(i64, Value)>,
+    pub(super) next_update: i64,
+    pub(super) polls: u64,
+    /// Polls up to this one are answered with nothing, as after a quiet half minute.
+    pub(super) polls_ended: u64,
+    pub(super) callbacks: BTreeSet<String>,
+    pub(super) answers: Vec<(String, String)>,
+    pub(super) reactions: BTreeMap<(i64, i64), String>,
+    pub(super) rates: Option<Rates>,
+    pub(super) faults: Vec<(String, Fault)>,
+    pub(super) calls: Vec<(String, Value)>,
+    pub(super) problems: Vec<String>,
+}
+
+/// A person, as Telegram describes them.
+pub(super) struct User(pub(super) i64);
+
+impl User {
+    pub(super) fn described(&self) -> Value {
+        json!({"id": self.0, "is_bot": false, "first_name": format!("User {}", self.0)})
+    }
+}
+
+impl State {
+    pub(super) fn new(token: &str) -> Self {
+        Self {
+            token: token.to_owned(),
+            chats: BTreeMap::new(),
+            webhook: None,
+            allowed_updates: None,
+            updates: VecDeque::new(),
+            next_update: 1000,
+            polls: 0,
+            polls_ended: 0,
+            callbacks: BTreeSet::new(),
+            answers: Vec::new(),
+            reactions: BTreeMap::new(),
+            rates: None,
+            faults: Vec::new(),
+            calls: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    pub(super) fn add_group(&mut self, chat: i64, topics: &[i64]) {
+        self.chats.entry(chat).or_default().topics.extend(topics);
+    }
+
+    pub(super) fn problem(&mut self, what: String) {
+        if self.problems.len() < KEPT_MAX {
+            self.problems.push(what);
+        }
+    }
+
+    pub(super) fn called(&mut self, method: &str, parameters: &Value) {
+        if self.calls.len() < KEPT_MAX {
+            self.calls.push((method.to_owned(), parameters.clone()));
+        }
+    }
+
+    pub(super) fn take_fault(&mut self, method: &str) -> Option<Fault> {
+        let index = self.faults.iter().position(|(of, _)| of == method)?;
+        Some(self.faults.remove(index).1)
+    }
+
+    pub(super) fn is_wanted(&self, kind: &str) -> bool {
+        let allowed = self.allowed_updates.as_ref();
+        allowed.is_none_or(|allowed| allowed.iter().any(|allowed| allowed == kind))
+    }
+
+    fn update_id(&mut self) -> i64 {
+        let id = self.next_update;
+        self.next_update += 1;
+        id
+    }
+
+    pub(super) fn queue(&mut self, update: Value) {
+        let id = update["update_id"].as_i64().unwrap_or_default();
+        self.updates.push_back((id, update));
+    }
+
+    /// Somebody wrote: the update about it, and the id of the message.
+    pub(super) fn written(&mut self, user: i64, chat: i64, fields: Value) -> (Value, i64) {
+        let id = self.next_message(chat);
+        let mut message = json!({
+            "message_id": id, "date": 1_700_000_000, "chat": described_chat(chat), "from": User(user).described(),
+        });
+        if let (Some(message), Some(fields)) = (message.as_object_mut(), fields.as_object()) {
+            message.extend(fields.clone());
+        }
+        if let Some(text) = message["text"].as_str() {
+            let entities = super::links::own_entities(text);
+            if !entities.is_empty() && message.get("entities").is_none() {
+                message["entities"] = json!(entities);
+            }
+        }
+        self.chats
+            .entry(chat)
+            .or_default()
+            .users
+            .insert(id, message.clone());
+        let update = json!({"update_id": self.update_id(), "message": message});
+        (update, id)
+    }
+
+    pub(super) fn edited(&mut self, user: i64, chat: i64, message: i64, text: &str) -> Value {
+        let edited = json!({
+            "message_id": message, "date": 1_700_000_000, "edit_date": 1_700_000_001,
+            "chat": described_chat(chat), "from": User(user).described(), "text": text,
+        });
+        json!({"update_id": self.update_id(), "edited_message": edited})
+    }
+
+    pub(super) fn pressed(&mut self, user: i64, chat: i64, message: i64, label: &str) -> Option<Value> {
+        let posted = self.chats.get(&chat)?.posted.get(&message)?;
+        let mut buttons = posted.keyboard.iter().flatten();
+        let data = buttons.find(|(of, _)| of == label)?.1.clone();
+        let described = self.described(chat, message);
+        let id = self.update_id();
+        let callback = format!("cb{id}");
+        self.callbacks.insert(callback.clone());
+        Some(json!({"update_id": id, "callback_query": {
+            "id": callback, "from": User(user).described(), "chat_instance": "1", "data": data, "message": described,
+        }}))
+    }
+
+    pub(super) fn next_message(&mut self, chat: i64) -> i64 {
+        let chat = self.chats.entry(chat).or_default();
+        chat.next_message += 1;
+        100 + chat.next_message
+    }
+
+    /// A message as Telegram describes it in updates and answers.
+    pub(super) fn described(&self, chat: i64, message: i64) -> Value {
+        let Some(of) = self.chats.get(&chat) else {
+            return Value::Null;
+        };
+        if let Some(message) = of.users.get(&message) {
+            return message.clone();
+        }
+        let Some(posted) = of.posted.get(&message) else {
+            return Value::Null;
+        };
+        let bot = json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME});
+        let mut described = json!({
+            "message_id": message, "date": 1_700_000_000, "chat": described_chat(chat), "from": bot,
+            "text": posted.text, "entities": posted.entities,
+        });
+        if let Some(topic) = posted.topic {
+            described["message_thread_id"] = json!(topic);
+            described["is_topic_message"] = json!(true);
+        }
+        described
+    }
+
+    pub(super) fn exists(&self, chat: i64, message: i64) -> bool {
+        !self.described(chat, message).is_null()
+    }
+
+    pub(super) fn has_topic(&self, chat: i64, topic: i64) -> bool {
+        self.chats
+            .get(&chat)
+            .is_some_and(|chat| chat.topics.contains(&topic))
+    }
+
+    pub(super) fn delete(&mut self, chat: i64, message: i64) {
+        if let Some(chat) = self.chats.get_mut(&chat) {
+            chat.users.remove(&message);
+            chat.posted.remove(&message);
+        }
+    }
+
+    pub(super) fn posted(&self, chat: i64) -> Vec<Posted> {
+        let chat = self.chats.get(&chat);
+        chat.map(|chat| chat.posted.values().cloned().collect())
+            .unwrap_or_default()
+    }
+}
+
+impl Rates {
+    /// Counts a message, or says how many seconds to wait before it.
+    pub(super) fn count(&mut self, chat: i64, now: Instant) -> Result<(), u64> {
+        let sent = self.sent.entry(chat).or_default();
+        while sent.front().is_some_and(|at| (now - *at).as_secs() >= 60) {
+            sent.pop_front();
+        }
+        if chat < 0 && sent.len() >= 20 {
+            let oldest = sent.front().map_or(0, |at| (now - *at).as_secs());
+            return Err(60_u64.saturating_sub(oldest).max(1));
+        }
+        if sent.back().is_some_and(|at| (now - *at).as_millis() < 1000) {
+            return Err(1);
+        }
+        sent.push_back(now);
+        Ok(())
+    }
+}
+
+fn described_chat(chat: i64) -> Value {
+    let kind = if chat > 0 { "private" } else { "supergroup" };
+    json!({"id": chat, "type": kind})
+}

@@ -1,0 +1,205 @@
+//! Each action as people see it.
+
+use super::*;
+use crate::model::{Button, ButtonStyle, Part, Receipt};
+use serde_json::json;
+
+fn result() -> Reply {
+    Reply::default()
+        .with(Part::Mention { to: alice() })
+        .with(Part::Heading {
+            text: "CHG-42 is ready for `dev` 🚢".to_owned(),
+        })
+        .with(Part::Text {
+            text: "Nothing was applied. `/diff` shows it.".to_owned(),
+        })
+        .with(Part::Code {
+            language: "diff".to_owned(),
+            text: " replicas\n-  2\n+  4\n".to_owned(),
+        })
+        .with(Part::Facts {
+            rows: vec![
+                ("files".to_owned(), "1".to_owned()),
+                ("time".to_owned(), "41 s".to_owned()),
+            ],
+        })
+        .with(Part::Footer {
+            text: "12.4k tokens".to_owned(),
+        })
+        .with(Part::Buttons {
+            buttons: vec![Button {
+                label: "Discard".to_owned(),
+                token: "t".repeat(22),
+                style: ButtonStyle::Danger,
+            }],
+        })
+}
+
+#[tokio::test]
+async fn a_result_in_a_topic_mentions_who_asked() {
+    let setup = Setup::new().await;
+    let asked = setup
+        .telegram
+        .say_in_topic(ALICE, GROUP, 55, "@drydock_bot scale web")
+        .await;
+    let action = Action::Post {
+        reply: result(),
+        reply_to: Some(reference(GROUP, asked.message)),
+    };
+    let delivered = setup.deliver(place(GROUP, Some("55")), action).await.unwrap();
+    let posted = setup.telegram.messages(GROUP).remove(0);
+    assert_eq!(delivered.message, Some(reference(GROUP, posted.id)));
+    assert_eq!((posted.topic, posted.reply_to), (Some(55), Some(asked.message)));
+    assert_eq!(
+        posted.text,
+        "For you:\nCHG-42 is ready for dev 🚢\nNothing was applied. /diff shows it.\n \
+         replicas\n-  2\n+  4\nfiles  1\ntime   41 s\n12.4k tokens"
+    );
+    assert_eq!(
+        posted.entities,
+        [
+            json!({"type": "text_mention", "offset": 4, "length": 3,
+                "user": {"id": 7, "is_bot": false, "first_name": "you"}}),
+            json!({"type": "bold", "offset": 9, "length": 20}),
+            json!({"type": "code", "offset": 29, "length": 3}),
+            json!({"type": "bold", "offset": 32, "length": 3}),
+            json!({"type": "code", "offset": 57, "length": 5}),
+            json!({"type": "pre", "offset": 73, "length": 19, "language": "diff"}),
+            json!({"type": "pre", "offset": 93, "length": 20}),
+            json!({"type": "italic", "offset": 114, "length": 12}),
+        ]
+    );
+    assert_eq!(posted.keyboard, [[("Discard".to_owned(), "t".repeat(22))]]);
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn in_a_private_chat_nobody_is_mentioned() {
+    let setup = Setup::new().await;
+    setup.post(&result()).await.unwrap();
+    let posted = setup.telegram.messages(ALICE).remove(0);
+    assert!(posted.text.starts_with("CHG-42 is ready"), "{}", posted.text);
+}
+
+#[tokio::test]
+async fn receipts_edits_files_and_answers_arrive() {
+    let setup = Setup::new().await;
+    let here = place(ALICE, None);
+    for (receipt, emoji) in [(Receipt::Seen, "👀"), (Receipt::Queued, "✍")] {
+        let message = setup.asked.clone();
+        setup
+            .deliver(here.clone(), Action::React { message, receipt })
+            .await
+            .unwrap();
+        let id = setup.asked.id.parse().unwrap();
+        assert_eq!(setup.telegram.reaction(ALICE, id).as_deref(), Some(emoji));
+    }
+    let message = setup.post(&result()).await.unwrap().message.unwrap();
+    let edit = Action::Edit {
+        message: message.clone(),
+        reply: Reply::text("Done."),
+    };
+    for _ in 0..3 {
+        // The second and third change nothing, which is success.
+        assert_eq!(
+            setup.deliver(here.clone(), edit.clone()).await,
+            Ok(Delivered::default())
+        );
+    }
+    let edited = setup.telegram.messages(ALICE).remove(0);
+    assert_eq!(
+        (edited.text.as_str(), edited.edits, edited.keyboard.len()),
+        ("Done.", 1, 0)
+    );
+    let content = bytes::Bytes::from_static(b"--- a\r\n+++ b\r\n\x00\xff--drydock");
+    let upload = Action::Upload {
+        file_name: "CHG-42.patch".to_owned(),
+        content: content.clone(),
+        caption: "see https://evil.com @all".to_owned(),
+    };
+    setup.deliver(here.clone(), upload).await.unwrap();
+    let document = setup.telegram.messages(ALICE).remove(1).document;
+    assert_eq!(document, Some(("CHG-42.patch".to_owned(), content)));
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+}
+
+/// T07
+#[tokio::test]
+async fn a_press_is_answered_once_it_came() {
+    let setup = Setup::new().await;
+    let message = setup.post(&result()).await.unwrap().message.unwrap();
+    let id = message.id.parse().unwrap();
+    let pressed = setup.telegram.click(666, ALICE, id, "Discard").await.unwrap();
+    assert_eq!(pressed.update["callback_query"]["data"], json!("t".repeat(22)));
+    assert!(setup.telegram.click(666, ALICE, id, "Apply").await.is_none());
+    let callback = pressed.update["callback_query"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let answer = |callback: Option<String>, text: String| Action::AnswerClick {
+        callback,
+        to: alice(),
+        text,
+    };
+    let here = place(ALICE, None);
+    let answered = answer(Some(callback.clone()), "🚢".repeat(200));
+    assert!(setup.deliver(here.clone(), answered).await.is_ok());
+    assert_eq!(setup.telegram.answers(), [(callback, "🚢".repeat(100))]);
+    let unknown = setup
+        .deliver(here.clone(), answer(Some("old".to_owned()), String::new()))
+        .await;
+    assert!(matches!(unknown, Err(SendError::Refused(_))), "{unknown:?}");
+    setup
+        .deliver(place(GROUP, None), answer(None, "Only Alice may.".to_owned()))
+        .await
+        .unwrap();
+    assert_eq!(setup.telegram.messages(ALICE).remove(1).text, "Only Alice may.");
+}
+
+#[tokio::test]
+async fn a_notice_about_a_group_goes_to_the_persons_own_chat() {
+    let setup = Setup::new().await;
+    let notice = |to: &str| Action::Notice {
+        to: Sender {
+            id: to.to_owned(),
+            ..alice()
+        },
+        reply: Reply::text("Wait."),
+    };
+    setup
+        .deliver(place(GROUP, Some("55")), notice("7"))
+        .await
+        .unwrap();
+    assert_eq!(setup.telegram.messages(ALICE).remove(0).text, "Wait.");
+    let stranger = setup.deliver(place(GROUP, None), notice("666")).await;
+    assert_eq!(
+        stranger,
+        Err(SendError::Refused("400 Bad Request: chat not found".to_owned()))
+    );
+    assert!(setup.telegram.messages(GROUP).is_empty());
+}
+
+#[tokio::test]
+async fn connecting_registers_how_updates_arrive() {
+    let setup = Setup::new().await;
+    let methods: Vec<String> = setup
+        .telegram
+        .calls()
+        .into_iter()
+        .map(|(method, _)| method)
+        .collect();
+    assert_eq!(methods, ["getMe", "deleteWebhook", "setMyCommands"]);
+    let settings = settings(&setup.telegram.api_base_url(), TelegramMode::Webhook);
+    let channel = connect("tg", &settings, &server(), &client()).await.unwrap();
+    assert_eq!(channel.installation().bot_name, "drydock_bot");
+    let (method, parameters) = setup.telegram.calls().remove(4);
+    assert_eq!(method, "setWebhook");
+    assert_eq!(
+        parameters,
+        json!({
+            "url": "https://drydock.example.com/in/tg", "secret_token": "s3cret", "max_connections": 40,
+            "allowed_updates": ["message", "edited_message", "callback_query", "my_chat_member"],
+        })
+    );
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+}

@@ -1,0 +1,226 @@
+//! What the outbox is told when a call goes wrong, and that the token is never in it.
+
+use super::super::Fault;
+use super::*;
+use std::io::Write;
+use std::sync::Mutex;
+
+fn not_sent(why: &str, seconds: Option<u64>) -> Result<(), SendError> {
+    Err(SendError::NotSent {
+        why: why.to_owned(),
+        retry_after: seconds.map(Duration::from_secs),
+    })
+}
+
+/// R17: the class of a failure decides whether a post may be repeated.
+#[tokio::test]
+async fn failures_are_told_apart_by_what_may_be_done_about_them() {
+    let setup = Setup::new().await;
+    let message = setup
+        .post(&Reply::text("Working."))
+        .await
+        .unwrap()
+        .message
+        .unwrap();
+    let ambiguous = || Err(SendError::Ambiguous("the connection broke".to_owned()));
+    let refused = |why: &str| Err(SendError::Refused(why.to_owned()));
+    let broke = || not_sent("the connection broke", None);
+    for (fault, post, edit) in [
+        (
+            Fault::TooMany(7),
+            not_sent("telegram asks us to wait", Some(7)),
+            not_sent("telegram asks us to wait", Some(7)),
+        ),
+        (
+            Fault::Status(502),
+            not_sent("telegram answered 502", None),
+            not_sent("telegram answered 502", None),
+        ),
+        (
+            Fault::Status(404),
+            refused("404 without a reason"),
+            refused("404 without a reason"),
+        ),
+        (
+            Fault::Refused(403, "Forbidden".to_owned()),
+            refused("403 Forbidden"),
+            refused("403 Forbidden"),
+        ),
+        (Fault::Reset, ambiguous(), broke()),
+        (Fault::ResetAfterEffect, ambiguous(), broke()),
+    ] {
+        setup.telegram.fail("sendMessage", 1, fault.clone());
+        setup.telegram.fail("editMessageText", 1, fault.clone());
+        let posted = setup.post(&Reply::text("Hello.")).await.map(|_| ());
+        assert_eq!(posted, post, "{fault:?}");
+        let reply = Reply::text(format!("Now {fault:?}"));
+        let action = Action::Edit {
+            message: message.clone(),
+            reply,
+        };
+        assert_eq!(
+            setup.deliver(place(ALICE, None), action).await.map(|_| ()),
+            edit,
+            "{fault:?}"
+        );
+    }
+    // Only the last post had its effect, and only its answer was lost.
+    assert_eq!(setup.telegram.messages(ALICE).len(), 2);
+}
+
+/// R17: an edit whose answer was lost is repeated, and shows once.
+#[tokio::test]
+async fn an_edit_may_be_repeated_after_its_answer_was_lost() {
+    let setup = Setup::new().await;
+    let message = setup
+        .post(&Reply::text("Working."))
+        .await
+        .unwrap()
+        .message
+        .unwrap();
+    setup.telegram.fail("editMessageText", 1, Fault::ResetAfterEffect);
+    let action = Action::Edit {
+        message,
+        reply: Reply::text("Done."),
+    };
+    assert!(setup.deliver(place(ALICE, None), action.clone()).await.is_err());
+    assert_eq!(
+        setup.deliver(place(ALICE, None), action).await,
+        Ok(Delivered::default())
+    );
+    let messages = setup.telegram.messages(ALICE);
+    assert_eq!(
+        (messages.len(), messages[0].text.as_str(), messages[0].edits),
+        (1, "Done.", 1)
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_telegram_cannot_read_is_sent_plain() {
+    let setup = Setup::new().await;
+    let why = "Bad Request: can't parse entities: unsupported".to_owned();
+    setup
+        .telegram
+        .fail("sendMessage", 1, Fault::Refused(400, why.clone()));
+    setup.post(&Reply::text("See `web`.")).await.unwrap();
+    let posted = setup.telegram.messages(ALICE).remove(0);
+    assert_eq!((posted.text.as_str(), posted.entities.len()), ("See web.", 0));
+    setup.telegram.fail("sendMessage", 9, Fault::Refused(400, why));
+    let calls = setup.telegram.calls().len();
+    assert!(matches!(
+        setup.post(&Reply::text("x")).await,
+        Err(SendError::Refused(_))
+    ));
+    assert_eq!(setup.telegram.calls().len() - calls, 2);
+}
+
+#[tokio::test]
+async fn a_reply_to_a_deleted_message_is_still_sent() {
+    let setup = Setup::new().await;
+    setup.telegram.delete(ALICE, setup.asked.id.parse().unwrap());
+    let action = Action::Post {
+        reply: Reply::text("Done."),
+        reply_to: Some(setup.asked.clone()),
+    };
+    setup.deliver(place(ALICE, None), action.clone()).await.unwrap();
+    let why = "Bad Request: message to be replied not found".to_owned();
+    setup.telegram.fail("sendMessage", 1, Fault::Refused(400, why));
+    setup.deliver(place(ALICE, None), action).await.unwrap();
+    assert_eq!(setup.telegram.messages(ALICE).len(), 2);
+}
+
+#[tokio::test]
+async fn rates_are_answered_with_how_long_to_wait() {
+    let setup = Setup::new().await;
+    setup.telegram.limit_rates();
+    setup.post(&Reply::text("one")).await.unwrap();
+    let second = setup.post(&Reply::text("two")).await.map(|_| ());
+    assert_eq!(second, not_sent("telegram asks us to wait", Some(1)));
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// T86
+#[tokio::test]
+async fn no_failure_ever_shows_the_token() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let setup = Setup::new().await;
+    let mut told = Vec::new();
+    for fault in [
+        Fault::Reset,
+        Fault::ResetAfterEffect,
+        Fault::Status(500),
+        Fault::Status(302),
+        Fault::Refused(404, format!("no such path /bot{TOKEN}/sendMessage")),
+        Fault::Refused(400, "AAsecret-part_of-the-token".to_owned()),
+    ] {
+        setup.telegram.fail("sendMessage", 1, fault.clone());
+        setup.telegram.fail("getUpdates", 1, fault);
+        told.push(setup.post(&Reply::text("x")).await.map(|_| ()).unwrap_err());
+    }
+    let plain = setup.telegram.api_base_url();
+    for base in [
+        plain.replace("http://", "https://"),
+        "http://127.0.0.1:1".to_owned(),
+        "not an address".to_owned(),
+        "http://[::bad".to_owned(),
+    ] {
+        let settings = settings(&base, TelegramMode::Polling);
+        told.push(
+            connect("telegram", &settings, &server(), &client())
+                .await
+                .map(|_| ())
+                .unwrap_err(),
+        );
+    }
+    let impatient = reqwest::Client::builder()
+        .no_proxy()
+        .read_timeout(Duration::from_millis(50))
+        .build()
+        .unwrap();
+    setup.telegram.fail("getMe", 1, Fault::Silence);
+    let polling = settings(&plain, TelegramMode::Polling);
+    told.push(
+        connect("telegram", &polling, &server(), &impatient)
+            .await
+            .map(|_| ())
+            .unwrap_err(),
+    );
+    let polling = Arc::clone(&setup.channel);
+    let (inbox, _updates) = tokio::sync::mpsc::channel(1);
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let task = tokio::spawn({
+        let cancel = cancel.clone();
+        async move { polling.poll(inbox, cancel).await }
+    });
+    let polls =
+        |telegram: &TelegramEmulator| telegram.calls().iter().any(|(method, _)| method == "getUpdates");
+    assert!(setup.telegram.wait_until(SOON, polls).await);
+    cancel.cancel();
+    task.await.unwrap();
+    let logged = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    assert!(!logged.is_empty());
+    let shown = format!(
+        "{told:?} {} {logged}",
+        told.iter().map(ToString::to_string).collect::<String>()
+    );
+    assert!(!shown.contains("AAsecret"), "{shown}");
+}

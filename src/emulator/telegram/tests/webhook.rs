@@ -1,0 +1,78 @@
+//! Pushes as Telegram makes them, into the real webhook.
+
+use super::*;
+use crate::model::{Installation, Kind};
+use crate::webhook::{Received, Rejected, Webhook, of_channel};
+use axum::extract::State;
+use bytes::Bytes;
+use tokio::net::TcpListener;
+
+type Seen = Arc<std::sync::Mutex<Vec<Result<Received, Rejected>>>>;
+
+async fn listening(webhook: Arc<dyn Webhook>) -> (String, Seen) {
+    let seen = Seen::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let receive = |State((webhook, seen)): State<(Arc<dyn Webhook>, Seen)>,
+                   request: axum::extract::Request| async move {
+        let (head, body) = request.into_parts();
+        let body: Bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+        let request = http::Request::from_parts(head, body);
+        let received = webhook.receive(&request, jiff::Timestamp::UNIX_EPOCH);
+        let status = if received.is_ok() { 200 } else { 401 };
+        seen.lock().unwrap().push(received);
+        http::StatusCode::from_u16(status).unwrap()
+    };
+    let router = axum::Router::new()
+        .fallback(receive)
+        .with_state((webhook, Arc::clone(&seen)));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (format!("http://{address}/in/telegram"), seen)
+}
+
+/// T05, T06, T19
+#[tokio::test]
+async fn what_people_do_arrives_and_what_they_forward_or_edit_does_not() {
+    let telegram = TelegramEmulator::start(TOKEN, client()).await.unwrap();
+    let settings = settings(&telegram.api_base_url(), TelegramMode::Webhook);
+    let installation = Installation {
+        account: place(1, None).account,
+        bot_id: "42".to_owned(),
+        bot_name: "drydock_bot".to_owned(),
+    };
+    let webhook = of_channel("telegram", &settings, &installation).unwrap();
+    let (url, seen) = listening(webhook).await;
+    telegram.connect_to(&url, "s3cret");
+    let said = telegram
+        .say_in_topic(ALICE, GROUP, 55, "@drydock_bot scale web")
+        .await;
+    assert_eq!(said.status, Some(200));
+    telegram.forward(ALICE, ALICE, 666, "/grant admin 666").await;
+    telegram
+        .edit(ALICE, GROUP, said.message, "@drydock_bot delete prod")
+        .await;
+    telegram.connect_to(&url, "wrong");
+    assert_eq!(telegram.say(ALICE, ALICE, "hi").await.status, Some(401));
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let Ok(Received::Inbound(inbound)) = &seen[0] else {
+        panic!("{seen:?}")
+    };
+    assert_eq!(inbound.place, place(GROUP, Some("55")));
+    let text = "scale web".to_owned();
+    assert_eq!(
+        inbound.kind,
+        Kind::Text {
+            text,
+            quoted: None,
+            addressed: true
+        }
+    );
+    assert_eq!(
+        seen[1..],
+        [
+            Ok(Received::Ignored("forwarded message")),
+            Ok(Received::Ignored("edited message")),
+            Err(Rejected::Unauthenticated("wrong secret token")),
+        ]
+    );
+}
