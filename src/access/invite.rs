@@ -226,3 +226,147 @@ fn welcome(person: &PersonRow) -> Redeemed {
         None => Redeemed::Invalid,
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::string_slice)]
+mod tests {
+    use super::NewInvite;
+    use super::Redeemed;
+    use crate::access::Access;
+    use crate::access::AccessError;
+    use crate::access::Role;
+    use crate::access::fixture::at;
+    use crate::access::fixture::editor;
+    use crate::access::fixture::fresh;
+    use crate::access::fixture::limits;
+    use crate::access::fixture::telegram;
+    use crate::store::Store;
+
+    fn welcome() -> Redeemed {
+        Redeemed::Welcome {
+            name: "alice".into(),
+            role: Role::Editor,
+            repositories: "infra-*".into(),
+            environments: vec!["dev".into()],
+            invited_by: "operator".into(),
+        }
+    }
+
+    /// K: an invite is good once, for one account, and survives a restart.
+    #[tokio::test]
+    async fn an_invited_person_is_admitted_with_the_grant_they_were_given() {
+        let (directory, access) = fresh().await;
+        let token = access.invite(editor("alice"), "operator", [7; 32], at(0)).await.unwrap();
+        assert_eq!(token.expose().len(), 43);
+        assert!(access.admit(&telegram("1")).is_none());
+        let redeemed = access.redeem(token.expose(), &telegram("1"), &["d1".into()], at(1)).await;
+        assert_eq!(redeemed, Ok(welcome()));
+        let identity = access.admit(&telegram("1")).unwrap();
+        assert_eq!((identity.name(), identity.role("infra-a"), identity.role("apps")), ("alice", Some(Role::Editor), None));
+        // A platform that delivers again hears nothing new.
+        let again = access.redeem(token.expose(), &telegram("1"), &["d1".into()], at(2)).await;
+        assert_eq!(again, Ok(Redeemed::Silent));
+        let joined = access.redeem(token.expose(), &telegram("1"), &["d2".into()], at(3)).await;
+        assert_eq!(joined, Ok(Redeemed::AlreadyIn));
+        drop(access);
+        let store = Store::open(directory.path()).unwrap();
+        let access = Access::load(store, &limits(10)).await.unwrap();
+        assert_eq!(access.admit(&telegram("1")).unwrap().user(), identity.user());
+    }
+
+    /// T94
+    #[tokio::test]
+    async fn of_a_hundred_at_once_exactly_one_gets_in() {
+        let (_directory, access) = fresh().await;
+        let token = access.invite(editor("alice"), "operator", [7; 32], at(0)).await.unwrap();
+        let people = (0..100).map(|number| {
+            let (access, token) = (access.clone(), token.clone());
+            tokio::spawn(async move {
+                let delivery = [format!("d{number}")];
+                access.redeem(token.expose(), &telegram(&number.to_string()), &delivery, at(1)).await.unwrap()
+            })
+        });
+        let mut answers = Vec::new();
+        for person in people.collect::<Vec<_>>() {
+            answers.push(person.await.unwrap());
+        }
+        assert_eq!(answers.iter().filter(|answer| **answer == welcome()).count(), 1);
+        assert_eq!(answers.iter().filter(|answer| **answer == Redeemed::Invalid).count(), 99);
+        assert_eq!((0..100).filter(|number| access.admit(&telegram(&number.to_string())).is_some()).count(), 1);
+        assert_eq!(access.users().await.unwrap().len(), 1);
+    }
+
+    /// T94, T09
+    #[tokio::test]
+    async fn unknown_expired_used_burned_and_foreign_tokens_look_the_same() {
+        let (_directory, access) = fresh().await;
+        let mut tokens = vec!["x".repeat(43), String::new(), "../../x\0".into(), "é".repeat(5_000)];
+        for byte in 0..4 {
+            let bound_to = (byte == 3).then(|| telegram("somebody"));
+            let invite = NewInvite { bound_to, ..editor("alice") };
+            let token = access.invite(invite, "operator", [byte; 32], at(0)).await.unwrap();
+            tokens.push(token.expose().to_owned());
+        }
+        let day = 24 * 60 * 60;
+        let used = access.redeem(&tokens[4], &telegram("first"), &["d".into()], at(1)).await;
+        assert_eq!(used, Ok(welcome()));
+        assert_eq!(access.burn(&tokens[5], at(1)).await, Ok(true));
+        assert_eq!(access.burn(&tokens[5], at(2)).await, Ok(false));
+        for (number, token) in tokens.iter().enumerate() {
+            // The one that is left, the seventh, has expired by then.
+            let name = number.to_string();
+            let answer = access.redeem(token, &telegram(&name), &[name.clone()], at(day)).await;
+            assert_eq!(answer, Ok(Redeemed::Invalid), "{number}");
+            assert!(access.admit(&telegram(&name)).is_none());
+        }
+        let bound = access.redeem(&tokens[7], &telegram("somebody"), &["b".into()], at(day - 1)).await;
+        assert_eq!(bound, Ok(welcome()));
+    }
+
+    /// T09
+    #[tokio::test]
+    async fn who_guesses_is_not_answered_after_five_attempts_a_minute() {
+        let (_directory, access) = fresh().await;
+        let token = access.invite(editor("alice"), "operator", [7; 32], at(0)).await.unwrap();
+        let mut answers = Vec::new();
+        for number in 0..1_000 {
+            let delivery = [format!("d{number}")];
+            answers.push(access.redeem("guess", &telegram("1"), &delivery, at(number / 20)).await.unwrap());
+        }
+        assert!(answers[..5].iter().all(|answer| *answer == Redeemed::Invalid));
+        assert!(answers[5..].iter().all(|answer| *answer == Redeemed::Silent));
+        // Others are not held up, and neither are they a minute later.
+        let other = access.redeem("guess", &telegram("2"), &["o".into()], at(50)).await;
+        assert_eq!(other, Ok(Redeemed::Invalid));
+        let later = access.redeem(token.expose(), &telegram("1"), &["l".into()], at(60)).await;
+        assert_eq!(later, Ok(welcome()));
+    }
+
+    /// T94
+    #[tokio::test]
+    async fn the_data_directory_holds_no_token() {
+        let (directory, access) = fresh().await;
+        let token = access.invite(editor("alice"), "operator", [7; 32], at(0)).await.unwrap();
+        access.redeem("wrong-token-that-was-typed", &telegram("2"), &["d0".into()], at(1)).await.unwrap();
+        access.redeem(token.expose(), &telegram("1"), &["d1".into()], at(1)).await.unwrap();
+        let open: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(open.iter().any(|file| file.ends_with("drydock.db-wal")));
+        let mut bytes = Vec::new();
+        for file in &open {
+            bytes.extend(std::fs::read(file).unwrap());
+        }
+        drop(access);
+        bytes.extend(std::fs::read(directory.path().join("drydock.db")).unwrap());
+        let holds = |needle: &[u8]| memchr::memmem::find(&bytes, needle).is_some();
+        assert!(holds(b"alice"));
+        assert!(!holds(token.expose().as_bytes()) && !holds(&[7; 32]) && !holds(b"wrong-token"));
+    }
+
+    #[tokio::test]
+    async fn a_glob_that_would_grant_nothing_is_refused_when_it_is_given() {
+        let (_directory, access) = fresh().await;
+        let invite = NewInvite { environments: vec!["dev".into(), "[".into()], ..editor("alice") };
+        let refused = access.invite(invite, "operator", [1; 32], at(0)).await;
+        assert!(matches!(refused, Err(AccessError::Glob(glob)) if glob == "["));
+    }
+}

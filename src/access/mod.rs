@@ -1,6 +1,8 @@
 //! Who may do what. Only this module can make an [`Identity`], and no model request exists without
 //! one.
 
+#[cfg(test)]
+mod fixture;
 mod identity;
 mod invite;
 mod people;

@@ -159,3 +159,129 @@ fn word(role: Role) -> &'static str {
         Role::Admin => "admin",
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::access::Access;
+    use crate::access::AccessError;
+    use crate::access::Grant;
+    use crate::access::Redeemed;
+    use crate::access::Role;
+    use crate::access::fixture::at;
+    use crate::access::fixture::editor;
+    use crate::access::fixture::fresh;
+    use crate::access::fixture::join;
+    use crate::access::fixture::limits;
+    use crate::access::fixture::telegram;
+    use crate::config::Grants;
+    use crate::config::HookScheme;
+    use crate::config::HookSettings;
+    use crate::config::PostTo;
+    use crate::model::Platform;
+    use crate::model::Secret;
+    use crate::model::Sender;
+    use crate::store::Store;
+
+    /// T06
+    #[tokio::test]
+    async fn a_revoked_person_is_out_at_once_and_for_good() {
+        let (directory, access) = fresh().await;
+        join(&access, "alice", 1, &telegram("1")).await;
+        let alice = access.user("alice").await.unwrap();
+        assert_eq!(access.revoke(alice.id, "operator", at(5)).await, Ok(true));
+        assert!(access.admit(&telegram("1")).is_none());
+        assert_eq!(access.revoke(alice.id, "operator", at(6)).await, Ok(false));
+        drop(access);
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10)).await.unwrap();
+        assert!(access.admit(&telegram("1")).is_none());
+        // Only a new invite brings them back, as somebody new.
+        join(&access, "alice", 2, &telegram("1")).await;
+        assert_ne!(access.admit(&telegram("1")).unwrap().user(), alice.id);
+        assert_eq!(access.user("alice").await.unwrap().revoked_at, None);
+    }
+
+    /// T03, T04
+    #[tokio::test]
+    async fn only_platform_workspace_and_user_id_admit() {
+        let (_directory, access) = fresh().await;
+        join(&access, "alice", 1, &telegram("1")).await;
+        let others = [
+            Sender { account: "43".into(), ..telegram("1") },
+            Sender { platform: Platform::Slack, ..telegram("1") },
+            telegram("alice"),
+            telegram("1 "),
+            telegram(""),
+        ];
+        for other in others {
+            assert!(access.admit(&other).is_none(), "{other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn users_are_found_by_id_account_and_name() {
+        let (_directory, access) = fresh().await;
+        join(&access, "alice", 1, &telegram("1")).await;
+        join(&access, "bob", 2, &telegram("2")).await;
+        join(&access, "bob", 3, &telegram("3")).await;
+        assert_eq!(access.user("2").await.unwrap().senders, [telegram("2")]);
+        assert_eq!(access.user("telegram:42:1").await.unwrap().name, "alice");
+        assert_eq!(access.user("carol").await, Err(AccessError::Unknown("carol".into())));
+        let text = access.user("bob").await.unwrap_err().to_string();
+        assert_eq!(text, "2 users are called `bob`; use one of the ids 2, 3");
+    }
+
+    #[tokio::test]
+    async fn a_new_grant_counts_at_once_and_replaces_the_old_one() {
+        let (_directory, access) = fresh().await;
+        join(&access, "alice", 1, &telegram("1")).await;
+        let alice = access.user("alice").await.unwrap();
+        let grant = Grant { role: Role::Viewer, repositories: "apps".into(), environments: vec!["**".into()] };
+        access.set_grant(alice.id, &grant, "operator", at(5)).await.unwrap();
+        let identity = access.admit(&telegram("1")).unwrap();
+        assert_eq!((identity.role("apps"), identity.role("infra-a")), (Some(Role::Viewer), None));
+        assert_eq!(access.user("alice").await.unwrap().grants, [grant]);
+    }
+
+    #[tokio::test]
+    async fn a_hook_gets_its_own_repository_and_never_an_administrator() {
+        let (_directory, access) = fresh().await;
+        let mut settings = HookSettings {
+            scheme: HookScheme::Github,
+            secret: Secret::new("s".into()),
+            events: Vec::new(),
+            sources: Vec::new(),
+            repository: "infra-*".into(),
+            prompt: "p.md".into(),
+            fields: std::collections::BTreeMap::new(),
+            post_to: PostTo { channel: "slack".into(), chat: "C1".into() },
+            grants: Grants { role: Role::Admin, environments: vec!["dev".into()] },
+        };
+        let first = access.hook("release", &settings, at(0)).await.unwrap();
+        assert_eq!((first.name(), first.is_admin()), ("hook:release", false));
+        assert_eq!((first.role("infra-*"), first.role("infra-a")), (Some(Role::Editor), None));
+        settings.grants.role = Role::Viewer;
+        let second = access.hook("release", &settings, at(1)).await.unwrap();
+        assert_eq!((second.user(), second.role("infra-*")), (first.user(), Some(Role::Viewer)));
+        assert_eq!(access.users().await.unwrap().len(), 1);
+        access.revoke(first.user(), "operator", at(2)).await.unwrap();
+        let refused = access.hook("release", &settings, at(3)).await;
+        assert_eq!(refused.unwrap_err(), AccessError::Revoked("hook:release".into()));
+    }
+
+    #[tokio::test]
+    async fn an_errand_beside_the_server_counts_after_a_refresh() {
+        let (directory, server) = fresh().await;
+        join(&server, "alice", 1, &telegram("1")).await;
+        let visit = Store::visit(directory.path()).unwrap();
+        let errand = Access::load(visit, &limits(10)).await.unwrap();
+        let alice = errand.user("alice").await.unwrap();
+        errand.revoke(alice.id, "operator", at(5)).await.unwrap();
+        let token = errand.invite(editor("bob"), "operator", [9; 32], at(5)).await.unwrap();
+        drop(errand);
+        server.refresh().await.unwrap();
+        assert!(server.admit(&telegram("1")).is_none());
+        let joined = server.redeem(token.expose(), &telegram("2"), &["j".into()], at(6)).await.unwrap();
+        assert!(matches!(joined, Redeemed::Welcome { .. }));
+    }
+}

@@ -90,3 +90,67 @@ impl Access {
         strangers.denials
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::access::Access;
+    use crate::access::fixture::at;
+    use crate::access::fixture::limits;
+    use crate::access::fixture::telegram;
+    use crate::store::Store;
+
+    const DAY: i64 = 24 * 60 * 60;
+
+    async fn told(access: &Access, id: &str, second: i64) -> bool {
+        access.stranger(&telegram(id), at(second)).await.unwrap().notify
+    }
+
+    /// T01, T02
+    #[tokio::test]
+    async fn a_stranger_is_told_once_a_day() {
+        let directory = tempfile::tempdir().unwrap();
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10)).await.unwrap();
+        assert!(told(&access, "666", 0).await);
+        for second in 1..100 {
+            assert!(!told(&access, "666", second * 800).await);
+        }
+        assert_eq!(access.denials(), 100);
+        drop(access);
+        // A restart does not make it a new day.
+        let store = Store::open(directory.path()).unwrap();
+        let access = Access::load(store.clone(), &limits(10)).await.unwrap();
+        assert!(!told(&access, "666", DAY - 1).await);
+        assert_eq!(store.audit_lines(10).await.unwrap().len(), 1);
+        drop((access, store));
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10)).await.unwrap();
+        assert!(told(&access, "666", DAY).await);
+        assert!(!told(&access, "666", DAY + 1).await);
+    }
+
+    /// T02, a tenth of its size.
+    #[tokio::test]
+    async fn a_flood_of_strangers_is_bounded_in_notices_and_in_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let access = Access::load(store.clone(), &limits(1_000)).await.unwrap();
+        let mut notices = 0;
+        for round in 0..10 {
+            let strangers = (0..1_500).map(|number| {
+                let access = access.clone();
+                async move { told(&access, &number.to_string(), round).await }
+            });
+            let told = futures_util::future::join_all(strangers).await;
+            notices += told.into_iter().filter(|told| *told).count();
+        }
+        assert_eq!(notices, 1_000);
+        assert_eq!(access.denials(), 15_000);
+        assert_eq!(store.audit_lines(5_000).await.unwrap().len(), 1_000);
+        drop((access, store));
+        let bytes = std::fs::metadata(directory.path().join("drydock.db")).unwrap().len();
+        assert!(bytes <= 2 << 20, "{bytes}");
+        // Yesterday's make room.
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(1_000)).await.unwrap();
+        assert!(told(&access, "new", DAY + 10).await);
+    }
+}

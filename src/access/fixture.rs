@@ -1,0 +1,62 @@
+//! What the tests of access share.
+
+use super::Access;
+use super::NewInvite;
+use super::Role;
+use crate::config::LimitSettings;
+use crate::model::Limits;
+use crate::model::Platform;
+use crate::model::Sender;
+use crate::store::Store;
+use jiff::Timestamp;
+use tempfile::TempDir;
+
+pub(super) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+pub(super) fn limits(strangers_remembered_max: usize) -> LimitSettings {
+    LimitSettings {
+        turn: Limits::default(),
+        turns_at_once_max: 64,
+        waiting_messages_max: 20,
+        inbound_text_chars_max: 16_000,
+        inline_diff_bytes_max: 2_500,
+        strangers_remembered_max,
+        invite_attempts_per_minute_max: 5,
+    }
+}
+
+pub(super) async fn fresh() -> (TempDir, Access) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let access = Access::load(store, &limits(10_000)).await.unwrap();
+    (directory, access)
+}
+
+pub(super) fn telegram(id: &str) -> Sender {
+    Sender {
+        platform: Platform::Telegram,
+        account: "42".into(),
+        id: id.into(),
+    }
+}
+
+pub(super) fn editor(name: &str) -> NewInvite {
+    NewInvite {
+        name: name.into(),
+        role: Role::Editor,
+        repositories: "infra-*".into(),
+        environments: vec!["dev".into()],
+        expires: NewInvite::EXPIRES,
+        bound_to: None,
+    }
+}
+
+/// Invites `name` with a token of `byte`s and lets `sender` in.
+pub(super) async fn join(access: &Access, name: &str, byte: u8, sender: &Sender) {
+    let token = access.invite(editor(name), "operator", [byte; 32], at(0)).await.unwrap();
+    let delivery = [format!("join:{byte}")];
+    access.redeem(token.expose(), sender, &delivery, at(1)).await.unwrap();
+    assert!(access.admit(sender).is_some());
+}
