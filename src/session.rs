@@ -1,1 +1,517 @@
-//! To be written.
+//! The recording of a conversation: one file of JSON lines, private and only ever appended to. It is
+//! for people who want to know what happened; nothing is ever decided from it, so it is not synced to
+//! disk line by line, and a write that fails does not end a turn.
+
+use crate::model::Change;
+use crate::model::Source;
+use crate::model::Step;
+use crate::model::ToolCall;
+use crate::model::TurnId;
+use crate::model::Usage;
+use crate::model::Verdict;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs::DirBuilder;
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+/// The newest bytes of a recording that are read; older lines stay in the file.
+const READ_BYTES_MAX: u64 = 64 << 20;
+/// Lines of one text that are shown.
+const SHOWN_LINES_MAX: usize = 40;
+
+/// Takes secrets out of a text before it is written.
+pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// Why a recording cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// Not the name of a recording.
+    #[error("`{0}` is not a session; a session is 32 hex digits")]
+    Name(String),
+    /// There is no such recording.
+    #[error("there is no recording of session `{0}`")]
+    Missing(String),
+    /// The file could not be read or written.
+    #[error("the recording could not be read or written: {0}")]
+    Io(std::io::ErrorKind),
+}
+
+impl From<std::io::Error> for SessionError {
+    fn from(err: std::io::Error) -> Self {
+        Self::Io(err.kind())
+    }
+}
+
+/// One line of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// When.
+    pub at: Timestamp,
+    /// In which turn, where it was in one.
+    pub turn: Option<TurnId>,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A person said something and a turn began.
+    Began {
+        /// Their words.
+        user: String,
+    },
+    /// The model answered.
+    Assistant {
+        /// The model that did, as its provider names it.
+        model: String,
+        /// Its words.
+        text: String,
+        /// The tools it called.
+        calls: Vec<ToolCall>,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// A tool answered.
+    Result {
+        /// Which call.
+        call: String,
+        /// What the model reads.
+        content: String,
+        /// True when it failed.
+        is_error: bool,
+    },
+    /// A change was prepared.
+    Change {
+        /// `CHG-42 rev 2`.
+        change: String,
+        /// The configured repository.
+        repository: String,
+        /// The base commit.
+        base: String,
+        /// The patch, as text.
+        patch: String,
+    },
+    /// The turn ended.
+    Verdict {
+        /// How.
+        verdict: Verdict,
+        /// Who says so.
+        source: Source,
+        /// The facts, in words.
+        summary: String,
+    },
+    /// The last line was cut short by a crash, and taken away.
+    Recovered {
+        /// Its bytes.
+        lost_bytes: u64,
+    },
+    /// A line that says nothing this build can read. Never written.
+    Unreadable {
+        /// Counted from the first line that was read.
+        line: u64,
+    },
+}
+
+impl Event {
+    /// A model call and the results of its tools, as the lines they become.
+    pub fn of_step(step: &Step, model: &str) -> Vec<Self> {
+        let assistant = step.assistant();
+        let answer = Self::Assistant {
+            model: model.to_owned(),
+            text: assistant.text(),
+            calls: assistant.calls().cloned().collect(),
+            usage: assistant.usage,
+        };
+        let results = step.results().iter().map(|result| Self::Result {
+            call: result.call.clone(),
+            content: result.content.clone(),
+            is_error: result.is_error,
+        });
+        std::iter::once(answer).chain(results).collect()
+    }
+
+    /// A prepared change.
+    pub fn of_change(change: &Change) -> Self {
+        Self::Change {
+            change: change.to_string(),
+            repository: change.repository.clone(),
+            base: change.base.clone(),
+            patch: String::from_utf8_lossy(&change.patch).into_owned(),
+        }
+    }
+}
+
+/// Appends to one recording.
+pub struct Recorder {
+    // A line is one write, and lines of one conversation come one after the other.
+    file: Mutex<File>,
+    redact: Redact,
+}
+
+impl Recorder {
+    /// Opens the recording `sessions/<session>.jsonl` in the data directory, creating it with mode
+    /// 0600. A last line that a crash cut short is taken away, and the recording says so.
+    pub fn open(
+        directory: &Path,
+        session: &str,
+        redact: Redact,
+        at: Timestamp,
+    ) -> Result<Self, SessionError> {
+        let path = path(directory, session)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory.join("sessions"))?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
+        let lost_bytes = torn_bytes(&mut file)?;
+        if lost_bytes > 0 {
+            let whole = file.metadata()?.len().saturating_sub(lost_bytes);
+            file.set_len(whole)?;
+        }
+        let recorder = Self {
+            file: Mutex::new(file),
+            redact,
+        };
+        if lost_bytes > 0 {
+            recorder.append(&Record {
+                at,
+                turn: None,
+                event: Event::Recovered { lost_bytes },
+            })?;
+        }
+        Ok(recorder)
+    }
+
+    /// Appends one line. Every text in it is redacted first.
+    pub fn append(&self, record: &Record) -> Result<(), SessionError> {
+        let invalid = |_| SessionError::Io(std::io::ErrorKind::InvalidData);
+        let mut value = serde_json::to_value(record).map_err(invalid)?;
+        redact(&mut value, &self.redact);
+        let mut line = serde_json::to_string(&value).map_err(invalid)?;
+        line.push('\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(line.as_bytes())?;
+        Ok(())
+    }
+}
+
+/// The records of a session, oldest first: the newest 64 MiB of them.
+pub fn read(directory: &Path, session: &str) -> Result<Vec<Record>, SessionError> {
+    let mut file = File::open(path(directory, session)?).map_err(|err| match err.kind() {
+        std::io::ErrorKind::NotFound => SessionError::Missing(session.to_owned()),
+        kind => SessionError::Io(kind),
+    })?;
+    let skipped = file.metadata()?.len().saturating_sub(READ_BYTES_MAX);
+    file.seek(SeekFrom::Start(skipped))?;
+    let mut lines = BufReader::new(file.take(READ_BYTES_MAX)).split(b'\n');
+    if skipped > 0 {
+        // Most likely the second half of a line.
+        lines.next().transpose()?;
+    }
+    let mut records: Vec<Record> = Vec::new();
+    for (number, line) in (1..).zip(lines) {
+        let unreadable = || Record {
+            at: records.last().map_or(Timestamp::UNIX_EPOCH, |record| record.at),
+            turn: None,
+            event: Event::Unreadable { line: number },
+        };
+        let record = serde_json::from_slice(&line?).unwrap_or_else(|_| unreadable());
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// A recording as plain text for a terminal. Control characters are shown, not obeyed.
+pub fn render(records: &[Record]) -> String {
+    let mut text = String::new();
+    for record in records {
+        let _ = match record.turn {
+            Some(turn) => write!(text, "{:.0}  turn {turn}  ", record.at),
+            None => write!(text, "{:.0}  ", record.at),
+        };
+        render_event(&mut text, &record.event);
+    }
+    text
+}
+
+fn render_event(text: &mut String, event: &Event) {
+    match event {
+        Event::Began { user } => block(text, "user", user),
+        Event::Assistant {
+            model,
+            text: words,
+            calls,
+            usage,
+        } => {
+            let cached = usage.cache_read.saturating_add(usage.cache_write);
+            let tokens = format!("{} in, {} out, {cached} cached", usage.input, usage.output);
+            block(text, &format!("{model} ({tokens})"), words);
+            for call in calls {
+                block(text, &format!("    call {} {}", call.id, call.name), &call.arguments);
+            }
+        }
+        Event::Result {
+            call,
+            content,
+            is_error,
+        } => {
+            let outcome = if *is_error { "failed" } else { "ok" };
+            block(text, &format!("result {call} {outcome}"), content);
+        }
+        Event::Change {
+            change,
+            repository,
+            base,
+            patch,
+        } => block(text, &format!("{change} of {repository} at {base}"), patch),
+        Event::Verdict {
+            verdict,
+            source,
+            summary,
+        } => block(text, &format!("verdict {verdict:?} ({source:?})").to_lowercase(), summary),
+        Event::Recovered { lost_bytes } => {
+            let head = format!("a crash cut the last line short; {lost_bytes} bytes were lost");
+            block(text, &head, "");
+        }
+        Event::Unreadable { line } => block(text, &format!("line {line} cannot be read"), ""),
+    }
+}
+
+/// A head line and an indented body.
+fn block(text: &mut String, head: &str, body: &str) {
+    push_visible(text, head);
+    text.push('\n');
+    let lines = body.lines().count();
+    for line in body.lines().take(SHOWN_LINES_MAX) {
+        text.push_str("    ");
+        push_visible(text, line);
+        text.push('\n');
+    }
+    if let Some(more @ 1..) = lines.checked_sub(SHOWN_LINES_MAX) {
+        let _ = writeln!(text, "    ... {more} more lines");
+    }
+}
+
+// Direction marks are left out of a terminal for the same reason as escape sequences: they can make
+// a line look like another one.
+fn push_visible(text: &mut String, line: &str) {
+    for character in line.chars() {
+        match character {
+            '\t' => text.push('\t'),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => text.extend(character.escape_unicode()),
+            _ if character.is_control() => text.extend(character.escape_default()),
+            _ => text.push(character),
+        }
+    }
+}
+
+fn path(directory: &Path, session: &str) -> Result<PathBuf, SessionError> {
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if session.len() != 32 || !session.bytes().all(is_hex) {
+        return Err(SessionError::Name(session.chars().take(40).collect()));
+    }
+    Ok(directory.join("sessions").join(format!("{session}.jsonl")))
+}
+
+/// Bytes after the last line end.
+fn torn_bytes(file: &mut File) -> std::io::Result<u64> {
+    const CHUNK: u64 = 64 << 10;
+    let length = file.metadata()?.len();
+    let mut end = length;
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        file.seek(SeekFrom::Start(start))?;
+        let mut chunk = Vec::new();
+        Read::by_ref(file).take(end - start).read_to_end(&mut chunk)?;
+        if let Some(last) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            let whole = start + u64::try_from(last).unwrap_or(u64::MAX) + 1;
+            return Ok(length.saturating_sub(whole));
+        }
+        end = start;
+    }
+    Ok(length)
+}
+
+fn redact(value: &mut Value, with: &Redact) {
+    match value {
+        Value::String(text) => *text = with(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| redact(value, with)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| redact(value, with)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::Event;
+    use super::Record;
+    use super::Recorder;
+    use super::Redact;
+    use super::SessionError;
+    use super::read;
+    use super::render;
+    use crate::model::Source;
+    use crate::model::ToolCall;
+    use crate::model::TurnId;
+    use crate::model::Usage;
+    use crate::model::Verdict;
+    use jiff::Timestamp;
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    const SESSION: &str = "00112233445566778899aabbccddeeff";
+
+    fn record(second: i64, event: Event) -> Record {
+        Record {
+            at: Timestamp::from_second(1_800_000_000 + second).unwrap(),
+            turn: Some(TurnId(7)),
+            event,
+        }
+    }
+
+    fn began(user: &str) -> Event {
+        Event::Began { user: user.into() }
+    }
+
+    fn recorder(directory: &Path) -> Recorder {
+        let redact: Redact = Arc::new(|text| text.replace("hunter2", "[redacted]"));
+        Recorder::open(directory, SESSION, redact, Timestamp::from_second(1_800_000_099).unwrap()).unwrap()
+    }
+
+    fn story() -> Vec<Record> {
+        let call = ToolCall {
+            id: "c1".into(),
+            name: "file_read".into(),
+            arguments: r#"{"path":"a"}"#.into(),
+        };
+        let usage = Usage { input: 10, output: 2, cache_read: 3, cache_write: 4 };
+        vec![
+            record(0, began("make it 3")),
+            record(1, Event::Assistant { model: "m".into(), text: "Reading.".into(), calls: vec![call], usage }),
+            record(2, Event::Result { call: "c1".into(), content: "no file".into(), is_error: true }),
+            record(3, Event::Verdict { verdict: Verdict::Pass, source: Source::Verified, summary: "1 file".into() }),
+        ]
+    }
+
+    #[test]
+    fn what_is_recorded_is_read_back_and_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = recorder(directory.path());
+        story().iter().for_each(|record| first.append(record).unwrap());
+        drop(first);
+        recorder(directory.path()).append(&record(4, began("again"))).unwrap();
+        let mut expected = story();
+        expected.push(record(4, began("again")));
+        let records = read(directory.path(), SESSION).unwrap();
+        assert_eq!(records, expected);
+        assert_eq!(
+            render(&records),
+            "2027-01-15T08:00:00Z  turn 7  user\n    make it 3\n\
+             2027-01-15T08:00:01Z  turn 7  m (10 in, 2 out, 7 cached)\n    Reading.\n    call c1 file_read\n    {\"path\":\"a\"}\n\
+             2027-01-15T08:00:02Z  turn 7  result c1 failed\n    no file\n\
+             2027-01-15T08:00:03Z  turn 7  verdict pass (verified)\n    1 file\n\
+             2027-01-15T08:00:04Z  turn 7  user\n    again\n"
+        );
+    }
+
+    #[test]
+    fn a_torn_last_line_is_taken_away_and_said() {
+        for torn in [&b"{\"at\":\"2027"[..], &[0; 100_000], b"x"] {
+            let directory = tempfile::tempdir().unwrap();
+            recorder(directory.path()).append(&record(0, began("one"))).unwrap();
+            let file = directory.path().join("sessions").join(format!("{SESSION}.jsonl"));
+            std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(torn).unwrap();
+            recorder(directory.path()).append(&record(1, began("two"))).unwrap();
+            let recovered = Record {
+                turn: None,
+                ..record(99, Event::Recovered { lost_bytes: torn.len() as u64 })
+            };
+            let expected = [record(0, began("one")), recovered, record(1, began("two"))];
+            assert_eq!(read(directory.path(), SESSION).unwrap(), expected);
+            recorder(directory.path());
+            assert_eq!(read(directory.path(), SESSION).unwrap().len(), 3);
+        }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_hides_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        recorder(directory.path()).append(&record(0, began("one"))).unwrap();
+        let file = directory.path().join("sessions").join(format!("{SESSION}.jsonl"));
+        let mut open = std::fs::OpenOptions::new().append(true).open(&file).unwrap();
+        open.write_all(b"\xff{}\n").unwrap();
+        recorder(directory.path()).append(&record(1, began("two"))).unwrap();
+        let events: Vec<Event> = read(directory.path(), SESSION).unwrap().into_iter().map(|record| record.event).collect();
+        assert_eq!(events, [began("one"), Event::Unreadable { line: 2 }, began("two")]);
+    }
+
+    #[test]
+    fn secrets_are_taken_out_of_every_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let recorder = recorder(directory.path());
+        let call = ToolCall { id: "1".into(), name: "x".into(), arguments: "{\"p\":\"hunter2\"}".into() };
+        recorder.append(&record(0, began("my password is hunter2"))).unwrap();
+        recorder.append(&record(0, Event::Assistant { model: "m".into(), text: "hunter2".into(), calls: vec![call], usage: Usage::default() })).unwrap();
+        let file = directory.path().join("sessions").join(format!("{SESSION}.jsonl"));
+        let text = std::fs::read_to_string(file).unwrap();
+        assert_eq!((text.matches("hunter2").count(), text.matches("[redacted]").count()), (0, 3));
+    }
+
+    /// T32, SDK-12
+    #[test]
+    fn a_recording_has_a_hex_name_and_is_private() {
+        let directory = tempfile::tempdir().unwrap();
+        recorder(directory.path());
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let sessions = directory.path().join("sessions");
+        assert_eq!(mode(&sessions), 0o700);
+        assert_eq!(mode(&sessions.join(format!("{SESSION}.jsonl"))), 0o600);
+        let long = "x".repeat(300);
+        let upper = SESSION.to_uppercase();
+        let traversal = format!("{}aa", "../".repeat(10));
+        for name in ["", ".", "..", "../../x", "a\0b", "İ", "/etc/passwd", &long, &upper, &traversal] {
+            let redact: Redact = Arc::new(str::to_owned);
+            let opened = Recorder::open(directory.path(), name, redact, Timestamp::UNIX_EPOCH);
+            assert!(matches!(opened, Err(SessionError::Name(_))), "{name:?}");
+            assert!(matches!(read(directory.path(), name), Err(SessionError::Name(_))), "{name:?}");
+        }
+        assert_eq!(std::fs::read_dir(sessions).unwrap().count(), 1);
+        let missing = read(directory.path(), &"0".repeat(32));
+        assert!(matches!(missing, Err(SessionError::Missing(_))));
+    }
+
+    /// T95
+    #[test]
+    fn a_terminal_obeys_nothing_that_was_recorded() {
+        let shown = render(&[record(0, began("a\u{1b}[2J\rb\u{202e}c\nuser"))]);
+        assert_eq!(shown, "2027-01-15T08:00:00Z  turn 7  user\n    a\\u{1b}[2J\\rb\\u{202e}c\n    user\n");
+    }
+}
