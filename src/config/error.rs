@@ -92,9 +92,14 @@ impl Problems {
             key: key.to_owned(),
             message: message.into(),
         };
-        if self.0.len() < PROBLEMS_MAX && !self.0.contains(&problem) {
+        if !self.is_full() && !self.0.contains(&problem) {
             self.0.push(problem);
         }
+    }
+
+    /// True when no more will be listed.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= PROBLEMS_MAX
     }
 
     /// Nothing wrong, or everything that is.

@@ -181,6 +181,24 @@ pub(super) fn find(path: &[String]) -> Found {
     if section { Found::Section } else { Found::Nothing }
 }
 
+/// The first key of a section, with the operator's own names kept; nothing for what is no section.
+pub(super) fn first_in(path: &[String]) -> Option<String> {
+    if find(path) != Found::Section {
+        return None;
+    }
+    let fits = |pattern: &[&str]| {
+        let same = path
+            .iter()
+            .zip(pattern)
+            .all(|(name, part)| *part == "*" || part == name);
+        same && pattern.len() > path.len()
+    };
+    let mut patterns = KEYS.iter().map(|key| key.path.split('.').collect::<Vec<_>>());
+    patterns
+        .find(|pattern| fits(pattern))
+        .map(|pattern| named(&pattern, path))
+}
+
 /// The known path nearest to an unknown one, with the operator's own names kept; nothing when none
 /// is near enough to be meant.
 pub(super) fn nearest(path: &[String]) -> Option<String> {

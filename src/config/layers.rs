@@ -69,6 +69,9 @@ impl Layers {
         problems: &mut Problems,
     ) {
         for (name, value) in table {
+            if problems.is_full() {
+                return;
+            }
             let mut path = above.to_vec();
             path.push(name.get_ref().to_string());
             let place = lines.place(name.span().start);
@@ -257,10 +260,17 @@ pub(super) fn variable_of_path(path: &[String]) -> String {
 }
 
 fn unknown(path: &[String], written: &dyn Fn(&[String]) -> String) -> String {
+    let split = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
+    if let Some(key) = keys::first_in(path) {
+        return format!(
+            "is a section, not a key; set one of its keys, such as {}",
+            written(&split(&key))
+        );
+    }
     let Some(known) = keys::nearest(path) else {
         return "unknown key; `config/drydock.toml` lists all keys".to_owned();
     };
-    let known: Vec<String> = known.split('.').map(str::to_owned).collect();
+    let known = split(&known);
     format!(
         "unknown key; did you mean {}?",
         crate::config::error::printable(&written(&known))

@@ -168,10 +168,8 @@ fn provider(reader: &mut Reader<'_>, name: &str) -> Option<ProviderSettings> {
             Conventional::Refused => None,
             Conventional::NotSet => {
                 let variables = variables.join(" or ");
-                reader.problem(
-                    &key_path,
-                    format!("the API key is missing; set {variables} or this key"),
-                );
+                let why = format!("the API key is missing; set {variables} or this key");
+                reader.problem_because_of("model.default", &key_path, why);
                 None
             }
         },

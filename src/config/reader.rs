@@ -82,6 +82,15 @@ impl<'a> Reader<'a> {
         self.problems.add(&place, path, message);
     }
 
+    /// Notes a problem with a key nobody set where another key makes it necessary.
+    pub(super) fn problem_because_of(&mut self, cause: &str, path: &str, message: impl Into<String>) {
+        let place = match self.place(path) {
+            Place::Nowhere => self.place(cause),
+            place => place,
+        };
+        self.problems.add(&place, path, message);
+    }
+
     fn place(&self, path: &str) -> Place {
         if let Some(entry) = self.layers.entries.get(path) {
             return entry.place.clone();

@@ -18,12 +18,6 @@ struct Pattern {
 }
 
 const PATTERNS: &[Pattern] = &[
-    // Without its end the block was cut: then everything that may belong to it goes.
-    Pattern {
-        anchors: &["private key"],
-        expression: r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:[A-Za-z0-9+/=\s]|\\[nrt])*)",
-        accept: |text, range| range.len() > 80 && text.get(range).is_some(),
-    },
     Pattern {
         anchors: &["akia", "asia"],
         expression: r"(?-u:\b)(?:AKIA|ASIA)[A-Z0-9]{16}(?-u:\b)",
@@ -109,6 +103,9 @@ struct Compiled {
     /// By number of the anchor: the pattern it belongs to.
     pattern_of: Vec<usize>,
     expressions: Vec<Regex>,
+    key_begin: Regex,
+    key_end: Regex,
+    key_rest: Regex,
 }
 
 #[expect(
@@ -132,12 +129,16 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
             .iter()
             .map(|pattern| Regex::new(pattern.expression).expect("a pattern compiles"))
             .collect(),
+        key_begin: Regex::new(KEY_BEGIN).expect("a pattern compiles"),
+        key_end: Regex::new(KEY_END).expect("a pattern compiles"),
+        key_rest: Regex::new(KEY_REST).expect("a pattern compiles"),
     }
 });
 
 /// Reports whatever looks like a secret, in no order.
 pub(super) fn find(text: &str, mut found: impl FnMut(Range<usize>)) {
     find_telegram(text, &mut found);
+    find_private_keys(text, &mut found);
     let tried = patterns_to_try(text);
     for ((pattern, expression), tried) in PATTERNS.iter().zip(&COMPILED.expressions).zip(tried) {
         if !tried {
@@ -171,6 +172,39 @@ fn patterns_to_try(text: &str) -> [bool; PATTERNS.len()] {
         }
     }
     tried
+}
+
+/// The first line of a private key in PEM, and its last.
+const KEY_BEGIN: &str = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
+const KEY_END: &str = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
+/// What may be a key that was cut off: base64 with line breaks, escaped or not.
+const KEY_REST: &str = r"\A(?:[A-Za-z0-9+/=\s]|\\[nrt])*";
+/// A shorter block is a mention in a document.
+const KEY_BYTES_MIN: usize = 80;
+
+/// Private keys, from their first line to their last. Without the last the block was cut: then
+/// everything that may belong to it goes. Not one expression, because that would look for the end
+/// again from every beginning.
+fn find_private_keys(text: &str, found: &mut impl FnMut(Range<usize>)) {
+    let mut from = 0;
+    let mut end_exists = true;
+    while let Some(begin) = COMPILED.key_begin.find_at(text, from) {
+        let end = if end_exists {
+            COMPILED.key_end.find_at(text, begin.end())
+        } else {
+            None
+        };
+        end_exists = end.is_some();
+        let rest = text.get(begin.end()..).unwrap_or_default();
+        let to = match end {
+            Some(end) => end.end(),
+            None => begin.end() + COMPILED.key_rest.find(rest).map_or(0, |rest| rest.end()),
+        };
+        if to - begin.start() >= KEY_BYTES_MIN {
+            found(begin.start()..to);
+        }
+        from = to;
+    }
 }
 
 /// `123456789:` and exactly 35 characters. It has no fixed text to anchor at, so it is found by its
@@ -227,11 +261,10 @@ fn is_random_and_no_checksum(text: &str, range: Range<usize>) -> bool {
     let Some(value) = text.get(range.clone()) else {
         return false;
     };
-    let line_start =
-        memchr::memrchr(b'\n', text.as_bytes().get(..range.start).unwrap_or_default()).map_or(0, |at| at + 1);
-    let from = line_start.max(range.start.saturating_sub(CHECKSUM_BYTES_BEFORE));
-    let before =
-        String::from_utf8_lossy(text.as_bytes().get(from..range.start).unwrap_or_default()).to_lowercase();
+    let from = range.start.saturating_sub(CHECKSUM_BYTES_BEFORE);
+    let window = text.as_bytes().get(from..range.start).unwrap_or_default();
+    let line = memchr::memrchr(b'\n', window).map_or(0, |at| at + 1);
+    let before = String::from_utf8_lossy(window.get(line..).unwrap_or_default()).to_lowercase();
     if before.contains("checksum") || before.contains("digest") || before.contains("hash") {
         return false;
     }

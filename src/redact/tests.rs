@@ -192,6 +192,28 @@ hostPort: 12345678:8080
     assert_eq!(redacted, text);
 }
 
+/// T93: text made to be slow to look at. Quadratic work would take hours here.
+#[test]
+fn hostile_text_costs_no_more_than_other_text() {
+    let redactor = redactor(&["first-value"]);
+    for part in [
+        "-----BEGIN PRIVATE KEY-----.",
+        "password: Aa1-Aa1-Aa1-Aa1- ",
+        "eyJaaaaaaaaaaa.",
+        "://:",
+        "1234567890:",
+    ] {
+        let text = part.repeat(200_000 / part.len());
+        assert!(redactor.redact(&text).len() <= text.len() * 2, "{part}");
+    }
+}
+
+#[test]
+fn a_document_may_mention_a_private_key() {
+    let text = "It begins with `-----BEGIN PRIVATE KEY-----` and ends.";
+    assert_eq!(redactor(&[]).redact(text), text);
+}
+
 #[test]
 fn numbers_are_stable_and_tell_values_apart() {
     let redactor = redactor(&["first-value", "second-value"]);

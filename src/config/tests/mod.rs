@@ -4,6 +4,7 @@
 mod layers;
 mod reference;
 mod refusals;
+mod table;
 mod terminal;
 
 use crate::config::{Config, SourceFile, Sources};

@@ -52,8 +52,7 @@ fn a_chosen_model_wins_over_the_keys_that_are_present() {
 fn a_missing_key_names_the_variable_to_set() {
     let why = "configuration: model.default: no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or choose a model with DRYDOCK_MODEL__DEFAULT";
     assert_eq!(terminal(None, &[]), Err(why.to_owned()));
-    let why =
-        "configuration: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key";
+    let why = "DRYDOCK_MODEL__DEFAULT: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key";
     assert_eq!(
         terminal(None, &[("DRYDOCK_MODEL__DEFAULT", "openai/gpt-4o")]),
         Err(why.to_owned())
