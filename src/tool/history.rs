@@ -39,7 +39,7 @@ impl From<RepositoryError> for ToolError {
             RepositoryError::UnknownRevision(_) => {
                 "; use `HEAD`, `HEAD~1`, a branch, a tag or a hash that `git_log` shows"
             }
-            RepositoryError::Refused(_) | RepositoryError::Unreadable(_) => "",
+            RepositoryError::Refused(_) | RepositoryError::Unreadable(_) | RepositoryError::Fetch(_) => "",
         };
         Self::Failed(format!("{err}{hint}"))
     }
