@@ -1,6 +1,5 @@
 //! `[hooks.<name>]`: signed webhooks that prepare a change.
 
-use crate::access::Role;
 use crate::config::reader::Reader;
 use crate::config::settings::{Grants, HookScheme, HookSettings, PostTo};
 use crate::model::RepoPath;
@@ -121,10 +120,7 @@ fn is_pointer(text: &str) -> bool {
 }
 
 fn grants(reader: &mut Reader<'_>, section: &str) -> Grants {
-    let role = match reader.text(&format!("{section}.grants.role")).as_deref() {
-        Some("viewer") => Role::Viewer,
-        _ => Role::Editor,
-    };
+    let role = reader.text(&format!("{section}.grants.role"));
     let key = format!("{section}.grants.environments");
     let environments = reader.list(&key);
     if environments.is_empty() && !reader.refused(&key) {
@@ -136,5 +132,5 @@ fn grants(reader: &mut Reader<'_>, section: &str) -> Grants {
     if environments.iter().any(|glob| globset::Glob::new(glob).is_err()) {
         reader.problem(&key, "expected globs, such as environments/dev*");
     }
-    Grants { role, environments }
+    Grants::new(role.as_deref(), environments)
 }

@@ -45,10 +45,7 @@ impl Layers {
     }
 
     fn read_file(&mut self, file: &SourceFile, problems: &mut Problems) {
-        let lines = Lines {
-            shown: file.path.display().to_string(),
-            text: &file.text,
-        };
+        let lines = Lines::new(file);
         let (document, errors) = DeTable::parse_recoverable(&file.text);
         for error in &errors {
             let message = error.message().replace('\n', " ");
@@ -61,13 +58,7 @@ impl Layers {
         }
     }
 
-    fn read_table(
-        &mut self,
-        table: &DeTable<'_>,
-        above: &[String],
-        lines: &Lines<'_>,
-        problems: &mut Problems,
-    ) {
+    fn read_table(&mut self, table: &DeTable<'_>, above: &[String], lines: &Lines, problems: &mut Problems) {
         for (name, value) in table {
             if problems.is_full() {
                 return;
@@ -187,18 +178,25 @@ impl Layers {
     }
 }
 
-/// The file's text, to turn offsets into lines.
-struct Lines<'a> {
+/// Where the lines of the file begin, to turn offsets into lines.
+struct Lines {
     shown: String,
-    text: &'a str,
+    starts: Vec<usize>,
 }
 
-impl Lines<'_> {
+impl Lines {
+    fn new(file: &SourceFile) -> Self {
+        let breaks = file.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self {
+            shown: file.path.display().to_string(),
+            starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect(),
+        }
+    }
+
     fn place(&self, offset: usize) -> Place {
-        let before = self.text.bytes().take(offset);
         Place::File {
             shown: self.shown.clone(),
-            line: 1 + before.filter(|byte| *byte == b'\n').count(),
+            line: self.starts.partition_point(|start| *start <= offset),
         }
     }
 }
