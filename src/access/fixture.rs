@@ -1,12 +1,8 @@
 //! What the tests of access share.
 
-use super::Access;
-use super::NewInvite;
-use super::Role;
+use super::{Access, NewInvite, Role};
 use crate::config::LimitSettings;
-use crate::model::Limits;
-use crate::model::Platform;
-use crate::model::Sender;
+use crate::model::{Limits, Platform, Sender};
 use crate::store::Store;
 use jiff::Timestamp;
 use tempfile::TempDir;
@@ -55,8 +51,14 @@ pub(super) fn editor(name: &str) -> NewInvite {
 
 /// Invites `name` with a token of `byte`s and lets `sender` in.
 pub(super) async fn join(access: &Access, name: &str, byte: u8, sender: &Sender) {
-    let token = access.invite(editor(name), "operator", [byte; 32], at(0)).await.unwrap();
+    let token = access
+        .invite(editor(name), "operator", [byte; 32], at(0))
+        .await
+        .unwrap();
     let delivery = [format!("join:{byte}")];
-    access.redeem(token.expose(), sender, &delivery, at(1)).await.unwrap();
+    access
+        .redeem(token.expose(), sender, &delivery, at(1))
+        .await
+        .unwrap();
     assert!(access.admit(sender).is_some());
 }

@@ -1,28 +1,17 @@
 //! Invites: one token, one person, one day. Unknown, expired, used and somebody else's tokens look
 //! the same from outside, and a token is stored nowhere.
 
-use super::Access;
-use super::AccessError;
-use super::Grant;
-use super::Role;
-use super::people;
-use super::put;
-use crate::model::Secret;
-use crate::model::Sender;
+use super::{Access, AccessError, Grant, Role, people, put};
+use crate::model::{Secret, Sender};
 use crate::store::invite;
-use crate::store::invite::InviteRow;
-use crate::store::invite::Redemption;
-use crate::store::people::PersonRow;
-use crate::store::people::person;
+use crate::store::invite::{InviteRow, Redemption};
+use crate::store::people::{PersonRow, person};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use jiff::SignedDuration;
-use jiff::Timestamp;
-use sha2::Digest;
-use sha2::Sha256;
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// The window that attempts are counted in.
@@ -185,7 +174,10 @@ impl Access {
                 },
                 move |(_, joined)| {
                     if let Some(person) = joined {
-                        put(&mut admitted.write().unwrap_or_else(PoisonError::into_inner), person);
+                        put(
+                            &mut admitted.write().unwrap_or_else(PoisonError::into_inner),
+                            person,
+                        );
                     }
                 },
             )
@@ -230,16 +222,9 @@ fn welcome(person: &PersonRow) -> Redeemed {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::string_slice)]
 mod tests {
-    use super::NewInvite;
-    use super::Redeemed;
-    use crate::access::Access;
-    use crate::access::AccessError;
-    use crate::access::Role;
-    use crate::access::fixture::at;
-    use crate::access::fixture::editor;
-    use crate::access::fixture::fresh;
-    use crate::access::fixture::limits;
-    use crate::access::fixture::telegram;
+    use super::{NewInvite, Redeemed};
+    use crate::access::fixture::{at, editor, fresh, limits, telegram};
+    use crate::access::{Access, AccessError, Role};
     use crate::store::Store;
 
     fn welcome() -> Redeemed {
@@ -256,17 +241,29 @@ mod tests {
     #[tokio::test]
     async fn an_invited_person_is_admitted_with_the_grant_they_were_given() {
         let (directory, access) = fresh().await;
-        let token = access.invite(editor("alice"), "operator", [7; 32], at(0)).await.unwrap();
+        let token = access
+            .invite(editor("alice"), "operator", [7; 32], at(0))
+            .await
+            .unwrap();
         assert_eq!(token.expose().len(), 43);
         assert!(access.admit(&telegram("1")).is_none());
-        let redeemed = access.redeem(token.expose(), &telegram("1"), &["d1".into()], at(1)).await;
+        let redeemed = access
+            .redeem(token.expose(), &telegram("1"), &["d1".into()], at(1))
+            .await;
         assert_eq!(redeemed, Ok(welcome()));
         let identity = access.admit(&telegram("1")).unwrap();
-        assert_eq!((identity.name(), identity.role("infra-a"), identity.role("apps")), ("alice", Some(Role::Editor), None));
+        assert_eq!(
+            (identity.name(), identity.role("infra-a"), identity.role("apps")),
+            ("alice", Some(Role::Editor), None)
+        );
         // A platform that delivers again hears nothing new.
-        let again = access.redeem(token.expose(), &telegram("1"), &["d1".into()], at(2)).await;
+        let again = access
+            .redeem(token.expose(), &telegram("1"), &["d1".into()], at(2))
+            .await;
         assert_eq!(again, Ok(Redeemed::Silent));
-        let joined = access.redeem(token.expose(), &telegram("1"), &["d2".into()], at(3)).await;
+        let joined = access
+            .redeem(token.expose(), &telegram("1"), &["d2".into()], at(3))
+            .await;
         assert_eq!(joined, Ok(Redeemed::AlreadyIn));
         drop(access);
         let store = Store::open(directory.path()).unwrap();
@@ -278,12 +275,18 @@ mod tests {
     #[tokio::test]
     async fn of_a_hundred_at_once_exactly_one_gets_in() {
         let (_directory, access) = fresh().await;
-        let token = access.invite(editor("alice"), "operator", [7; 32], at(0)).await.unwrap();
+        let token = access
+            .invite(editor("alice"), "operator", [7; 32], at(0))
+            .await
+            .unwrap();
         let people = (0..100).map(|number| {
             let (access, token) = (access.clone(), token.clone());
             tokio::spawn(async move {
                 let delivery = [format!("d{number}")];
-                access.redeem(token.expose(), &telegram(&number.to_string()), &delivery, at(1)).await.unwrap()
+                access
+                    .redeem(token.expose(), &telegram(&number.to_string()), &delivery, at(1))
+                    .await
+                    .unwrap()
             })
         });
         let mut answers = Vec::new();
@@ -291,8 +294,19 @@ mod tests {
             answers.push(person.await.unwrap());
         }
         assert_eq!(answers.iter().filter(|answer| **answer == welcome()).count(), 1);
-        assert_eq!(answers.iter().filter(|answer| **answer == Redeemed::Invalid).count(), 99);
-        assert_eq!((0..100).filter(|number| access.admit(&telegram(&number.to_string())).is_some()).count(), 1);
+        assert_eq!(
+            answers
+                .iter()
+                .filter(|answer| **answer == Redeemed::Invalid)
+                .count(),
+            99
+        );
+        assert_eq!(
+            (0..100)
+                .filter(|number| access.admit(&telegram(&number.to_string())).is_some())
+                .count(),
+            1
+        );
         assert_eq!(access.users().await.unwrap().len(), 1);
     }
 
@@ -300,26 +314,43 @@ mod tests {
     #[tokio::test]
     async fn unknown_expired_used_burned_and_foreign_tokens_look_the_same() {
         let (_directory, access) = fresh().await;
-        let mut tokens = vec!["x".repeat(43), String::new(), "../../x\0".into(), "é".repeat(5_000)];
+        let mut tokens = vec![
+            "x".repeat(43),
+            String::new(),
+            "../../x\0".into(),
+            "é".repeat(5_000),
+        ];
         for byte in 0..4 {
             let bound_to = (byte == 3).then(|| telegram("somebody"));
-            let invite = NewInvite { bound_to, ..editor("alice") };
-            let token = access.invite(invite, "operator", [byte; 32], at(0)).await.unwrap();
+            let invite = NewInvite {
+                bound_to,
+                ..editor("alice")
+            };
+            let token = access
+                .invite(invite, "operator", [byte; 32], at(0))
+                .await
+                .unwrap();
             tokens.push(token.expose().to_owned());
         }
         let day = 24 * 60 * 60;
-        let used = access.redeem(&tokens[4], &telegram("first"), &["d".into()], at(1)).await;
+        let used = access
+            .redeem(&tokens[4], &telegram("first"), &["d".into()], at(1))
+            .await;
         assert_eq!(used, Ok(welcome()));
         assert_eq!(access.burn(&tokens[5], at(1)).await, Ok(true));
         assert_eq!(access.burn(&tokens[5], at(2)).await, Ok(false));
         for (number, token) in tokens.iter().enumerate() {
             // The one that is left, the seventh, has expired by then.
             let name = number.to_string();
-            let answer = access.redeem(token, &telegram(&name), &[name.clone()], at(day)).await;
+            let answer = access
+                .redeem(token, &telegram(&name), &[name.clone()], at(day))
+                .await;
             assert_eq!(answer, Ok(Redeemed::Invalid), "{number}");
             assert!(access.admit(&telegram(&name)).is_none());
         }
-        let bound = access.redeem(&tokens[7], &telegram("somebody"), &["b".into()], at(day - 1)).await;
+        let bound = access
+            .redeem(&tokens[7], &telegram("somebody"), &["b".into()], at(day - 1))
+            .await;
         assert_eq!(bound, Ok(welcome()));
     }
 
@@ -327,18 +358,30 @@ mod tests {
     #[tokio::test]
     async fn who_guesses_is_not_answered_after_five_attempts_a_minute() {
         let (_directory, access) = fresh().await;
-        let token = access.invite(editor("alice"), "operator", [7; 32], at(0)).await.unwrap();
+        let token = access
+            .invite(editor("alice"), "operator", [7; 32], at(0))
+            .await
+            .unwrap();
         let mut answers = Vec::new();
         for number in 0..1_000 {
             let delivery = [format!("d{number}")];
-            answers.push(access.redeem("guess", &telegram("1"), &delivery, at(number / 20)).await.unwrap());
+            answers.push(
+                access
+                    .redeem("guess", &telegram("1"), &delivery, at(number / 20))
+                    .await
+                    .unwrap(),
+            );
         }
         assert!(answers[..5].iter().all(|answer| *answer == Redeemed::Invalid));
         assert!(answers[5..].iter().all(|answer| *answer == Redeemed::Silent));
         // Others are not held up, and neither are they a minute later.
-        let other = access.redeem("guess", &telegram("2"), &["o".into()], at(50)).await;
+        let other = access
+            .redeem("guess", &telegram("2"), &["o".into()], at(50))
+            .await;
         assert_eq!(other, Ok(Redeemed::Invalid));
-        let later = access.redeem(token.expose(), &telegram("1"), &["l".into()], at(60)).await;
+        let later = access
+            .redeem(token.expose(), &telegram("1"), &["l".into()], at(60))
+            .await;
         assert_eq!(later, Ok(welcome()));
     }
 
@@ -346,10 +389,27 @@ mod tests {
     #[tokio::test]
     async fn the_data_directory_holds_no_token() {
         let (directory, access) = fresh().await;
-        let token = access.invite(editor("alice"), "operator", [7; 32], at(0)).await.unwrap();
-        access.redeem("wrong-token-that-was-typed", &telegram("2"), &["d0".into()], at(1)).await.unwrap();
-        access.redeem(token.expose(), &telegram("1"), &["d1".into()], at(1)).await.unwrap();
-        let open: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let token = access
+            .invite(editor("alice"), "operator", [7; 32], at(0))
+            .await
+            .unwrap();
+        access
+            .redeem(
+                "wrong-token-that-was-typed",
+                &telegram("2"),
+                &["d0".into()],
+                at(1),
+            )
+            .await
+            .unwrap();
+        access
+            .redeem(token.expose(), &telegram("1"), &["d1".into()], at(1))
+            .await
+            .unwrap();
+        let open: Vec<_> = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         assert!(open.iter().any(|file| file.ends_with("drydock.db-wal")));
         let mut bytes = Vec::new();
         for file in &open {
@@ -365,7 +425,10 @@ mod tests {
     #[tokio::test]
     async fn a_glob_that_would_grant_nothing_is_refused_when_it_is_given() {
         let (_directory, access) = fresh().await;
-        let invite = NewInvite { environments: vec!["dev".into(), "[".into()], ..editor("alice") };
+        let invite = NewInvite {
+            environments: vec!["dev".into(), "[".into()],
+            ..editor("alice")
+        };
         let refused = access.invite(invite, "operator", [1; 32], at(0)).await;
         assert!(matches!(refused, Err(AccessError::Glob(glob)) if glob == "["));
     }

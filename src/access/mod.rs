@@ -2,6 +2,7 @@
 //! one.
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod fixture;
 mod identity;
 mod invite;
@@ -15,26 +16,14 @@ pub use invite::{InviteToken, NewInvite, Redeemed};
 pub use people::User;
 pub use stranger::Denied;
 
-use crate::config::HookSettings;
-use crate::config::LimitSettings;
-use crate::model::Platform;
-use crate::model::Sender;
-use crate::model::UserId;
-use crate::store::Store;
-use crate::store::StoreError;
-use crate::store::audit_in;
-use crate::store::people::PersonRow;
-use crate::store::people::add_person;
-use crate::store::people::person;
-use crate::store::people::set_grant;
-use crate::store::people::user_of;
+use crate::config::{HookSettings, LimitSettings};
+use crate::model::{Platform, Sender, UserId};
+use crate::store::people::{PersonRow, add_person, person, set_grant, user_of};
+use crate::store::{Store, StoreError, audit_in};
 use invite::Attempts;
 use jiff::Timestamp;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::RwLock;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use stranger::Strangers;
 
 /// Why access could not be given, changed or looked up.
@@ -155,7 +144,12 @@ impl Access {
                     set_grant(tx, user, &grant)?;
                     person(tx, user)
                 },
-                move |person| put(&mut admitted.write().unwrap_or_else(PoisonError::into_inner), person),
+                move |person| {
+                    put(
+                        &mut admitted.write().unwrap_or_else(PoisonError::into_inner),
+                        person,
+                    )
+                },
             )
             .await?;
         self.admit(&sender).ok_or(AccessError::Revoked(revoked))

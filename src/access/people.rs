@@ -1,21 +1,13 @@
 //! Users as an operator sees and changes them.
 
-use super::Access;
-use super::AccessError;
-use super::Grant;
-use super::Role;
-use super::put;
-use crate::model::Sender;
-use crate::model::UserId;
-use crate::store::audit_in;
-use crate::store::people;
-use crate::store::people::GrantRow;
-use crate::store::people::PersonRow;
+use super::{Access, AccessError, Grant, Role, put};
+use crate::model::{Sender, UserId};
+use crate::store::people::{GrantRow, PersonRow};
+use crate::store::{audit_in, people};
 use globset::Glob;
 use jiff::Timestamp;
 use serde_json::json;
-use std::sync::Arc;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 /// A user, admitted or revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +45,11 @@ impl Access {
         }
         // A name that was given again means the person who still has it.
         let named: Vec<&User> = users.iter().filter(|user| user.name == who).collect();
-        let active: Vec<&User> = named.iter().copied().filter(|user| user.revoked_at.is_none()).collect();
+        let active: Vec<&User> = named
+            .iter()
+            .copied()
+            .filter(|user| user.revoked_at.is_none())
+            .collect();
         match (active.as_slice(), named.as_slice()) {
             ([user], _) | ([], [user]) => Ok((*user).clone()),
             (_, []) => Err(AccessError::Unknown(who.to_owned())),
@@ -80,7 +76,12 @@ impl Access {
                     }
                     Ok((revoked, person))
                 },
-                move |(_, person)| put(&mut admitted.write().unwrap_or_else(PoisonError::into_inner), person),
+                move |(_, person)| {
+                    put(
+                        &mut admitted.write().unwrap_or_else(PoisonError::into_inner),
+                        person,
+                    )
+                },
             )
             .await?;
         Ok(revoked)
@@ -105,7 +106,12 @@ impl Access {
                     audit_in(tx, "user.granted", data, at)?;
                     Ok(person)
                 },
-                move |person| put(&mut admitted.write().unwrap_or_else(PoisonError::into_inner), person),
+                move |person| {
+                    put(
+                        &mut admitted.write().unwrap_or_else(PoisonError::into_inner),
+                        person,
+                    )
+                },
             )
             .await?;
         Ok(())
@@ -163,24 +169,10 @@ fn word(role: Role) -> &'static str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::access::Access;
-    use crate::access::AccessError;
-    use crate::access::Grant;
-    use crate::access::Redeemed;
-    use crate::access::Role;
-    use crate::access::fixture::at;
-    use crate::access::fixture::editor;
-    use crate::access::fixture::fresh;
-    use crate::access::fixture::join;
-    use crate::access::fixture::limits;
-    use crate::access::fixture::telegram;
-    use crate::config::Grants;
-    use crate::config::HookScheme;
-    use crate::config::HookSettings;
-    use crate::config::PostTo;
-    use crate::model::Platform;
-    use crate::model::Secret;
-    use crate::model::Sender;
+    use crate::access::fixture::{at, editor, fresh, join, limits, telegram};
+    use crate::access::{Access, AccessError, Grant, Redeemed, Role};
+    use crate::config::{Grants, HookScheme, HookSettings, PostTo};
+    use crate::model::{Platform, Secret, Sender};
     use crate::store::Store;
 
     /// T06
@@ -193,7 +185,9 @@ mod tests {
         assert!(access.admit(&telegram("1")).is_none());
         assert_eq!(access.revoke(alice.id, "operator", at(6)).await, Ok(false));
         drop(access);
-        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10)).await.unwrap();
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10))
+            .await
+            .unwrap();
         assert!(access.admit(&telegram("1")).is_none());
         // Only a new invite brings them back, as somebody new.
         join(&access, "alice", 2, &telegram("1")).await;
@@ -207,8 +201,14 @@ mod tests {
         let (_directory, access) = fresh().await;
         join(&access, "alice", 1, &telegram("1")).await;
         let others = [
-            Sender { account: "43".into(), ..telegram("1") },
-            Sender { platform: Platform::Slack, ..telegram("1") },
+            Sender {
+                account: "43".into(),
+                ..telegram("1")
+            },
+            Sender {
+                platform: Platform::Slack,
+                ..telegram("1")
+            },
             telegram("alice"),
             telegram("1 "),
             telegram(""),
@@ -226,7 +226,10 @@ mod tests {
         join(&access, "bob", 3, &telegram("3")).await;
         assert_eq!(access.user("2").await.unwrap().senders, [telegram("2")]);
         assert_eq!(access.user("telegram:42:1").await.unwrap().name, "alice");
-        assert_eq!(access.user("carol").await, Err(AccessError::Unknown("carol".into())));
+        assert_eq!(
+            access.user("carol").await,
+            Err(AccessError::Unknown("carol".into()))
+        );
         let text = access.user("bob").await.unwrap_err().to_string();
         assert_eq!(text, "2 users are called `bob`; use one of the ids 2, 3");
     }
@@ -236,10 +239,20 @@ mod tests {
         let (_directory, access) = fresh().await;
         join(&access, "alice", 1, &telegram("1")).await;
         let alice = access.user("alice").await.unwrap();
-        let grant = Grant { role: Role::Viewer, repositories: "apps".into(), environments: vec!["**".into()] };
-        access.set_grant(alice.id, &grant, "operator", at(5)).await.unwrap();
+        let grant = Grant {
+            role: Role::Viewer,
+            repositories: "apps".into(),
+            environments: vec!["**".into()],
+        };
+        access
+            .set_grant(alice.id, &grant, "operator", at(5))
+            .await
+            .unwrap();
         let identity = access.admit(&telegram("1")).unwrap();
-        assert_eq!((identity.role("apps"), identity.role("infra-a")), (Some(Role::Viewer), None));
+        assert_eq!(
+            (identity.role("apps"), identity.role("infra-a")),
+            (Some(Role::Viewer), None)
+        );
         assert_eq!(access.user("alice").await.unwrap().grants, [grant]);
     }
 
@@ -254,15 +267,27 @@ mod tests {
             repository: "infra-*".into(),
             prompt: "p.md".into(),
             fields: std::collections::BTreeMap::new(),
-            post_to: PostTo { channel: "slack".into(), chat: "C1".into() },
-            grants: Grants { role: Role::Admin, environments: vec!["dev".into()] },
+            post_to: PostTo {
+                channel: "slack".into(),
+                chat: "C1".into(),
+            },
+            grants: Grants {
+                role: Role::Admin,
+                environments: vec!["dev".into()],
+            },
         };
         let first = access.hook("release", &settings, at(0)).await.unwrap();
         assert_eq!((first.name(), first.is_admin()), ("hook:release", false));
-        assert_eq!((first.role("infra-*"), first.role("infra-a")), (Some(Role::Editor), None));
+        assert_eq!(
+            (first.role("infra-*"), first.role("infra-a")),
+            (Some(Role::Editor), None)
+        );
         settings.grants.role = Role::Viewer;
         let second = access.hook("release", &settings, at(1)).await.unwrap();
-        assert_eq!((second.user(), second.role("infra-*")), (first.user(), Some(Role::Viewer)));
+        assert_eq!(
+            (second.user(), second.role("infra-*")),
+            (first.user(), Some(Role::Viewer))
+        );
         assert_eq!(access.users().await.unwrap().len(), 1);
         access.revoke(first.user(), "operator", at(2)).await.unwrap();
         let refused = access.hook("release", &settings, at(3)).await;
@@ -277,11 +302,17 @@ mod tests {
         let errand = Access::load(visit, &limits(10)).await.unwrap();
         let alice = errand.user("alice").await.unwrap();
         errand.revoke(alice.id, "operator", at(5)).await.unwrap();
-        let token = errand.invite(editor("bob"), "operator", [9; 32], at(5)).await.unwrap();
+        let token = errand
+            .invite(editor("bob"), "operator", [9; 32], at(5))
+            .await
+            .unwrap();
         drop(errand);
         server.refresh().await.unwrap();
         assert!(server.admit(&telegram("1")).is_none());
-        let joined = server.redeem(token.expose(), &telegram("2"), &["j".into()], at(6)).await.unwrap();
+        let joined = server
+            .redeem(token.expose(), &telegram("2"), &["j".into()], at(6))
+            .await
+            .unwrap();
         assert!(matches!(joined, Redeemed::Welcome { .. }));
     }
 }

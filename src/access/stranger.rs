@@ -1,11 +1,9 @@
 //! Strangers: told once a day, remembered in a bounded table, and nothing else. A flood of them costs
 //! a look into memory each.
 
-use super::Access;
-use super::AccessError;
+use super::{Access, AccessError};
 use crate::model::Sender;
-use crate::store::stranger::NOTICE_MS;
-use crate::store::stranger::Noticed;
+use crate::store::stranger::{NOTICE_MS, Noticed};
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -95,9 +93,7 @@ impl Access {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::access::Access;
-    use crate::access::fixture::at;
-    use crate::access::fixture::limits;
-    use crate::access::fixture::telegram;
+    use crate::access::fixture::{at, limits, telegram};
     use crate::store::Store;
 
     const DAY: i64 = 24 * 60 * 60;
@@ -110,7 +106,9 @@ mod tests {
     #[tokio::test]
     async fn a_stranger_is_told_once_a_day() {
         let directory = tempfile::tempdir().unwrap();
-        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10)).await.unwrap();
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10))
+            .await
+            .unwrap();
         assert!(told(&access, "666", 0).await);
         for second in 1..100 {
             assert!(!told(&access, "666", second * 800).await);
@@ -123,7 +121,9 @@ mod tests {
         assert!(!told(&access, "666", DAY - 1).await);
         assert_eq!(store.audit_lines(10).await.unwrap().len(), 1);
         drop((access, store));
-        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10)).await.unwrap();
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10))
+            .await
+            .unwrap();
         assert!(told(&access, "666", DAY).await);
         assert!(!told(&access, "666", DAY + 1).await);
     }
@@ -147,10 +147,14 @@ mod tests {
         assert_eq!(access.denials(), 15_000);
         assert_eq!(store.audit_lines(5_000).await.unwrap().len(), 1_000);
         drop((access, store));
-        let bytes = std::fs::metadata(directory.path().join("drydock.db")).unwrap().len();
+        let bytes = std::fs::metadata(directory.path().join("drydock.db"))
+            .unwrap()
+            .len();
         assert!(bytes <= 2 << 20, "{bytes}");
         // Yesterday's make room.
-        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(1_000)).await.unwrap();
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(1_000))
+            .await
+            .unwrap();
         assert!(told(&access, "new", DAY + 10).await);
     }
 }

@@ -1,15 +1,10 @@
 //! Buttons: one-shot tokens bound to a person, a conversation and an expiry. Only their hash is kept.
 
-use super::Store;
-use super::StoreError;
-use super::column::json;
-use super::column::millis;
-use crate::model::ConversationId;
-use crate::model::Sender;
+use super::column::{json, millis};
+use super::{Store, StoreError};
+use crate::model::{ConversationId, Sender};
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 
 /// A button before it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,12 +91,7 @@ pub(super) fn insert(tx: &Transaction<'_>, actions: &[NewAction]) -> Result<(), 
     Ok(())
 }
 
-fn take(
-    tx: &Transaction<'_>,
-    token_hash: [u8; 32],
-    by: &Sender,
-    at: Timestamp,
-) -> Result<Taken, StoreError> {
+fn take(tx: &Transaction<'_>, token_hash: [u8; 32], by: &Sender, at: Timestamp) -> Result<Taken, StoreError> {
     let by = json(by)?;
     let taken = tx
         .prepare_cached(
@@ -152,13 +142,9 @@ fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Taken
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::NewAction;
-    use super::Taken;
-    use crate::store::fixture::accept;
-    use crate::store::fixture::at;
-    use crate::store::fixture::fresh;
-    use crate::store::fixture::person;
-    use crate::store::fixture::says;
+    use super::{NewAction, Taken};
+    use crate::store::fixture::{accept, at, fresh, person, says};
+    use crate::store::people::add_person;
 
     /// T07
     #[tokio::test]
@@ -173,14 +159,38 @@ mod tests {
             conversation,
             expires: at(100),
         };
-        store.add_actions(vec![action([1; 32]), action([2; 32])]).await.unwrap();
-        let foreign = Taken::Foreign { owner: "somebody else".into() };
-        assert_eq!(store.take_action([1; 32], &person("U2"), at(1)).await, Ok(foreign));
-        let yes = Taken::Yes { verb: "patch".into(), argument: "42".into(), conversation };
+        store
+            .add_actions(vec![action([1; 32]), action([2; 32])])
+            .await
+            .unwrap();
+        let grant = ("editor".into(), "*".into(), Vec::new());
+        let alice = store.write(move |tx| add_person(tx, "alice", "operator", &person("U1"), &grant, at(0)));
+        alice.await.unwrap();
+        let foreign = Taken::Foreign {
+            owner: "alice".into(),
+        };
+        assert_eq!(
+            store.take_action([1; 32], &person("U2"), at(1)).await,
+            Ok(foreign)
+        );
+        let yes = Taken::Yes {
+            verb: "patch".into(),
+            argument: "42".into(),
+            conversation,
+        };
         assert_eq!(store.take_action([1; 32], &person("U1"), at(2)).await, Ok(yes));
-        assert_eq!(store.take_action([1; 32], &person("U1"), at(3)).await, Ok(Taken::Used));
-        assert_eq!(store.take_action([2; 32], &person("U1"), at(100)).await, Ok(Taken::Expired));
-        assert_eq!(store.take_action([3; 32], &person("U1"), at(1)).await, Ok(Taken::Unknown));
+        assert_eq!(
+            store.take_action([1; 32], &person("U1"), at(3)).await,
+            Ok(Taken::Used)
+        );
+        assert_eq!(
+            store.take_action([2; 32], &person("U1"), at(100)).await,
+            Ok(Taken::Expired)
+        );
+        assert_eq!(
+            store.take_action([3; 32], &person("U1"), at(1)).await,
+            Ok(Taken::Unknown)
+        );
         assert_eq!(store.forget_actions(at(101)).await, Ok(2));
     }
 

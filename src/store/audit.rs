@@ -1,16 +1,12 @@
 //! The audit log: one line of canonical JSON per event, each hashed together with the one before, so
 //! that a changed, missing or moved line shows.
 
-use super::Store;
-use super::StoreError;
-use super::column::json;
-use super::column::millis;
+use super::column::{json, millis};
+use super::{Store, StoreError};
 use jiff::Timestamp;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{Transaction, params};
 use serde_json::Value;
-use sha2::Digest;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 /// What a check of the log found.
@@ -45,8 +41,7 @@ impl Store {
     /// The newest lines with their numbers, oldest first.
     pub async fn audit_lines(&self, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
         self.read(move |tx| {
-            let mut statement =
-                tx.prepare_cached("SELECT id, line FROM audit ORDER BY id DESC LIMIT ?1")?;
+            let mut statement = tx.prepare_cached("SELECT id, line FROM audit ORDER BY id DESC LIMIT ?1")?;
             let lines = statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let mut lines = lines.collect::<rusqlite::Result<Vec<_>>>()?;
             lines.reverse();
@@ -57,7 +52,12 @@ impl Store {
 }
 
 /// Adds a line as part of another write: both happen or neither.
-pub(crate) fn audit_in(tx: &Transaction<'_>, event: &str, data: Value, at: Timestamp) -> Result<(), StoreError> {
+pub(crate) fn audit_in(
+    tx: &Transaction<'_>,
+    event: &str,
+    data: Value,
+    at: Timestamp,
+) -> Result<(), StoreError> {
     let (rows, hash) = head(tx)?;
     let row = rows + 1;
     // serde_json keeps keys sorted, so this text is canonical.
@@ -120,14 +120,16 @@ fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
 mod tests {
     use super::AuditState;
     use crate::store::Store;
-    use crate::store::fixture::at;
-    use crate::store::fixture::fresh;
+    use crate::store::fixture::{at, fresh};
     use serde_json::json;
 
     async fn logged() -> (tempfile::TempDir, Store) {
         let (directory, store) = fresh();
         for number in 0..10 {
-            store.audit("tested", json!({ "number": number }), at(number)).await.unwrap();
+            store
+                .audit("tested", json!({ "number": number }), at(number))
+                .await
+                .unwrap();
         }
         (directory, store)
     }
@@ -142,13 +144,26 @@ mod tests {
             ("DELETE FROM audit WHERE id = 10", 10),
             ("DELETE FROM audit WHERE id = 1", 1),
             ("DELETE FROM audit", 1),
-            ("UPDATE audit SET id = 99 WHERE id = 5; UPDATE audit SET id = 5 WHERE id = 6; UPDATE audit SET id = 6 WHERE id = 99", 5),
-            ("INSERT INTO audit (id, line, hash) VALUES (11, '{}', zeroblob(32))", 11),
+            (
+                "UPDATE audit SET id = 99 WHERE id = 5; UPDATE audit SET id = 5 WHERE id = 6; UPDATE audit SET id = 6 WHERE id = 99",
+                5,
+            ),
+            (
+                "INSERT INTO audit (id, line, hash) VALUES (11, '{}', zeroblob(32))",
+                11,
+            ),
         ] {
             let (_directory, store) = logged().await;
-            assert!(matches!(store.verify_audit().await, Ok(AuditState::Intact { rows: 10, .. })));
+            assert!(matches!(
+                store.verify_audit().await,
+                Ok(AuditState::Intact { rows: 10, .. })
+            ));
             store.write(move |tx| Ok(tx.execute_batch(sql)?)).await.unwrap();
-            assert_eq!(store.verify_audit().await, Ok(AuditState::Broken { row }), "{sql}");
+            assert_eq!(
+                store.verify_audit().await,
+                Ok(AuditState::Broken { row }),
+                "{sql}"
+            );
         }
     }
 
@@ -157,10 +172,16 @@ mod tests {
     async fn a_message_cannot_forge_a_line() {
         let (_directory, store) = fresh();
         let text = "x\n{\"event\":\"fake\"}\u{1b}[31m";
-        store.audit("tested", json!({ "text": text }), at(0)).await.unwrap();
+        store
+            .audit("tested", json!({ "text": text }), at(0))
+            .await
+            .unwrap();
         let lines = store.audit_lines(10).await.unwrap();
         assert_eq!(lines.len(), 1);
         assert!(!lines[0].1.contains(['\n', '\u{1b}']));
-        assert_eq!(lines[0].1, r#"{"at":1800000000000,"data":{"text":"x\n{\"event\":\"fake\"}\u001b[31m"},"event":"tested","row":1}"#);
+        assert_eq!(
+            lines[0].1,
+            r#"{"at":1800000000000,"data":{"text":"x\n{\"event\":\"fake\"}\u001b[31m"},"event":"tested","row":1}"#
+        );
     }
 }

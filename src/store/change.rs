@@ -1,23 +1,12 @@
 //! Prepared changes: `CHG-42`, revision by revision. A number is never used twice.
 
-use super::Store;
-use super::StoreError;
 use super::audit::audit_in;
-use super::column::json;
-use super::column::millis;
-use super::column::parse;
-use super::edits;
-use crate::model::Change;
-use crate::model::ChangeNumber;
-use crate::model::Check;
-use crate::model::ConversationId;
-use crate::model::Stats;
+use super::column::{json, millis, parse};
+use super::{Store, StoreError, edits};
+use crate::model::{Change, ChangeNumber, Check, ConversationId, Stats};
 use bytes::Bytes;
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::Row;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 const COLUMNS: &str = "number, revision, repository, base, patch, stats, checks, conversation";
 
@@ -43,10 +32,7 @@ impl Store {
     }
 
     /// A change at its newest revision, and the conversation it was prepared in.
-    pub async fn change(
-        &self,
-        number: ChangeNumber,
-    ) -> Result<Option<(Change, ConversationId)>, StoreError> {
+    pub async fn change(&self, number: ChangeNumber) -> Result<Option<(Change, ConversationId)>, StoreError> {
         self.read(move |tx| newest(tx, number)).await
     }
 

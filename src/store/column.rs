@@ -65,6 +65,11 @@ fn unreadable(what: &'static str, err: &serde_json::Error) -> StoreError {
     // Position and kind only: the message of serde_json may quote the content.
     StoreError::Unreadable {
         what,
-        why: format!("{:?} error at line {} column {}", err.classify(), err.line(), err.column()),
+        why: format!(
+            "{:?} error at line {} column {}",
+            err.classify(),
+            err.line(),
+            err.column()
+        ),
     }
 }

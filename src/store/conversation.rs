@@ -1,35 +1,22 @@
 //! One person's history in one place: who works on it, what it is bound to, what was said.
 
-use super::Store;
-use super::StoreError;
-use super::column::json;
-use super::column::millis;
-use super::column::millis_of;
-use super::column::parse;
-use super::edits;
+use super::column::{json, millis, millis_of, parse};
 use super::edits::Edits;
 use super::inbox::Lane;
-use crate::model::Account;
-use crate::model::ConversationId;
-use crate::model::ConversationKey;
-use crate::model::History;
-use crate::model::HistoryError;
-use crate::model::Inbound;
-use crate::model::Sender;
-use crate::model::Step;
-use hmac::Hmac;
-use hmac::KeyInit;
-use hmac::Mac;
+use super::{Store, StoreError, edits};
+use crate::model::{Account, ConversationId, ConversationKey, History, HistoryError, Inbound, Sender, Step};
+use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 use sha2::Sha256;
 use std::fmt::Write;
 use std::time::Duration;
 
 /// The answer given to a turn that a crash cut short.
 const INTERRUPTED: &str = "(interrupted)";
+
+/// The newest turns that make a history; the window a model sees is smaller.
+const TURNS_MAX: u32 = 1_000;
 
 /// The right to work on a conversation until the lease ends or a newer claim is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +91,18 @@ impl Store {
         self.read(move |tx| load(tx, id)).await
     }
 
+    /// The conversations that last had a message for a turn, newest first.
+    pub async fn conversations(&self, limit: u32) -> Result<Vec<Conversation>, StoreError> {
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT id FROM conversation WHERE spoken_at IS NOT NULL ORDER BY spoken_at DESC, id DESC LIMIT ?1",
+            )?;
+            let ids = statement.query_map([limit], |row| row.get(0).map(ConversationId))?;
+            ids.map(|id| load(tx, id?)).collect()
+        })
+        .await
+    }
+
     /// The conversation with this key.
     pub async fn find_conversation(
         &self,
@@ -136,7 +135,9 @@ impl Store {
                      WHERE sender = ?1 AND account = ?2 AND chat = ?3 AND spoken_at IS NOT NULL
                      ORDER BY spoken_at DESC, id DESC LIMIT 1",
                 )?
-                .query_row(params![sender, account, chat], |row| row.get(0).map(ConversationId))
+                .query_row(params![sender, account, chat], |row| {
+                    row.get(0).map(ConversationId)
+                })
                 .optional()?;
             Ok(id)
         })
@@ -191,12 +192,14 @@ fn history(tx: &Transaction<'_>, id: ConversationId) -> Result<History, StoreErr
         why: err.to_string(),
     };
     let mut turns = tx.prepare_cached(
-        "SELECT id, user_text FROM turn
-         WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1) ORDER BY id",
+        "SELECT id, user_text FROM
+           (SELECT id, user_text FROM turn
+            WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+            ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id",
     )?;
     let mut steps = tx.prepare_cached("SELECT step FROM step WHERE turn = ?1 ORDER BY id")?;
     let mut history = History::default();
-    let mut rows = turns.query([id.0])?;
+    let mut rows = turns.query(params![id.0, TURNS_MAX])?;
     while let Some(row) = rows.next()? {
         let turn: i64 = row.get(0)?;
         history.begin(row.get::<_, String>(1)?).map_err(invalid)?;
@@ -332,12 +335,7 @@ pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::store::StoreError;
-    use crate::store::fixture::LEASE;
-    use crate::store::fixture::accept;
-    use crate::store::fixture::at;
-    use crate::store::fixture::begin;
-    use crate::store::fixture::fresh;
-    use crate::store::fixture::says;
+    use crate::store::fixture::{LEASE, accept, at, begin, fresh, says};
     use std::collections::HashSet;
 
     #[tokio::test]
@@ -349,7 +347,10 @@ mod tests {
         store.renew(&first, at(30), LEASE).await.unwrap();
         assert_eq!(store.claim("w2", at(60), LEASE).await, Ok(None));
         let second = store.claim("w2", at(90), LEASE).await.unwrap().unwrap();
-        assert_eq!((second.conversation, second.fence), (first.conversation, first.fence + 1));
+        assert_eq!(
+            (second.conversation, second.fence),
+            (first.conversation, first.fence + 1)
+        );
         assert_eq!(store.renew(&first, at(91), LEASE).await, Err(StoreError::Fenced));
         assert_eq!(store.release(&first, at(91)).await, Err(StoreError::Fenced));
         assert_eq!(store.next_message(&first).await, Err(StoreError::Fenced));
@@ -365,7 +366,10 @@ mod tests {
             accept(&store, &says(&name, "x", &[&delivery]), 100 - number).await;
         }
         let oldest = store.claim("w", at(200), LEASE).await.unwrap().unwrap();
-        assert_eq!(store.conversation(oldest.conversation).await.unwrap().key.user.id, "U19");
+        assert_eq!(
+            store.conversation(oldest.conversation).await.unwrap().key.user.id,
+            "U19"
+        );
         let workers = (0..40).map(|worker| {
             let store = store.clone();
             tokio::spawn(async move { store.claim(&format!("w{worker}"), at(200), LEASE).await.unwrap() })
@@ -382,7 +386,10 @@ mod tests {
     async fn a_session_name_is_hex_and_nobody_elses() {
         let (_directory, store) = fresh();
         let mut names = HashSet::new();
-        for (number, user) in ["../../x", "a\0b", ".", "İ", "i̇", &"x".repeat(300), "U1", "u1"].iter().enumerate() {
+        for (number, user) in ["../../x", "a\0b", ".", "İ", "i̇", &"x".repeat(300), "U1", "u1"]
+            .iter()
+            .enumerate()
+        {
             let (_, id, _) = accept(&store, &says(user, "x", &[&number.to_string()]), 0).await;
             let session = store.conversation(id).await.unwrap().session;
             assert!(session.len() == 32 && session.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -397,11 +404,21 @@ mod tests {
         let (claim, inbox, _) = begin(&store, "U1", 0).await;
         let history = store.history(claim.conversation).await.unwrap();
         let turn = &history.turns()[0];
-        assert_eq!((turn.user(), turn.steps()[0].assistant().text().as_str()), ("please", "(interrupted)"));
+        assert_eq!(
+            (turn.user(), turn.steps()[0].assistant().text().as_str()),
+            ("please", "(interrupted)")
+        );
         store.begin_turn(&claim, inbox, "please", at(1)).await.unwrap();
         assert_eq!(store.attempts(inbox).await, Ok(2));
         assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
         store.clear(claim.conversation, at(2)).await.unwrap();
-        assert!(store.history(claim.conversation).await.unwrap().turns().is_empty());
+        assert!(
+            store
+                .history(claim.conversation)
+                .await
+                .unwrap()
+                .turns()
+                .is_empty()
+        );
     }
 }

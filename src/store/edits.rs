@@ -1,25 +1,14 @@
 //! What a workspace holds on top of its base. Contents are kept once, by their SHA-256; a snapshot is
 //! a small JSON text that names them.
 
-use super::Store;
-use super::StoreError;
-use super::column::json;
-use super::column::millis;
-use super::column::parse;
-use super::conversation;
-use crate::model::ConversationId;
-use crate::model::FileVersion;
-use crate::model::Mode;
-use crate::model::RepoPath;
+use super::column::{json, millis, parse};
+use super::{Store, StoreError, conversation};
+use crate::model::{ConversationId, FileVersion, Mode, RepoPath};
 use bytes::Bytes;
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::Transaction;
-use rusqlite::params;
-use serde::Deserialize;
-use serde::Serialize;
-use sha2::Digest;
-use sha2::Sha256;
+use rusqlite::{OptionalExtension, Transaction, params};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// The files that differ from the base; `None` where one is deleted.
@@ -45,7 +34,9 @@ impl Store {
                      WHERE conversation = ?1 AND undone_at IS NULL AND edits_before <> edits_after
                      ORDER BY id DESC LIMIT 1",
                 )?
-                .query_row([id.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+                .query_row([id.0], |row| {
+                    Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+                })
                 .optional()?;
             let Some((turn, before)) = turn else {
                 return Ok(None);

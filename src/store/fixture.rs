@@ -1,29 +1,10 @@
 //! What the tests of the store share: a store in a directory of its own, and messages to put in.
 
-use super::Accepted;
-use super::Claim;
-use super::Cost;
-use super::Edits;
-use super::Lane;
-use super::Store;
-use crate::model::Account;
-use crate::model::Action;
-use crate::model::Assistant;
-use crate::model::ConversationId;
-use crate::model::FileVersion;
-use crate::model::Inbound;
-use crate::model::InboxId;
-use crate::model::Kind;
-use crate::model::Mode;
-use crate::model::Op;
-use crate::model::Place;
-use crate::model::Platform;
-use crate::model::RepoPath;
-use crate::model::Reply;
-use crate::model::Sender;
-use crate::model::Step;
-use crate::model::TurnId;
-use crate::model::Usage;
+use super::{Accepted, Claim, Cost, Edits, Lane, Store};
+use crate::model::{
+    Account, Action, Assistant, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
+    Platform, Reply, RepoPath, Sender, Step, TurnId, Usage,
+};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::time::Duration;
@@ -148,6 +129,9 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     accept(store, &says(name, "please", &[&delivery]), second).await;
     let claim = store.claim("w1", at(second), LEASE).await.unwrap().unwrap();
     let (inbox, _) = store.next_message(&claim).await.unwrap().unwrap();
-    let turn = store.begin_turn(&claim, inbox, "please", at(second)).await.unwrap();
+    let turn = store
+        .begin_turn(&claim, inbox, "please", at(second))
+        .await
+        .unwrap();
     (claim, inbox, turn)
 }

@@ -1,21 +1,11 @@
 //! What was accepted and still has to be answered. A message is accepted once, under whatever name
 //! it arrives again.
 
-use super::Store;
-use super::StoreError;
-use super::column::json;
-use super::column::millis;
-use super::column::parse;
-use super::conversation;
-use super::outbox;
-use crate::model::ConversationId;
-use crate::model::Inbound;
-use crate::model::InboxId;
-use crate::model::Op;
+use super::column::{json, millis, parse};
+use super::{Store, StoreError, conversation, outbox};
+use crate::model::{ConversationId, Inbound, InboxId, Op};
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Who works on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +97,9 @@ impl Store {
     pub async fn command_done(&self, inbox: InboxId, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
         self.write(move |tx| {
             let done = tx
-                .prepare_cached("UPDATE inbox SET done_at = ?2 WHERE id = ?1 AND done_at IS NULL AND lane = ?3")?
+                .prepare_cached(
+                    "UPDATE inbox SET done_at = ?2 WHERE id = ?1 AND done_at IS NULL AND lane = ?3",
+                )?
                 .execute(params![inbox.0, millis(at), Lane::Command.as_str()])?;
             if done == 1 {
                 outbox::enqueue(tx, &ops, at)?;
@@ -140,16 +132,20 @@ fn accept(
     }
     let conversation = conversation::find_or_create(tx, inbound, pepper, at)?;
     let unfinished = |lane: Lane| {
-        tx.prepare_cached("SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL")?
-            .query_row(params![conversation.0, lane.as_str()], |row| row.get::<_, u32>(0))
+        tx.prepare_cached(
+            "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL",
+        )?
+        .query_row(params![conversation.0, lane.as_str()], |row| row.get::<_, u32>(0))
     };
     if usize::try_from(unfinished(lane)?).unwrap_or(usize::MAX) > waiting_max {
         return Ok(Accepted::Full);
     }
     let ahead = unfinished(Lane::Turn)?;
     remember_delivery(tx, &inbound.delivery, at)?;
-    tx.prepare_cached("INSERT INTO inbox (conversation, lane, inbound, accepted_at) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![conversation.0, lane.as_str(), json(inbound)?, millis(at)])?;
+    tx.prepare_cached(
+        "INSERT INTO inbox (conversation, lane, inbound, accepted_at) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![conversation.0, lane.as_str(), json(inbound)?, millis(at)])?;
     let inbox = InboxId(tx.last_insert_rowid());
     match lane {
         Lane::Turn => conversation::add_pending(tx, conversation, at)?,
@@ -201,7 +197,23 @@ pub(super) fn next(
             Ok((InboxId(row.get(0)?), row.get::<_, String>(1)?))
         })
         .optional()?;
-    row.map(|(id, text)| Ok((id, parse("message", &text)?))).transpose()
+    row.map(|(id, text)| Ok((id, parse("message", &text)?)))
+        .transpose()
+}
+
+/// Fails unless this is an unfinished message of the conversation.
+pub(super) fn check_unfinished(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    inbox: InboxId,
+) -> Result<(), StoreError> {
+    let unfinished = tx
+        .prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND conversation = ?2 AND done_at IS NULL")?
+        .exists(params![inbox.0, conversation.0])?;
+    match unfinished {
+        true => Ok(()),
+        false => Err(StoreError::NotFound(format!("unfinished message {inbox}"))),
+    }
 }
 
 /// Marks a message of the turn lane as answered; false if it was before.
@@ -225,23 +237,24 @@ pub(super) fn finish(
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use super::Accepted;
-    use super::Lane;
-    use crate::store::fixture::accept;
-    use crate::store::fixture::at;
-    use crate::store::fixture::fresh;
-    use crate::store::fixture::place;
-    use crate::store::fixture::post;
-    use crate::store::fixture::says;
+    use super::{Accepted, Lane};
+    use crate::store::fixture::{accept, at, fresh, place, post, says};
 
     /// T15
     #[tokio::test]
     async fn a_message_is_accepted_once_under_any_of_its_names() {
         let (_directory, store) = fresh();
         accept(&store, &says("U1", "hello", &["event:1", "ts:1"]), 0).await;
-        for names in [&["event:1"][..], &["ts:1"], &["event:2", "ts:1"], &["event:1", "ts:1"]] {
+        for names in [
+            &["event:1"][..],
+            &["ts:1"],
+            &["event:2", "ts:1"],
+            &["event:1", "ts:1"],
+        ] {
             for _ in 0..10 {
-                let again = store.accept(&says("U1", "hello", names), Lane::Turn, 20, at(1)).await;
+                let again = store
+                    .accept(&says("U1", "hello", names), Lane::Turn, 20, at(1))
+                    .await;
                 assert_eq!(again, Ok(Accepted::Duplicate), "{names:?}");
             }
         }
@@ -257,11 +270,22 @@ mod tests {
             assert_eq!(ahead, number);
         }
         let late = says("U1", "late", &["late"]);
-        assert_eq!(store.accept(&late, Lane::Turn, 2, at(1)).await, Ok(Accepted::Full));
-        assert_eq!(store.accept(&late, Lane::Turn, 2, at(1)).await, Ok(Accepted::Full));
-        let other = store.accept(&says("U2", "x", &["other"]), Lane::Turn, 2, at(1)).await;
+        assert_eq!(
+            store.accept(&late, Lane::Turn, 2, at(1)).await,
+            Ok(Accepted::Full)
+        );
+        assert_eq!(
+            store.accept(&late, Lane::Turn, 2, at(1)).await,
+            Ok(Accepted::Full)
+        );
+        let other = store
+            .accept(&says("U2", "x", &["other"]), Lane::Turn, 2, at(1))
+            .await;
         assert!(matches!(other, Ok(Accepted::Stored { ahead: 0, .. })));
-        assert!(matches!(store.accept(&late, Lane::Turn, 3, at(2)).await, Ok(Accepted::Stored { ahead: 3, .. })));
+        assert!(matches!(
+            store.accept(&late, Lane::Turn, 3, at(2)).await,
+            Ok(Accepted::Stored { ahead: 3, .. })
+        ));
     }
 
     #[tokio::test]
@@ -275,13 +299,23 @@ mod tests {
         elsewhere.place = place(None);
         elsewhere.delivery = vec!["4".into()];
         let nowhere = store.accept(&elsewhere, Lane::Command, 20, at(9)).await.unwrap();
-        let Accepted::Stored { conversation: fourth, .. } = nowhere else { panic!("{nowhere:?}") };
-        assert_eq!(std::collections::HashSet::from([first, second, third, fourth]).len(), 4);
+        let Accepted::Stored {
+            conversation: fourth, ..
+        } = nowhere
+        else {
+            panic!("{nowhere:?}")
+        };
+        assert_eq!(
+            std::collections::HashSet::from([first, second, third, fourth]).len(),
+            4
+        );
         let inbound = says("U1", "x", &["1"]);
         let found = store.find_conversation(&inbound.key()).await;
         assert_eq!(found, Ok(Some(first)));
         // A slash command means the thread that spoke last, not the place it was typed in.
-        let latest = store.latest_conversation(&inbound.sender, &inbound.place.account, "C1").await;
+        let latest = store
+            .latest_conversation(&inbound.sender, &inbound.place.account, "C1")
+            .await;
         assert_eq!(latest, Ok(Some(third)));
     }
 
@@ -290,15 +324,32 @@ mod tests {
         let (_directory, store) = fresh();
         let inbound = says("U1", "status", &["c"]);
         let accepted = store.accept(&inbound, Lane::Command, 20, at(0)).await.unwrap();
-        let Accepted::Stored { inbox, conversation, .. } = accepted else { panic!("{accepted:?}") };
-        assert_eq!(store.unfinished_commands().await, Ok(vec![(inbox, conversation, inbound.clone())]));
+        let Accepted::Stored {
+            inbox, conversation, ..
+        } = accepted
+        else {
+            panic!("{accepted:?}")
+        };
+        assert_eq!(
+            store.unfinished_commands().await,
+            Ok(vec![(inbox, conversation, inbound.clone())])
+        );
         assert_eq!(store.inbound(inbox).await, Ok(inbound));
-        store.command_done(inbox, vec![post("a", None, "ok")], at(1)).await.unwrap();
-        store.command_done(inbox, vec![post("b", None, "ok")], at(1)).await.unwrap();
+        store
+            .command_done(inbox, vec![post("a", None, "ok")], at(1))
+            .await
+            .unwrap();
+        store
+            .command_done(inbox, vec![post("b", None, "ok")], at(1))
+            .await
+            .unwrap();
         assert_eq!(store.unfinished_commands().await, Ok(Vec::new()));
         assert_eq!(store.unsent("slack").await, Ok(1));
         // It never was something to take a turn for.
-        assert_eq!(store.claim("w", at(2), crate::store::fixture::LEASE).await, Ok(None));
+        assert_eq!(
+            store.claim("w", at(2), crate::store::fixture::LEASE).await,
+            Ok(None)
+        );
     }
 
     #[tokio::test]

@@ -1,18 +1,11 @@
 //! Invites: hashes of tokens, each good once and until it expires.
 
-use super::StoreError;
 use super::audit::audit_in;
-use super::column::json;
-use super::column::millis;
-use super::column::parse;
-use super::inbox;
-use super::people;
-use crate::model::Sender;
-use crate::model::UserId;
+use super::column::{json, millis, parse};
+use super::{StoreError, inbox, people};
+use crate::model::{Sender, UserId};
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 
 /// An invite as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The schema's versions, in order. A migration that was released never changes.
 
-use refinery::Migration;
-use refinery::Runner;
+use refinery::{Migration, Runner};
 
 /// Name and SQL of each version, oldest first.
 const MIGRATIONS: &[(&str, &str)] = &[(

@@ -16,6 +16,7 @@ mod outbox;
 pub(crate) mod people;
 mod reader;
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod fixture;
 pub(crate) mod stranger;
 mod turn;
@@ -24,22 +25,21 @@ mod writer;
 
 pub use action::{NewAction, Taken};
 pub use audit::AuditState;
+pub(crate) use audit::audit_in;
 pub use change::NewChange;
 pub use conversation::{Claim, Conversation};
 pub use edits::Edits;
 pub use inbox::{Accepted, Lane};
 pub use open::OpenError;
 pub use outbox::Due;
-pub use turn::{Announcement, Finish, TurnSummary};
-pub(crate) use audit::audit_in;
+pub use turn::{Announce, Announcement, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 
 use reader::Reader;
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use writer::Writer;
 
 /// Why the store did not do what it was asked, by what the caller can do about it.

@@ -2,19 +2,11 @@
 //! that is damaged or missing by an empty one.
 
 use super::migration;
-use rusqlite::Connection;
-use rusqlite::OpenFlags;
-use std::fs::DirBuilder;
-use std::fs::File;
-use std::fs::OpenOptions;
-use std::fs::TryLockError;
-use std::io::ErrorKind;
-use std::io::Read;
-use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::path::PathBuf;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Connections for reading.
@@ -315,7 +307,10 @@ fn leftovers(connection: &Connection) -> rusqlite::Result<()> {
         "UPDATE outbox SET state = 'ambiguous', why = 'the process ended while it was sent', done_at = due_at WHERE state = 'sending'",
         [],
     )?;
-    connection.execute("UPDATE conversation SET lease_until = 0, owner = NULL WHERE lease_until > 0", [])?;
+    connection.execute(
+        "UPDATE conversation SET lease_until = 0, owner = NULL WHERE lease_until > 0",
+        [],
+    )?;
     Ok(())
 }
 
@@ -344,12 +339,9 @@ fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::OpenError;
-    use super::directory_error;
+    use super::{OpenError, directory_error};
     use crate::store::Store;
-    use crate::store::fixture::accept;
-    use crate::store::fixture::fresh;
-    use crate::store::fixture::says;
+    use crate::store::fixture::{accept, fresh, says};
     use std::io::ErrorKind;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
@@ -376,7 +368,13 @@ mod tests {
         let refused = Store::open(directory.path()).unwrap_err();
         assert!(matches!(refused, OpenError::Busy { .. }));
         let text = refused.to_string();
-        assert!(text.contains(&format!("in use by process {}; stop that process", std::process::id())), "{text}");
+        assert!(
+            text.contains(&format!(
+                "in use by process {}; stop that process",
+                std::process::id()
+            )),
+            "{text}"
+        );
         drop(store);
         assert!(Store::open(directory.path()).is_ok());
     }
@@ -393,7 +391,10 @@ mod tests {
         drop(connection);
         let before = std::fs::read(&file).unwrap();
         let text = Store::open(directory.path()).unwrap_err().to_string();
-        assert!(text.starts_with("database is schema 9, this build knows up to 1;"), "{text}");
+        assert!(
+            text.starts_with("database is schema 9, this build knows up to 1;"),
+            "{text}"
+        );
         assert_eq!(std::fs::read(&file).unwrap(), before);
     }
 
@@ -425,8 +426,14 @@ mod tests {
             damage(&file);
             let before = std::fs::read(&file).ok();
             let refused = Store::open(directory.path()).unwrap_err();
-            assert!(matches!(refused, OpenError::Damaged { .. } | OpenError::Missing(_)), "{number}: {refused}");
-            assert!(refused.to_string().contains("restore it from a backup"), "{number}: {refused}");
+            assert!(
+                matches!(refused, OpenError::Damaged { .. } | OpenError::Missing(_)),
+                "{number}: {refused}"
+            );
+            assert!(
+                refused.to_string().contains("restore it from a backup"),
+                "{number}: {refused}"
+            );
             assert_eq!(std::fs::read(&file).ok(), before, "{number}");
         }
     }
@@ -440,7 +447,10 @@ mod tests {
         assert!(text.contains("set `data.directory` to another path"), "{text}");
         for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem] {
             let text = directory_error(&file, &kind.into()).to_string();
-            assert!(text.contains("is read-only for this user; make it writable"), "{text}");
+            assert!(
+                text.contains("is read-only for this user; make it writable"),
+                "{text}"
+            );
         }
     }
 }

@@ -1,24 +1,13 @@
 //! What goes out, in order per chat and thread. An operation is enqueued once under its id, handed
 //! out until its outcome is reported, and never handed out twice at a time.
 
-use super::Store;
-use super::StoreError;
-use super::column::json;
-use super::column::millis;
-use super::column::parse;
-use super::column::time;
-use crate::model::Action;
-use crate::model::MessageRef;
-use crate::model::Op;
+use super::column::{json, millis, parse, time};
+use super::{Store, StoreError};
+use crate::model::{Action, MessageRef, Op};
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The heads of all lanes of a channel: the oldest open operation of each.
 const HEADS: &str = "SELECT id, op, state, due_at, attempts, body FROM outbox
@@ -87,10 +76,17 @@ impl Store {
                     )?
                     .query_row(params![id, millis(at), message], |row| row.get(0))
                     .optional()?;
-                match (body.map(|body| parse::<Op>("operation", &body)).transpose()?, message) {
-                    (Some(Op { action: Action::Fill { post, .. }, .. }), Some(message)) => {
-                        replace(tx, &post, &message)
-                    }
+                match (
+                    body.map(|body| parse::<Op>("operation", &body)).transpose()?,
+                    message,
+                ) {
+                    (
+                        Some(Op {
+                            action: Action::Fill { post, .. },
+                            ..
+                        }),
+                        Some(message),
+                    ) => replace(tx, &post, &message),
                     (Some(_) | None, Some(_) | None) => Ok(()),
                 }
             })
@@ -239,7 +235,13 @@ fn take_due(
         }
         let op: Op = parse("operation", &row.get::<_, String>(5)?)?;
         if let Some(op) = resolve(tx, op)? {
-            due.push((id, Due { op, attempts: row.get(4)? }));
+            due.push((
+                id,
+                Due {
+                    op,
+                    attempts: row.get(4)?,
+                },
+            ));
         }
     }
     let mut mark = tx.prepare_cached("UPDATE outbox SET state = 'sending' WHERE id = ?1")?;
@@ -255,7 +257,9 @@ fn take_due(
 fn may_show_twice(action: &Action) -> bool {
     match action {
         Action::Post { .. } | Action::Notice { .. } | Action::Upload { .. } => true,
-        Action::React { .. } | Action::Edit { .. } | Action::Fill { .. } | Action::AnswerClick { .. } => false,
+        Action::React { .. } | Action::Edit { .. } | Action::Fill { .. } | Action::AnswerClick { .. } => {
+            false
+        }
     }
 }
 
@@ -271,7 +275,10 @@ fn resolve(tx: &Transaction<'_>, op: Op) -> Result<Option<Op>, StoreError> {
     let action = match message_of(tx, &post)? {
         Some(message) => Action::Edit { message, reply },
         None if open => return Ok(None),
-        None => Action::Post { reply, reply_to: None },
+        None => Action::Post {
+            reply,
+            reply_to: None,
+        },
     };
     Ok(Some(Op { action, ..op }))
 }
@@ -295,19 +302,15 @@ fn replace(tx: &Transaction<'_>, post: &str, message: &str) -> Result<(), StoreE
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::model::Action;
-    use crate::model::MessageRef;
-    use crate::model::Op;
-    use crate::model::Reply;
+    use crate::model::{Action, MessageRef, Op, Reply};
     use crate::store::Store;
-    use crate::store::fixture::at;
-    use crate::store::fixture::fill;
-    use crate::store::fixture::fresh;
-    use crate::store::fixture::place;
-    use crate::store::fixture::post;
+    use crate::store::fixture::{at, fill, fresh, place, post};
 
     fn message(id: &str) -> MessageRef {
-        MessageRef { chat: "C1".into(), id: id.into() }
+        MessageRef {
+            chat: "C1".into(),
+            id: id.into(),
+        }
     }
 
     async fn due_ids(store: &Store, second: i64) -> Vec<String> {
@@ -319,7 +322,12 @@ mod tests {
     async fn each_thread_goes_out_in_order_and_none_waits_for_another() {
         let (_directory, store) = fresh();
         let (one, two) = (Some("1.0"), Some("2.0"));
-        let ops = vec![post("a1", one, "x"), post("a2", one, "x"), post("b1", two, "x"), post("a1", two, "again")];
+        let ops = vec![
+            post("a1", one, "x"),
+            post("a2", one, "x"),
+            post("b1", two, "x"),
+            post("a1", two, "again"),
+        ];
         store.enqueue(ops, at(0)).await.unwrap();
         assert_eq!(store.next_due("slack").await, Ok(Some(at(0))));
         assert_eq!(due_ids(&store, 0).await, ["a1", "b1"]);
@@ -345,33 +353,67 @@ mod tests {
     async fn a_fill_edits_the_message_its_post_became() {
         let (_directory, store) = fresh();
         let thread = Some("1.0");
-        store.enqueue(vec![post("p", thread, "..."), fill("f", "p", "done")], at(0)).await.unwrap();
+        store
+            .enqueue(vec![post("p", thread, "..."), fill("f", "p", "done")], at(0))
+            .await
+            .unwrap();
         assert_eq!(due_ids(&store, 0).await, ["p"]);
         store.delivered("p", Some(message("1.1")), at(1)).await.unwrap();
         let due = store.due("slack", at(1), 10).await.unwrap();
-        let edit = Action::Edit { message: message("1.1"), reply: Reply::text("done") };
-        assert_eq!(due[0].op, Op { action: edit, ..fill("f", "p", "done") });
+        let edit = Action::Edit {
+            message: message("1.1"),
+            reply: Reply::text("done"),
+        };
+        assert_eq!(
+            due[0].op,
+            Op {
+                action: edit,
+                ..fill("f", "p", "done")
+            }
+        );
     }
 
     #[tokio::test]
     async fn the_fill_of_a_post_that_failed_is_posted_once_and_edited_after() {
         let (_directory, store) = fresh();
-        let ops = vec![post("p", Some("1.0"), "..."), fill("f1", "p", "half"), fill("f2", "p", "done")];
+        let ops = vec![
+            post("p", Some("1.0"), "..."),
+            fill("f1", "p", "half"),
+            fill("f2", "p", "done"),
+        ];
         store.enqueue(ops, at(0)).await.unwrap();
         assert_eq!(due_ids(&store, 0).await, ["p"]);
         store.ambiguous("p", "reset", at(1)).await.unwrap();
         let due = store.due("slack", at(1), 10).await.unwrap();
-        assert_eq!(due[0].op.action, Action::Post { reply: Reply::text("half"), reply_to: None });
+        assert_eq!(
+            due[0].op.action,
+            Action::Post {
+                reply: Reply::text("half"),
+                reply_to: None
+            }
+        );
         store.delivered("f1", Some(message("1.2")), at(2)).await.unwrap();
         let due = store.due("slack", at(2), 10).await.unwrap();
-        assert_eq!(due[0].op.action, Action::Edit { message: message("1.2"), reply: Reply::text("done") });
+        assert_eq!(
+            due[0].op.action,
+            Action::Edit {
+                message: message("1.2"),
+                reply: Reply::text("done")
+            }
+        );
     }
 
     #[tokio::test]
     async fn a_fill_in_another_thread_waits_for_its_post() {
         let (_directory, store) = fresh();
-        let elsewhere = Op { place: place(Some("2.0")), ..fill("f", "p", "done") };
-        store.enqueue(vec![post("p", Some("1.0"), "..."), elsewhere], at(0)).await.unwrap();
+        let elsewhere = Op {
+            place: place(Some("2.0")),
+            ..fill("f", "p", "done")
+        };
+        store
+            .enqueue(vec![post("p", Some("1.0"), "..."), elsewhere], at(0))
+            .await
+            .unwrap();
         assert_eq!(due_ids(&store, 0).await, ["p"]);
         assert_eq!(due_ids(&store, 0).await, [""; 0]);
         store.delivered("p", Some(message("1.1")), at(1)).await.unwrap();
@@ -381,9 +423,21 @@ mod tests {
     #[tokio::test]
     async fn after_a_crash_edits_are_sent_again_and_posts_are_not() {
         let (directory, store) = fresh();
-        let edit = Action::Edit { message: message("1.1"), reply: Reply::text("x") };
-        let edit = Op { action: edit, ..post("e", Some("2.0"), "") };
-        store.enqueue(vec![post("p", Some("1.0"), "x"), post("next", Some("1.0"), "x"), edit], at(0)).await.unwrap();
+        let edit = Action::Edit {
+            message: message("1.1"),
+            reply: Reply::text("x"),
+        };
+        let edit = Op {
+            action: edit,
+            ..post("e", Some("2.0"), "")
+        };
+        store
+            .enqueue(
+                vec![post("p", Some("1.0"), "x"), post("next", Some("1.0"), "x"), edit],
+                at(0),
+            )
+            .await
+            .unwrap();
         assert_eq!(due_ids(&store, 0).await, ["p", "e"]);
         drop(store);
         let store = Store::open(directory.path()).unwrap();
@@ -395,8 +449,14 @@ mod tests {
         let (_directory, store) = fresh();
         let edits = (0..50).map(|number| {
             let thread = format!("{number}.0");
-            let action = Action::Edit { message: message("1"), reply: Reply::text("x") };
-            Op { action, ..post(&thread, Some(&thread), "") }
+            let action = Action::Edit {
+                message: message("1"),
+                reply: Reply::text("x"),
+            };
+            Op {
+                action,
+                ..post(&thread, Some(&thread), "")
+            }
         });
         store.enqueue(edits.collect(), at(0)).await.unwrap();
         let senders = (0..20).map(|_| {

@@ -1,17 +1,10 @@
 //! Who was admitted, with which grants. Rows only: what they mean is decided in `access`.
 
-use super::Store;
-use super::StoreError;
-use super::column::json;
-use super::column::millis;
-use super::column::parse;
-use super::column::time;
-use crate::model::Sender;
-use crate::model::UserId;
+use super::column::{json, millis, parse, time};
+use super::{Store, StoreError};
+use crate::model::{Sender, UserId};
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 
 /// A grant as stored: role word, repository glob, environment globs.
 pub(crate) type GrantRow = (String, String, Vec<String>);
@@ -51,7 +44,8 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
         .optional()?
         .ok_or_else(|| StoreError::NotFound(format!("user {id}")))?;
     let mut senders = Vec::new();
-    let mut statement = tx.prepare_cached("SELECT sender FROM identity WHERE user_id = ?1 ORDER BY sender")?;
+    let mut statement =
+        tx.prepare_cached("SELECT sender FROM identity WHERE user_id = ?1 ORDER BY sender")?;
     let mut rows = statement.query([id.0])?;
     while let Some(row) = rows.next()? {
         senders.push(parse("sender", &row.get::<_, String>(0)?)?);
@@ -62,7 +56,11 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
     )?;
     let mut rows = statement.query([id.0])?;
     while let Some(row) = rows.next()? {
-        grants.push((row.get(0)?, row.get(1)?, parse("grant", &row.get::<_, String>(2)?)?));
+        grants.push((
+            row.get(0)?,
+            row.get(1)?,
+            parse("grant", &row.get::<_, String>(2)?)?,
+        ));
     }
     Ok(PersonRow {
         id,

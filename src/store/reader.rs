@@ -1,18 +1,11 @@
 //! A few threads that read. Their connections cannot write.
 
-use super::OpenError;
-use super::StoreError;
-use rusqlite::Connection;
-use rusqlite::Transaction;
-use rusqlite::TransactionBehavior;
-use std::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use super::{OpenError, StoreError};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tokio::sync::mpsc;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
 /// Reads that wait before callers do.

@@ -1,15 +1,12 @@
 //! Strangers that were told so, in a bounded table: one notice a day each, and no more notices a day
 //! than the table has rows.
 
-use super::Store;
-use super::StoreError;
 use super::audit::audit_in;
-use super::column::json;
-use super::column::millis;
+use super::column::{json, millis};
+use super::{Store, StoreError};
 use crate::model::Sender;
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 /// How long a notice counts.
 pub(crate) const NOTICE_MS: i64 = 24 * 60 * 60 * 1_000;

@@ -1,18 +1,10 @@
 //! What model calls cost, by person.
 
-use super::Store;
-use super::StoreError;
-use super::column::count;
-use super::column::millis;
-use super::column::of_count;
-use crate::model::ConversationId;
-use crate::model::TurnId;
-use crate::model::Usage;
-use crate::model::UserId;
+use super::column::{count, millis, of_count};
+use super::{Store, StoreError};
+use crate::model::{ConversationId, TurnId, Usage, UserId};
 use jiff::Timestamp;
-use rusqlite::Row;
-use rusqlite::Transaction;
-use rusqlite::params;
+use rusqlite::{Row, Transaction, params};
 
 /// What one model call cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,4 +97,48 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Usage> {
         cache_read: count(row.get(2)?),
         cache_write: count(row.get(3)?),
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::UsageReport;
+    use crate::model::Usage;
+    use crate::store::fixture::{answer, at, begin, cost, fresh, person};
+    use crate::store::people::add_person;
+
+    #[tokio::test]
+    async fn a_person_is_charged_for_their_own_calls_only() {
+        let (_directory, store) = fresh();
+        let mut users = Vec::new();
+        for name in ["U1", "U2"] {
+            let grant = ("editor".into(), "*".into(), vec!["**".into()]);
+            let added = store.write(move |tx| add_person(tx, name, "operator", &person(name), &grant, at(0)));
+            users.push(added.await.unwrap());
+        }
+        for (name, second, tokens) in [("U1", 1, 10), ("U2", 2, 500), ("U1", 3, 7)] {
+            let (claim, inbox, turn) = begin(&store, name, second).await;
+            store
+                .record_step(&claim, turn, &answer("a"), &cost(tokens), None, at(second))
+                .await
+                .unwrap();
+            store
+                .dismiss(&claim, inbox, Vec::new(), at(second))
+                .await
+                .unwrap();
+            store.release(&claim, at(second)).await.unwrap();
+        }
+        let report = |input, calls| UsageReport {
+            usage: Usage {
+                input,
+                output: calls,
+                ..Usage::default()
+            },
+            calls,
+            turns: calls,
+        };
+        assert_eq!(store.usage_of(users[0], at(0)).await, Ok(report(17, 2)));
+        assert_eq!(store.usage_of(users[0], at(2)).await, Ok(report(7, 1)));
+        assert_eq!(store.usage_of(users[1], at(0)).await, Ok(report(500, 1)));
+    }
 }

@@ -1,17 +1,11 @@
 //! The one thread that writes. What waits is committed together, and nobody is answered before the
 //! commit that holds their work.
 
-use super::OpenError;
-use super::StoreError;
-use rusqlite::Connection;
-use rusqlite::ErrorCode;
-use rusqlite::Transaction;
-use rusqlite::TransactionBehavior;
-use std::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
+use super::{OpenError, StoreError};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
-use tokio::sync::mpsc;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
 /// Works that wait before callers do.
@@ -158,10 +152,8 @@ mod tests {
     use super::is_fatal;
     use crate::store::StoreError;
     use crate::store::fixture::fresh;
-    use rusqlite::Connection;
-    use rusqlite::ffi;
-    use std::sync::Arc;
-    use std::sync::Mutex;
+    use rusqlite::{Connection, ffi};
+    use std::sync::{Arc, Mutex};
 
     const INSERT: &str = "INSERT INTO delivery (name, at) VALUES (?1, 0)";
 
@@ -174,14 +166,20 @@ mod tests {
         for number in 0..300 {
             let store = store.clone();
             tasks.push(tokio::spawn(async move {
-                store.write(move |tx| Ok(tx.execute(INSERT, [number.to_string()])?)).await
+                store
+                    .write(move |tx| Ok(tx.execute(INSERT, [number.to_string()])?))
+                    .await
             }));
         }
         for (number, task) in tasks.into_iter().enumerate() {
             assert_eq!(task.await.unwrap(), Ok(1));
             // Another connection sees committed rows only.
             let seen: bool = other
-                .query_row("SELECT COUNT(*) FROM delivery WHERE name = ?1", [number.to_string()], |row| row.get(0))
+                .query_row(
+                    "SELECT COUNT(*) FROM delivery WHERE name = ?1",
+                    [number.to_string()],
+                    |row| row.get(0),
+                )
                 .unwrap();
             assert!(seen, "{number}");
         }
@@ -236,8 +234,10 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_is_unavailable_and_passes() {
         let (_directory, store) = fresh();
-        let pages = |count: i64| move |tx: &rusqlite::Transaction<'_>| {
-            Ok(tx.pragma_update_and_check(None, "max_page_count", count, |row| row.get::<_, i64>(0))?)
+        let pages = |count: i64| {
+            move |tx: &rusqlite::Transaction<'_>| {
+                Ok(tx.pragma_update_and_check(None, "max_page_count", count, |row| row.get::<_, i64>(0))?)
+            }
         };
         store.write(pages(1)).await.unwrap();
         let blob = vec![7u8; 200_000];
@@ -276,7 +276,10 @@ mod tests {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let writes = (0..100).map(|number| {
             let heard = Arc::clone(&heard);
-            store.write_then(move |_| Ok(number), move |number| heard.lock().unwrap().push(*number))
+            store.write_then(
+                move |_| Ok(number),
+                move |number| heard.lock().unwrap().push(*number),
+            )
         });
         futures_util::future::join_all(writes).await;
         assert_eq!(*heard.lock().unwrap(), (0..100).collect::<Vec<_>>());
@@ -292,7 +295,9 @@ mod tests {
         // The checkpoint is written: the database is whole without its log.
         assert!(!directory.path().join("drydock.db-wal").exists());
         let other = Connection::open(directory.path().join("drydock.db")).unwrap();
-        let rows: i64 = other.query_row("SELECT COUNT(*) FROM delivery", [], |row| row.get(0)).unwrap();
+        let rows: i64 = other
+            .query_row("SELECT COUNT(*) FROM delivery", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(rows, 1);
     }
 }

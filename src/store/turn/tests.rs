@@ -1,0 +1,284 @@
+//! Turns from their claim to their end, with crashes and rivals between.
+
+use super::{Announcement, Finish};
+use crate::model::{Change, Source, TurnId, Usage, Verdict};
+use crate::store::fixture::{LEASE, accept, answer, at, begin, cost, edits, fresh, post, says};
+use crate::store::{Claim, NewChange, Store, StoreError};
+use bytes::Bytes;
+use serde_json::json;
+
+fn patch(text: &'static str) -> Option<NewChange> {
+    Some(NewChange {
+        repository: "infra".into(),
+        base: "0".repeat(40),
+        patch: Bytes::from_static(text.as_bytes()),
+        stats: Vec::new(),
+        checks: Vec::new(),
+    })
+}
+
+fn ends(change: Option<NewChange>) -> Finish {
+    Finish {
+        verdict: Verdict::Pass,
+        source: Source::Verified,
+        answer: Some(answer("done")),
+        change,
+        summary: json!({ "files": 1 }),
+        announce: Box::new(|change| Announcement {
+            ops: vec![post(
+                "result",
+                None,
+                &change.map(ToString::to_string).unwrap_or_default(),
+            )],
+            actions: Vec::new(),
+        }),
+    }
+}
+
+/// A whole turn that leaves these files and this patch.
+async fn turn(
+    store: &Store,
+    second: i64,
+    files: &[(&str, Option<&[u8]>)],
+    change: Option<NewChange>,
+) -> Option<Change> {
+    let (claim, _, turn) = begin(store, "U1", second).await;
+    store
+        .record_step(
+            &claim,
+            turn,
+            &answer("done"),
+            &cost(1),
+            Some(&edits(files)),
+            at(second),
+        )
+        .await
+        .unwrap();
+    let finish = Finish {
+        answer: None,
+        ..ends(change)
+    };
+    let change = store.finish_turn(&claim, turn, finish, at(second)).await.unwrap();
+    store.release(&claim, at(second)).await.unwrap();
+    change
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_is_one_transaction() {
+    let (_directory, store) = fresh();
+    let (claim, _, id) = begin(&store, "U1", 0).await;
+    store
+        .journal(&claim, id, "tool.started", json!({ "name": "file_read" }), at(1))
+        .await
+        .unwrap();
+    let change = store
+        .finish_turn(&claim, id, ends(patch("diff")), at(2))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(change.to_string(), "CHG-1");
+    assert_eq!(store.next_message(&claim).await, Ok(None));
+    assert_eq!(
+        store.journal_of(id).await,
+        Ok(vec![("tool.started".into(), json!({ "name": "file_read" }))])
+    );
+    let due = store.due("slack", at(2), 10).await.unwrap();
+    assert_eq!(due[0].op, post("result", None, "CHG-1"));
+    let turns = store.turns(claim.conversation, 5).await.unwrap();
+    assert_eq!(turns.len(), 1);
+    assert_eq!(
+        (turns[0].verdict, turns[0].source, turns[0].finished_at),
+        (Some(Verdict::Pass), Some(Source::Verified), Some(at(2)))
+    );
+    assert_eq!(turns[0].summary, json!({ "files": 1 }));
+    assert_eq!(store.audit_lines(1).await.unwrap()[0].0, 1);
+    // Twice is an error and changes nothing.
+    let again = store.finish_turn(&claim, id, ends(patch("other")), at(3)).await;
+    assert!(matches!(again, Err(StoreError::NotFound(_))), "{again:?}");
+    assert_eq!(store.current_change(claim.conversation).await, Ok(Some(change)));
+}
+
+#[tokio::test]
+async fn a_worker_that_lost_its_claim_can_write_nothing() {
+    let (_directory, store) = fresh();
+    let (old, inbox, id) = begin(&store, "U1", 0).await;
+    let new = store.claim("w2", at(61), LEASE).await.unwrap().unwrap();
+    let fenced = Err(StoreError::Fenced);
+    let files = edits(&[("a", Some(b"late"))]);
+    assert_eq!(
+        store
+            .record_step(&old, id, &answer("late"), &cost(1), Some(&files), at(62))
+            .await,
+        fenced
+    );
+    assert_eq!(store.journal(&old, id, "x", json!(null), at(62)).await, fenced);
+    assert_eq!(
+        store.finish_turn(&old, id, ends(None), at(62)).await,
+        Err(StoreError::Fenced)
+    );
+    assert_eq!(
+        store.begin_turn(&old, inbox, "x", at(62)).await,
+        Err(StoreError::Fenced)
+    );
+    assert_eq!(store.dismiss(&old, inbox, Vec::new(), at(62)).await, fenced);
+    assert_eq!(store.edits(new.conversation).await, Ok(edits(&[])));
+    assert_eq!(
+        store.next_message(&new).await.unwrap().map(|(inbox, _)| inbox),
+        Some(inbox)
+    );
+}
+
+#[tokio::test]
+async fn a_crash_leaves_the_message_and_the_edits_and_no_lease() {
+    let (directory, store) = fresh();
+    let (claim, inbox, id) = begin(&store, "U1", 0).await;
+    let files = edits(&[("a", Some(b"half"))]);
+    store
+        .record_step(&claim, id, &answer("thinking"), &cost(1), Some(&files), at(1))
+        .await
+        .unwrap();
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    let next = store.claim("w2", at(2), LEASE).await.unwrap().unwrap();
+    assert_eq!(
+        next,
+        Claim {
+            conversation: claim.conversation,
+            fence: claim.fence + 1
+        }
+    );
+    assert_eq!(
+        store.next_message(&next).await.unwrap().map(|(inbox, _)| inbox),
+        Some(inbox)
+    );
+    assert_eq!(store.edits(next.conversation).await, Ok(files));
+    store.begin_turn(&next, inbox, "please", at(2)).await.unwrap();
+    let cut = store.turns(next.conversation, 5).await.unwrap().pop().unwrap();
+    assert_eq!(
+        (cut.id, cut.verdict, cut.source),
+        (id, Some(Verdict::Error), Some(Source::Harness))
+    );
+}
+
+#[tokio::test]
+async fn undo_brings_back_the_same_bytes_turn_by_turn() {
+    let (_directory, store) = fresh();
+    let bytes: Vec<u8> = (0..=255).collect();
+    let first: &[(&str, Option<&[u8]>)] = &[("a/b", Some(&bytes)), ("gone", None)];
+    turn(&store, 0, first, None).await;
+    turn(&store, 1, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
+    // A turn that changes nothing is not one to take back.
+    turn(&store, 2, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
+    let id = store
+        .find_conversation(&says("U1", "", &[]).key())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(store.undo(id, at(3)).await, Ok(Some(edits(first))));
+    assert_eq!(store.edits(id).await, Ok(edits(first)));
+    assert_eq!(store.undo(id, at(4)).await, Ok(Some(edits(&[]))));
+    assert_eq!(store.undo(id, at(5)).await, Ok(None));
+    turn(&store, 6, &[("new", Some(b"x"))], None).await;
+    assert_eq!(store.undo(id, at(7)).await, Ok(Some(edits(&[]))));
+    assert_eq!(store.undo(id, at(8)).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_change_keeps_its_number_while_it_is_open() {
+    let (_directory, store) = fresh();
+    let mut shown = Vec::new();
+    for (second, text) in [(0, "one"), (1, "one"), (2, "two"), (3, "one")] {
+        let change = turn(&store, second, &[("a", Some(text.as_bytes()))], patch(text)).await;
+        shown.push(change.unwrap().to_string());
+    }
+    assert_eq!(shown, ["CHG-1", "CHG-1", "CHG-1 rev 2", "CHG-1 rev 3"]);
+    let id = store
+        .find_conversation(&says("U1", "", &[]).key())
+        .await
+        .unwrap()
+        .unwrap();
+    let discarded = store.discard(id, at(4)).await.unwrap().unwrap();
+    assert_eq!(discarded.to_string(), "CHG-1 rev 3");
+    assert_eq!(store.current_change(id).await, Ok(None));
+    assert_eq!(store.edits(id).await, Ok(edits(&[])));
+    assert_eq!(store.undo(id, at(5)).await, Ok(None));
+    let next = turn(&store, 6, &[("a", Some(b"one"))], patch("one"))
+        .await
+        .unwrap();
+    assert_eq!(next.to_string(), "CHG-2");
+    assert_eq!(store.change(discarded.number).await, Ok(Some((discarded, id))));
+}
+
+#[tokio::test]
+async fn edits_stay_with_a_new_base_and_go_with_another_repository() {
+    let (_directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"1"))], patch("one")).await;
+    let id = store
+        .find_conversation(&says("U1", "", &[]).key())
+        .await
+        .unwrap()
+        .unwrap();
+    store.bind(id, "infra", "a1").await.unwrap();
+    store.bind(id, "infra", "b2").await.unwrap();
+    assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"1"))])));
+    store.bind(id, "apps", "c3").await.unwrap();
+    assert_eq!(store.edits(id).await, Ok(edits(&[])));
+    assert_eq!(store.current_change(id).await, Ok(None));
+    let bound = store.conversation(id).await.unwrap();
+    assert_eq!(
+        (bound.repository.as_deref(), bound.base.as_deref()),
+        (Some("apps"), Some("c3"))
+    );
+}
+
+#[tokio::test]
+async fn a_message_can_be_answered_without_a_turn() {
+    let (_directory, store) = fresh();
+    let (inbox, id, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+    let claim = store.claim("w", at(0), LEASE).await.unwrap().unwrap();
+    store
+        .dismiss(
+            &claim,
+            inbox,
+            vec![post("no", None, "Access was revoked.")],
+            at(1),
+        )
+        .await
+        .unwrap();
+    store
+        .dismiss(
+            &claim,
+            inbox,
+            vec![post("no2", None, "Access was revoked.")],
+            at(1),
+        )
+        .await
+        .unwrap();
+    store.release(&claim, at(1)).await.unwrap();
+    assert_eq!(store.claim("w", at(2), LEASE).await, Ok(None));
+    assert_eq!(store.unsent("slack").await, Ok(1));
+    assert_eq!(store.turns(id, 5).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_turn_add_up() {
+    let (_directory, store) = fresh();
+    let (claim, _, id) = begin(&store, "U1", 0).await;
+    store
+        .record_step(&claim, id, &answer("a"), &cost(10), None, at(1))
+        .await
+        .unwrap();
+    let usage = store.turns(claim.conversation, 1).await.unwrap()[0].usage;
+    assert_eq!(
+        usage,
+        Usage {
+            input: 10,
+            output: 1,
+            ..Usage::default()
+        }
+    );
+    assert_eq!(
+        store.turns(claim.conversation, 1).await.unwrap()[0].id,
+        TurnId(id.0)
+    );
+}
