@@ -110,6 +110,7 @@ CREATE TABLE step (
     id INTEGER PRIMARY KEY,
     turn INTEGER NOT NULL REFERENCES turn (id),
     step TEXT NOT NULL,
+    is_final INTEGER NOT NULL,
     at INTEGER NOT NULL
 );
 CREATE INDEX step_turn ON step (turn, id);

@@ -343,7 +343,7 @@ mod tests {
             // The one that is left, the seventh, has expired by then.
             let name = number.to_string();
             let answer = access
-                .redeem(token, &telegram(&name), &[name.clone()], at(day))
+                .redeem(token, &telegram(&name), std::slice::from_ref(&name), at(day))
                 .await;
             assert_eq!(answer, Ok(Redeemed::Invalid), "{number}");
             assert!(access.admit(&telegram(&name)).is_none());

@@ -20,7 +20,7 @@ pub struct Finish {
     pub verdict: Verdict,
     /// Who says so.
     pub source: Source,
-    /// The final answer where the model gave none: after a stop, a limit, an error. `None` when the
+    /// The final answer where the model gave none: after a stop, a limit, an error. Ignored when the
     /// last recorded step is one.
     pub answer: Option<Step>,
     /// What was prepared, if anything.
@@ -174,9 +174,14 @@ impl Store {
         edits: Option<&Edits>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let (claim, step, cost, edits) = (*claim, json(step)?, cost.clone(), edits.cloned());
+        let (claim, step, cost, edits) = (*claim, step.clone(), cost.clone(), edits.cloned());
         self.write(move |tx| {
             check_open(tx, claim, turn)?;
+            if is_answered(tx, turn)? {
+                return Err(StoreError::NotFound(format!(
+                    "turn {turn} without its final answer"
+                )));
+            }
             insert_step(tx, turn, &step, at)?;
             usage::record(tx, claim.conversation, turn, &cost, at)?;
             if let Some(edits) = edits {
@@ -273,8 +278,10 @@ fn finish_turn(
     at: Timestamp,
 ) -> Result<Option<Change>, StoreError> {
     let inbox = check_open(tx, claim, turn)?;
-    if let Some(answer) = &finish.answer {
-        insert_step(tx, turn, &json(answer)?, at)?;
+    if let Some(answer) = &finish.answer
+        && !is_answered(tx, turn)?
+    {
+        insert_step(tx, turn, answer, at)?;
     }
     tx.prepare_cached(
         "UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4, summary = ?5 WHERE id = ?1",
@@ -305,10 +312,23 @@ fn finish_turn(
     Ok(change)
 }
 
-fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &str, at: Timestamp) -> Result<(), StoreError> {
-    tx.prepare_cached("INSERT INTO step (turn, step, at) VALUES (?1, ?2, ?3)")?
-        .execute(params![turn.0, step, millis(at)])?;
+fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached("INSERT INTO step (turn, step, is_final, at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![
+            turn.0,
+            json(step)?,
+            i64::from(step.results().is_empty()),
+            millis(at)
+        ])?;
     Ok(())
+}
+
+/// True once a step without calls was recorded: nothing may follow it in a history.
+fn is_answered(tx: &Transaction<'_>, turn: TurnId) -> Result<bool, StoreError> {
+    let answered = tx
+        .prepare_cached("SELECT 1 FROM step WHERE turn = ?1 AND is_final = 1")?
+        .exists([turn.0])?;
+    Ok(answered)
 }
 
 /// Fails unless the claim is the newest and the turn is an unfinished one of its conversation. Says

@@ -282,3 +282,21 @@ async fn the_tokens_of_a_turn_add_up() {
         TurnId(id.0)
     );
 }
+
+#[tokio::test]
+async fn nothing_follows_the_final_answer_of_a_turn() {
+    let (_directory, store) = fresh();
+    let (claim, _, id) = begin(&store, "U1", 0).await;
+    let (step, cost) = (answer("done"), cost(1));
+    store
+        .record_step(&claim, id, &step, &cost, None, at(1))
+        .await
+        .unwrap();
+    let late = store
+        .record_step(&claim, id, &answer("late"), &cost, None, at(2))
+        .await;
+    assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
+    store.finish_turn(&claim, id, ends(None), at(3)).await.unwrap();
+    let history = store.history(claim.conversation).await.unwrap();
+    assert_eq!(history.turns()[0].steps().len(), 1);
+}
