@@ -145,3 +145,68 @@ impl CompiledGrant {
                 .any(|glob| glob.is_match(environment) || below.is_some_and(|below| glob.is_match(below)))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{Grant, Identity, Role};
+    use crate::model::{Platform, RepoPath, Sender, UserId};
+
+    fn holds(role: Role, repositories: &str, environments: &[&str]) -> Identity {
+        let sender = Sender {
+            platform: Platform::Slack,
+            account: "T1".into(),
+            id: "U1".into(),
+        };
+        let grant = Grant {
+            role,
+            repositories: repositories.into(),
+            environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
+        };
+        Identity::new(UserId(1), "alice".into(), sender, &[grant])
+    }
+
+    #[test]
+    fn a_grant_covers_its_environments_and_says_so_otherwise() {
+        let alice = holds(Role::Editor, "infra", &["dev", "staging-*"]);
+        let path = RepoPath::parse("environments/dev/main.jsonnet").unwrap();
+        let writes = |environment| alice.may_write("infra", &path, environment);
+        assert_eq!(writes(Some("environments/dev")), Ok(()));
+        assert_eq!(writes(Some("environments/staging-eu")), Ok(()));
+        assert_eq!(
+            writes(Some("environments/prod")),
+            Err("`environments/prod` is not in your grant (dev, staging-*)".into())
+        );
+        assert_eq!(
+            writes(None),
+            Err("`environments/dev/main.jsonnet` is shared by all environments; your grant covers only dev, staging-*".into())
+        );
+        assert_eq!(
+            alice.may_write("apps", &path, Some("environments/dev")),
+            Err("alice has role viewer: cannot write".into())
+        );
+    }
+
+    #[test]
+    fn viewers_write_nothing_and_broken_globs_grant_nothing() {
+        let path = RepoPath::parse("a").unwrap();
+        assert!(
+            holds(Role::Viewer, "*", &["**"])
+                .may_write("infra", &path, None)
+                .is_err()
+        );
+        assert!(
+            holds(Role::Editor, "*", &["**"])
+                .may_write("infra", &path, None)
+                .is_ok()
+        );
+        assert!(
+            holds(Role::Admin, "*", &[])
+                .may_write("infra", &path, None)
+                .is_ok()
+        );
+        for broken in [holds(Role::Admin, "[", &["**"]), holds(Role::Admin, "*", &["["])] {
+            assert_eq!((broken.role("infra"), broken.is_admin()), (None, false));
+        }
+    }
+}
