@@ -55,7 +55,7 @@ pub(super) fn of_blocks(blocks: &Value) -> Vec<Mention> {
     mentions
 }
 
-/// What a person reads in one block, without its look.
+/// What a person reads in one block. The marks of Slack's markup, such as `*`, are left in it.
 pub(super) fn visible(block: &Value) -> String {
     let mut shown = String::new();
     walk(block, &mut |node| match kind(node) {

@@ -181,3 +181,6 @@ impl Drop for SlackEmulator {
         self.server.abort();
     }
 }
+
+#[cfg(test)]
+mod tests;
