@@ -387,11 +387,11 @@ async fn a_thousand_texts_arrive_whole() {
         TestRng::deterministic_rng(RngAlgorithm::ChaCha),
     );
     let word =
-        "(👩‍👩‍👧‍👦|🏴󠁧󠁢󠁥󠁮󠁧󠁿|🇩🇪|e\u{301}|é|\\*|_|&|<!here>|\"|\\\\|\n|\n\n| |  |[a-z]{1,12} |[^`\\pC\\pZ]{1,8}){1,120}";
+        "(👩‍👩‍👧‍👦|🏴󠁧󠁢󠁥󠁮󠁧󠁿|🇩🇪|e\u{301}|é|\\*|_|&|<!here>|\"|\\\\|\n|\n\n| |  |[a-z]{1,12} |[^`\\pC\\pZ]{1,8}){1,50}";
     let strategy = (proptest::string::string_regex(word).unwrap(), 0_u32..100);
     for round in 0..1_000 {
         let (text, length) = strategy.new_tree(&mut runner).unwrap().current();
-        let text = if length >= 97 { text.repeat(40) } else { text };
+        let text = if length >= 97 { text.repeat(100) } else { text };
         let part = if round % 2 == 0 {
             Part::Text { text: text.clone() }
         } else {
@@ -873,4 +873,93 @@ async fn waiting_ends_when_it_shows() {
         async { emulator.add_user("U0CAROL") }
     );
     assert_eq!(seen.as_deref(), Some("T0ACME"));
+}
+
+/// T77
+#[tokio::test]
+async fn whatever_a_model_writes_slack_takes_it() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let mut runner = TestRunner::new_with_rng(
+        Config::default(),
+        TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+    );
+    let source = "([-*+>#`~_|!<\\[\\]()]|1\\. |\n|\n\n| {1,5}|\t|a|`{3}|\\*\\*|---|[|]-[|]|https://github.com/a|https://e.x|&nbsp;|\u{1b}|👩‍👩‍👧‍👦){0,60}";
+    let strategy = proptest::string::string_regex(source).unwrap();
+    for _ in 0..500 {
+        let text = strategy.new_tree(&mut runner).unwrap().current();
+        let reply = Reply {
+            parts: vec![Part::Markdown { text: text.clone() }],
+        };
+        for reply in channel.split(&reply) {
+            let delivered = channel.deliver(&post(reply)).await;
+            assert!(
+                delivered.is_ok(),
+                "{delivered:?}: {text:?} {:?}",
+                emulator.problems()
+            );
+        }
+    }
+}
+
+/// T77
+#[tokio::test]
+async fn the_largest_parts_fit() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let markdown = |text: String| Part::Markdown { text };
+    let parts = [
+        markdown("x".repeat(100_000)),
+        markdown("*a*_b_".repeat(5_000)),
+        markdown("👩‍👩‍👧‍👦".repeat(3_000)),
+        markdown("- item `x`\n".repeat(3_000)),
+        markdown("> quoted\n".repeat(3_000)),
+        markdown("one\n\n".repeat(3_000)),
+        markdown(format!("```\n{}\n```", "\"\\\u{1b}\u{202e}".repeat(5_000))),
+        markdown("| a | b |\n|---|---|\n".to_owned() + &"| 1 | 2 |\n".repeat(3_000)),
+        Part::Heading {
+            text: "h".repeat(5_000),
+        },
+        Part::Heading {
+            text: "& ".repeat(15_000),
+        },
+        Part::Footer {
+            text: "<".repeat(20_000),
+        },
+        Part::Text {
+            text: "`".repeat(20_001),
+        },
+        Part::Text { text: String::new() },
+        Part::Code {
+            language: String::new(),
+            text: String::new(),
+        },
+        Part::Facts {
+            rows: vec![("l".repeat(20_000), "v`x`".repeat(5_000)); 3],
+        },
+        Part::Facts { rows: vec![] },
+        Part::Buttons {
+            buttons: (0..120)
+                .map(|n| button(&format!("{n}{}", "ü".repeat(90))))
+                .collect(),
+        },
+        Part::Buttons { buttons: vec![] },
+    ];
+    let all = Reply {
+        parts: [parts.to_vec(), vec![Part::Text { text: "x".to_owned() }; 120]].concat(),
+    };
+    let mut replies: Vec<Reply> = parts
+        .into_iter()
+        .map(|part| Reply { parts: vec![part] })
+        .collect();
+    replies.extend([all, Reply::default()]);
+    for reply in replies {
+        let pieces = channel.split(&reply);
+        assert!(!pieces.is_empty());
+        for piece in pieces {
+            let delivered = channel.deliver(&post(piece)).await;
+            assert!(delivered.is_ok(), "{delivered:?}: {:?}", emulator.problems());
+        }
+    }
+    assert_eq!(emulator.problems(), Vec::<String>::new());
 }
