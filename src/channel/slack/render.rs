@@ -26,10 +26,18 @@ pub(super) struct Rendered {
 
 /// Renders a reply. It is the caller's part to [`super::split`] what is too long for one message.
 pub(super) fn render(reply: &Reply, link_hosts: &[String]) -> Rendered {
+    Rendered {
+        blocks: blocks(&reply.parts, link_hosts),
+        text: fallback(reply, link_hosts),
+    }
+}
+
+/// The blocks of these parts alone.
+pub(super) fn blocks(parts: &[Part], link_hosts: &[String]) -> Vec<Value> {
     let mut blocks = Vec::new();
     let mut buttons = 0;
     let mut mention: Option<&Sender> = None;
-    for part in &reply.parts {
+    for part in parts {
         let to = match part {
             Part::Mention { to } => {
                 blocks.extend(mention.replace(to).and_then(lonely_mention));
@@ -47,10 +55,7 @@ pub(super) fn render(reply: &Reply, link_hosts: &[String]) -> Rendered {
         });
     }
     blocks.extend(mention.and_then(lonely_mention));
-    Rendered {
-        blocks,
-        text: fallback(reply, link_hosts),
-    }
+    blocks
 }
 
 /// Escapes the three characters Slack's markup is made of.

@@ -1,7 +1,7 @@
 //! Cuts a long reply into messages that Slack takes. Cuts between parts first, then between the blocks
 //! of a Markdown text, then between lines, then between words; never within a character people see.
 
-use super::render::render;
+use super::render::blocks;
 use crate::channel::markdown::{Section, sections};
 use crate::model::{Part, Reply};
 
@@ -23,10 +23,7 @@ struct Size {
 
 impl Size {
     fn of(parts: &[Part], link_hosts: &[String]) -> Self {
-        let reply = Reply {
-            parts: parts.to_vec(),
-        };
-        let blocks = render(&reply, link_hosts).blocks;
+        let blocks = blocks(parts, link_hosts);
         let chars = blocks
             .iter()
             .map(|block| block.to_string().chars().count() + 1)
@@ -66,11 +63,10 @@ pub(super) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
     ordered.append(&mut tail);
     let mut messages = vec![Reply::default()];
     let mut used = Size::default();
-    for part in ordered
+    for (part, size) in ordered
         .iter()
         .flat_map(|part| fitting(part, link_hosts, HALVINGS_MAX))
     {
-        let size = Size::of(std::slice::from_ref(&part), link_hosts);
         if !used.with(size).fits() {
             messages.push(Reply::default());
             used = Size::default();
@@ -84,16 +80,32 @@ pub(super) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
     messages
 }
 
-/// A part as parts that are each small enough.
-fn fitting(part: &Part, link_hosts: &[String], halvings: usize) -> Vec<Part> {
-    let size = Size::of(std::slice::from_ref(part), link_hosts);
-    if size.chars <= PART_CHARS_MAX || halvings == 0 {
-        return vec![part.clone()];
+/// A part as parts that are each small enough, and what each takes up.
+fn fitting(part: &Part, link_hosts: &[String], halvings: usize) -> Vec<(Part, Size)> {
+    // A long source need not be rendered to know that it is too long.
+    if source_bytes(part) <= 4 * PART_CHARS_MAX || halvings == 0 {
+        let size = Size::of(std::slice::from_ref(part), link_hosts);
+        if size.chars <= PART_CHARS_MAX || halvings == 0 {
+            return vec![(part.clone(), size)];
+        }
     }
     smaller(part)
         .iter()
         .flat_map(|part| fitting(part, link_hosts, halvings - 1))
         .collect()
+}
+
+/// Bytes of a part's text; a character is at most four of them.
+fn source_bytes(part: &Part) -> usize {
+    match part {
+        Part::Heading { text }
+        | Part::Text { text }
+        | Part::Markdown { text }
+        | Part::Code { text, .. }
+        | Part::Footer { text } => text.len(),
+        Part::Facts { rows } => rows.iter().map(|(label, value)| label.len() + value.len()).sum(),
+        Part::Mention { .. } | Part::Buttons { .. } => 0,
+    }
 }
 
 fn smaller(part: &Part) -> Vec<Part> {
