@@ -18,7 +18,7 @@ mod repository;
 pub use base::{Base, Progress, Skipped};
 pub use directory::Directory;
 pub use overlay::{Edits, Overlay};
-pub use repository::{Commit, Repository, RepositoryError};
+pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
 
 use crate::model::{FileChange, FileVersion, RepoPath};
 use bytes::Bytes;
@@ -72,7 +72,11 @@ pub enum TreeError {
 }
 
 fn article(what: &str) -> String {
-    if what.starts_with("not ") { what.to_owned() } else { format!("a {what}") }
+    if what.starts_with("not ") {
+        what.to_owned()
+    } else {
+        format!("a {what}")
+    }
 }
 
 fn hint(similar: &[RepoPath]) -> String {

@@ -1,6 +1,7 @@
 //! A git repository, read with gix: branch, history, objects. Never written to, never configured by
 //! what lies in it.
 
+mod mirror;
 mod revision;
 mod vet;
 mod walk;
@@ -9,6 +10,7 @@ mod walk;
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
 
+pub use mirror::{FetchProgress, Mirror, OnFetch};
 pub(super) use walk::{Entry, Listing};
 
 use super::base::{Base, Progress};
@@ -33,6 +35,7 @@ pub struct Repository {
     bases: Mutex<Vec<Arc<Base>>>,
     // Held while a base is built, so that two callers do not build the same one.
     building: Mutex<()>,
+    mirror: Option<Mirror>,
 }
 
 impl std::fmt::Debug for Repository {
@@ -84,10 +87,16 @@ impl Repository {
         branch: Option<&str>,
         bases: &Path,
     ) -> Result<Arc<Self>, RepositoryError> {
-        Ok(Arc::new(Self::open(name, path, branch, bases)?))
+        Ok(Arc::new(Self::open(name, path, branch, bases, None)?))
     }
 
-    fn open(name: &str, path: &Path, branch: Option<&str>, bases: &Path) -> Result<Self, RepositoryError> {
+    fn open(
+        name: &str,
+        path: &Path,
+        branch: Option<&str>,
+        bases: &Path,
+        mirror: Option<Mirror>,
+    ) -> Result<Self, RepositoryError> {
         let place = vet::find(path)?;
         vet::vet(&place)?;
         let objects = gix::open::Options::isolated()
@@ -107,6 +116,7 @@ impl Repository {
             bases_directory: bases.to_owned(),
             bases: Mutex::new(Vec::new()),
             building: Mutex::new(()),
+            mirror,
         })
     }
 
@@ -129,9 +139,13 @@ impl Repository {
             .map_err(|_| RepositoryError::UnknownRevision(branch.clone()))?;
         let Some(mut reference) = reference else {
             // A branch that does not exist in a repository with commits is a mistake to hear about.
-            return match repository.head().is_ok_and(|head| head.is_unborn()) {
-                true => Ok(None),
-                false => Err(RepositoryError::UnknownRevision(branch.clone())),
+            let references = repository.references().map_err(|err| unreadable(&err))?;
+            let has_commits = references
+                .local_branches()
+                .is_ok_and(|mut branches| branches.next().is_some());
+            return match has_commits {
+                true => Err(RepositoryError::UnknownRevision(branch.clone())),
+                false => Ok(None),
             };
         };
         let commit = reference.peel_to_commit().map_err(|err| unreadable(&err))?;

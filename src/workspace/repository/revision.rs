@@ -102,7 +102,7 @@ fn named(repository: &Repository, name: &str) -> Option<ObjectId> {
         })
 }
 
-fn is_branch_or_tag(name: &str) -> bool {
+pub(super) fn is_branch_or_tag(name: &str) -> bool {
     ["refs/heads/", "refs/tags/", "refs/remotes/"]
         .iter()
         .any(|kind| name.starts_with(kind))
