@@ -43,7 +43,7 @@ pub(super) fn fits_a_line(needle: &str) -> bool {
 }
 
 /// Adds every line of `content` that the finder finds something in.
-pub(super) fn search(content: &[u8], finder: &Finder<'_>, path: &RepoPath, found: &mut Found) {
+pub(super) fn search(content: &[u8], finder: &Finder<'_>, name: &str, found: &mut Found) {
     let mut position = 0;
     // Line ends are counted from where they were counted last, and only for lines that are shown.
     let (mut counted, mut line) = (0, 1_u64);
@@ -58,8 +58,10 @@ pub(super) fn search(content: &[u8], finder: &Finder<'_>, path: &RepoPath, found
             let passed = content.get(counted..start).unwrap_or_default();
             line += memchr::memchr_iter(b'\n', passed).count() as u64;
             counted = start;
+            // Parsed only for what is shown: most searches count far more than they show.
+            let Ok(path) = RepoPath::parse(name) else { return };
             found.matches.push(Match {
-                path: path.clone(),
+                path,
                 line,
                 text: shown(content.get(start..end).unwrap_or_default()),
             });
@@ -70,9 +72,9 @@ pub(super) fn search(content: &[u8], finder: &Finder<'_>, path: &RepoPath, found
 }
 
 /// Like [`search`], for content that may be binary: then it has no lines.
-pub(super) fn search_text(content: &[u8], finder: &Finder<'_>, path: &RepoPath, found: &mut Found) {
+pub(super) fn search_text(content: &[u8], finder: &Finder<'_>, name: &str, found: &mut Found) {
     if memchr::memchr(0, content).is_none() {
-        search(content, finder, path, found);
+        search(content, finder, name, found);
     }
 }
 

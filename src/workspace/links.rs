@@ -6,15 +6,16 @@ use crate::model::RepoPath;
 
 /// Links followed for one path.
 const LINKS_MAX: usize = 8;
+/// Longest target that is followed; the system allows no longer ones either.
+const TARGET_BYTES_MAX: usize = 4_096;
 /// What a tool is told about a link that points out of the tree.
 const LEAVES: &str = "symlink that leaves the repository";
 
-/// The path a file really has, with every symlink on the way followed. `target` gives the target of
-/// the symlink at a path, `None` for anything else.
-pub(super) fn follow(
-    path: &RepoPath,
-    target: &dyn Fn(&RepoPath) -> Result<Option<Vec<u8>>, TreeError>,
-) -> Result<RepoPath, TreeError> {
+/// Gives the target of the symlink at a path, `None` for anything else.
+pub(super) type TargetOf<'a> = dyn Fn(&RepoPath) -> Result<Option<Vec<u8>>, TreeError> + 'a;
+
+/// The path a file really has, with every symlink on the way followed.
+pub(super) fn follow(path: &RepoPath, target: &TargetOf<'_>) -> Result<RepoPath, TreeError> {
     let wrong = |what| TreeError::WrongKind {
         path: path.clone(),
         what,
@@ -37,6 +38,9 @@ pub(super) fn follow(
         links += 1;
         if links > LINKS_MAX {
             return Err(wrong("symlink that leads in a circle"));
+        }
+        if target.len() > TARGET_BYTES_MAX {
+            return Err(wrong(LEAVES));
         }
         let target = String::from_utf8(target).map_err(|_| wrong(LEAVES))?;
         if target.starts_with('/') {

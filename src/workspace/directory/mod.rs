@@ -310,7 +310,7 @@ impl Tree for Directory {
             // Links and what cannot be read have no lines; a search tells what it could see.
             let file = matches!(self.node(path), Ok(Some(Node::File { .. })));
             if file && let Ok(Some(content)) = self.handle.read(path.as_str(), KEPT_BYTES_MAX) {
-                lines::search_text(&content, &finder, path, &mut found);
+                lines::search_text(&content, &finder, path.as_str(), &mut found);
             }
         }
         Ok(found.finish())

@@ -285,7 +285,7 @@ impl Tree for Overlay {
                 && version.mode != Mode::Symlink
                 && glob.is_match(path.as_str())
             {
-                lines::search_text(&version.content, &finder, path, found);
+                lines::search_text(&version.content, &finder, path.as_str(), found);
             }
         };
         self.base.each_file_with(&finder, &mut |name, content| {
@@ -293,11 +293,8 @@ impl Tree for Overlay {
                 visit_edit(next, &mut found);
             }
             let is_edited = edited.peek().is_some_and(|(path, _)| path.as_str() == name);
-            if !is_edited
-                && glob.is_match(name)
-                && let Ok(path) = RepoPath::parse(name)
-            {
-                lines::search(content, &finder, &path, &mut found);
+            if !is_edited && glob.is_match(name) {
+                lines::search(content, &finder, name, &mut found);
             }
         });
         for next in edited {

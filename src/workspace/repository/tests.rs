@@ -1,5 +1,5 @@
 use super::{Repository, RepositoryError};
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::model::{FileChange, FileVersion, Mode};
 use crate::workspace::fixture::{Fixture, path, text};
 use bytes::Bytes;
 use gix::ObjectId;
@@ -348,16 +348,46 @@ fn a_new_commit_is_seen_without_opening_again() {
 }
 
 #[test]
-fn a_linked_work_tree_and_an_ordinary_one_open_alike() {
+fn a_linked_work_tree_opens_on_its_own_branch() {
     let fixture = Fixture::with(&[text("a", "1")]);
+    let side = fixture.commit(&[text("a", "2")], &[], 2_000);
+    fixture.point("refs/heads/side", side);
     let work = fixture.directory.path().join("work");
+    let own = fixture.git().join("worktrees/work");
+    std::fs::create_dir_all(&own).unwrap();
     std::fs::create_dir(&work).unwrap();
+    std::fs::write(work.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+    std::fs::write(own.join("gitdir"), format!("{}\n", work.join(".git").display())).unwrap();
+    std::fs::write(own.join("commondir"), "../..\n").unwrap();
+    std::fs::write(own.join("HEAD"), "ref: refs/heads/side\n").unwrap();
+    let repository = Repository::local("infra", &work, None, &fixture.bases()).unwrap();
+    assert_eq!(repository.head().unwrap(), Some(side.to_string()));
+    let main = Repository::local("infra", &work, Some("main"), &fixture.bases()).unwrap();
+    assert_eq!(main.head().unwrap(), fixture.open().head().unwrap());
+
+    let config = fixture.git().join("config");
     std::fs::write(
-        work.join(".git"),
-        format!("gitdir: {}\n", fixture.git().display()),
+        &config,
+        "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = x\n",
     )
     .unwrap();
-    let repository = Repository::local("infra", &work, Some("main"), &fixture.bases()).unwrap();
-    assert_eq!(repository.head().unwrap(), fixture.open().head().unwrap());
-    let _: RepoPath = path("a");
+    let opened = Repository::local("infra", &work, None, &fixture.bases());
+    assert_eq!(
+        refusal(opened),
+        "repo.git/config:3: core.fsmonitor is not allowed"
+    );
+}
+
+/// T40
+#[test]
+fn an_ordinary_work_tree_names_its_configuration() {
+    let fixture = Fixture::with(&[text("a", "1")]);
+    let work = fixture.directory.path().join("app");
+    std::fs::create_dir(&work).unwrap();
+    std::fs::rename(fixture.git(), work.join(".git")).unwrap();
+    std::fs::write(work.join(".git/config"), "[core]\n\tworktree = ..\n").unwrap();
+    assert!(Repository::local("infra", &work, None, &fixture.bases()).is_ok());
+    std::fs::write(work.join(".git/config"), "[core]\n\tworktree = ../..\n").unwrap();
+    let opened = Repository::local("infra", &work, None, &fixture.bases());
+    assert_eq!(refusal(opened), "app/.git/config:2: core.worktree is not allowed");
 }

@@ -57,7 +57,7 @@ fn linked(path: &Path, dot_git: &Path) -> Result<Place, RepositoryError> {
     };
     let git = path.join(named);
     let common = match read(&git.join("commondir"))? {
-        Some(common) => git.join(common.trim()),
+        Some(common) => normal(&git.join(common.trim())),
         None => git.clone(),
     };
     Ok(Place {
