@@ -1,6 +1,24 @@
 //! Models. A provider turns one [`TurnRequest`] into one [`Completion`]; the codecs are pure, and the
 //! answer is the same whether it was streamed or not.
 
+mod anthropic;
+mod answer;
+mod codec;
+mod failure;
+mod gate;
+mod http;
+mod openai_chat;
+mod providers;
+mod retry;
+mod schema;
+#[cfg(test)]
+pub(crate) mod scripted;
+mod sse;
+mod wording;
+
+pub use http::{HttpClientError, http_client};
+pub use providers::{Providers, build};
+
 use crate::access::Identity;
 use crate::model::{Assistant, Turn};
 use async_trait::async_trait;
@@ -55,7 +73,8 @@ pub enum StreamEvent {
         /// The tool's name.
         name: String,
     },
-    /// The provider refused for now; the next attempt starts after `wait`.
+    /// There is no answer for now; the next attempt starts after `wait`. Words told before belong to
+    /// an answer that will not be.
     Retrying {
         /// Why, in a few words for a person: `the provider is rate-limiting`.
         why: String,

@@ -1,0 +1,281 @@
+//! From what a provider sent to a [`Completion`] that is safe to act on: the one place both codecs
+//! and both ways of delivery end in. A call that may be cut short never keeps arguments that parse.
+
+use super::Completion;
+use super::wording::callable_name;
+use crate::model::{Assistant, Block, RawBlocks, StopReason, ToolCall, Usage};
+use serde_json::value::RawValue;
+use std::collections::HashSet;
+
+/// An answer as its wire told it.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// The canonical view, in order.
+    pub(super) blocks: Vec<Block>,
+    /// The provider's own blocks, if every one of them is known byte for byte.
+    pub(super) raw: Option<Vec<Box<RawValue>>>,
+    /// Why it ended, as the provider says.
+    pub(super) stop: StopReason,
+    /// What it cost.
+    pub(super) usage: Usage,
+    /// The model that wrote it.
+    pub(super) model: String,
+}
+
+impl Draft {
+    /// Finishes the answer of `provider`.
+    pub(super) fn finish(mut self, provider: &str) -> Completion {
+        self.blocks.retain(|block| match block {
+            Block::Text { text } => !text.trim().is_empty(),
+            Block::Call(_) => true,
+        });
+        match self.stop {
+            StopReason::MaxTokens => self.spoil_last_call(),
+            StopReason::Refusal => self.drop_calls(),
+            StopReason::EndTurn | StopReason::ToolUse => {}
+        }
+        // A call of a tool that cannot exist is answered with an error; its odd name cannot be sent back.
+        let is_odd =
+            |block: &Block| matches!(block, Block::Call(call) if callable_name(&call.name) != call.name);
+        if make_ids_unique(&mut self.blocks) || self.blocks.iter().any(is_odd) {
+            self.raw = None;
+        }
+        let calls = self.blocks.iter().any(|block| matches!(block, Block::Call(_)));
+        let stop = match self.stop {
+            StopReason::EndTurn if calls => StopReason::ToolUse,
+            StopReason::ToolUse if !calls => StopReason::EndTurn,
+            stop => stop,
+        };
+        // With nothing a person or a tool could use there is nothing to replay either.
+        let raw = self.raw.filter(|raw| !raw.is_empty() && !self.blocks.is_empty());
+        Completion {
+            assistant: Assistant {
+                blocks: self.blocks,
+                raw: raw.map(|blocks| RawBlocks {
+                    provider: provider.to_owned(),
+                    blocks,
+                }),
+                stop,
+                usage: self.usage,
+            },
+            model: self.model,
+        }
+    }
+
+    /// The token limit may have cut the last call. What was left of its arguments can look complete,
+    /// so it becomes text that no schema accepts, and the model reads why.
+    fn spoil_last_call(&mut self) {
+        if let Some(Block::Call(call)) = self.blocks.last_mut()
+            && serde_json::from_str::<&RawValue>(&call.arguments).is_ok()
+        {
+            call.arguments.clear();
+        }
+    }
+
+    /// Calls of a refused answer may be cut short like any other part of it.
+    fn drop_calls(&mut self) {
+        let before = self.blocks.len();
+        self.blocks.retain(|block| matches!(block, Block::Text { .. }));
+        if self.blocks.len() < before {
+            self.raw = None;
+        }
+    }
+}
+
+/// Gives calls without an id, or with one already taken, an id of ours. True if any changed.
+fn make_ids_unique(blocks: &mut [Block]) -> bool {
+    let mut taken = HashSet::new();
+    let mut changed = false;
+    for (index, block) in blocks.iter_mut().enumerate() {
+        let Block::Call(call) = block else { continue };
+        if call.id.trim().is_empty() || taken.contains(&call.id) {
+            call.id = free_id(&taken, "call", index);
+            changed = true;
+        }
+        taken.insert(call.id.clone());
+    }
+    changed
+}
+
+/// The first of `stem_n`, `stem_n+1` and so on that is not taken.
+fn free_id(taken: &HashSet<String>, stem: &str, number: usize) -> String {
+    (number..)
+        .map(|number| format!("{stem}_{number}"))
+        .find(|id| !taken.contains(id))
+        .unwrap_or_default()
+}
+
+/// The ids one request uses. Providers want each id once per request, in an alphabet of their own;
+/// a conversation may hold calls of several providers.
+#[derive(Debug)]
+pub(super) struct RequestIds {
+    is_allowed: fn(char) -> bool,
+    taken: HashSet<String>,
+}
+
+impl RequestIds {
+    /// No ids yet; others than the allowed characters are replaced.
+    pub(super) fn new(is_allowed: fn(char) -> bool) -> Self {
+        Self {
+            is_allowed,
+            taken: HashSet::new(),
+        }
+    }
+
+    /// The id to send for a call. The same conversation always gets the same ids.
+    pub(super) fn assign(&mut self, call: &ToolCall) -> String {
+        let mut id: String = call
+            .id
+            .chars()
+            .map(|char| if (self.is_allowed)(char) { char } else { '_' })
+            .take(ID_CHARS_MAX)
+            .collect();
+        if id.is_empty() || self.taken.contains(&id) {
+            id = free_id(&self.taken, if id.is_empty() { "call" } else { &id }, 2);
+        }
+        self.taken.insert(id.clone());
+        id
+    }
+
+    /// Takes the id of a call that is replayed in the provider's own words.
+    pub(super) fn keep(&mut self, call: &ToolCall) -> String {
+        self.taken.insert(call.id.clone());
+        call.id.clone()
+    }
+}
+
+/// Characters of an id: OpenAI refuses more than 40, and a number may follow.
+const ID_CHARS_MAX: usize = 36;
+
+/// The arguments of a call as a provider takes them back: an object, or `{}` where the model wrote
+/// something else.
+pub(super) fn object_or_empty(arguments: &str) -> &RawValue {
+    match serde_json::from_str::<&RawValue>(arguments) {
+        Ok(raw) if raw.get().starts_with('{') => raw,
+        Ok(_) | Err(_) => serde_json::from_str("{}").unwrap_or(RawValue::NULL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used)]
+
+    use super::{Draft, RequestIds, object_or_empty};
+    use crate::model::{Block, StopReason, ToolCall, Usage};
+    use serde_json::value::RawValue;
+
+    fn call(id: &str, arguments: &str) -> Block {
+        Block::Call(ToolCall {
+            id: id.into(),
+            name: "file_read".into(),
+            arguments: arguments.into(),
+        })
+    }
+
+    fn text(text: &str) -> Block {
+        Block::Text { text: text.into() }
+    }
+
+    fn draft(blocks: Vec<Block>, stop: StopReason) -> Draft {
+        let raw = Some(vec![
+            RawValue::from_string("{\"type\":\"x\"}".into()).expect("raw"),
+        ]);
+        Draft {
+            blocks,
+            raw,
+            stop,
+            usage: Usage::default(),
+            model: "m".into(),
+        }
+    }
+
+    fn finished(blocks: Vec<Block>, stop: StopReason) -> (Vec<Block>, StopReason, bool) {
+        let assistant = draft(blocks, stop).finish("anthropic").assistant;
+        (assistant.blocks, assistant.stop, assistant.raw.is_some())
+    }
+
+    /// R12
+    #[test]
+    fn ids_that_repeat_or_are_missing_are_made_unique_and_nothing_is_replayed() {
+        let ids = vec![
+            call("a", "{}"),
+            call("a", "{}"),
+            call("", "{}"),
+            call("call_2", "{}"),
+        ];
+        let (blocks, _, raw) = finished(ids, StopReason::ToolUse);
+        let expected = vec![
+            call("a", "{}"),
+            call("call_1", "{}"),
+            call("call_2", "{}"),
+            call("call_3", "{}"),
+        ];
+        assert_eq!((blocks, raw), (expected, false));
+    }
+
+    /// R11, R12
+    #[test]
+    fn a_call_cut_by_the_token_limit_never_keeps_arguments_that_parse() {
+        for arguments in ["{}", "{\"path\":\"a\"}", "null"] {
+            let blocks = vec![call("a", "{}"), call("b", arguments)];
+            let expected = vec![call("a", "{}"), call("b", "")];
+            assert_eq!(
+                finished(blocks, StopReason::MaxTokens),
+                (expected, StopReason::MaxTokens, true)
+            );
+        }
+        let cut = vec![call("a", "{\"path\":\"en")];
+        assert_eq!(
+            finished(cut.clone(), StopReason::MaxTokens),
+            (cut, StopReason::MaxTokens, true)
+        );
+    }
+
+    /// R12
+    #[test]
+    fn a_refused_answer_has_no_calls() {
+        let outcome = finished(vec![text("no"), call("a", "{}")], StopReason::Refusal);
+        assert_eq!(outcome, (vec![text("no")], StopReason::Refusal, false));
+    }
+
+    /// R12
+    #[test]
+    fn blank_text_is_no_answer() {
+        assert_eq!(
+            finished(vec![text(" \n")], StopReason::EndTurn),
+            (vec![], StopReason::EndTurn, false)
+        );
+    }
+
+    #[test]
+    fn the_stop_reason_agrees_with_the_calls() {
+        assert_eq!(
+            finished(vec![call("a", "{}")], StopReason::EndTurn).1,
+            StopReason::ToolUse
+        );
+        assert_eq!(
+            finished(vec![text("a")], StopReason::ToolUse).1,
+            StopReason::EndTurn
+        );
+    }
+
+    #[test]
+    fn a_request_names_each_call_once() {
+        let ids = ["call_1", "call_1", "a b", "a_b", "", "ü"].map(|id| ToolCall {
+            id: id.into(),
+            name: String::new(),
+            arguments: String::new(),
+        });
+        let mut request = RequestIds::new(|char| char.is_ascii_alphanumeric());
+        let assigned: Vec<String> = ids.iter().map(|call| request.assign(call)).collect();
+        assert_eq!(assigned, ["call_1", "call_1_2", "a_b", "a_b_2", "call_2", "_"]);
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_go_back_as_an_empty_one() {
+        for wrong in ["", "{", "[1]", "\"a\"", "null", "{} {}"] {
+            assert_eq!(object_or_empty(wrong).get(), "{}", "{wrong}");
+        }
+        assert_eq!(object_or_empty(" {\"a\":1 }\n").get(), "{\"a\":1 }");
+    }
+}

@@ -1,0 +1,153 @@
+//! A Messages answer, delivered whole.
+
+use super::PROVIDER;
+use crate::model::{Block, StopReason, ToolCall, Usage};
+use crate::provider::Completion;
+use crate::provider::answer::Draft;
+use crate::provider::codec::DecodeError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct Whole {
+    #[serde(default)]
+    content: Vec<Box<RawValue>>,
+    #[serde(default)]
+    model: String,
+    stop_reason: Option<String>,
+    #[serde(default)]
+    usage: UsageBody,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct BlockView {
+    r#type: String,
+    text: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    input: Option<Box<RawValue>>,
+}
+
+/// Counts, each absent where the provider has nothing to say.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct UsageBody {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+}
+
+impl UsageBody {
+    /// Replaces the counts that are given; they are totals of the whole answer.
+    pub(super) fn update(self, usage: &mut Usage) {
+        usage.input = self.input_tokens.unwrap_or(usage.input);
+        usage.output = self.output_tokens.unwrap_or(usage.output);
+        usage.cache_read = self.cache_read_input_tokens.unwrap_or(usage.cache_read);
+        usage.cache_write = self.cache_creation_input_tokens.unwrap_or(usage.cache_write);
+    }
+}
+
+/// An error the provider reports inside an answer.
+#[derive(Debug, Deserialize)]
+pub(super) struct ErrorBody {
+    #[serde(default)]
+    r#type: String,
+}
+
+impl From<ErrorBody> for DecodeError {
+    fn from(error: ErrorBody) -> Self {
+        let status = match error.r#type.as_str() {
+            "invalid_request_error" => 400,
+            "authentication_error" => 401,
+            "billing_error" => 402,
+            "permission_error" => 403,
+            "not_found_error" => 404,
+            "request_too_large" => 413,
+            "rate_limit_error" => 429,
+            "timeout_error" => 504,
+            "overloaded_error" => 529,
+            _ => 500,
+        };
+        Self::Reported {
+            status,
+            kind: error.r#type,
+        }
+    }
+}
+
+/// Decodes an answer.
+pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
+    let whole: Whole = serde_json::from_slice(body)?;
+    if let Some(error) = whole.error {
+        return Err(error.into());
+    }
+    let stop = whole
+        .stop_reason
+        .as_deref()
+        .map(stop_reason)
+        .ok_or(DecodeError::Incomplete)?;
+    let mut blocks = Vec::new();
+    let mut raw = Some(Vec::new());
+    for block in whole.content {
+        let view: BlockView = serde_json::from_str(block.get())?;
+        let replayable = is_replayable(&view);
+        blocks.extend(canonical(view));
+        match replayable {
+            Replay::AsItIs => raw.iter_mut().for_each(|raw| raw.push(block.clone())),
+            Replay::LeaveOut => {}
+            Replay::Nothing => raw = None,
+        }
+    }
+    let mut usage = Usage::default();
+    whole.usage.update(&mut usage);
+    Ok(Draft {
+        blocks,
+        raw,
+        stop,
+        usage,
+        model: whole.model,
+    }
+    .finish(PROVIDER))
+}
+
+/// What a block means for replaying the answer it is part of.
+enum Replay {
+    AsItIs,
+    LeaveOut,
+    Nothing,
+}
+
+fn is_replayable(view: &BlockView) -> Replay {
+    let is_object = |input: &RawValue| input.get().starts_with('{');
+    match view.r#type.as_str() {
+        "text" if view.text.as_deref().unwrap_or_default().trim().is_empty() => Replay::LeaveOut,
+        "tool_use" if !view.input.as_deref().is_some_and(is_object) => Replay::Nothing,
+        _ => Replay::AsItIs,
+    }
+}
+
+fn canonical(view: BlockView) -> Option<Block> {
+    match view.r#type.as_str() {
+        "text" => Some(Block::Text {
+            text: view.text.unwrap_or_default(),
+        }),
+        "tool_use" => Some(Block::Call(ToolCall {
+            id: view.id.unwrap_or_default(),
+            name: view.name.unwrap_or_default(),
+            arguments: view.input.map(|input| input.get().to_owned()).unwrap_or_default(),
+        })),
+        // Thinking and blocks of the future are the provider's own: replayed, not read.
+        _ => None,
+    }
+}
+
+/// The provider's reason in our words.
+pub(super) fn stop_reason(reason: &str) -> StopReason {
+    match reason {
+        "tool_use" => StopReason::ToolUse,
+        "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
+        "refusal" => StopReason::Refusal,
+        _ => StopReason::EndTurn,
+    }
+}

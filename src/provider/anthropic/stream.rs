@@ -1,0 +1,247 @@
+//! A Messages answer, delivered as a stream. Nothing but the words for the person leaves it before
+//! `message_stop`.
+
+use super::PROVIDER;
+use super::decode::{ErrorBody, UsageBody, stop_reason};
+use crate::model::{Block, StopReason, ToolCall, Usage};
+use crate::provider::answer::{Draft, object_or_empty};
+use crate::provider::codec::{DecodeError, Decoder};
+use crate::provider::sse::SseParser;
+use crate::provider::{Completion, StreamEvent};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeMap;
+
+/// The fields of a block, each byte for byte.
+type Fields = BTreeMap<String, Box<RawValue>>;
+
+/// Any event; which fields it has follows from its type.
+#[derive(Deserialize)]
+struct Event {
+    r#type: String,
+    index: Option<u64>,
+    message: Option<MessageStart>,
+    content_block: Option<Fields>,
+    delta: Option<Delta>,
+    usage: Option<UsageBody>,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct MessageStart {
+    #[serde(default)]
+    model: String,
+    #[serde(default)]
+    usage: UsageBody,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    r#type: Option<String>,
+    text: Option<String>,
+    partial_json: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    citation: Option<Box<RawValue>>,
+    stop_reason: Option<String>,
+}
+
+/// A block while it is written.
+#[derive(Debug, Default)]
+struct Growing {
+    fields: Fields,
+    text: String,
+    json: String,
+    thinking: String,
+    signature: String,
+    citations: Vec<Box<RawValue>>,
+    is_ended: bool,
+}
+
+/// Reads one answer.
+#[derive(Debug, Default)]
+pub(super) struct StreamDecoder {
+    events: SseParser,
+    blocks: BTreeMap<u64, Growing>,
+    model: Option<String>,
+    usage: Usage,
+    stop: Option<StopReason>,
+    is_stopped: bool,
+    has_unknown_parts: bool,
+}
+
+impl Decoder for StreamDecoder {
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError> {
+        let mut told = Vec::new();
+        for data in self.events.push(bytes)? {
+            if !self.is_stopped && !data.trim().is_empty() {
+                told.extend(self.read(serde_json::from_str(&data)?)?);
+            }
+        }
+        Ok(told)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_stopped
+    }
+
+    fn finish(self: Box<Self>) -> Result<Completion, DecodeError> {
+        let whole = self.is_stopped && self.blocks.values().all(|block| block.is_ended);
+        let (Some(model), Some(stop), true) = (self.model, self.stop, whole) else {
+            return Err(DecodeError::Incomplete);
+        };
+        let mut blocks = Vec::new();
+        let mut raw = Vec::new();
+        for block in self.blocks.into_values() {
+            let canonical = block.canonical()?;
+            let is_blank = matches!(&canonical, Some(Block::Text { text }) if text.trim().is_empty());
+            blocks.extend(canonical);
+            if !is_blank {
+                raw.push(block.into_raw()?);
+            }
+        }
+        let raw = Some(raw).filter(|_| !self.has_unknown_parts);
+        Ok(Draft {
+            blocks,
+            raw,
+            stop,
+            usage: self.usage,
+            model,
+        }
+        .finish(PROVIDER))
+    }
+}
+
+impl StreamDecoder {
+    fn read(&mut self, event: Event) -> Result<Option<StreamEvent>, DecodeError> {
+        match event.r#type.as_str() {
+            "message_start" => {
+                let message = event.message.ok_or(DecodeError::Malformed)?;
+                message.usage.update(&mut self.usage);
+                self.model = Some(message.model);
+            }
+            "content_block_start" => {
+                let index = event.index.ok_or(DecodeError::Malformed)?;
+                let fields = event.content_block.ok_or(DecodeError::Malformed)?;
+                return self.start(index, fields);
+            }
+            "content_block_delta" => {
+                let delta = event.delta.ok_or(DecodeError::Malformed)?;
+                return self.grow(event.index, delta);
+            }
+            "content_block_stop" => self.block(event.index)?.is_ended = true,
+            "message_delta" => {
+                event.usage.unwrap_or_default().update(&mut self.usage);
+                let reason = event.delta.and_then(|delta| delta.stop_reason);
+                self.stop = reason.as_deref().map(stop_reason).or(self.stop);
+            }
+            "message_stop" => self.is_stopped = true,
+            "error" => {
+                let error = event.error.ok_or(DecodeError::Malformed)?;
+                return Err(error.into());
+            }
+            // `ping`, and what the API may add.
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn start(&mut self, index: u64, fields: Fields) -> Result<Option<StreamEvent>, DecodeError> {
+        if self.model.is_none() || self.blocks.contains_key(&index) {
+            return Err(DecodeError::Malformed);
+        }
+        let mut block = Growing {
+            fields,
+            ..Growing::default()
+        };
+        block.text = block.string("text").unwrap_or_default();
+        let told = match block.string("type").as_deref() {
+            Some("tool_use") => Some(StreamEvent::CallStarted {
+                name: block.string("name").unwrap_or_default(),
+            }),
+            Some("text") if !block.text.is_empty() => Some(StreamEvent::Text(block.text.clone())),
+            _ => None,
+        };
+        self.blocks.insert(index, block);
+        Ok(told)
+    }
+
+    fn grow(&mut self, index: Option<u64>, delta: Delta) -> Result<Option<StreamEvent>, DecodeError> {
+        let block = self.block(index)?;
+        if block.is_ended {
+            return Err(DecodeError::Malformed);
+        }
+        match delta.r#type.as_deref() {
+            Some("text_delta") => {
+                let text = delta.text.unwrap_or_default();
+                block.text.push_str(&text);
+                return Ok((!text.is_empty()).then_some(StreamEvent::Text(text)));
+            }
+            Some("input_json_delta") => block.json.push_str(&delta.partial_json.unwrap_or_default()),
+            Some("thinking_delta") => block.thinking.push_str(&delta.thinking.unwrap_or_default()),
+            Some("signature_delta") => block.signature.push_str(&delta.signature.unwrap_or_default()),
+            Some("citations_delta") => block.citations.extend(delta.citation),
+            // Something of this block is lost on us, so it cannot be replayed as it was.
+            _ => self.has_unknown_parts = true,
+        }
+        Ok(None)
+    }
+
+    fn block(&mut self, index: Option<u64>) -> Result<&mut Growing, DecodeError> {
+        index
+            .and_then(|index| self.blocks.get_mut(&index))
+            .ok_or(DecodeError::Malformed)
+    }
+}
+
+impl Growing {
+    fn string(&self, field: &str) -> Option<String> {
+        serde_json::from_str(self.fields.get(field)?.get()).ok()
+    }
+
+    fn canonical(&self) -> Result<Option<Block>, DecodeError> {
+        let kind = self.string("type").ok_or(DecodeError::Malformed)?;
+        Ok(match kind.as_str() {
+            "text" => Some(Block::Text {
+                text: self.text.clone(),
+            }),
+            "tool_use" => Some(Block::Call(ToolCall {
+                id: self.string("id").unwrap_or_default(),
+                name: self.string("name").unwrap_or_default(),
+                arguments: match (self.json.is_empty(), self.fields.get("input")) {
+                    (true, Some(input)) => input.get().to_owned(),
+                    (true, None) | (false, _) => self.json.clone(),
+                },
+            })),
+            _ => None,
+        })
+    }
+
+    /// The block as the API delivers it whole, with what the deltas added.
+    fn into_raw(mut self) -> Result<Box<RawValue>, DecodeError> {
+        let mut grown = vec![
+            ("text", &self.text),
+            ("thinking", &self.thinking),
+            ("signature", &self.signature),
+        ];
+        grown.retain(|(_, value)| !value.is_empty());
+        for (field, value) in grown {
+            self.fields.insert(field.to_owned(), to_raw_value(value)?);
+        }
+        if !self.citations.is_empty() {
+            self.fields
+                .insert("citations".to_owned(), to_raw_value(&self.citations)?);
+        }
+        let kept = self.fields.get("input").map(|input| input.get());
+        let input = if self.json.is_empty() {
+            kept
+        } else {
+            Some(self.json.as_str())
+        };
+        if let Some(input) = input {
+            let input = object_or_empty(input).to_owned();
+            self.fields.insert("input".to_owned(), input);
+        }
+        Ok(to_raw_value(&self.fields)?)
+    }
+}

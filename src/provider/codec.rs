@@ -1,0 +1,90 @@
+//! What a wire format has to offer. Codecs are pure: no I/O, no clock, and the same conversation
+//! always becomes the same bytes.
+
+use super::sse::SseError;
+use super::{Completion, StreamEvent, TurnRequest};
+use crate::model::Secret;
+use http::{HeaderName, HeaderValue};
+
+/// How an answer is delivered. Both ways end in the same [`Completion`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// As server-sent events.
+    Streamed,
+    /// In one piece.
+    Whole,
+}
+
+/// Why an answer is not one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DecodeError {
+    /// It ended before it was complete.
+    Incomplete,
+    /// It is not in the format.
+    Malformed,
+    /// It is over a bound.
+    TooLong,
+    /// The provider reported an error instead, after a status of success. The status is the one it
+    /// would have had, the kind is the provider's word for it.
+    Reported {
+        /// As a status.
+        status: u16,
+        /// As the provider names it.
+        kind: String,
+    },
+}
+
+impl From<SseError> for DecodeError {
+    fn from(error: SseError) -> Self {
+        match error {
+            SseError::TooLong => Self::TooLong,
+            SseError::NotText => Self::Malformed,
+        }
+    }
+}
+
+impl From<serde_json::Error> for DecodeError {
+    fn from(_: serde_json::Error) -> Self {
+        Self::Malformed
+    }
+}
+
+/// A wire format.
+pub(super) trait Codec: Send + Sync {
+    /// Where requests go, below the base URL.
+    fn path(&self) -> &'static str;
+
+    /// The headers beside the content type. `None` if the key cannot be a header.
+    fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>>;
+
+    /// The body of a request.
+    fn encode(&self, request: &TurnRequest<'_>, delivery: Delivery) -> Result<Vec<u8>, serde_json::Error>;
+
+    /// Reads an answer delivered whole.
+    fn decode(&self, body: &[u8]) -> Result<Completion, DecodeError>;
+
+    /// Reads an answer delivered as a stream.
+    fn decoder(&self) -> Box<dyn Decoder>;
+}
+
+/// Reads one streamed answer.
+pub(super) trait Decoder: Send {
+    /// Takes more bytes and says what they tell.
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError>;
+
+    /// True once the provider said that nothing follows.
+    fn is_complete(&self) -> bool;
+
+    /// The answer. [`DecodeError::Incomplete`] unless it is complete.
+    fn finish(self: Box<Self>) -> Result<Completion, DecodeError>;
+}
+
+/// A header that never shows in logs.
+pub(super) fn secret_header(value: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests;

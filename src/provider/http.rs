@@ -1,0 +1,324 @@
+//! Asking a model over HTTP: one attempt, its deadlines and its bounds. What it waits for can be
+//! dropped at any await. Knows no wire format and no policy.
+
+use super::codec::{Codec, DecodeError, Delivery};
+use super::failure::{Failure, Subject, from_decoding, from_status};
+use super::gate::Gate;
+use super::retry::{Ask, ask_until_answered};
+use super::sse::STREAM_BYTES_MAX;
+use super::{Completion, Provider, ProviderError, Sink, TurnRequest};
+use crate::model::Secret;
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+use std::error::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Once;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+/// Bytes of an error body that are looked at.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+
+/// To find the address, connect and agree on TLS.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// After an answer is complete, until its connection can be used again.
+const TAIL_TIME_MAX: Duration = Duration::from_millis(100);
+
+/// Why there is no HTTP client.
+#[derive(Debug, thiserror::Error)]
+#[error("no HTTP client can be built: {0}")]
+pub struct HttpClientError(String);
+
+/// Builds the HTTP client everything shares: no proxy from the environment, no redirects, TLS by
+/// ring. On a machine without any certificate authority it still reaches plain HTTP, such as a model
+/// on the same machine; https then fails when it is used.
+pub fn http_client() -> Result<reqwest::Client, HttpClientError> {
+    static TLS: Once = Once::new();
+    // Somebody may have installed it before us; that one stays.
+    TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+    let client = || {
+        reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .tcp_nodelay(true)
+            .tcp_keepalive(Duration::from_secs(30))
+            .connect_timeout(CONNECT_TIME_MAX)
+            .pool_idle_timeout(Duration::from_secs(90))
+            .pool_max_idle_per_host(64)
+            .http2_keep_alive_interval(Duration::from_secs(30))
+            .http2_keep_alive_timeout(Duration::from_secs(10))
+            .user_agent(concat!("drydock/", env!("CARGO_PKG_VERSION")))
+    };
+    client()
+        .build()
+        .or_else(|_| client().tls_certs_only([]).build())
+        .map_err(|error| HttpClientError(causes(&error.without_url())))
+}
+
+/// A model behind an HTTP API.
+pub(super) struct HttpProvider {
+    /// Its name in the configuration.
+    pub(super) id: String,
+    /// Its wire format.
+    pub(super) codec: Box<dyn Codec>,
+    /// Where requests go.
+    pub(super) endpoint: String,
+    /// The key, where there is one.
+    pub(super) api_key: Option<Secret>,
+    /// How answers are delivered.
+    pub(super) delivery: Delivery,
+    /// One attempt, headers to last byte.
+    pub(super) attempt_time_max: Duration,
+    /// Between two chunks of an answer.
+    pub(super) idle_time_max: Duration,
+    /// Attempts of one call.
+    pub(super) attempts_max: u32,
+    /// Shared by everybody who asks this provider.
+    pub(super) gate: Gate,
+    /// Shared by everything.
+    pub(super) client: reqwest::Client,
+}
+
+#[async_trait]
+impl Provider for HttpProvider {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    async fn turn(
+        &self,
+        request: TurnRequest<'_>,
+        sink: Sink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let body = self.codec.encode(&request, self.delivery);
+        let body =
+            body.map_err(|_| ProviderError::Invalid("the conversation cannot be encoded".to_owned()))?;
+        let mut hasher = DefaultHasher::new();
+        (request.identity.user(), &body).hash(&mut hasher);
+        let attempt = Attempt {
+            provider: self,
+            model: request.model,
+            body: body.into(),
+        };
+        let answer = ask_until_answered(&attempt, &self.gate, self.attempts_max, hasher.finish(), sink);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(ProviderError::Cancelled),
+            answer = answer => answer,
+        }
+    }
+}
+
+/// One call, ready to be sent as often as it takes.
+struct Attempt<'a> {
+    provider: &'a HttpProvider,
+    model: &'a str,
+    body: Bytes,
+}
+
+#[async_trait]
+impl Ask for Attempt<'_> {
+    async fn ask(&self, sink: Sink<'_>) -> Result<Completion, Failure> {
+        let provider = self.provider;
+        let deadlines = Deadlines {
+            end: Instant::now() + provider.attempt_time_max,
+            idle_time_max: provider.idle_time_max,
+        };
+        let mut response = self.send(&deadlines).await?;
+        let status = response.status();
+        if !status.is_success() {
+            let headers = response.headers().clone();
+            let read = read_whole(&mut response, &deadlines, ERROR_BYTES_MAX).await;
+            // Without its body the status still says what to do.
+            let body = read.unwrap_or_default();
+            return Err(from_status(self.subject(), status, &headers, &body));
+        }
+        // Some servers answer in one piece whatever they are asked.
+        if provider.delivery == Delivery::Streamed && !is_json(response.headers()) {
+            return self.read_stream(&mut response, &deadlines, sink).await;
+        }
+        let body = read_whole(&mut response, &deadlines, STREAM_BYTES_MAX).await;
+        let body = body.map_err(|error| self.unread(error))?;
+        provider
+            .codec
+            .decode(&body)
+            .map_err(|error| from_decoding(self.subject(), error))
+    }
+}
+
+impl Attempt<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            provider: &self.provider.id,
+            model: self.model,
+        }
+    }
+
+    async fn send(&self, deadlines: &Deadlines) -> Result<reqwest::Response, Failure> {
+        let id = &self.provider.id;
+        let mut request = self
+            .provider
+            .client
+            .post(&self.provider.endpoint)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(
+                ACCEPT,
+                HeaderValue::from_static(match self.provider.delivery {
+                    Delivery::Streamed => "text/event-stream",
+                    Delivery::Whole => "application/json",
+                }),
+            )
+            .body(self.body.clone());
+        let headers = self.provider.codec.headers(self.provider.api_key.as_ref());
+        for (name, value) in headers.unwrap_or_default() {
+            request = request.header(name, value);
+        }
+        match timeout_at(deadlines.end, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => {
+                let (connect, timeout) = (error.is_connect(), error.is_timeout());
+                debug!(provider.id = %id, "{id} not reached: {}", causes(&error.without_url()));
+                Err(Failure::unreached(match (connect, timeout) {
+                    (true, _) => format!("no connection; check the network and `providers.{id}.base_url`"),
+                    (false, true) => "no answer in time".to_owned(),
+                    (false, false) => "the connection was closed before an answer".to_owned(),
+                }))
+            }
+            Err(_) => Err(Failure::unreached(format!(
+                "no answer within {} s (`providers.{id}.request_seconds_max`)",
+                self.provider.attempt_time_max.as_secs()
+            ))),
+        }
+    }
+
+    async fn read_stream(
+        &self,
+        chunks: &mut dyn Chunks,
+        deadlines: &Deadlines,
+        sink: Sink<'_>,
+    ) -> Result<Completion, Failure> {
+        let mut decoder = self.provider.codec.decoder();
+        while !decoder.is_complete() {
+            let Some(chunk) = deadlines.next(chunks).await.map_err(|error| self.unread(error))? else {
+                break;
+            };
+            let told = decoder
+                .push(&chunk)
+                .map_err(|error| from_decoding(self.subject(), error))?;
+            told.into_iter().for_each(&mut *sink);
+        }
+        if decoder.is_complete() {
+            // Reading to the end gives the connection back. What comes late is not waited for.
+            let tail = timeout_at(Instant::now() + TAIL_TIME_MAX, chunks.next());
+            drop(tail.await);
+        }
+        decoder
+            .finish()
+            .map_err(|error| from_decoding(self.subject(), error))
+    }
+
+    fn unread(&self, error: ReadError) -> Failure {
+        match error {
+            ReadError::Idle => Failure::broken("the answer stalled"),
+            ReadError::Late => Failure::broken("the answer took too long"),
+            ReadError::Broken => Failure::broken("the connection broke during the answer"),
+            ReadError::TooLong => from_decoding(self.subject(), DecodeError::TooLong),
+        }
+    }
+}
+
+/// The time bounds of one attempt.
+struct Deadlines {
+    end: Instant,
+    idle_time_max: Duration,
+}
+
+/// Why a body could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadError {
+    /// Nothing came for too long.
+    Idle,
+    /// The attempt took too long.
+    Late,
+    /// The connection broke.
+    Broken,
+    /// It is over its bound.
+    TooLong,
+}
+
+/// A body that arrives in pieces.
+#[async_trait]
+trait Chunks: Send {
+    /// The next piece; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, ReadError>;
+}
+
+#[async_trait]
+impl Chunks for reqwest::Response {
+    async fn next(&mut self) -> Result<Option<Bytes>, ReadError> {
+        self.chunk().await.map_err(|error| {
+            debug!("body broke off: {}", causes(&error.without_url()));
+            ReadError::Broken
+        })
+    }
+}
+
+impl Deadlines {
+    async fn next(&self, chunks: &mut dyn Chunks) -> Result<Option<Bytes>, ReadError> {
+        let idle = Instant::now() + self.idle_time_max;
+        match timeout_at(idle.min(self.end), chunks.next()).await {
+            Ok(read) => read,
+            Err(_) if idle < self.end => Err(ReadError::Idle),
+            Err(_) => Err(ReadError::Late),
+        }
+    }
+}
+
+async fn read_whole(
+    chunks: &mut dyn Chunks,
+    deadlines: &Deadlines,
+    bytes_max: usize,
+) -> Result<Vec<u8>, ReadError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = deadlines.next(chunks).await? {
+        if body.len() + chunk.len() > bytes_max {
+            return Err(ReadError::TooLong);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.is_some_and(|value| {
+        value
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("application/json")
+    })
+}
+
+/// An error with its causes, for logs. The caller took the URL out.
+fn causes(error: &reqwest::Error) -> String {
+    const CAUSES_MAX: usize = 8;
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    for _ in 0..CAUSES_MAX {
+        let Some(error) = cause else { break };
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

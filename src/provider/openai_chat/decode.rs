@@ -1,0 +1,226 @@
+//! A chat completion, delivered whole.
+
+use crate::model::{Block, StopReason, ToolCall, Usage};
+use crate::provider::Completion;
+use crate::provider::answer::{Draft, object_or_empty};
+use crate::provider::codec::DecodeError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+#[derive(Deserialize)]
+struct Whole {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    #[serde(default)]
+    model: String,
+    usage: Option<UsageBody>,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Box<RawValue>,
+    finish_reason: Option<String>,
+}
+
+/// An answer's message. Contents differ between servers, so they are looked at, not demanded.
+#[derive(Debug, Default, Deserialize)]
+struct Message {
+    #[serde(default)]
+    content: Value,
+    refusal: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<Called>>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Called {
+    id: Option<String>,
+    #[serde(default)]
+    function: Function,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+/// The name and arguments of a call, or a part of them.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Function {
+    /// The tool's name.
+    pub(super) name: Option<String>,
+    /// JSON as text; some servers send the object itself.
+    #[serde(default)]
+    pub(super) arguments: Value,
+}
+
+/// Counts, absent on some servers.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct UsageBody {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+}
+
+impl From<UsageBody> for Usage {
+    fn from(body: UsageBody) -> Self {
+        let prompt = body.prompt_tokens.unwrap_or_default();
+        let cached = body
+            .prompt_tokens_details
+            .and_then(|details| details.cached_tokens);
+        let cache_read = cached.unwrap_or_default().min(prompt);
+        Self {
+            input: prompt - cache_read,
+            output: body.completion_tokens.unwrap_or_default(),
+            cache_read,
+            cache_write: 0,
+        }
+    }
+}
+
+/// An error the provider reports inside an answer.
+#[derive(Debug, Deserialize)]
+pub(super) struct ErrorBody {
+    code: Option<Value>,
+    r#type: Option<String>,
+}
+
+impl From<ErrorBody> for DecodeError {
+    fn from(error: ErrorBody) -> Self {
+        let code = error.code.unwrap_or_default();
+        let kind = code
+            .as_str()
+            .map(str::to_owned)
+            .or(error.r#type)
+            .unwrap_or_default();
+        let number = code.as_u64().and_then(|code| u16::try_from(code).ok());
+        let status = number
+            .filter(|code| (400..600).contains(code))
+            .unwrap_or(match kind.as_str() {
+                "rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota" => 429,
+                "invalid_request_error" | "context_length_exceeded" => 400,
+                _ => 500,
+            });
+        Self::Reported { status, kind }
+    }
+}
+
+/// Decodes an answer.
+pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeError> {
+    let whole: Whole = serde_json::from_slice(body)?;
+    if let Some(error) = whole.error {
+        return Err(error.into());
+    }
+    let choice = whole.choices.into_iter().next().ok_or(DecodeError::Malformed)?;
+    let reason = choice.finish_reason.ok_or(DecodeError::Incomplete)?;
+    let message: Message = serde_json::from_str(choice.message.get())?;
+    let calls = message.tool_calls.unwrap_or_default();
+    let says_more = says_more(&message.others) || calls.iter().any(|call| says_more(&call.others));
+    let is_sound = calls
+        .iter()
+        .all(|call| is_object(&arguments_text(&call.function.arguments)));
+    let answer = Answer {
+        text: text_of(&message.content),
+        refusal: message.refusal.unwrap_or_default(),
+        calls: calls
+            .into_iter()
+            .map(|call| ToolCall {
+                id: call.id.unwrap_or_default(),
+                name: call.function.name.unwrap_or_default(),
+                arguments: arguments_text(&call.function.arguments),
+            })
+            .collect(),
+        raw: (says_more && is_sound).then_some(choice.message),
+        reason,
+        usage: whole.usage.unwrap_or_default().into(),
+        model: whole.model,
+    };
+    Ok(answer.finish(provider))
+}
+
+/// An answer, however it was delivered.
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) refusal: String,
+    pub(super) calls: Vec<ToolCall>,
+    pub(super) raw: Option<Box<RawValue>>,
+    pub(super) reason: String,
+    pub(super) usage: Usage,
+    pub(super) model: String,
+}
+
+impl Answer {
+    /// The completion of `provider`. Text comes before calls, which is the order models write in.
+    pub(super) fn finish(self, provider: &str) -> Completion {
+        let stop = match self.reason.as_str() {
+            "tool_calls" | "function_call" => StopReason::ToolUse,
+            "length" => StopReason::MaxTokens,
+            "content_filter" => StopReason::Refusal,
+            _ if !self.refusal.is_empty() => StopReason::Refusal,
+            _ => StopReason::EndTurn,
+        };
+        let texts = [self.text, self.refusal].map(|text| Block::Text { text });
+        let calls = self.calls.into_iter().map(|mut call| {
+            // A call without arguments is what some servers make of an empty object.
+            if call.arguments.trim().is_empty() && stop != StopReason::MaxTokens {
+                call.arguments = "{}".to_owned();
+            }
+            Block::Call(call)
+        });
+        Draft {
+            blocks: texts.into_iter().chain(calls).collect(),
+            raw: self.raw.map(|message| vec![message]),
+            stop,
+            usage: self.usage,
+            model: self.model,
+        }
+        .finish(provider)
+    }
+}
+
+/// Does a message hold more than the canonical view? Only then its own JSON is worth replaying.
+pub(super) fn says_more(others: &Map<String, Value>) -> bool {
+    others.iter().any(|(field, value)| {
+        let known = matches!(field.as_str(), "role" | "type" | "index");
+        !known && !is_empty(value)
+    })
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// True if the arguments are an object, so that a replayed call is one the provider accepts.
+pub(super) fn is_object(arguments: &str) -> bool {
+    object_or_empty(arguments).get() == arguments.trim()
+}
+
+/// Arguments as text: as written, or the object some servers send instead.
+pub(super) fn arguments_text(arguments: &Value) -> String {
+    match arguments {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// Content as text: a string, or parts with a text each.
+pub(super) fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+}

@@ -1,0 +1,74 @@
+//! `openai-chat`: the wire of OpenAI's chat completions, as OpenAI and everybody after it speaks it.
+
+mod decode;
+mod encode;
+mod stream;
+
+use super::codec::{Codec, DecodeError, Decoder, Delivery, secret_header};
+use super::{Completion, TurnRequest};
+use crate::model::Secret;
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+
+/// Chat completions, for one of the providers that offer them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenaiChat {
+    /// The provider's name, and that of the raw blocks that only it reads.
+    pub(super) provider: &'static str,
+    /// How it is told the bound of an answer.
+    pub(super) bound: AnswerBound,
+    /// How it is told the key.
+    pub(super) key: KeyHeader,
+}
+
+/// The field that bounds an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnswerBound {
+    /// `max_completion_tokens`: the newer models of OpenAI refuse the other one.
+    MaxCompletionTokens,
+    /// `max_tokens`: what everybody else understands.
+    MaxTokens,
+}
+
+/// The header that carries the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyHeader {
+    /// `authorization: Bearer`
+    Bearer,
+    /// `api-key`
+    ApiKey,
+}
+
+impl Codec for OpenaiChat {
+    fn path(&self) -> &'static str {
+        "/chat/completions"
+    }
+
+    fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>> {
+        let Some(api_key) = api_key else {
+            return Some(Vec::new());
+        };
+        Some(vec![match self.key {
+            KeyHeader::Bearer => (
+                AUTHORIZATION,
+                secret_header(&format!("Bearer {}", api_key.expose()))?,
+            ),
+            KeyHeader::ApiKey => (
+                HeaderName::from_static("api-key"),
+                secret_header(api_key.expose())?,
+            ),
+        }])
+    }
+
+    fn encode(&self, request: &TurnRequest<'_>, delivery: Delivery) -> Result<Vec<u8>, serde_json::Error> {
+        encode::encode(*self, request, delivery)
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<Completion, DecodeError> {
+        decode::decode(self.provider, body)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(stream::StreamDecoder::new(self.provider))
+    }
+}

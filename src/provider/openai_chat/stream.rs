@@ -1,0 +1,248 @@
+//! A chat completion, delivered as a stream. Nothing but the words for the person leaves it before
+//! `[DONE]`.
+
+use super::decode::{Answer, ErrorBody, Function, UsageBody, arguments_text, is_object, says_more, text_of};
+use crate::model::{ToolCall, Usage};
+use crate::provider::codec::{DecodeError, Decoder};
+use crate::provider::sse::SseParser;
+use crate::provider::{Completion, StreamEvent};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    model: Option<String>,
+    usage: Option<UsageBody>,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: u64,
+    delta: Option<Delta>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Value,
+    refusal: Option<String>,
+    tool_calls: Option<Vec<CallDelta>>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    index: Option<u64>,
+    id: Option<String>,
+    #[serde(default)]
+    function: Function,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+/// A call while it is written.
+#[derive(Debug)]
+struct Growing {
+    index: Option<u64>,
+    call: ToolCall,
+    others: Map<String, Value>,
+}
+
+/// Reads one answer.
+#[derive(Debug)]
+pub(super) struct StreamDecoder {
+    provider: &'static str,
+    events: SseParser,
+    text: String,
+    refusal: String,
+    calls: Vec<Growing>,
+    others: Map<String, Value>,
+    reason: Option<String>,
+    usage: Usage,
+    model: String,
+    is_done: bool,
+}
+
+impl Decoder for StreamDecoder {
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError> {
+        let mut told = Vec::new();
+        for data in self.events.push(bytes)? {
+            match data.trim() {
+                _ if self.is_done => {}
+                "" => {}
+                "[DONE]" => self.is_done = true,
+                chunk => self.read(serde_json::from_str(chunk)?, &mut told)?,
+            }
+        }
+        Ok(told)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_done
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Completion, DecodeError> {
+        let (Some(reason), true) = (self.reason.take(), self.is_done) else {
+            return Err(DecodeError::Incomplete);
+        };
+        let answer = Answer {
+            raw: self.raw()?,
+            text: self.text,
+            refusal: self.refusal,
+            calls: self.calls.into_iter().map(|growing| growing.call).collect(),
+            reason,
+            usage: self.usage,
+            model: self.model,
+        };
+        Ok(answer.finish(self.provider))
+    }
+}
+
+impl StreamDecoder {
+    /// Nothing read yet.
+    pub(super) fn new(provider: &'static str) -> Self {
+        Self {
+            provider,
+            events: SseParser::default(),
+            text: String::new(),
+            refusal: String::new(),
+            calls: Vec::new(),
+            others: Map::new(),
+            reason: None,
+            usage: Usage::default(),
+            model: String::new(),
+            is_done: false,
+        }
+    }
+
+    fn read(&mut self, chunk: Chunk, told: &mut Vec<StreamEvent>) -> Result<(), DecodeError> {
+        if let Some(error) = chunk.error {
+            return Err(error.into());
+        }
+        if let Some(model) = chunk.model.filter(|model| !model.is_empty()) {
+            self.model = model;
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage = usage.into();
+        }
+        let Some(choice) = chunk.choices.into_iter().find(|choice| choice.index == 0) else {
+            return Ok(());
+        };
+        if let Some(delta) = choice.delta {
+            self.grow(delta, told);
+        }
+        self.reason = choice.finish_reason.or(self.reason.take());
+        Ok(())
+    }
+
+    fn grow(&mut self, delta: Delta, told: &mut Vec<StreamEvent>) {
+        let text = text_of(&delta.content);
+        if !text.is_empty() {
+            self.text.push_str(&text);
+            told.push(StreamEvent::Text(text));
+        }
+        self.refusal.push_str(&delta.refusal.unwrap_or_default());
+        merge(&mut self.others, delta.others);
+        for call in delta.tool_calls.unwrap_or_default() {
+            told.extend(self.grow_call(call));
+        }
+    }
+
+    fn grow_call(&mut self, delta: CallDelta) -> Option<StreamEvent> {
+        let arguments = arguments_text(&delta.function.arguments);
+        if let Some(growing) = self.continued(&delta) {
+            growing.call.arguments.push_str(&arguments);
+            merge(&mut growing.others, delta.others);
+            return None;
+        }
+        let name = delta.function.name.unwrap_or_default();
+        let id = delta.id.unwrap_or_default();
+        self.calls.push(Growing {
+            index: delta.index,
+            call: ToolCall {
+                id,
+                name: name.clone(),
+                arguments,
+            },
+            others: delta.others,
+        });
+        Some(StreamEvent::CallStarted { name })
+    }
+
+    /// The call a delta continues. Servers leave the index out, or give every call index 0, so a new
+    /// id, or a name without an index, begins a call too.
+    fn continued(&mut self, delta: &CallDelta) -> Option<&mut Growing> {
+        let growing = match delta.index {
+            Some(_) => self
+                .calls
+                .iter_mut()
+                .rev()
+                .find(|growing| growing.index == delta.index)?,
+            None => self.calls.last_mut()?,
+        };
+        let id = delta.id.as_deref().unwrap_or_default();
+        let is_other = !id.is_empty() && id != growing.call.id;
+        let begins_unnumbered = delta.index.is_none() && id.is_empty() && delta.function.name.is_some();
+        (!is_other && !begins_unnumbered).then_some(growing)
+    }
+
+    /// The message as it would have been delivered whole, if it says more than the canonical view.
+    fn raw(&self) -> Result<Option<Box<RawValue>>, DecodeError> {
+        let says_more =
+            says_more(&self.others) || self.calls.iter().any(|growing| says_more(&growing.others));
+        if !says_more
+            || !self
+                .calls
+                .iter()
+                .all(|growing| is_object(&growing.call.arguments))
+        {
+            return Ok(None);
+        }
+        let mut message = self.others.clone();
+        message.insert("role".to_owned(), "assistant".into());
+        let content = Some(self.text.as_str()).filter(|text| !text.is_empty());
+        message.insert("content".to_owned(), content.into());
+        if !self.calls.is_empty() {
+            let calls: Vec<Value> = self.calls.iter().map(Growing::to_json).collect();
+            message.insert("tool_calls".to_owned(), calls.into());
+        }
+        Ok(Some(to_raw_value(&message)?))
+    }
+}
+
+impl Growing {
+    fn to_json(&self) -> Value {
+        let mut json = self.others.clone();
+        let ToolCall { id, name, arguments } = &self.call;
+        json.insert("id".to_owned(), id.as_str().into());
+        json.insert("type".to_owned(), "function".into());
+        json.insert(
+            "function".to_owned(),
+            json!({"name": name, "arguments": arguments}),
+        );
+        json.into()
+    }
+}
+
+/// Fields we do not know grow as their kind does: text and lists are continued, others replaced.
+fn merge(whole: &mut Map<String, Value>, parts: Map<String, Value>) {
+    for (field, part) in parts {
+        match (whole.get_mut(&field), part) {
+            (Some(Value::String(text)), Value::String(more)) if field != "role" && field != "type" => {
+                text.push_str(&more);
+            }
+            (Some(Value::Array(items)), Value::Array(more)) => items.extend(more),
+            (Some(_), Value::Null) => {}
+            (_, part) => {
+                whole.insert(field, part);
+            }
+        }
+    }
+}

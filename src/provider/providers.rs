@@ -1,0 +1,290 @@
+//! The list of providers: from `provider/model` to something that can be asked. Adding one is a line
+//! in [`KNOWN`].
+
+use super::Provider;
+use super::anthropic::AnthropicMessages;
+use super::codec::{Codec, Delivery};
+use super::gate::Gate;
+use super::http::HttpProvider;
+use super::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
+use crate::config::ProviderSettings;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A provider Drydock knows.
+struct Known {
+    name: &'static str,
+    /// Empty where only the operator can know it.
+    base_url: &'static str,
+    needs_key: NeedsKey,
+    codec: fn() -> Box<dyn Codec>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NeedsKey {
+    Yes,
+    No,
+}
+
+const KNOWN: [Known; 7] = [
+    Known {
+        name: "anthropic",
+        base_url: "https://api.anthropic.com",
+        needs_key: NeedsKey::Yes,
+        codec: || Box::new(AnthropicMessages),
+    },
+    Known {
+        name: "openai",
+        base_url: "https://api.openai.com/v1",
+        needs_key: NeedsKey::Yes,
+        codec: || chat("openai", AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
+    },
+    Known {
+        name: "openrouter",
+        base_url: "https://openrouter.ai/api/v1",
+        needs_key: NeedsKey::Yes,
+        codec: || chat("openrouter", AnswerBound::MaxTokens, KeyHeader::Bearer),
+    },
+    Known {
+        name: "ollama",
+        base_url: "http://localhost:11434/v1",
+        needs_key: NeedsKey::No,
+        codec: || chat("ollama", AnswerBound::MaxTokens, KeyHeader::Bearer),
+    },
+    Known {
+        name: "google",
+        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
+        needs_key: NeedsKey::Yes,
+        codec: || chat("google", AnswerBound::MaxTokens, KeyHeader::Bearer),
+    },
+    Known {
+        name: "azure",
+        base_url: "",
+        needs_key: NeedsKey::Yes,
+        codec: || chat("azure", AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
+    },
+    Known {
+        name: "custom",
+        base_url: "",
+        needs_key: NeedsKey::No,
+        codec: || chat("custom", AnswerBound::MaxTokens, KeyHeader::Bearer),
+    },
+];
+
+fn chat(provider: &'static str, bound: AnswerBound, key: KeyHeader) -> Box<dyn Codec> {
+    Box::new(OpenaiChat { provider, bound, key })
+}
+
+/// The configured providers.
+pub struct Providers {
+    // What is wrong with one is told to whoever asks for it; the others work.
+    by_name: BTreeMap<String, Result<Arc<dyn Provider>, String>>,
+}
+
+/// Builds the configured providers. One whose settings cannot work is reported by
+/// [`Providers::resolve`], when a model of it is asked for.
+pub fn build(
+    settings: &BTreeMap<String, ProviderSettings>,
+    client: reqwest::Client,
+    stream: bool,
+) -> Providers {
+    let delivery = if stream {
+        Delivery::Streamed
+    } else {
+        Delivery::Whole
+    };
+    let built = |(name, settings): (&String, &ProviderSettings)| {
+        let provider = build_one(name, settings, client.clone(), delivery);
+        (
+            name.clone(),
+            provider.map(|provider| Arc::new(provider) as Arc<dyn Provider>),
+        )
+    };
+    Providers {
+        by_name: settings.iter().map(built).collect(),
+    }
+}
+
+impl Providers {
+    /// The provider and model of a `provider/model` name. The error says which key to set.
+    pub fn resolve(&self, name: &str) -> Result<(Arc<dyn Provider>, String), String> {
+        let (prefix, model) = match name.split_once('/') {
+            Some((prefix, model)) if !prefix.is_empty() && !model.trim().is_empty() => (prefix, model.trim()),
+            Some(_) | None => {
+                return Err(format!(
+                    "`{name}` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`"
+                ));
+            }
+        };
+        if !KNOWN.iter().any(|known| known.name == prefix) {
+            return Err(format!(
+                "there is no provider `{prefix}`; there are {}",
+                known_names()
+            ));
+        }
+        match self.by_name.get(prefix) {
+            Some(provider) => Ok((provider.clone()?, model.to_owned())),
+            None => Err(format!(
+                "`{name}` needs `[providers.{prefix}]` in the configuration"
+            )),
+        }
+    }
+}
+
+fn build_one(
+    name: &str,
+    settings: &ProviderSettings,
+    client: reqwest::Client,
+    delivery: Delivery,
+) -> Result<HttpProvider, String> {
+    let known = KNOWN.iter().find(|known| known.name == name);
+    let known = known.ok_or_else(|| format!("there is no provider `{name}`; there are {}", known_names()))?;
+    let api_key = settings
+        .api_key
+        .clone()
+        .filter(|key| !key.expose().trim().is_empty());
+    if api_key.is_none() && known.needs_key == NeedsKey::Yes {
+        return Err(format!("`{name}` needs a key: set `providers.{name}.api_key`"));
+    }
+    let codec = (known.codec)();
+    if codec.headers(api_key.as_ref()).is_none() {
+        return Err(format!(
+            "`providers.{name}.api_key` has characters a header cannot carry"
+        ));
+    }
+    Ok(HttpProvider {
+        id: name.to_owned(),
+        endpoint: endpoint(known, settings, codec.path())?,
+        codec,
+        api_key,
+        delivery,
+        attempt_time_max: Duration::from_secs(settings.request_seconds_max.max(1)),
+        idle_time_max: Duration::from_secs(settings.idle_seconds_max.max(1)),
+        attempts_max: settings.attempts_max.max(1),
+        gate: Gate::default(),
+        client,
+    })
+}
+
+/// The base URL and the path, whether or not both name the version.
+fn endpoint(known: &Known, settings: &ProviderSettings, path: &str) -> Result<String, String> {
+    let name = known.name;
+    let base_url = Some(settings.base_url.trim())
+        .filter(|url| !url.is_empty())
+        .unwrap_or(known.base_url);
+    if base_url.is_empty() {
+        return Err(format!(
+            "`{name}` needs an address: set `providers.{name}.base_url`"
+        ));
+    }
+    let base_url = base_url.trim_end_matches('/');
+    let base_url = match path.starts_with("/v1/") {
+        true => base_url.strip_suffix("/v1").unwrap_or(base_url),
+        false => base_url,
+    };
+    let endpoint = format!("{base_url}{path}");
+    match reqwest::Url::parse(&endpoint) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(endpoint),
+        Ok(_) | Err(_) => Err(format!("`providers.{name}.base_url` is not an http address")),
+    }
+}
+
+fn known_names() -> String {
+    KNOWN.map(|known| known.name).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used)]
+
+    use super::{KNOWN, build, endpoint};
+    use crate::config::ProviderSettings;
+    use crate::model::Secret;
+    use crate::provider::http_client;
+    use std::collections::BTreeMap;
+
+    fn settings(api_key: Option<&str>, base_url: &str) -> ProviderSettings {
+        ProviderSettings {
+            api_key: api_key.map(|key| Secret::new(key.to_owned())),
+            base_url: base_url.to_owned(),
+            request_seconds_max: 120,
+            idle_seconds_max: 30,
+            attempts_max: 5,
+        }
+    }
+
+    fn resolved(name: &str) -> Result<(String, String), String> {
+        let settings = BTreeMap::from([
+            ("anthropic".to_owned(), settings(Some("k"), "")),
+            ("openrouter".to_owned(), settings(Some("k"), "")),
+            ("ollama".to_owned(), settings(None, "")),
+            ("openai".to_owned(), settings(None, "")),
+            ("google".to_owned(), settings(Some("a\nb"), "")),
+            ("custom".to_owned(), settings(None, "")),
+            ("azure".to_owned(), settings(Some("k"), "ftp://x")),
+        ]);
+        let providers = build(&settings, http_client().expect("client"), true);
+        providers
+            .resolve(name)
+            .map(|(provider, model)| (provider.id().to_owned(), model))
+    }
+
+    /// CI-20
+    #[test]
+    fn a_model_is_named_by_provider_and_name() {
+        let both = |provider: &str, model: &str| Ok((provider.to_owned(), model.to_owned()));
+        assert_eq!(
+            resolved("anthropic/claude-sonnet-4-5"),
+            both("anthropic", "claude-sonnet-4-5")
+        );
+        assert_eq!(
+            resolved("openrouter/qwen/qwen3:free"),
+            both("openrouter", "qwen/qwen3:free")
+        );
+        assert_eq!(resolved("ollama/llama3.2"), both("ollama", "llama3.2"));
+    }
+
+    /// CI-21
+    #[test]
+    fn what_is_missing_is_named() {
+        let names = [
+            "openai/gpt",
+            "google/gemini",
+            "custom/x",
+            "azure/x",
+            "mystery/x",
+            "claude",
+            "openai/",
+        ];
+        let told: Vec<String> = names.iter().filter_map(|name| resolved(name).err()).collect();
+        assert_eq!(
+            told,
+            [
+                "`openai` needs a key: set `providers.openai.api_key`",
+                "`providers.google.api_key` has characters a header cannot carry",
+                "`custom` needs an address: set `providers.custom.base_url`",
+                "`providers.azure.base_url` is not an http address",
+                "there is no provider `mystery`; there are anthropic, openai, openrouter, ollama, google, azure, custom",
+                "`claude` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
+                "`openai/` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
+            ]
+        );
+        let none = build(&BTreeMap::new(), http_client().expect("client"), true);
+        let told = none.resolve("anthropic/claude").err();
+        let expected = "`anthropic/claude` needs `[providers.anthropic]` in the configuration";
+        assert_eq!(told.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn the_version_may_be_part_of_the_base_url_or_not() {
+        let anthropic = &KNOWN[0];
+        for base in ["", "https://api.anthropic.com/", "https://api.anthropic.com/v1/"] {
+            let expected = Ok("https://api.anthropic.com/v1/messages".to_owned());
+            assert_eq!(
+                endpoint(anthropic, &settings(None, base), "/v1/messages"),
+                expected
+            );
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! When to try again: a pure policy, and the loop that follows it. The loop waits, tells the person
+//! why, and lets nobody past a provider's gate too early.
+
+use super::failure::{Failure, FailureKind};
+use super::gate::Gate;
+use super::{Completion, ProviderError, Sink, StreamEvent};
+use crate::model::{StopReason, Usage};
+use async_trait::async_trait;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// From the first attempt to the start of the last one.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(90);
+
+/// The longest wait of ours between two attempts.
+const BACKOFF_SECONDS_MAX: u64 = 16;
+
+/// Times an answer that began may break off before the call fails.
+const BROKEN_ANSWERS_MAX: u32 = 1;
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Attempts {
+    /// Attempts made, at least one.
+    pub(super) made: u32,
+    /// How many of them broke off in the middle.
+    pub(super) broken: u32,
+    /// Since the first one began.
+    pub(super) elapsed: Duration,
+}
+
+/// What to do after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Try again after this long.
+    Wait(Duration),
+    /// Report the failure.
+    GiveUp,
+}
+
+/// Decides. `jitter` is in `0.0..1.0` and spreads those who failed together.
+pub(super) fn decide(failure: &Failure, attempts: Attempts, attempts_max: u32, jitter: f64) -> Decision {
+    let may_repeat = match failure.kind {
+        FailureKind::Limited(_) | FailureKind::Faulty(_) | FailureKind::Unreached => true,
+        FailureKind::Broken => attempts.broken <= BROKEN_ANSWERS_MAX,
+        FailureKind::Refused | FailureKind::Invalid => false,
+    };
+    if !may_repeat || attempts.made >= attempts_max {
+        return Decision::GiveUp;
+    }
+    let jitter = jitter.clamp(0.0, 1.0);
+    let wait = match failure.retry_after {
+        // Never earlier than asked.
+        Some(asked) => asked.saturating_add(Duration::from_secs(1).mul_f64(jitter)),
+        None => backoff(attempts.made).mul_f64(0.75 + jitter / 2.0),
+    };
+    if attempts.elapsed.saturating_add(wait) > RETRY_TIME_MAX {
+        return Decision::GiveUp;
+    }
+    Decision::Wait(wait)
+}
+
+fn backoff(made: u32) -> Duration {
+    let seconds = 1_u64
+        .checked_shl(made.saturating_sub(1))
+        .unwrap_or(BACKOFF_SECONDS_MAX);
+    Duration::from_secs(seconds.clamp(1, BACKOFF_SECONDS_MAX))
+}
+
+/// Something that can be asked several times.
+#[async_trait]
+pub(super) trait Ask: Send + Sync {
+    /// Asks once.
+    async fn ask(&self, sink: Sink<'_>) -> Result<Completion, Failure>;
+}
+
+/// Asks until there is an answer or the policy gives up. `seed` decides the jitter.
+pub(super) async fn ask_until_answered(
+    ask: &dyn Ask,
+    gate: &Gate,
+    attempts_max: u32,
+    seed: u64,
+    sink: Sink<'_>,
+) -> Result<Completion, ProviderError> {
+    let begun = Instant::now();
+    let mut attempts = Attempts {
+        made: 0,
+        broken: 0,
+        elapsed: Duration::ZERO,
+    };
+    let mut wasted: Option<Usage> = None;
+    loop {
+        let pass = pass_gate(gate, begun, sink).await?;
+        attempts.made += 1;
+        let failure = match ask.ask(sink).await {
+            Ok(completion) if is_empty(&completion) && wasted.is_none() => {
+                gate.answered(pass);
+                wasted = Some(completion.assistant.usage);
+                sink(StreamEvent::Retrying {
+                    why: "the answer was empty".to_owned(),
+                    wait: Duration::ZERO,
+                });
+                continue;
+            }
+            Ok(mut completion) => {
+                gate.answered(pass);
+                completion.assistant.usage += wasted.unwrap_or_default();
+                return Ok(completion);
+            }
+            Err(failure) => failure,
+        };
+        attempts.broken += u32::from(failure.kind == FailureKind::Broken);
+        attempts.elapsed = begun.elapsed();
+        let decision = decide(&failure, attempts, attempts_max, jitter(seed, attempts.made));
+        if let FailureKind::Limited(_) = failure.kind {
+            let hold = match decision {
+                Decision::Wait(wait) => wait,
+                Decision::GiveUp => failure.retry_after.unwrap_or_else(|| backoff(attempts.made)),
+            };
+            gate.close(hold.min(RETRY_TIME_MAX));
+        }
+        let Decision::Wait(wait) = decision else {
+            return Err(failure.into_error());
+        };
+        sink(StreamEvent::Retrying {
+            why: failure.why().to_owned(),
+            wait,
+        });
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Waits until the provider may be asked. Says so once, and gives up when the time is spent.
+async fn pass_gate(gate: &Gate, begun: Instant, sink: Sink<'_>) -> Result<super::gate::Pass, ProviderError> {
+    let give_up = begun + RETRY_TIME_MAX;
+    if let Some(opens) = gate.closed_until()
+        && opens > Instant::now()
+    {
+        let wait = opens.saturating_duration_since(Instant::now());
+        sink(StreamEvent::Retrying {
+            why: "the provider is rate-limiting".to_owned(),
+            wait,
+        });
+    }
+    tokio::time::timeout_at(give_up, gate.pass())
+        .await
+        .map_err(|_| ProviderError::Busy {
+            status: 429,
+            retry_after: None,
+        })
+}
+
+/// An answer without words or calls that does not say why.
+fn is_empty(completion: &Completion) -> bool {
+    completion.assistant.blocks.is_empty() && completion.assistant.stop == StopReason::EndTurn
+}
+
+/// A number in `0.0..1.0` that differs between requests and attempts, and is the same in every run.
+fn jitter(seed: u64, attempt: u32) -> f64 {
+    let mut mixed = seed ^ u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    let top = u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or_default();
+    f64::from(top) / (f64::from(u32::MAX) + 1.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! The policy, and the loop under a paused clock.
+
+#![allow(clippy::expect_used)]
+
+use super::{Ask, Attempts, Decision, ask_until_answered, decide, jitter};
+use crate::model::{Assistant, StopReason, Usage};
+use crate::provider::failure::{Failure, FailureKind};
+use crate::provider::gate::Gate;
+use crate::provider::{Completion, ProviderError, Sink, StreamEvent};
+use async_trait::async_trait;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Answers from a list and remembers when it was asked.
+struct Scripted {
+    begun: Instant,
+    asked: Mutex<Vec<Duration>>,
+    answers: Mutex<VecDeque<Result<Completion, Failure>>>,
+}
+
+impl Scripted {
+    fn new(answers: impl IntoIterator<Item = Result<Completion, Failure>>) -> Self {
+        Self {
+            begun: Instant::now(),
+            asked: Mutex::default(),
+            answers: Mutex::new(answers.into_iter().collect()),
+        }
+    }
+
+    fn asked(&self) -> Vec<Duration> {
+        self.asked.lock().expect("lock").clone()
+    }
+}
+
+#[async_trait]
+impl Ask for Scripted {
+    async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
+        self.asked.lock().expect("lock").push(self.begun.elapsed());
+        self.answers
+            .lock()
+            .expect("lock")
+            .pop_front()
+            .expect("one more answer")
+    }
+}
+
+fn answer(text: &str) -> Completion {
+    let mut assistant = Assistant::synthetic(text);
+    assistant.blocks.retain(|_| !text.is_empty());
+    assistant.usage = Usage {
+        input: 10,
+        output: 1,
+        cache_read: 0,
+        cache_write: 0,
+    };
+    Completion {
+        assistant,
+        model: "m".into(),
+    }
+}
+
+fn failed(kind: FailureKind, retry_after: Option<u64>) -> Failure {
+    Failure {
+        kind,
+        retry_after: retry_after.map(Duration::from_secs),
+        text: "why".into(),
+    }
+}
+
+async fn run(scripted: &Scripted, gate: &Gate, seed: u64) -> (Result<String, String>, Vec<StreamEvent>) {
+    let mut told = Vec::new();
+    let mut sink = |event| told.push(event);
+    let outcome = ask_until_answered(scripted, gate, 5, seed, &mut sink).await;
+    let outcome = outcome.map(|completion| completion.assistant.text());
+    (outcome.map_err(|error| error.to_string()), told)
+}
+
+/// R8
+#[tokio::test(start_paused = true)]
+async fn a_limited_request_waits_as_long_as_it_was_told_and_says_so() {
+    let scripted = Scripted::new([Err(failed(FailureKind::Limited(429), Some(7))), Ok(answer("hi"))]);
+    let (outcome, told) = run(&scripted, &Gate::default(), 7).await;
+    assert_eq!(outcome, Ok("hi".to_owned()));
+    let waited = scripted.asked()[1];
+    assert!(
+        Duration::from_secs(7) <= waited && waited <= Duration::from_secs(9),
+        "{waited:?}"
+    );
+    let [StreamEvent::Retrying { why, wait }] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert_eq!(why, "the provider is rate-limiting");
+    assert!(*wait >= Duration::from_secs(7) && *wait <= waited);
+}
+
+/// Limits everybody until a time.
+struct LimitedUntil {
+    begun: Instant,
+    until: Duration,
+    asked: Mutex<Vec<Duration>>,
+}
+
+#[async_trait]
+impl Ask for LimitedUntil {
+    async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
+        let at = self.begun.elapsed();
+        self.asked.lock().expect("lock").push(at);
+        if at < self.until {
+            return Err(failed(FailureKind::Limited(429), Some(1)));
+        }
+        Ok(answer("hi"))
+    }
+}
+
+/// R8
+#[tokio::test(start_paused = true)]
+async fn nobody_stampedes_after_a_limit() {
+    let gate = Gate::default();
+    let until = Duration::from_secs(20);
+    let limited = LimitedUntil {
+        begun: Instant::now(),
+        until,
+        asked: Mutex::default(),
+    };
+    let one = |seed: u64| {
+        let (gate, limited) = (&gate, &limited);
+        async move {
+            tokio::time::sleep(Duration::from_millis(seed)).await;
+            ask_until_answered(limited, gate, 30, seed, &mut |_| ())
+                .await
+                .is_ok()
+        }
+    };
+    let answered = futures_util::future::join_all((0..40).map(one)).await;
+    assert_eq!(answered, vec![true; 40]);
+    let asked = limited.asked.lock().expect("lock").clone();
+    let probes: Vec<Duration> = asked.iter().copied().filter(|at| *at < until).collect();
+    assert!(probes.len() >= 8, "{probes:?}");
+    for pair in probes.windows(2) {
+        assert!(pair[1] - pair[0] >= Duration::from_secs(1), "{probes:?}");
+    }
+    assert_eq!(asked.len(), probes.len() + 40);
+}
+
+/// R8
+#[tokio::test(start_paused = true)]
+async fn a_closed_gate_lets_one_through_each_second_until_one_is_answered() {
+    let gate = Gate::default();
+    let begun = Instant::now();
+    let before = gate.pass().await;
+    gate.close(Duration::from_secs(7));
+    // An answer to a request from before the limit says nothing about it.
+    gate.answered(before);
+    for second in 7..10 {
+        gate.pass().await;
+        assert_eq!(begun.elapsed().as_secs(), second);
+    }
+    let probe = gate.pass().await;
+    gate.answered(probe);
+    for _ in 0..100 {
+        gate.pass().await;
+    }
+    assert_eq!(begun.elapsed().as_secs(), 10);
+}
+
+/// R9
+#[tokio::test(start_paused = true)]
+async fn what_an_operator_has_to_solve_is_asked_once() {
+    for kind in [FailureKind::Refused, FailureKind::Invalid] {
+        let scripted = Scripted::new([Err(failed(kind, Some(1)))]);
+        let (outcome, told) = run(&scripted, &Gate::default(), 1).await;
+        assert!(outcome.is_err_and(|text| text.ends_with(": why")));
+        assert_eq!((scripted.asked().len(), told.len()), (1, 0));
+    }
+}
+
+/// R10
+#[tokio::test(start_paused = true)]
+async fn faults_are_retried_with_growing_waits_and_a_bound() {
+    for kind in [
+        FailureKind::Limited(529),
+        FailureKind::Faulty(500),
+        FailureKind::Unreached,
+    ] {
+        for failures in [1, 3] {
+            let faults = (0..failures).map(|_| Err(failed(kind, None)));
+            let scripted = Scripted::new(faults.chain([Ok(answer("hi"))]));
+            let (outcome, told) = run(&scripted, &Gate::default(), 5).await;
+            assert_eq!((outcome, told.len()), (Ok("hi".to_owned()), failures), "{kind:?}");
+        }
+        let scripted = Scripted::new((0..10).map(|_| Err(failed(kind, None))));
+        let (outcome, told) = run(&scripted, &Gate::default(), 5).await;
+        assert!(outcome.is_err());
+        assert_eq!((scripted.asked().len(), told.len()), (5, 4));
+        let asked = scripted.asked();
+        let waits = asked.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64());
+        for (wait, base) in waits.zip([1.0, 2.0, 4.0, 8.0]) {
+            assert!(
+                base * 0.75 <= wait && wait <= base * 1.25 + 0.01,
+                "{wait} for {base}"
+            );
+        }
+    }
+}
+
+/// R11
+#[tokio::test(start_paused = true)]
+async fn a_broken_answer_is_asked_for_once_more() {
+    let broken = || Err(failed(FailureKind::Broken, None));
+    let scripted = Scripted::new([broken(), Ok(answer("hi"))]);
+    assert_eq!(run(&scripted, &Gate::default(), 1).await.0, Ok("hi".to_owned()));
+    let scripted = Scripted::new([broken(), broken()]);
+    let (outcome, told) = run(&scripted, &Gate::default(), 1).await;
+    assert_eq!(
+        outcome,
+        Err("the model provider could not be reached: why".to_owned())
+    );
+    assert_eq!((scripted.asked().len(), told.len()), (2, 1));
+}
+
+/// R12
+#[tokio::test(start_paused = true)]
+async fn an_empty_answer_is_asked_for_once_more_and_paid_for_twice() {
+    for second in ["hi", ""] {
+        let scripted = Scripted::new([Ok(answer("")), Ok(answer(second))]);
+        let completion = ask_until_answered(&scripted, &Gate::default(), 5, 1, &mut |_| ())
+            .await
+            .expect("answer");
+        assert_eq!(completion.assistant.text(), second);
+        assert_eq!(completion.assistant.stop, StopReason::EndTurn);
+        let usage = Usage {
+            input: 20,
+            output: 2,
+            cache_read: 0,
+            cache_write: 0,
+        };
+        assert_eq!((completion.assistant.usage, scripted.asked().len()), (usage, 2));
+    }
+}
+
+/// R8
+#[tokio::test(start_paused = true)]
+async fn a_wait_beyond_the_bound_is_reported_instead() {
+    let scripted = Scripted::new([Err(failed(FailureKind::Limited(429), Some(3_600)))]);
+    let outcome = ask_until_answered(&scripted, &Gate::default(), 5, 1, &mut |_| ()).await;
+    let hour = Some(Duration::from_secs(3_600));
+    assert!(matches!(outcome, Err(ProviderError::Busy { status: 429, retry_after }) if retry_after == hour));
+}
+
+proptest! {
+    /// R8, R10
+    #[test]
+    fn no_wait_is_shorter_than_asked_or_ends_after_the_bound(
+        made in 1u32..40, broken in 0u32..3, elapsed in 0u64..200, asked in proptest::option::of(0u64..200),
+        seed in any::<u64>(),
+    ) {
+        let attempts = Attempts { made, broken, elapsed: Duration::from_secs(elapsed) };
+        let failure = failed(FailureKind::Limited(429), asked);
+        match decide(&failure, attempts, 10, jitter(seed, made)) {
+            Decision::Wait(wait) => {
+                prop_assert!(made < 10);
+                prop_assert!(wait >= Duration::from_secs(asked.unwrap_or_default()));
+                prop_assert!(attempts.elapsed + wait <= Duration::from_secs(90));
+            }
+            Decision::GiveUp => prop_assert!(made >= 10 || elapsed + asked.unwrap_or(20) + 1 >= 90),
+        }
+    }
+
+    #[test]
+    fn jitter_stays_in_its_range(seed in any::<u64>(), attempt in any::<u32>()) {
+        prop_assert!((0.0..1.0).contains(&jitter(seed, attempt)));
+    }
+}

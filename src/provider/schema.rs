@@ -1,0 +1,102 @@
+//! A tool's schema as providers accept it: the root is an object and type names are lower case.
+//! Written straight into the request, without a copy.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::Value;
+
+/// The schema of a tool's arguments.
+pub(super) struct Parameters<'a>(pub(super) &'a Value);
+
+impl Serialize for Parameters<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "object")?;
+        for (key, value) in self.0.as_object().into_iter().flatten() {
+            if key != "type" {
+                entry(&mut map, key, value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// A schema below the root.
+struct Schema<'a>(&'a Value);
+
+impl Serialize for Schema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(object) => {
+                let mut map = serializer.serialize_map(Some(object.len()))?;
+                for (key, value) in object {
+                    entry(&mut map, key, value)?;
+                }
+                map.end()
+            }
+            Value::Array(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for item in items {
+                    list.serialize_element(&Schema(item))?;
+                }
+                list.end()
+            }
+            other => other.serialize(serializer),
+        }
+    }
+}
+
+fn entry<M: SerializeMap>(map: &mut M, key: &str, value: &Value) -> Result<(), M::Error> {
+    match (key, value) {
+        ("type", Value::String(name)) => map.serialize_entry(key, &name.to_ascii_lowercase()),
+        ("type", Value::Array(names)) => {
+            let names: Vec<String> = names
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_ascii_lowercase)
+                .collect();
+            map.serialize_entry(key, &names)
+        }
+        // Values, not schemas: they may hold a `type` of their own.
+        ("enum" | "const" | "default" | "examples", _) => map.serialize_entry(key, value),
+        _ => map.serialize_entry(key, &Schema(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used)]
+
+    use super::Parameters;
+    use serde_json::{Value, json};
+
+    fn encoded(schema: &Value) -> Value {
+        serde_json::to_value(Parameters(schema)).expect("schema")
+    }
+
+    /// TK-77
+    #[test]
+    fn type_names_are_lower_case_everywhere() {
+        let schema = json!({"type": "OBJECT", "properties": {
+            "type": {"type": "STRING", "enum": [{"type": "KEPT"}]},
+            "lines": {"type": ["ARRAY", "null"], "items": {"type": "Integer"}},
+        }, "required": ["type"]});
+        let expected = json!({"type": "object", "properties": {
+            "type": {"type": "string", "enum": [{"type": "KEPT"}]},
+            "lines": {"type": ["array", "null"], "items": {"type": "integer"}},
+        }, "required": ["type"]});
+        assert_eq!(encoded(&schema), expected);
+    }
+
+    /// TK-78
+    #[test]
+    fn the_root_is_always_an_object() {
+        for schema in [
+            json!({}),
+            json!(true),
+            json!({"type": "string"}),
+            json!({"type": ["null"]}),
+        ] {
+            assert_eq!(encoded(&schema)["type"], "object", "{schema}");
+        }
+    }
+}
