@@ -1,0 +1,58 @@
+//! A response body that breaks as a script says: it stalls, ends early or tears the connection.
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Properly.
+    Complete,
+    /// Not at all.
+    Stall,
+    /// With the connection.
+    Reset,
+}
+
+/// A body and its ending.
+#[derive(Debug)]
+pub(super) struct AnswerBody {
+    bytes: Option<Bytes>,
+    ending: Ending,
+}
+
+impl AnswerBody {
+    /// A body.
+    pub(super) fn new(bytes: Bytes, ending: Ending) -> Self {
+        Self {
+            bytes: Some(bytes).filter(|bytes| !bytes.is_empty()),
+            ending,
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        if let Some(bytes) = self.bytes.take() {
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        match self.ending {
+            Ending::Complete => Poll::Ready(None),
+            // Woken by nobody: the connection's own end drops it.
+            Ending::Stall => Poll::Pending,
+            Ending::Reset => Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into()))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none() && self.ending == Ending::Complete
+    }
+}

@@ -1,0 +1,183 @@
+//! A request in one shape, whichever API it came through, and the rules both share.
+
+use serde_json::Value;
+use std::collections::HashSet;
+use std::time::Instant;
+
+/// A request that was in order.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The model.
+    pub model: String,
+    /// The system prompt.
+    pub system: String,
+    /// The tools offered.
+    pub tools: Vec<AskedTool>,
+    /// The conversation.
+    pub messages: Vec<AskedMessage>,
+    /// The key it came with, if any.
+    pub api_key: Option<String>,
+    /// The body as it came.
+    pub raw: String,
+    /// When it was complete.
+    pub at: Instant,
+}
+
+/// A tool offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedTool {
+    /// Its name.
+    pub name: String,
+    /// The schema of its arguments.
+    pub schema: Value,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedRole {
+    /// The person, or results.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A message. OpenAI's tool messages count as one message of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedMessage {
+    /// Who speaks.
+    pub role: AskedRole,
+    /// Its words, blocks joined by an empty line.
+    pub text: String,
+    /// The calls it makes.
+    pub calls: Vec<AskedCall>,
+    /// The results it brings.
+    pub results: Vec<AskedResult>,
+}
+
+/// A call in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedCall {
+    /// Its id.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Value,
+}
+
+/// A result in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedResult {
+    /// The id of its call.
+    pub call: String,
+    /// Its content.
+    pub content: String,
+    /// Whether it says that the call failed; chat completions cannot.
+    pub is_error: bool,
+}
+
+impl Asked {
+    /// The last words of the person.
+    pub fn last_user_text(&self) -> &str {
+        let mut texts = self
+            .messages
+            .iter()
+            .rev()
+            .filter(|message| message.role == AskedRole::User);
+        texts
+            .find(|message| !message.text.is_empty())
+            .map_or("", |message| &message.text)
+    }
+
+    /// The results the model is asked to go on from; empty at the start of a turn.
+    pub fn last_results(&self) -> &[AskedResult] {
+        self.messages.last().map_or(&[], |message| &message.results)
+    }
+}
+
+/// What every conversation has to keep to. The error is what the service would say.
+pub(super) fn check(system: &str, tools: &[AskedTool], messages: &[AskedMessage]) -> Result<(), String> {
+    if system.trim().is_empty() {
+        return Err("system: no system prompt".to_owned());
+    }
+    let mut names = HashSet::new();
+    for tool in tools {
+        if !is_name(&tool.name) {
+            return Err(format!("tools: `{}` is not a name", tool.name));
+        }
+        if !names.insert(&tool.name) {
+            return Err(format!("tools: `{}` is there twice", tool.name));
+        }
+        if tool.schema["type"] != "object" {
+            return Err(format!("tools: the schema of `{}` is no object", tool.name));
+        }
+    }
+    check_turns(messages)?;
+    check_pairs(messages)
+}
+
+fn check_turns(messages: &[AskedMessage]) -> Result<(), String> {
+    let ends = [messages.first(), messages.last()];
+    if ends
+        .iter()
+        .any(|message| message.is_none_or(|message| message.role != AskedRole::User))
+    {
+        return Err("messages: the first and the last must be of the user".to_owned());
+    }
+    for (index, pair) in messages.windows(2).enumerate() {
+        if let [before, after] = pair
+            && before.role == after.role
+        {
+            return Err(format!("messages.{}: roles must alternate", index + 1));
+        }
+    }
+    for (index, message) in messages.iter().enumerate() {
+        if message.text.is_empty() && message.calls.is_empty() && message.results.is_empty() {
+            return Err(format!("messages.{index}: no content"));
+        }
+    }
+    Ok(())
+}
+
+fn check_pairs(messages: &[AskedMessage]) -> Result<(), String> {
+    let mut open: Vec<&str> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        let results: Vec<&str> = message
+            .results
+            .iter()
+            .map(|result| result.call.as_str())
+            .collect();
+        let answered: HashSet<&str> = results.iter().copied().collect();
+        if answered.len() != results.len() {
+            return Err(format!("messages.{index}: a call is answered twice"));
+        }
+        if let Some(id) = results.iter().find(|id| !open.contains(id)) {
+            return Err(format!(
+                "messages.{index}: the result `{id}` has no call in the message before"
+            ));
+        }
+        if let Some(id) = open.iter().find(|id| !answered.contains(*id)) {
+            return Err(format!("messages.{index}: the call `{id}` has no result"));
+        }
+        open = message.calls.iter().map(|call| call.id.as_str()).collect();
+        let ids: HashSet<&str> = open.iter().copied().collect();
+        if ids.len() != open.len() || ids.contains("") {
+            return Err(format!("messages.{index}: calls need ids of their own"));
+        }
+        if let Some(call) = message.calls.iter().find(|call| !is_name(&call.name)) {
+            return Err(format!("messages.{index}: `{}` is not a name", call.name));
+        }
+        if let Some(call) = message.calls.iter().find(|call| !call.arguments.is_object()) {
+            return Err(format!(
+                "messages.{index}: the arguments of `{}` are no object",
+                call.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    let allowed = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
+    (1..=64).contains(&name.len()) && name.chars().all(allowed)
+}

@@ -1,0 +1,86 @@
+//! A model behind an API, from a script: Anthropic's Messages and OpenAI's chat completions, streamed
+//! and whole. It checks every request as the real service would, answers a bad one with the real
+//! service's error, and remembers it.
+
+mod anthropic;
+mod body;
+mod conversation;
+mod openai;
+mod script;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use conversation::{Asked, AskedCall, AskedMessage, AskedResult, AskedRole, AskedTool};
+pub use script::{Answer, Fault, Queue, Script, calls, queue, says};
+
+use server::Shared;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A running emulator. Stops when it is dropped.
+pub struct ModelEmulator {
+    url: String,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl ModelEmulator {
+    /// Starts one on a free loopback port. Needs a running tokio runtime.
+    pub fn start(script: impl Script + 'static) -> std::io::Result<Self> {
+        let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let shared = Arc::new(Shared::new(Box::new(script)));
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        tasks.spawn(server::accept(
+            listener,
+            shared.clone(),
+            stop.clone(),
+            tasks.clone(),
+        ));
+        Ok(Self {
+            url,
+            shared,
+            stop,
+            tasks,
+        })
+    }
+
+    /// Its base URL, without a slash at the end. Chat completions are at `/v1/chat/completions`,
+    /// which wants a key, and at `/chat/completions`, which does not.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The requests that were in order, oldest first; at most the last 4,096.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked()
+    }
+
+    /// What was wrong with requests; at most the first 1,000.
+    pub fn problems(&self) -> Vec<String> {
+        self.shared.problems()
+    }
+
+    /// Lines of the script nobody asked for.
+    pub fn unused(&self) -> Vec<String> {
+        self.shared.unused()
+    }
+
+    /// Closes every connection and waits until nothing runs any more.
+    pub async fn shutdown(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Drop for ModelEmulator {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,178 @@
+//! What the model says: a function of the conversation, or a list. A script cannot break the wire;
+//! faults are asked for by name.
+
+use super::Asked;
+use crate::model::Usage;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Decides what to answer.
+pub trait Script: Send {
+    /// The answer to a request that was in order. `None` is a request nobody expected: a problem.
+    fn answer(&mut self, asked: &Asked) -> Option<Answer>;
+
+    /// Lines nobody asked for, in a few words each.
+    fn unused(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl<F: FnMut(&Asked) -> Answer + Send> Script for F {
+    fn answer(&mut self, asked: &Asked) -> Option<Answer> {
+        Some(self(asked))
+    }
+}
+
+/// Answers in order, one per request.
+#[derive(Debug, Default)]
+pub struct Queue(VecDeque<Answer>);
+
+/// A script that answers in order.
+pub fn queue(answers: impl IntoIterator<Item = Answer>) -> Queue {
+    Queue(answers.into_iter().collect())
+}
+
+impl Script for Queue {
+    fn answer(&mut self, _: &Asked) -> Option<Answer> {
+        self.0.pop_front()
+    }
+
+    fn unused(&self) -> Vec<String> {
+        self.0.iter().map(Answer::in_short).collect()
+    }
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// Words.
+    pub text: String,
+    /// Thinking before the words, signed; Anthropic only.
+    pub thinking: Option<String>,
+    /// Calls: tool and arguments. They get ids of the service's own kind.
+    pub calls: Vec<(String, Value)>,
+    /// What it cost.
+    pub usage: Usage,
+    /// What goes wrong.
+    pub fault: Option<Fault>,
+}
+
+/// What can go wrong with an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// The answer is this instead.
+    Status {
+        /// The status.
+        status: u16,
+        /// Headers beside the content type.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: String,
+    },
+    /// The answer comes late.
+    Delay(Duration),
+    /// The request is read and never answered.
+    Stall,
+    /// Nothing comes after so many bytes, and the connection stays open.
+    StallAfter(usize),
+    /// The connection breaks after so many bytes.
+    ResetAfter(usize),
+    /// The answer ends, as if complete, after so many bytes.
+    EndAfter(usize),
+    /// The body is not JSON, or no events.
+    Malformed,
+    /// The arguments of every call are this text.
+    Arguments(String),
+    /// Every call has this id.
+    Ids(String),
+    /// The reason it ended, in the service's own word.
+    Stop(String),
+    /// A streamed answer reports this kind of error in its middle.
+    ErrorEvent(String),
+}
+
+/// An answer in words.
+pub fn says(text: impl Into<String>) -> Answer {
+    let usage = Usage {
+        input: 1_000,
+        output: 50,
+        cache_read: 0,
+        cache_write: 0,
+    };
+    Answer {
+        text: text.into(),
+        thinking: None,
+        calls: Vec::new(),
+        usage,
+        fault: None,
+    }
+}
+
+/// An answer that calls a tool.
+pub fn calls(tool: impl Into<String>, arguments: Value) -> Answer {
+    says("").and_calls(tool, arguments)
+}
+
+impl Answer {
+    /// With one more call.
+    #[must_use]
+    pub fn and_calls(mut self, tool: impl Into<String>, arguments: Value) -> Self {
+        self.calls.push((tool.into(), arguments));
+        self
+    }
+
+    /// With thinking before the words.
+    #[must_use]
+    pub fn after_thinking(mut self, thinking: impl Into<String>) -> Self {
+        self.thinking = Some(thinking.into());
+        self
+    }
+
+    /// With a fault.
+    #[must_use]
+    pub fn but(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+
+    /// With other costs.
+    #[must_use]
+    pub fn costing(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+
+    fn in_short(&self) -> String {
+        let calls: Vec<&str> = self.calls.iter().map(|(tool, _)| tool.as_str()).collect();
+        match calls.is_empty() {
+            true => format!("says {:?}", self.text.chars().take(40).collect::<String>()),
+            false => format!("calls {}", calls.join(", ")),
+        }
+    }
+
+    /// The arguments of a call as text.
+    pub(super) fn arguments(&self, arguments: &Value) -> String {
+        match &self.fault {
+            Some(Fault::Arguments(text)) => text.clone(),
+            _ => arguments.to_string(),
+        }
+    }
+
+    /// The id of a call, which is `own` unless the script wants another.
+    pub(super) fn call_id(&self, own: String) -> String {
+        match &self.fault {
+            Some(Fault::Ids(id)) => id.clone(),
+            _ => own,
+        }
+    }
+
+    /// The reason it ended.
+    pub(super) fn stop<'a>(&'a self, with_calls: &'a str, without: &'a str) -> &'a str {
+        match &self.fault {
+            Some(Fault::Stop(reason)) => reason,
+            _ if self.calls.is_empty() => without,
+            _ => with_calls,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The HTTP side of the emulator: reads a request within bounds, has it checked, and answers it from
+//! the script.
+
+use super::body::{AnswerBody, Ending};
+use super::conversation::{Asked, AskedMessage, AskedTool};
+use super::script::{Answer, Fault, Script};
+use super::{anthropic, openai};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Connections at once.
+const CONNECTIONS_MAX: usize = 1_024;
+
+/// Bytes of a request's body.
+const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// From the first byte of a request to the end of its body.
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Requests remembered.
+const ASKED_KEPT_MAX: usize = 4_096;
+
+/// Problems remembered.
+const PROBLEMS_KEPT_MAX: usize = 1_000;
+
+/// Whether requests need a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Required,
+    Optional,
+}
+
+/// A request that was read.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) model: String,
+    pub(super) is_streamed: bool,
+    pub(super) includes_usage: bool,
+    pub(super) system: String,
+    pub(super) tools: Vec<AskedTool>,
+    pub(super) messages: Vec<AskedMessage>,
+    pub(super) api_key: Option<String>,
+}
+
+/// What is wrong with a request.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    pub(super) why: String,
+}
+
+impl Refusal {
+    /// An invalid request.
+    pub(super) fn bad(why: &str) -> Self {
+        Self {
+            status: 400,
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// What all connections share.
+pub(super) struct Shared {
+    // Held across no await.
+    state: Mutex<State>,
+}
+
+struct State {
+    script: Box<dyn Script>,
+    asked: VecDeque<Asked>,
+    problems: Vec<String>,
+    answers: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Api {
+    Anthropic,
+    Openai(Key),
+}
+
+impl Shared {
+    pub(super) fn new(script: Box<dyn Script>) -> Self {
+        let state = State {
+            script,
+            asked: VecDeque::new(),
+            problems: Vec::new(),
+            answers: 0,
+        };
+        Self {
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.state().asked.iter().cloned().collect()
+    }
+
+    pub(super) fn problems(&self) -> Vec<String> {
+        self.state().problems.clone()
+    }
+
+    pub(super) fn unused(&self) -> Vec<String> {
+        self.state().script.unused()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers the request and asks the script.
+    fn answer(&self, asked: Asked) -> Result<(Answer, u64), Refusal> {
+        let mut state = self.state();
+        let answer = state.script.answer(&asked);
+        if state.asked.len() == ASKED_KEPT_MAX {
+            state.asked.pop_front();
+        }
+        state.asked.push_back(asked);
+        state.answers += 1;
+        let number = state.answers;
+        answer
+            .map(|answer| (answer, number))
+            .ok_or_else(|| Refusal::bad("the script has no line for this request"))
+    }
+
+    fn remember(&self, problem: String) {
+        let mut state = self.state();
+        if state.problems.len() < PROBLEMS_KEPT_MAX {
+            state.problems.push(problem);
+        }
+    }
+}
+
+/// Accepts connections until it is stopped.
+pub(super) async fn accept(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+) {
+    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let (permit, stream) = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            accepted = async {
+                let permit = connections.clone().acquire_owned().await.ok()?;
+                let (stream, _) = listener.accept().await.ok()?;
+                Some((permit, stream))
+            } => match accepted {
+                Some(accepted) => accepted,
+                // Out of descriptors, say: others end and give theirs back.
+                None => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    continue;
+                }
+            },
+        };
+        let (shared, stop) = (shared.clone(), stop.clone());
+        tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = serve(stream, shared) => {}
+            }
+            drop(permit);
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    // Without it the connection works, a little later.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let shared = shared.clone();
+        async move { Ok::<_, std::convert::Infallible>(respond(&shared, request).await) }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(BODY_TIME_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    // A connection that breaks is the caller's business, and often the script's own doing.
+    drop(served);
+}
+
+async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<AnswerBody> {
+    let api = match (request.method(), request.uri().path()) {
+        (&Method::POST, "/v1/messages") => Api::Anthropic,
+        (&Method::POST, "/v1/chat/completions") => Api::Openai(Key::Required),
+        (&Method::POST, "/chat/completions") => Api::Openai(Key::Optional),
+        (method, path) => {
+            shared.remember(format!("{method} {path}: no such address"));
+            return json_response(404, openai::error_body("no such address"));
+        }
+    };
+    let (parts, body) = request.into_parts();
+    let read = read(api, &parts.headers, body).await;
+    match read.and_then(|(asked, read)| Ok((read, shared.answer(asked)?))) {
+        Ok((read, (answer, number))) => write(api, &read, &answer, number).await,
+        Err(refusal) => {
+            shared.remember(refusal.why.clone());
+            refuse(api, &refusal)
+        }
+    }
+}
+
+async fn read(api: Api, headers: &HeaderMap, body: Incoming) -> Result<(Asked, Read), Refusal> {
+    let whole = tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, BODY_BYTES_MAX).collect());
+    let whole = match whole.await {
+        Ok(Ok(whole)) => whole.to_bytes(),
+        Ok(Err(_)) => {
+            return Err(Refusal {
+                status: 413,
+                why: "the body is too large or broken".to_owned(),
+            });
+        }
+        Err(_) => {
+            return Err(Refusal {
+                status: 408,
+                why: "the body is too slow".to_owned(),
+            });
+        }
+    };
+    let at = Instant::now();
+    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
+    if !content_type.is_some_and(|value| value.starts_with("application/json")) {
+        return Err(Refusal::bad("content-type must be application/json"));
+    }
+    let raw = String::from_utf8(whole.to_vec()).map_err(|_| Refusal::bad("the body is not UTF-8"))?;
+    let json: Value = serde_json::from_str(&raw).map_err(|_| Refusal::bad("the body is not JSON"))?;
+    let read = match api {
+        Api::Anthropic => anthropic::read(headers, &json)?,
+        Api::Openai(key) => openai::read(headers, &json, key)?,
+    };
+    let asked = Asked {
+        model: read.model.clone(),
+        system: read.system.clone(),
+        tools: read.tools.clone(),
+        messages: read.messages.clone(),
+        api_key: read.api_key.clone(),
+        raw,
+        at,
+    };
+    Ok((asked, read))
+}
+
+async fn write(api: Api, read: &Read, answer: &Answer, number: u64) -> Response<AnswerBody> {
+    let mut ending = Ending::Complete;
+    let mut bytes_max = usize::MAX;
+    match &answer.fault {
+        Some(Fault::Status {
+            status,
+            headers,
+            body,
+        }) => return status_response(*status, headers, body),
+        Some(Fault::Stall) => std::future::pending().await,
+        Some(Fault::Delay(delay)) => tokio::time::sleep(*delay).await,
+        Some(Fault::Malformed) => return json_response(200, "{\"type\":\"message\",".to_owned()),
+        Some(Fault::StallAfter(bytes)) => (bytes_max, ending) = (*bytes, Ending::Stall),
+        Some(Fault::ResetAfter(bytes)) => (bytes_max, ending) = (*bytes, Ending::Reset),
+        Some(Fault::EndAfter(bytes)) => bytes_max = *bytes,
+        Some(Fault::Arguments(_) | Fault::Ids(_) | Fault::Stop(_) | Fault::ErrorEvent(_)) | None => {}
+    }
+    let text = match (api, read.is_streamed) {
+        (Api::Anthropic, true) => anthropic::stream(answer, &read.model, number),
+        (Api::Anthropic, false) => anthropic::whole(answer, &read.model, number),
+        (Api::Openai(_), true) => openai::stream(answer, &read.model, number, read.includes_usage),
+        (Api::Openai(_), false) => openai::whole(answer, &read.model, number),
+    };
+    let mut bytes = Bytes::from(text);
+    bytes.truncate(bytes_max);
+    let content_type = if read.is_streamed {
+        "text/event-stream; charset=utf-8"
+    } else {
+        "application/json"
+    };
+    response(200, content_type, AnswerBody::new(bytes, ending))
+}
+
+fn refuse(api: Api, refusal: &Refusal) -> Response<AnswerBody> {
+    let body = match api {
+        Api::Anthropic => anthropic::error_body(refusal.status, &refusal.why),
+        Api::Openai(_) => openai::error_body(&refusal.why),
+    };
+    json_response(refusal.status, body)
+}
+
+fn status_response(status: u16, headers: &[(String, String)], body: &str) -> Response<AnswerBody> {
+    let mut response = json_response(status, body.to_owned());
+    for (name, value) in headers {
+        let name = http::HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+fn json_response(status: u16, body: String) -> Response<AnswerBody> {
+    response(
+        status,
+        "application/json",
+        AnswerBody::new(Bytes::from(body), Ending::Complete),
+    )
+}
+
+fn response(status: u16, content_type: &'static str, body: AnswerBody) -> Response<AnswerBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response
+        .headers_mut()
+        .insert("content-type", HeaderValue::from_static(content_type));
+    response
+}

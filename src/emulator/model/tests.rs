@@ -1,0 +1,112 @@
+//! Both codecs through the emulator: what is asked arrives as it was meant, and what is answered is
+//! understood, or is no answer at all.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod faults;
+mod wire;
+
+use super::{ModelEmulator, Script};
+use crate::access::{Identity, Role, testing::identity};
+use crate::config::ProviderSettings;
+use crate::model::{History, Secret};
+use crate::provider::{
+    Completion, Provider, ProviderError, StreamEvent, ToolSpec, TurnRequest, build, http_client,
+};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use tokio_util::sync::CancellationToken;
+
+/// Built once: it reads the machine's certificates.
+static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| http_client().expect("client"));
+
+/// How a model is reached: its name, and whether answers are streamed.
+const WAYS: [(&str, bool); 6] = [
+    ("anthropic/claude-test", true),
+    ("anthropic/claude-test", false),
+    ("openai/gpt-test", true),
+    ("openai/gpt-test", false),
+    ("ollama/llama-test", true),
+    ("openrouter/maker/model:free", true),
+];
+
+/// An emulator and a provider that talks to it.
+struct Bench {
+    emulator: ModelEmulator,
+    provider: Arc<dyn Provider>,
+    model: String,
+    identity: Identity,
+    tools: Vec<ToolSpec>,
+    told: Vec<StreamEvent>,
+    cancel: CancellationToken,
+}
+
+impl Bench {
+    fn new((name, is_streamed): (&str, bool), script: impl Script + 'static) -> Self {
+        let emulator = ModelEmulator::start(script).expect("emulator");
+        let settings = |path: &str, api_key: Option<&str>| ProviderSettings {
+            api_key: api_key.map(|key| Secret::new(key.to_owned())),
+            base_url: format!("{}{path}", emulator.url()),
+            request_seconds_max: 20,
+            idle_seconds_max: 1,
+            attempts_max: 1,
+        };
+        let settings = BTreeMap::from([
+            ("anthropic".to_owned(), settings("", Some("sk-ant-test"))),
+            ("openai".to_owned(), settings("/v1", Some("sk-test"))),
+            ("openrouter".to_owned(), settings("/v1/", Some("sk-or-test"))),
+            ("ollama".to_owned(), settings("", None)),
+        ]);
+        let providers = build(&settings, CLIENT.clone(), is_streamed);
+        let (provider, model) = providers.resolve(name).expect("provider");
+        let tools = vec![ToolSpec {
+            name: "file_read",
+            description: "Reads a file.",
+            schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+        }];
+        Self {
+            emulator,
+            provider,
+            model,
+            identity: identity(Role::Editor, &["**"]),
+            tools,
+            told: Vec::new(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    async fn ask(&mut self, history: &History) -> Result<Completion, ProviderError> {
+        let request = TurnRequest {
+            identity: &self.identity,
+            model: &self.model,
+            system: "You prepare changes.",
+            tools: &self.tools,
+            turns: history.turns(),
+            answer_tokens_max: 1_000,
+        };
+        let told = &mut self.told;
+        self.provider
+            .turn(request, &mut |event| told.push(event), &self.cancel)
+            .await
+    }
+
+    fn words(&self) -> String {
+        let words = self.told.iter().filter_map(|event| match event {
+            StreamEvent::Text(text) => Some(text.as_str()),
+            StreamEvent::CallStarted { .. } | StreamEvent::Retrying { .. } => None,
+        });
+        words.collect()
+    }
+
+    fn assert_in_order(&self) {
+        assert_eq!(self.emulator.problems(), Vec::<String>::new());
+        assert_eq!(self.emulator.unused(), Vec::<String>::new());
+    }
+}
+
+fn asking(text: &str) -> History {
+    let mut history = History::default();
+    history.begin(text).expect("turn");
+    history
+}

@@ -1,0 +1,217 @@
+//! What is told when the wire or the provider fails, and when a request is wrong.
+
+use super::{Bench, WAYS, asking};
+use crate::emulator::model::{Fault, calls, queue, says};
+use crate::provider::{ProviderError, StreamEvent, http_client};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+fn line() -> crate::emulator::model::Answer {
+    says("Words that are cut.").and_calls("file_read", json!({"path": "environments/prod/main.jsonnet"}))
+}
+
+/// R11: the whole sweep over every byte is in the codecs' own tests; here the wire is real.
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_never_an_answer() {
+    for way in WAYS {
+        for bytes in [0, 1, 100, 400] {
+            for fault in [Fault::EndAfter(bytes), Fault::ResetAfter(bytes)] {
+                let mut bench = Bench::new(way, queue([line().but(fault.clone())]));
+                let outcome = bench.ask(&asking("hello")).await;
+                assert!(
+                    matches!(outcome, Err(ProviderError::Unreachable(_))),
+                    "{way:?} {fault:?}: {outcome:?}"
+                );
+                bench.assert_in_order();
+            }
+        }
+    }
+}
+
+/// R11
+#[tokio::test]
+async fn an_answer_that_stalls_is_given_up_after_the_idle_time() {
+    let mut bench = Bench::new(WAYS[0], queue([line().but(Fault::StallAfter(300))]));
+    let begun = Instant::now();
+    let outcome = bench.ask(&asking("hello")).await;
+    assert!(matches!(outcome, Err(ProviderError::Unreachable(text)) if text == "the answer stalled"));
+    assert!(begun.elapsed() < Duration::from_secs(3));
+}
+
+/// R11
+#[tokio::test]
+async fn an_error_inside_a_stream_is_an_error() {
+    for (way, kind) in [(WAYS[0], "overloaded_error"), (WAYS[2], "server_error")] {
+        let mut bench = Bench::new(way, queue([line().but(Fault::ErrorEvent(kind.to_owned()))]));
+        let outcome = bench.ask(&asking("hello")).await;
+        assert!(
+            matches!(
+                outcome,
+                Err(ProviderError::Busy {
+                    status: 529 | 500,
+                    ..
+                })
+            ),
+            "{outcome:?}"
+        );
+    }
+}
+
+/// R11
+#[tokio::test]
+async fn a_body_that_is_not_the_format_is_no_answer() {
+    for way in WAYS {
+        let mut bench = Bench::new(way, queue([line().but(Fault::Malformed)]));
+        let outcome = bench.ask(&asking("hello")).await;
+        assert!(matches!(outcome, Err(ProviderError::Unreachable(text)) if text.contains("base_url")));
+    }
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_call_at_once_wherever_it_is() {
+    for fault in [Fault::Stall, Fault::StallAfter(300)] {
+        let bench = Bench::new(WAYS[0], queue([line().but(fault)]));
+        let cancel = bench.cancel.clone();
+        let begun = Instant::now();
+        let emulator = &bench.emulator;
+        // Cancels as soon as the request has arrived.
+        let stop = async {
+            while emulator.asked().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            cancel.cancel();
+        };
+        let history = asking("hello");
+        let request = crate::provider::TurnRequest {
+            identity: &bench.identity,
+            model: &bench.model,
+            system: "s",
+            tools: &[],
+            turns: history.turns(),
+            answer_tokens_max: 1,
+        };
+        let mut sink = |_: StreamEvent| ();
+        let (outcome, ()) = tokio::join!(bench.provider.turn(request, &mut sink, &bench.cancel), stop);
+        assert!(matches!(outcome, Err(ProviderError::Cancelled)));
+        assert!(begun.elapsed() < Duration::from_secs(1));
+    }
+}
+
+/// R9
+#[tokio::test]
+async fn a_refusal_names_what_to_do_and_no_secret() {
+    for way in WAYS {
+        for status in [400, 401, 402, 403, 404] {
+            let body = r#"{"error":{"type":"x","message":"sk-ant-test in a body"}}"#.to_owned();
+            let fault = Fault::Status {
+                status,
+                headers: vec![],
+                body,
+            };
+            let mut bench = Bench::new(way, queue([says("never").but(fault)]));
+            let error = bench.ask(&asking("hello")).await.expect_err("refused");
+            assert!(matches!(
+                error,
+                ProviderError::Refused(_) | ProviderError::Invalid(_)
+            ));
+            let text = format!("{error} {error:?}");
+            assert!(text.contains(&bench.model) || text.contains("api_key"), "{text}");
+            assert!(!text.contains("sk-") && !text.contains("http://"), "{text}");
+        }
+    }
+}
+
+/// R8
+#[tokio::test]
+async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
+    let headers = vec![("retry-after".to_owned(), "7".to_owned())];
+    let fault = Fault::Status {
+        status: 429,
+        headers,
+        body: String::new(),
+    };
+    let mut bench = Bench::new(WAYS[0], queue([says("never").but(fault)]));
+    let outcome = bench.ask(&asking("hello")).await;
+    let seven = Some(Duration::from_secs(7));
+    assert!(matches!(outcome, Err(ProviderError::Busy { status: 429, retry_after }) if retry_after == seven));
+}
+
+/// R10
+#[tokio::test]
+async fn nobody_listening_is_said_without_the_address() {
+    let mut bench = Bench::new(WAYS[0], queue([]));
+    let stopped = super::ModelEmulator::start(queue([])).expect("emulator");
+    std::mem::replace(&mut bench.emulator, stopped).shutdown().await;
+    let error = bench.ask(&asking("hello")).await.expect_err("nobody");
+    let expected = "the model provider could not be reached: no connection; check the network and `providers.anthropic.base_url`";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_in_order_is_answered_and_remembered() {
+    let ok = json!({"role": "user", "content": "hi"});
+    let used =
+        json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "t", "input": {}}]});
+    let result = json!({"type": "tool_result", "tool_use_id": "a", "content": "c"});
+    let messages = [
+        json!([]),
+        json!([{"role": "assistant", "content": "hi"}]),
+        json!([ok, ok]),
+        json!([{"role": "user", "content": [{"type": "text", "text": ""}]}]),
+        json!([ok, used, ok]),
+        json!([ok, used, {"role": "user", "content": [result, result]}]),
+        json!([{"role": "user", "content": [result]}]),
+    ];
+    let emulator = super::ModelEmulator::start(queue([says("unused")])).expect("emulator");
+    let client = http_client().expect("client");
+    for messages in messages {
+        let body = json!({"model": "m", "max_tokens": 1, "system": "s", "messages": messages});
+        let request = client.post(format!("{}/v1/messages", emulator.url())).json(&body);
+        let response = request
+            .header("x-api-key", "k")
+            .header("anthropic-version", "2023-06-01")
+            .send();
+        let mut response = response.await.expect("response");
+        assert_eq!(response.status(), 400, "{body}");
+        let body = response.chunk().await.expect("chunk").expect("body");
+        let body: serde_json::Value = serde_json::from_slice(&body).expect("json");
+        assert_eq!(
+            (&body["type"], &body["error"]["type"]),
+            (&json!("error"), &json!("invalid_request_error"))
+        );
+    }
+    let keyless = client
+        .post(format!("{}/v1/chat/completions", emulator.url()))
+        .json(&json!({}))
+        .send()
+        .await;
+    assert_eq!(keyless.expect("response").status(), 401);
+    let lost = client.get(format!("{}/v1/models", emulator.url())).send().await;
+    assert_eq!(lost.expect("response").status(), 404);
+    insta::assert_snapshot!(emulator.problems().join("\n"), @r"
+    messages: the first and the last must be of the user
+    messages: the first and the last must be of the user
+    messages.1: roles must alternate
+    messages.0: text content blocks must be non-empty
+    messages.2: the call `a` has no result
+    messages.2: a call is answered twice
+    messages.0: the result `a` has no call in the message before
+    You didn't provide an API key.
+    GET /v1/models: no such address
+    ");
+    assert_eq!(emulator.unused(), ["says \"unused\""]);
+    assert_eq!(emulator.asked().len(), 0);
+    emulator.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_request_without_a_line_is_a_problem() {
+    let mut bench = Bench::new(WAYS[0], queue([calls("file_read", json!({}))]));
+    bench.ask(&asking("hello")).await.expect("answer");
+    let outcome = bench.ask(&asking("hello")).await;
+    assert!(matches!(outcome, Err(ProviderError::Invalid(_))));
+    assert_eq!(
+        bench.emulator.problems(),
+        ["the script has no line for this request"]
+    );
+}

@@ -1,0 +1,378 @@
+//! What is asked and answered when everything works, and when a model writes nonsense.
+
+use super::{Bench, WAYS, asking};
+use crate::emulator::model::{AskedCall, AskedMessage, AskedResult, AskedRole, Fault, calls, queue, says};
+use crate::model::{Assistant, Block, History, Step, StopReason, ToolCall, ToolResult, Usage};
+use crate::provider::StreamEvent;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn results(assistant: &Assistant, content: &str, is_error: bool) -> Vec<ToolResult> {
+    let result = |call: &ToolCall| ToolResult {
+        call: call.id.clone(),
+        content: content.to_owned(),
+        is_error,
+    };
+    assistant.calls().map(result).collect()
+}
+
+/// SDK-8, TK-75, TK-76
+#[tokio::test]
+async fn a_turn_with_tools_goes_through_every_provider() {
+    for way in WAYS {
+        let first = says("I look first. It takes more than forty characters to say.")
+            .and_calls("file_read", json!({"path": "a/ü.jsonnet"}))
+            .and_calls(
+                "file_read",
+                json!({"path": "b \"quoted\" and long enough for several deltas"}),
+            )
+            .costing(Usage {
+                input: 900,
+                output: 70,
+                cache_read: 100,
+                cache_write: 0,
+            });
+        let mut bench = Bench::new(way, queue([first, says("Done.")]));
+        let mut history = asking("hello");
+        let answer = bench.ask(&history).await.expect("answer");
+        assert_eq!(answer.model, bench.model);
+        assert_eq!(answer.assistant.stop, StopReason::ToolUse);
+        assert_eq!(
+            answer.assistant.usage,
+            Usage {
+                input: 900,
+                output: 70,
+                cache_read: 100,
+                cache_write: 0
+            }
+        );
+        assert_eq!(
+            answer.assistant.text(),
+            "I look first. It takes more than forty characters to say."
+        );
+        let arguments: Vec<&str> = answer
+            .assistant
+            .calls()
+            .map(|call| call.arguments.as_str())
+            .collect();
+        let second = "{\"path\":\"b \\\"quoted\\\" and long enough for several deltas\"}";
+        assert_eq!(arguments, ["{\"path\":\"a/ü.jsonnet\"}", second]);
+        let started = bench
+            .told
+            .iter()
+            .filter(|event| matches!(event, StreamEvent::CallStarted { .. }))
+            .count();
+        assert_eq!(
+            (bench.words().is_empty(), started),
+            (!way.1, if way.1 { 2 } else { 0 })
+        );
+
+        let told = results(&answer.assistant, "content", true);
+        history
+            .push(Step::new(answer.assistant, told).expect("step"))
+            .expect("open");
+        let last = bench.ask(&history).await.expect("answer");
+        assert_eq!(
+            (last.assistant.text().as_str(), last.assistant.stop),
+            ("Done.", StopReason::EndTurn)
+        );
+        let asked = bench.emulator.asked();
+        assert_eq!(asked[1].last_results().len(), 2);
+        assert_eq!(asked[1].last_user_text(), "hello");
+        let is_anthropic = way.0.starts_with("anthropic");
+        assert_eq!(asked[1].last_results()[0].is_error, is_anthropic);
+        let content = if is_anthropic { "content" } else { "error: content" };
+        assert_eq!(asked[1].last_results()[0].content, content);
+        assert_eq!(
+            (asked[0].system.as_str(), asked[0].tools.len()),
+            ("You prepare changes.", 1)
+        );
+        bench.assert_in_order();
+    }
+}
+
+/// TK-76
+#[tokio::test]
+async fn streamed_and_whole_answers_are_the_same() {
+    for name in ["anthropic/m", "openai/m"] {
+        let mut answers = Vec::new();
+        for is_streamed in [true, false] {
+            let line = says("Words.")
+                .after_thinking("Hm.")
+                .and_calls("file_read", json!({"path": "a"}));
+            let mut bench = Bench::new((name, is_streamed), queue([line]));
+            let answer = bench.ask(&asking("hello")).await.expect("answer");
+            let raw = answer.assistant.raw.as_ref().map(|raw| {
+                raw.blocks
+                    .iter()
+                    .map(|block| serde_json::from_str(block.get()).expect("json"))
+                    .collect::<Vec<serde_json::Value>>()
+            });
+            let assistant = answer.assistant.clone();
+            answers.push((
+                assistant.blocks,
+                assistant.stop,
+                assistant.usage,
+                raw,
+                answer.model,
+            ));
+        }
+        assert_eq!(answers[0], answers[1]);
+        assert_eq!(
+            answers[0].3.as_ref().map(Vec::len),
+            name.starts_with("anthropic").then_some(3)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
+    for is_streamed in [true, false] {
+        let line = || {
+            says("Words.")
+                .after_thinking("Hm.\u{2028}")
+                .and_calls("file_read", json!({"path": "a"}))
+        };
+        let mut bench = Bench::new(("anthropic/m", is_streamed), queue([line(), says("ok")]));
+        let mut history = asking("hello");
+        let answer = bench.ask(&history).await.expect("answer");
+        let raw = answer.assistant.raw.clone().expect("raw");
+        let told = results(&answer.assistant, "content", false);
+        // As after a restart: stored and read back.
+        let step = serde_json::to_string(&Step::new(answer.assistant, told).expect("step")).expect("json");
+        history
+            .push(serde_json::from_str(&step).expect("step"))
+            .expect("open");
+        bench.ask(&history).await.expect("answer");
+        let blocks: Vec<&str> = raw.blocks.iter().map(|block| block.get()).collect();
+        let sent = &bench.emulator.asked()[1].raw;
+        assert!(
+            sent.contains(&format!(
+                "{{\"role\":\"assistant\",\"content\":[{}]}}",
+                blocks.join(",")
+            )),
+            "{sent}"
+        );
+        bench.assert_in_order();
+
+        let mut other = Bench::new(("openai/m", is_streamed), queue([says("ok")]));
+        other.ask(&history).await.expect("answer");
+        assert!(!other.emulator.asked()[0].raw.contains("signature"));
+        other.assert_in_order();
+    }
+}
+
+#[tokio::test]
+async fn each_request_begins_with_the_bytes_of_the_one_before() {
+    for way in WAYS {
+        let mut bench = Bench::new(way, |asked: &crate::emulator::model::Asked| {
+            match asked.messages.len() % 4 {
+                1 => calls("file_read", json!({"path": "a"})),
+                _ => says("Done."),
+            }
+        });
+        let mut history = History::default();
+        for turn in 0..4 {
+            history.begin(format!("message {turn}")).expect("turn");
+            loop {
+                let answer = bench.ask(&history).await.expect("answer").assistant;
+                let told = results(&answer, "content", false);
+                let is_last = told.is_empty();
+                history
+                    .push(Step::new(answer, told).expect("step"))
+                    .expect("open");
+                if is_last {
+                    break;
+                }
+            }
+        }
+        let asked = bench.emulator.asked();
+        assert_eq!(asked.len(), 8);
+        for pair in asked.windows(2) {
+            let before = &pair[0].raw;
+            // Up to the marker that moves on, or the end of the list.
+            let end = match way.0.starts_with("anthropic") {
+                true => before.rfind(",\"cache_control\"").expect("marker"),
+                false => before.rfind("]}").expect("end"),
+            };
+            assert!(
+                pair[1].raw.as_bytes().starts_with(&before.as_bytes()[..end]),
+                "{}",
+                way.0
+            );
+        }
+        bench.assert_in_order();
+    }
+}
+
+/// R12
+#[tokio::test]
+async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
+    let bad = [
+        "",
+        "{",
+        "{\"path\":",
+        "[1]",
+        "\"a\"",
+        "null",
+        "{\"path\": 7}",
+        "{}",
+        "true",
+        "{\"a\":1}}",
+    ];
+    let mut faults: Vec<Fault> = bad.map(|text| Fault::Arguments(text.to_owned())).into();
+    faults.extend(["same", "a b/ü", &"x".repeat(200)].map(|id| Fault::Ids(id.to_owned())));
+    faults.extend(
+        ["max_tokens", "length", "refusal", "content_filter", "unheard_of"]
+            .map(|word| Fault::Stop(word.to_owned())),
+    );
+    for way in WAYS {
+        for fault in &faults {
+            let line = || {
+                let line = says("Hm.").and_calls("file_read", json!({"path": "a"}));
+                line.and_calls("no such tool", json!({})).but(fault.clone())
+            };
+            if !way.1 && way.0.starts_with("anthropic") && matches!(fault, Fault::Arguments(_)) {
+                // In one piece the arguments are part of the body, and the body would not be JSON.
+                continue;
+            }
+            let mut bench = Bench::new(way, queue([line(), line(), says("Done.")]));
+            let mut history = asking("hello");
+            for _ in 0..2 {
+                let answer = bench.ask(&history).await.expect("answer").assistant;
+                let told = results(&answer, "", true);
+                history
+                    .push(Step::new(answer, told).expect("step"))
+                    .expect("open");
+                if history.begin("again").is_err() {
+                    continue;
+                }
+            }
+            bench.ask(&history).await.unwrap_or_else(|error| {
+                panic!("{way:?} {fault:?}: {error} {:?}", bench.emulator.problems());
+            });
+            bench.assert_in_order();
+        }
+    }
+}
+
+/// R12
+#[tokio::test]
+async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
+    let call = |id: &str, name: &str, arguments: &str| {
+        Block::Call(ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        })
+    };
+    let mut history = asking(" \n");
+    for _ in 0..2 {
+        let blocks = vec![
+            Block::Text { text: " ".into() },
+            call("call_1", "file_read", "not json"),
+            call("functions.read:0", "", "[]"),
+        ];
+        let assistant = Assistant {
+            blocks,
+            raw: None,
+            stop: StopReason::ToolUse,
+            usage: Usage::default(),
+        };
+        let told = results(&assistant, " ", false);
+        history
+            .push(Step::new(assistant, told).expect("step"))
+            .expect("open");
+    }
+    let nothing = Assistant {
+        blocks: vec![],
+        raw: None,
+        stop: StopReason::EndTurn,
+        usage: Usage::default(),
+    };
+    history
+        .push(Step::new(nothing, vec![]).expect("step"))
+        .expect("open");
+    history.begin("next").expect("turn");
+    history.close("I stopped.");
+    history.begin("and now?").expect("turn");
+    for way in WAYS {
+        let mut bench = Bench::new(way, queue([says("ok")]));
+        bench.ask(&history).await.expect("answer");
+        bench.assert_in_order();
+    }
+}
+
+fn hostile() -> impl Strategy<Value = String> {
+    let delimiters = prop::sample::select(vec![
+        "</tool_result>",
+        "\n\nHuman:",
+        "\n\nAssistant:",
+        "<|im_end|>",
+        "\"}]}",
+        "\u{0}",
+        "\\",
+        "\u{2028}",
+        "]]>",
+        "{\"role\":\"system\"}",
+    ]);
+    prop::collection::vec(
+        prop_oneof![delimiters.prop_map(str::to_owned), any::<String>()],
+        0..6,
+    )
+    .prop_map(|parts| format!("x{}", parts.concat()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// T66
+    #[test]
+    fn any_text_arrives_as_exactly_the_blocks_it_was_put_in(
+        user in hostile(), said in hostile(), path in hostile(), content in hostile(), is_error in any::<bool>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+        runtime.block_on(async {
+            for way in [WAYS[0], WAYS[3]] {
+                let mut bench = Bench::new(way, queue([says("ok")]));
+                let arguments = json!({"path": path});
+                let call = ToolCall { id: "id_1".into(), name: "file_read".into(), arguments: arguments.to_string() };
+                let assistant = Assistant {
+                    blocks: vec![Block::Text { text: said.clone() }, Block::Call(call)],
+                    raw: None,
+                    stop: StopReason::ToolUse,
+                    usage: Usage::default(),
+                };
+                let result = ToolResult { call: "id_1".into(), content: content.clone(), is_error };
+                let mut history = asking(&user);
+                history.push(Step::new(assistant, vec![result]).expect("step")).expect("open");
+                bench.ask(&history).await.expect("answer");
+                bench.assert_in_order();
+                let is_anthropic = way.0.starts_with("anthropic");
+                let expected = [
+                    AskedMessage { role: AskedRole::User, text: user.clone(), calls: vec![], results: vec![] },
+                    AskedMessage {
+                        role: AskedRole::Assistant,
+                        text: said.clone(),
+                        calls: vec![AskedCall { id: "id_1".into(), name: "file_read".into(), arguments }],
+                        results: vec![],
+                    },
+                    AskedMessage {
+                        role: AskedRole::User,
+                        text: String::new(),
+                        calls: vec![],
+                        results: vec![AskedResult {
+                            call: "id_1".into(),
+                            content: match is_error && !is_anthropic {
+                                true => format!("error: {content}"),
+                                false => content.clone(),
+                            },
+                            is_error: is_error && is_anthropic,
+                        }],
+                    },
+                ];
+                assert_eq!(bench.emulator.asked()[0].messages, expected);
+            }
+        });
+    }
+}
