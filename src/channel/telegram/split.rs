@@ -8,21 +8,19 @@ use std::collections::VecDeque;
 
 /// Characters looked at for one message: markup that does not show may make the source longer.
 const CHARACTERS_MAX: usize = 4 * UNITS_MAX;
+/// Bytes of a reply that is not even tried as one message: rendering all of a long reply for each of
+/// its messages would take long.
+const SOURCE_BYTES_MAX: usize = 16 * UNITS_MAX;
 /// Characters a cut goes back to keep a joined emoji whole.
 const CLUSTER_MAX: usize = 32;
 
 /// The messages of a reply, in order.
 pub(super) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
-    let fits = |reply: &Reply| {
-        render(
-            reply,
-            Setting {
-                link_hosts,
-                chat: None,
-            },
-        )
-        .fits()
+    let setting = Setting {
+        link_hosts,
+        chat: None,
     };
+    let fits = |reply: &Reply| source_bytes(reply) <= SOURCE_BYTES_MAX && render(reply, setting).fits();
     if fits(reply) {
         return vec![reply.clone()];
     }
@@ -64,7 +62,32 @@ pub(super) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
     if !page.parts.is_empty() {
         pages.push(page);
     }
+    if !pages.iter().all(is_blank) {
+        pages.retain(|page| !is_blank(page));
+    }
     pages
+}
+
+fn text_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Heading { text }
+        | Part::Text { text }
+        | Part::Markdown { text }
+        | Part::Footer { text }
+        | Part::Code { text, .. } => Some(text),
+        Part::Facts { .. } | Part::Mention { .. } | Part::Buttons { .. } => None,
+    }
+}
+
+fn source_bytes(reply: &Reply) -> usize {
+    reply.parts.iter().filter_map(text_of).map(str::len).sum()
+}
+
+/// True for what is left of a long stretch of blank lines.
+fn is_blank(page: &Reply) -> bool {
+    page.parts
+        .iter()
+        .all(|part| text_of(part).is_some_and(|text| text.trim().is_empty()))
 }
 
 fn is_buttons(page: &Reply) -> bool {
@@ -102,14 +125,7 @@ fn cut(part: &Part, fits: &dyn Fn(&Part) -> bool) -> Option<(Part, Part)> {
         Part::Facts { rows } => return cut_rows(rows, fits),
         Part::Mention { .. } | Part::Buttons { .. } => return None,
     };
-    let text = match part {
-        Part::Heading { text }
-        | Part::Text { text }
-        | Part::Markdown { text }
-        | Part::Footer { text }
-        | Part::Code { text, .. } => text,
-        Part::Facts { .. } | Part::Mention { .. } | Part::Buttons { .. } => return None,
-    };
+    let text = text_of(part)?;
     let at = cut_at(text, &|head| fits(&build(head.to_owned())))?;
     let (head, tail) = text.split_at_checked(at)?;
     Some((build(head.to_owned()), build(tail.to_owned())))

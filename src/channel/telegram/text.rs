@@ -83,7 +83,7 @@ pub(super) struct Finished {
 impl RichText {
     /// True while nothing that can be seen was written.
     pub(super) fn is_blank(&self) -> bool {
-        self.text.trim().is_empty()
+        self.text.chars().all(is_invisible)
     }
 
     /// Where the next text will stand; for [`RichText::mark_from`].
@@ -170,6 +170,26 @@ impl RichText {
             text,
         }
     }
+}
+
+/// Telegram calls a text of such characters empty, and refuses it.
+fn is_invisible(character: char) -> bool {
+    character.is_whitespace()
+        || matches!(character,
+            '\u{ad}'
+            | '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2060}'..='\u{2064}'
+            | '\u{206a}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The text with a word joiner at each of `breaks`, and for each byte of the text before the number

@@ -23,7 +23,9 @@ pub(super) fn only(parameters: &Map<String, Value>, known: &[&str]) -> Result<()
 /// Checks text with its entities.
 pub(super) fn text(text: &str, entities: &[Value], units_max: usize) -> Result<(), String> {
     let units: Vec<u16> = text.encode_utf16().collect();
-    if text.trim().is_empty() {
+    let unseen =
+        |c: char| c.is_whitespace() || "\u{200b}\u{200d}\u{2060}\u{feff}\u{2800}\u{3164}".contains(c);
+    if text.chars().all(unseen) {
         return Err("message text is empty".to_owned());
     }
     if units.len() > units_max {

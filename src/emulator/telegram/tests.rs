@@ -4,6 +4,7 @@ mod delivery;
 mod faults;
 mod polling;
 mod rendering;
+mod strictness;
 mod webhook;
 
 use super::TelegramEmulator;

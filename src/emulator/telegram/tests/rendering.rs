@@ -163,6 +163,20 @@ fn a_code_block_moves_whole_or_goes_on_as_code() {
     assert!(pages.iter().all(|page| source(page).ends_with('\n')));
 }
 
+#[tokio::test]
+async fn what_cannot_be_seen_is_never_refused_as_empty() {
+    let setup = Setup::new().await;
+    for text in ["", " \n", "\u{200b}\u{feff}", "\u{2060}", "\u{3164}"] {
+        setup.post(&parts(text)).await.unwrap();
+        setup.post(&Reply::text(text)).await.unwrap();
+    }
+    setup.post(&Reply::default()).await.unwrap();
+    let blank = format!("start{}end", "\n".repeat(10_000));
+    let pages = setup.channel.split(&Reply::text(blank));
+    assert_eq!(pages.len(), 2);
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+}
+
 /// T61, T63, T74, T75
 #[tokio::test]
 async fn a_reply_shows_where_a_link_would_have_led() {

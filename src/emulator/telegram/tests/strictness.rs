@@ -1,0 +1,136 @@
+//! The emulator itself: a check that lets everything pass would prove nothing.
+
+use super::*;
+use serde_json::{Value, json};
+
+/// What the Bot API answers to a call: status and description.
+async fn call(telegram: &TelegramEmulator, method: &str, parameters: &Value) -> (u16, String) {
+    let url = format!("{}/bot{TOKEN}/{method}", telegram.api_base_url());
+    let response = client().post(url).json(parameters).send().await.unwrap();
+    let status = response.status().as_u16();
+    let body: Value = response.json().await.unwrap();
+    (
+        status,
+        body["description"].as_str().unwrap_or_default().to_owned(),
+    )
+}
+
+fn message(extra: Value) -> Value {
+    let mut message =
+        json!({"chat_id": ALICE, "text": "hello 🚢", "link_preview_options": {"is_disabled": true}});
+    let fields = message.as_object_mut().unwrap();
+    fields.extend(extra.as_object().unwrap().clone());
+    message
+}
+
+fn marked(entities: Value) -> Value {
+    message(json!({"entities": entities}))
+}
+
+/// T61, T73, T74, T77
+#[tokio::test]
+async fn every_wrong_message_is_refused_and_remembered() {
+    let setup = Setup::new().await;
+    let pre = |offset: usize, length: usize| json!({"type": "pre", "offset": offset, "length": length});
+    let bold = |offset: usize, length: usize| json!({"type": "bold", "offset": offset, "length": length});
+    let button =
+        |data: String| json!({"reply_markup": {"inline_keyboard": [[{"text": "b", "callback_data": data}]]}});
+    let link = json!({"type": "text_link", "offset": 0, "length": 1, "url": "javascript:alert(1)"});
+    let wrong = [
+        (message(json!({"text": ""})), "message text is empty"),
+        (message(json!({"text": "x".repeat(4097)})), "message is too long"),
+        (message(json!({"text": "🚢".repeat(2049)})), "message is too long"),
+        (
+            message(json!({"parse_mode": "HTML"})),
+            "unknown parameter `parse_mode`",
+        ),
+        (
+            message(json!({"link_preview_options": {}})),
+            "link previews are not disabled",
+        ),
+        (
+            message(json!({"text": "hi @alice"})),
+            "telegram would make a mention of `@alice`",
+        ),
+        (
+            message(json!({"text": "/stop"})),
+            "telegram would make a bot_command of `/stop`",
+        ),
+        (
+            message(json!({"text": "see evil.com"})),
+            "telegram would make a url of `l.com`",
+        ),
+        (message(button(String::new())), "BUTTON_DATA_INVALID"),
+        (message(button("ä".repeat(33))), "BUTTON_DATA_INVALID"),
+        (
+            marked(json!([bold(0, 9)])),
+            "can't parse entities: outside the text",
+        ),
+        (
+            marked(json!([bold(0, 0)])),
+            "can't parse entities: outside the text",
+        ),
+        (
+            marked(json!([bold(0, 7)])),
+            "can't parse entities: inside a character",
+        ),
+        (
+            marked(json!([bold(7, 1)])),
+            "can't parse entities: inside a character",
+        ),
+        (
+            marked(json!([bold(0, 3), pre(1, 1)])),
+            "can't parse entities: bold and pre nested",
+        ),
+        (
+            marked(json!([bold(0, 3), pre(2, 3)])),
+            "can't parse entities: bold and pre cross",
+        ),
+        (marked(json!([link])), "can't parse entities: link without https"),
+        (
+            marked(json!([{"type": "url", "offset": 0, "length": 1}])),
+            "can't parse entities: unknown type `url`",
+        ),
+        (marked(json!(vec![bold(0, 1); 101])), "too many entities"),
+    ];
+    for (parameters, why) in &wrong {
+        let answer = call(&setup.telegram, "sendMessage", parameters).await;
+        assert_eq!(answer, (400, format!("Bad Request: {why}")), "{parameters}");
+    }
+    assert_eq!(setup.telegram.problems().len(), wrong.len());
+    assert!(setup.telegram.messages(ALICE).is_empty());
+}
+
+#[tokio::test]
+async fn what_happens_to_good_bots_is_refused_and_no_problem() {
+    let setup = Setup::new().await;
+    let lost = json!({"reply_parameters": {"message_id": 9}});
+    for (parameters, why) in [
+        (message(json!({"chat_id": 666})), "chat not found"),
+        (
+            message(json!({"chat_id": GROUP, "message_thread_id": 56})),
+            "message thread not found",
+        ),
+        (message(lost), "message to be replied not found"),
+    ] {
+        let answer = call(&setup.telegram, "sendMessage", &parameters).await;
+        assert_eq!(answer, (400, format!("Bad Request: {why}")));
+    }
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_group_takes_twenty_messages_a_minute() {
+    let mut rates = super::super::state::Rates::default();
+    let start = tokio::time::Instant::now();
+    let at = |seconds: u64| start + Duration::from_secs(seconds);
+    for second in 0..20 {
+        assert_eq!(rates.count(GROUP, at(second)), Ok(()));
+    }
+    assert_eq!(rates.count(GROUP, at(20)), Err(40));
+    assert_eq!(rates.count(GROUP, at(60)), Ok(()));
+    assert_eq!(
+        (rates.count(ALICE, at(60)), rates.count(ALICE, at(60))),
+        (Ok(()), Err(1))
+    );
+}
