@@ -38,7 +38,7 @@ fn settings(api_base_url: &str, mode: TelegramMode) -> ChannelSettings {
 fn server() -> ServerSettings {
     ServerSettings {
         listen: "127.0.0.1:0".parse().unwrap(),
-        behind_proxy: false,
+        behind_proxy: true,
         public_url: "https://drydock.example.com/".to_owned(),
         body_bytes_max: 1 << 20,
         header_seconds_max: 5,

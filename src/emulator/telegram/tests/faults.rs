@@ -95,6 +95,44 @@ async fn an_edit_may_be_repeated_after_its_answer_was_lost() {
     );
 }
 
+/// R17, scaled: placeholder, then an edit that is repeated until it is known to be there.
+#[tokio::test]
+async fn two_hundred_answers_over_a_bad_line_show_once_each() {
+    let setup = Setup::new().await;
+    let faults = [
+        Fault::ResetAfterEffect,
+        Fault::Status(502),
+        Fault::Reset,
+        Fault::TooMany(1),
+    ];
+    for (number, fault) in (0..200).zip(faults.iter().cycle()) {
+        let message = setup
+            .post(&Reply::text("Working."))
+            .await
+            .unwrap()
+            .message
+            .unwrap();
+        setup.telegram.fail("editMessageText", number % 4, fault.clone());
+        let reply = Reply::text(format!("Answer {number}"));
+        let action = Action::Edit { message, reply };
+        let mut attempts = 0;
+        while let Err(err) = setup.deliver(place(ALICE, None), action.clone()).await {
+            assert!(matches!(err, SendError::NotSent { .. }), "{err}");
+            attempts += 1;
+            assert!(attempts <= 3);
+        }
+    }
+    let shown: Vec<String> = setup
+        .telegram
+        .messages(ALICE)
+        .into_iter()
+        .map(|posted| posted.text)
+        .collect();
+    let expected: Vec<String> = (0..200).map(|number| format!("Answer {number}")).collect();
+    assert_eq!(shown, expected);
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_message_that_telegram_cannot_read_is_sent_plain() {
     let setup = Setup::new().await;
