@@ -14,6 +14,8 @@ mod git_show;
 mod git_status;
 // What they share.
 mod arguments;
+#[cfg(test)]
+mod calls;
 mod desk;
 mod history;
 mod invisible;
