@@ -6,9 +6,13 @@ use serde_json::{Value, json};
 /// What the Bot API answers to a call: status and description.
 async fn call(telegram: &TelegramEmulator, method: &str, parameters: &Value) -> (u16, String) {
     let url = format!("{}/bot{TOKEN}/{method}", telegram.api_base_url());
-    let response = client().post(url).json(parameters).send().await.unwrap();
+    let mut response = client().post(url).json(parameters).send().await.unwrap();
     let status = response.status().as_u16();
-    let body: Value = response.json().await.unwrap();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        body.extend_from_slice(&chunk);
+    }
+    let body: Value = serde_json::from_slice(&body).unwrap();
     (
         status,
         body["description"].as_str().unwrap_or_default().to_owned(),
