@@ -35,12 +35,31 @@ fn no_commits() -> ToolError {
 
 impl From<RepositoryError> for ToolError {
     fn from(err: RepositoryError) -> Self {
-        let hint = match err {
-            RepositoryError::UnknownRevision(_) => {
-                "; use `HEAD`, `HEAD~1`, a branch, a tag or a hash that `git_log` shows"
-            }
-            RepositoryError::Refused(_) | RepositoryError::Unreadable(_) | RepositoryError::Fetch(_) => "",
+        let hint = if matches!(err, RepositoryError::UnknownRevision(_)) {
+            "; use `HEAD`, `HEAD~1`, a branch, a tag or a hash that `git_log` shows"
+        } else {
+            ""
         };
         Self::Failed(format!("{err}{hint}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ToolError;
+    use crate::tool::testing::failure;
+    use crate::workspace::RepositoryError;
+
+    #[test]
+    fn an_unknown_revision_says_what_is_known() {
+        let failed = |err: RepositoryError| failure::<()>(Err(ToolError::from(err)));
+        assert_eq!(
+            failed(RepositoryError::UnknownRevision("v9".to_owned())),
+            "unknown revision `v9`; use `HEAD`, `HEAD~1`, a branch, a tag or a hash that `git_log` shows"
+        );
+        assert_eq!(
+            failed(RepositoryError::Unreadable("an object is missing".to_owned())),
+            "the repository could not be read: an object is missing"
+        );
     }
 }
