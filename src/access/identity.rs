@@ -16,6 +16,23 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    /// The word used in tables and replies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Editor => "editor",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// A role in some repositories and environments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
@@ -43,7 +60,7 @@ struct CompiledGrant {
     repositories: GlobMatcher,
     environments: Vec<GlobMatcher>,
     unrestricted: bool,
-    shown: String,
+    globs: Vec<String>,
 }
 
 impl Identity {
@@ -78,6 +95,16 @@ impl Identity {
         self.grants_for(repository).map(|grant| grant.role).max()
     }
 
+    /// Globs of the environments this identity may change in a repository, each once, sorted.
+    pub fn environments(&self, repository: &str) -> Vec<String> {
+        let editors = self
+            .grants_for(repository)
+            .filter(|grant| grant.role >= Role::Editor);
+        let globs: std::collections::BTreeSet<String> =
+            editors.flat_map(|grant| grant.globs.iter().cloned()).collect();
+        globs.into_iter().collect()
+    }
+
     /// True if any grant makes this identity an administrator.
     pub fn is_admin(&self) -> bool {
         self.grants.iter().any(|grant| grant.role == Role::Admin)
@@ -101,8 +128,7 @@ impl Identity {
         if editors.iter().any(|grant| grant.covers(environment)) {
             return Ok(());
         }
-        let shown: Vec<&str> = editors.iter().map(|grant| grant.shown.as_str()).collect();
-        let shown = shown.join(", ");
+        let shown = self.environments(repository).join(", ");
         Err(match environment {
             Some(environment) => format!("`{environment}` is not in your grant ({shown})"),
             None => format!("`{path}` is shared by all environments; your grant covers only {shown}"),
@@ -129,7 +155,7 @@ impl CompiledGrant {
                 .collect::<Result<_, _>>()
                 .ok()?,
             unrestricted: grant.role == Role::Admin || grant.environments.iter().any(|glob| glob == "**"),
-            shown: grant.environments.join(", "),
+            globs: grant.environments.clone(),
         })
     }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::sync::{Arc, PoisonError};
 
 /// A user, admitted or revoked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct User {
     /// Their row.
     pub id: UserId,

@@ -109,6 +109,16 @@ pub enum ChannelSettings {
     Telegram(TelegramSettings),
 }
 
+impl ChannelSettings {
+    /// What this channel's people work on unless they name another repository.
+    pub fn repository(&self) -> Option<&str> {
+        match self {
+            Self::Slack(settings) => settings.repository.as_deref(),
+            Self::Telegram(settings) => settings.repository.as_deref(),
+        }
+    }
+}
+
 /// A Slack app in one workspace, reached over HTTP.
 #[derive(Clone)]
 pub struct SlackSettings {

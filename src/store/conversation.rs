@@ -144,6 +144,28 @@ impl Store {
         .await
     }
 
+    /// The session of a conversation named by itself (32 hex digits), by the conversation's row id, or
+    /// by a change such as `CHG-42`.
+    pub async fn find_session(&self, which: &str) -> Result<Option<String>, StoreError> {
+        let which = which.to_owned();
+        self.read(move |tx| {
+            let number = |text: &str| text.parse::<i64>().ok();
+            let conversation = which.strip_prefix("CHG-").and_then(number).map(|change| {
+                let sql = "SELECT conversation FROM change WHERE number = ?1 ORDER BY revision DESC LIMIT 1";
+                tx.prepare_cached(sql)?
+                    .query_row([change], |row| row.get::<_, i64>(0))
+                    .optional()
+            });
+            let id = conversation.transpose()?.flatten().or_else(|| number(&which));
+            let session = tx
+                .prepare_cached("SELECT session FROM conversation WHERE id = ?1 OR session = ?2")?
+                .query_row(params![id, which], |row| row.get(0))
+                .optional()?;
+            Ok(session)
+        })
+        .await
+    }
+
     /// Binds the workspace to a repository at a base commit. Edits stay when only the base moves; for
     /// another repository they make no sense, so they and the open change are let go.
     pub async fn bind(&self, id: ConversationId, repository: &str, base: &str) -> Result<(), StoreError> {

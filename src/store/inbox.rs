@@ -72,6 +72,19 @@ impl Store {
         .await
     }
 
+    /// Messages of the turn lane that are not finished, the one being worked on included.
+    pub async fn waiting(&self, conversation: ConversationId) -> Result<u32, StoreError> {
+        self.read(move |tx| {
+            let count = tx
+                .prepare_cached(
+                    "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL",
+                )?
+                .query_row(params![conversation.0, Lane::Turn.as_str()], |row| row.get(0))?;
+            Ok(count)
+        })
+        .await
+    }
+
     /// Commands that were accepted and not answered, oldest first: what a crash left over.
     pub async fn unfinished_commands(&self) -> Result<Vec<(InboxId, ConversationId, Inbound)>, StoreError> {
         self.read(|tx| {

@@ -1,0 +1,278 @@
+//! What an operator asks of a server: invites, users, recordings. The same code answers a running
+//! server's socket and a command line that finds no server running.
+
+use crate::access::{Access, AccessError, NewInvite, Role, User};
+use crate::model::{Installation, Platform};
+use crate::session;
+use crate::store::{AuditState, Store, StoreError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+
+/// Longest request or answer line.
+const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How long one exchange may take.
+const EXCHANGE_MAX: Duration = Duration::from_secs(30);
+
+/// What can be asked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Request {
+    /// Makes an invite.
+    Invite {
+        /// The person's name, as it is shown to others.
+        name: String,
+        /// What they may do.
+        role: Role,
+        /// Glob over repository names.
+        repositories: String,
+        /// Globs over environments.
+        environments: Vec<String>,
+        /// How long the invite is good.
+        hours: u32,
+    },
+    /// Everybody who was admitted.
+    Users,
+    /// One person: by id, name or `slack:T0ACME:U0ALICE`.
+    User {
+        /// Which.
+        which: String,
+    },
+    /// Takes a person's access away, at once.
+    Revoke {
+        /// Which.
+        which: String,
+    },
+    /// The recording of a conversation: by its id, or a change such as `CHG-42`.
+    Session {
+        /// Which.
+        which: String,
+    },
+    /// Checks the audit log's chain.
+    Audit,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// An invite. The token is shown this once.
+    Invite {
+        /// The token.
+        token: String,
+        /// How to use it, one line per connected channel.
+        how: Vec<String>,
+        /// When it stops working.
+        expires: Timestamp,
+    },
+    /// People.
+    Users {
+        /// Sorted by id.
+        users: Vec<User>,
+    },
+    /// One person's access is gone.
+    Revoked {
+        /// Who.
+        user: User,
+    },
+    /// A recording.
+    Session {
+        /// One record each, oldest first.
+        records: Vec<session::Record>,
+    },
+    /// The audit log is whole.
+    Audit {
+        /// Its rows.
+        rows: i64,
+    },
+    /// It did not work, and why.
+    Failed {
+        /// For the operator.
+        why: String,
+    },
+}
+
+/// Who can say how an invite is used on each connected channel.
+pub trait Installations: Send + Sync {
+    /// The connected channels by their configured names.
+    fn installations(&self) -> Vec<(String, Installation)>;
+}
+
+/// Knows no channel: for a command line without a running server.
+#[derive(Debug)]
+pub struct NoInstallations;
+
+impl Installations for NoInstallations {
+    fn installations(&self) -> Vec<(String, Installation)> {
+        Vec::new()
+    }
+}
+
+/// Everything an operator's question needs.
+pub struct Admin {
+    /// What is stored.
+    pub store: Store,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// The data directory.
+    pub data: PathBuf,
+    /// The connected channels.
+    pub routes: Arc<dyn Installations>,
+    /// The clock.
+    pub now: fn() -> Timestamp,
+    /// The source of randomness for tokens.
+    pub random: fn() -> [u8; 32],
+}
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+enum AdminError {
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Admin {
+    /// Answers one question. A failure is an answer, too.
+    pub async fn answer(&self, request: Request) -> Answer {
+        let result = match request {
+            Request::Invite { name, role, repositories, environments, hours } => {
+                self.invite(name, role, repositories, environments, hours).await
+            }
+            Request::Users => self.users().await,
+            Request::User { which } => self.user(&which).await,
+            Request::Revoke { which } => self.revoke(&which).await,
+            Request::Session { which } => self.session(&which).await,
+            Request::Audit => self.audit().await,
+        };
+        result.unwrap_or_else(|error| Answer::Failed { why: error.to_string() })
+    }
+
+    async fn invite(
+        &self,
+        name: String,
+        role: Role,
+        repositories: String,
+        environments: Vec<String>,
+        hours: u32,
+    ) -> Result<Answer, AdminError> {
+        let at = (self.now)();
+        let expires = Duration::from_secs(u64::from(hours) * 3_600);
+        let invite = NewInvite { name, role, repositories, environments, expires, bound_to: None };
+        let token = self.access.invite(invite, "operator", (self.random)(), at).await?;
+        let token = token.expose().to_owned();
+        let mut how: Vec<String> =
+            self.routes.installations().iter().map(|(name, installation)| how_to(name, installation, &token)).collect();
+        if how.is_empty() {
+            how.push(format!("Telegram: send `/start {token}` to the bot"));
+            how.push(format!("Slack: send `join {token}` to the app in a direct message"));
+        }
+        let expires = at.checked_add(expires).map_err(|error| AdminError::Other(error.to_string()))?;
+        Ok(Answer::Invite { token, how, expires })
+    }
+
+    async fn users(&self) -> Result<Answer, AdminError> {
+        Ok(Answer::Users { users: self.access.users().await? })
+    }
+
+    async fn user(&self, which: &str) -> Result<Answer, AdminError> {
+        Ok(Answer::Users { users: vec![self.access.user(which).await?] })
+    }
+
+    async fn revoke(&self, which: &str) -> Result<Answer, AdminError> {
+        let user = self.access.user(which).await?;
+        self.access.revoke(user.id, "operator", (self.now)()).await?;
+        Ok(Answer::Revoked { user: self.access.user(&user.id.to_string()).await? })
+    }
+
+    async fn session(&self, which: &str) -> Result<Answer, AdminError> {
+        let conversation = self.store.find_session(which).await?;
+        let session = conversation.ok_or_else(|| AdminError::Other(format!("no session `{which}`")))?;
+        let records = session::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
+        Ok(Answer::Session { records })
+    }
+
+    async fn audit(&self) -> Result<Answer, AdminError> {
+        match self.store.verify_audit().await? {
+            AuditState::Intact { rows, .. } => Ok(Answer::Audit { rows }),
+            AuditState::Broken { row } => Err(AdminError::Other(format!("the audit log was changed at row {row}"))),
+        }
+    }
+}
+
+fn how_to(name: &str, installation: &Installation, token: &str) -> String {
+    let bot = &installation.bot_name;
+    match installation.account.platform {
+        Platform::Telegram => format!("{name}: https://t.me/{bot}?start={token}"),
+        Platform::Slack => format!("{name}: send `join {token}` to @{bot} in a direct message"),
+        Platform::Hook | Platform::Terminal => format!("{name}: no invites"),
+    }
+}
+
+/// Opens the socket of a running server: `admin.sock` in the data directory, mode 0600.
+pub fn listen(data: &Path) -> std::io::Result<UnixListener> {
+    let path = data.join("admin.sock");
+    match std::fs::remove_file(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    // The data directory is 0700, so nobody else reaches the socket before its own mode is set.
+    let listener = UnixListener::bind(&path)?;
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Answers operators until `cancel`.
+pub async fn serve(listener: UnixListener, admin: Arc<Admin>, cancel: CancellationToken) {
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = cancel.cancelled() => return,
+        };
+        let Ok((stream, _)) = stream else { continue };
+        // One at a time: an operator's question is rare and short.
+        if tokio::time::timeout(EXCHANGE_MAX, exchange(stream, &admin)).await.is_err() {
+            tracing::warn!("an operator's question took too long");
+        }
+    }
+}
+
+async fn exchange(stream: UnixStream, admin: &Admin) -> std::io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut line = String::new();
+    BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
+    let answer = match serde_json::from_str(&line) {
+        Ok(request) => admin.answer(request).await,
+        Err(error) => Answer::Failed { why: format!("the question could not be read: {error}") },
+    };
+    let mut text = serde_json::to_string(&answer)?;
+    text.push('\n');
+    writer.write_all(text.as_bytes()).await
+}
+
+/// Asks the running server of a data directory; `None` if none is running.
+pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answer>> {
+    let stream = match UnixStream::connect(data.join("admin.sock")).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            use std::io::ErrorKind::{ConnectionRefused, NotFound};
+            return if matches!(error.kind(), ConnectionRefused | NotFound) { Ok(None) } else { Err(error) };
+        }
+    };
+    let (reader, mut writer) = stream.into_split();
+    let mut text = serde_json::to_string(request)?;
+    text.push('\n');
+    writer.write_all(text.as_bytes()).await?;
+    let mut line = String::new();
+    BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
+    Ok(Some(serde_json::from_str(&line)?))
+}

@@ -1,0 +1,159 @@
+//! Runs the tool calls of one answer: prepare, execute, finalise. Every call gets exactly one result;
+//! an unknown tool, arguments that do not fit and a refusal are results, never errors.
+
+use super::{Event, TurnContext};
+use crate::model::{Assistant, Effect, StopReason, ToolCall, ToolResult};
+use crate::tool::{Context, Prepared, ToolError, Toolbox};
+use futures_util::future::join_all;
+use tokio::time::Instant;
+
+/// A call with its result.
+#[derive(Clone, Debug)]
+pub(super) struct Done {
+    pub(super) result: ToolResult,
+    pub(super) outcome: Outcome,
+}
+
+/// What became of a call, for whoever counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Read,
+    Wrote,
+    Failed,
+    Malformed,
+}
+
+/// The calls of one answer.
+pub(super) struct Calls<'a> {
+    pub(super) cx: TurnContext<'a>,
+    pub(super) offered: &'a Toolbox,
+    pub(super) deadline: Instant,
+}
+
+impl Calls<'_> {
+    /// Runs all calls. Neighbouring read-only calls run in parallel; a call that writes waits for
+    /// those before it. Results come back in the order of the calls.
+    pub(super) async fn run(
+        &self,
+        assistant: &Assistant,
+        events: &mut (dyn FnMut(Event) + Send),
+    ) -> anyhow::Result<Vec<Done>> {
+        let cut = assistant.stop == StopReason::MaxTokens;
+        let prepared: Vec<(&ToolCall, Result<Prepared, ToolError>)> = assistant
+            .calls()
+            .enumerate()
+            .map(|(index, call)| (call, self.prepare(index, call, cut)))
+            .collect();
+        let mut done = Vec::with_capacity(prepared.len());
+        let mut rest = prepared.into_iter().peekable();
+        while let Some(first) = rest.next() {
+            let mut group = vec![first];
+            while reads(&group) && let Some(next) = rest.next_if(|next| reads(std::slice::from_ref(next))) {
+                group.push(next);
+            }
+            done.extend(self.side_by_side(group, events).await?);
+        }
+        Ok(done)
+    }
+
+    async fn side_by_side(
+        &self,
+        group: Vec<(&ToolCall, Result<Prepared, ToolError>)>,
+        events: &mut (dyn FnMut(Event) + Send),
+    ) -> anyhow::Result<Vec<Done>> {
+        let calls: Vec<&ToolCall> = group.iter().map(|(call, _)| *call).collect();
+        for call in &calls {
+            let arguments = self.cx.redactor.redact(&call.arguments).into_owned();
+            events(Event::ToolStarted { name: call.name.clone(), arguments });
+        }
+        let results = join_all(group.into_iter().map(|(call, prepared)| self.execute(call, prepared))).await;
+        let done = results.into_iter().collect::<anyhow::Result<Vec<Done>>>()?;
+        for (call, done) in calls.iter().zip(&done) {
+            events(Event::ToolFinished {
+                name: call.name.clone(),
+                content: done.result.content.clone(),
+                is_error: done.result.is_error,
+            });
+        }
+        Ok(done)
+    }
+
+    fn prepare(&self, index: usize, call: &ToolCall, cut: bool) -> Result<Prepared, ToolError> {
+        let limits = self.cx.limits;
+        if cut {
+            let why = "your answer was cut at its token limit, so no call of it was run; make fewer or smaller calls";
+            return Err(ToolError::Malformed(why.to_owned()));
+        }
+        if index >= limits.calls_per_step_max {
+            let max = limits.calls_per_step_max;
+            return Err(ToolError::Failed(format!("not run: at most {max} calls in one answer; call it in the next one")));
+        }
+        self.offered.prepare(call, limits.call_arguments_bytes_max)
+    }
+
+    async fn execute(&self, call: &ToolCall, prepared: Result<Prepared, ToolError>) -> anyhow::Result<Done> {
+        let result = match prepared {
+            Ok(prepared) => self.call(prepared).await,
+            Err(error) => Err(error),
+        };
+        let (content, outcome) = match result {
+            Ok(done) => done,
+            Err(ToolError::Failed(why)) => (why, Outcome::Failed),
+            Err(ToolError::Malformed(why)) => (why, Outcome::Malformed),
+            Err(ToolError::Fatal(error)) => return Err(error),
+        };
+        let is_error = matches!(outcome, Outcome::Failed | Outcome::Malformed);
+        // Redaction precedes truncation: a cut must never leave half a secret behind.
+        let content = self.cx.redactor.redact(&content);
+        let content = shorten(&content, self.cx.limits.tool_output_bytes_max);
+        Ok(Done { result: ToolResult { call: call.id.clone(), content, is_error }, outcome })
+    }
+
+    async fn call(&self, prepared: Prepared) -> Result<(String, Outcome), ToolError> {
+        let cx = Context {
+            workspace: self.cx.workspace,
+            identity: self.cx.identity,
+            files_changed_max: self.cx.limits.files_changed_max,
+            cancel: self.cx.cancel,
+        };
+        let effect = prepared.tool.effect();
+        let content = tokio::select! {
+            result = prepared.tool.call(cx, prepared.arguments) => result?,
+            () = self.cx.cancel.cancelled() => return Err(ToolError::Failed("stopped by the user".to_owned())),
+            () = tokio::time::sleep_until(self.deadline) => {
+                return Err(ToolError::Failed("stopped: the turn ran out of time".to_owned()));
+            }
+        };
+        Ok((content, if effect == Effect::Read { Outcome::Read } else { Outcome::Wrote }))
+    }
+}
+
+fn reads(group: &[(&ToolCall, Result<Prepared, ToolError>)]) -> bool {
+    let read = |prepared: &Prepared| prepared.tool.effect() == Effect::Read;
+    group.iter().all(|(_, prepared)| prepared.as_ref().is_ok_and(read))
+}
+
+/// Keeps head and tail of a text that is too long, and says what is missing.
+fn shorten(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(bytes_max / 4 * 3);
+    let tail = text.ceil_char_boundary(text.len() - bytes_max / 4);
+    let (head, rest) = text.split_at(head);
+    let (middle, tail) = rest.split_at(tail - head.len());
+    format!("{head}\n[...truncated {} bytes...]\n{tail}", middle.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shorten;
+
+    #[test]
+    fn a_long_result_keeps_head_and_tail_and_never_splits_a_character() {
+        let text = "ä".repeat(1_000);
+        let short = shorten(&text, 101);
+        assert!(short.contains("truncated") && short.starts_with('ä') && short.ends_with('ä'));
+        assert_eq!(shorten("short", 101), "short");
+    }
+}

@@ -1,0 +1,101 @@
+//! Notices a model that goes round in circles: the same call with the same result again and again,
+//! or one malformed call after the other.
+
+use super::calls::{Done, Outcome};
+use crate::model::ToolCall;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Counts repetitions within one turn.
+#[derive(Debug)]
+pub(super) struct Repetition {
+    identical_max: u32,
+    malformed_max: u32,
+    seen: HashMap<u64, u32>,
+    malformed: u32,
+}
+
+impl Repetition {
+    pub(super) fn new(identical_max: u32, malformed_max: u32) -> Self {
+        Self { identical_max, malformed_max, seen: HashMap::new(), malformed: 0 }
+    }
+
+    /// Takes in the calls of one step; answers why the turn must stop, if it must. A successful write
+    /// starts the count anew, because the same question may now have another answer.
+    pub(super) fn observe(&mut self, calls: &[ToolCall], done: &[Done]) -> Option<String> {
+        for (call, done) in calls.iter().zip(done) {
+            match done.outcome {
+                Outcome::Wrote => self.seen.clear(),
+                Outcome::Malformed => self.malformed += 1,
+                Outcome::Read | Outcome::Failed => {}
+            }
+            if done.outcome != Outcome::Malformed {
+                self.malformed = 0;
+            }
+            if self.malformed >= self.malformed_max {
+                return Some(format!("I stopped: the model made {} malformed tool calls in a row.", self.malformed));
+            }
+            let count = self.seen.entry(fingerprint(call, done)).or_default();
+            *count += 1;
+            if *count >= self.identical_max {
+                return Some(format!("I stopped: the model repeated the same `{}` call {count} times.", call.name));
+            }
+        }
+        None
+    }
+}
+
+fn fingerprint(call: &ToolCall, done: &Done) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&call.name, &call.arguments, &done.result.content).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Done, Outcome, Repetition};
+    use crate::model::{ToolCall, ToolResult};
+
+    fn call(arguments: &str, outcome: Outcome) -> ([ToolCall; 1], [Done; 1]) {
+        let call = ToolCall { id: "c".into(), name: "file_read".into(), arguments: arguments.into() };
+        let result = ToolResult { call: "c".into(), content: "same".into(), is_error: false };
+        ([call], [Done { result, outcome }])
+    }
+
+    fn observe(repetition: &mut Repetition, arguments: &str, outcome: Outcome) -> Option<String> {
+        let (calls, done) = call(arguments, outcome);
+        repetition.observe(&calls, &done)
+    }
+
+    /// T67
+    #[test]
+    fn the_third_identical_call_stops_the_turn() {
+        let mut repetition = Repetition::new(3, 3);
+        assert_eq!(observe(&mut repetition, "{}", Outcome::Read), None);
+        assert_eq!(observe(&mut repetition, "{\"offset\":1}", Outcome::Read), None);
+        assert_eq!(observe(&mut repetition, "{}", Outcome::Read), None);
+        let why = observe(&mut repetition, "{}", Outcome::Read);
+        assert_eq!(why.as_deref(), Some("I stopped: the model repeated the same `file_read` call 3 times."));
+    }
+
+    #[test]
+    fn a_write_in_between_starts_the_count_anew() {
+        let mut repetition = Repetition::new(3, 3);
+        for _ in 0..10 {
+            assert_eq!(observe(&mut repetition, "{}", Outcome::Read), None);
+            assert_eq!(observe(&mut repetition, "w", Outcome::Wrote), None);
+        }
+    }
+
+    /// T59
+    #[test]
+    fn malformed_calls_in_a_row_stop_the_turn() {
+        let mut repetition = Repetition::new(9, 3);
+        assert_eq!(observe(&mut repetition, "a", Outcome::Malformed), None);
+        assert_eq!(observe(&mut repetition, "b", Outcome::Malformed), None);
+        assert_eq!(observe(&mut repetition, "c", Outcome::Read), None);
+        assert_eq!(observe(&mut repetition, "d", Outcome::Malformed), None);
+        assert_eq!(observe(&mut repetition, "e", Outcome::Malformed), None);
+        assert!(observe(&mut repetition, "f", Outcome::Malformed).is_some());
+    }
+}

@@ -1,0 +1,117 @@
+//! What the HTTP side asks of the engine: which webhook is behind a name, and is it durable yet.
+
+use crate::admin::Installations;
+use crate::config::{ChannelSettings, Config};
+use crate::gateway::{self, Gateway, RepositoriesLoaded};
+use crate::http::{Acknowledged, Ingress, Readiness, Route, Unavailable};
+use crate::model::{Inbound, Installation};
+use crate::webhook::{self, Webhook};
+use async_trait::async_trait;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The webhooks by name, and what is not ready yet.
+pub(super) struct Routes {
+    webhooks: RwLock<BTreeMap<String, Arc<dyn Webhook>>>,
+    installations: RwLock<BTreeMap<String, Installation>>,
+    connecting: Mutex<BTreeSet<String>>,
+    loading: Mutex<BTreeSet<String>>,
+}
+
+impl Routes {
+    pub(super) fn new(config: &Config) -> Self {
+        let hooks = config.hooks.iter();
+        let webhooks = hooks.filter_map(|(name, settings)| Some((name.clone(), webhook::of_hook(name, settings)?)));
+        Self {
+            webhooks: RwLock::new(webhooks.collect()),
+            installations: RwLock::default(),
+            connecting: Mutex::new(config.channels.keys().cloned().collect()),
+            loading: Mutex::new(config.repositories.keys().cloned().collect()),
+        }
+    }
+
+    /// A channel knows who it is: its webhook opens.
+    pub(super) fn connected(&self, name: &str, settings: &ChannelSettings, installation: &Installation) {
+        if let Some(webhook) = webhook::of_channel(name, settings, installation) {
+            let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
+            webhooks.insert(name.to_owned(), webhook);
+        }
+        let mut installations = self.installations.write().unwrap_or_else(PoisonError::into_inner);
+        installations.insert(name.to_owned(), installation.clone());
+        self.connecting.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    fn readiness(&self) -> Readiness {
+        let waiting = |set: &Mutex<BTreeSet<String>>, what: &str| {
+            let set = set.lock().unwrap_or_else(PoisonError::into_inner);
+            set.iter().map(|name| format!("{what} {name}")).collect::<Vec<_>>()
+        };
+        let mut reasons = waiting(&self.connecting, "connecting channel");
+        reasons.extend(waiting(&self.loading, "loading repository"));
+        Readiness { waiting_for: reasons }
+    }
+}
+
+impl Installations for Routes {
+    fn installations(&self) -> Vec<(String, Installation)> {
+        let installations = self.installations.read().unwrap_or_else(PoisonError::into_inner);
+        installations.iter().map(|(name, installation)| (name.clone(), installation.clone())).collect()
+    }
+}
+
+impl RepositoriesLoaded for Routes {
+    fn loaded(&self, repository: &str) {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner).remove(repository);
+    }
+}
+
+/// The engine with a clock, as the HTTP side sees it.
+pub(super) struct Clocked {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) routes: Arc<Routes>,
+    pub(super) now: fn() -> Timestamp,
+}
+
+#[async_trait]
+impl Ingress for Clocked {
+    async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable> {
+        // In a task of its own: a sender that hangs up must not stop what it has begun.
+        let gateway = Arc::clone(&self.gateway);
+        let received = tokio::spawn(async move { gateway.receive(inbound, at).await });
+        match received.await.map_err(|_| Unavailable)? {
+            Ok(gateway::Acknowledged::New) => Ok(Acknowledged::New),
+            Ok(gateway::Acknowledged::Duplicate) => Ok(Acknowledged::Duplicate),
+            Ok(gateway::Acknowledged::Refused) => Ok(Acknowledged::Refused),
+            Err(error) => {
+                tracing::error!(%error, "an inbound could not be stored; its sender will deliver it again");
+                Err(Unavailable)
+            }
+        }
+    }
+
+    fn webhook(&self, name: &str) -> Route {
+        let webhooks = self.routes.webhooks.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(webhook) = webhooks.get(name) {
+            return Route::Webhook(Arc::clone(webhook));
+        }
+        let connecting = self.routes.connecting.lock().unwrap_or_else(PoisonError::into_inner);
+        if connecting.contains(name) { Route::Connecting } else { Route::Unknown }
+    }
+
+    fn rejected(&self, name: &str, reason: &'static str, at: Timestamp) {
+        self.gateway.rejected(name, reason, at);
+    }
+
+    fn ignored(&self, name: &str, reason: &'static str, at: Timestamp) {
+        self.gateway.ignored(name, reason, at);
+    }
+
+    fn ready(&self) -> Readiness {
+        self.routes.readiness()
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.now)()
+    }
+}

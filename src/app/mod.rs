@@ -1,0 +1,175 @@
+//! Builds everything from the configuration, and owns start and shutdown.
+
+mod channels;
+mod ingress;
+
+use crate::access::{Access, AccessError};
+use crate::admin::{self, Admin};
+use crate::config::Config;
+use crate::gateway::{Gateway, Parts, Repositories};
+use crate::http;
+use crate::provider;
+use crate::redact::Redactor;
+use crate::store::{OpenError, Store};
+use crate::tool::{self, Toolbox};
+use crate::workspace::Progress;
+use ingress::{Clocked, Routes};
+use jiff::Timestamp;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// How long a shutdown waits for what is running.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
+
+/// What the program cannot make up itself: time and randomness.
+#[derive(Clone, Copy, Debug)]
+pub struct World {
+    /// The clock.
+    pub now: fn() -> Timestamp,
+    /// 32 bytes nobody can guess.
+    pub random: fn() -> [u8; 32],
+}
+
+/// Why the server does not start. One line, with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] OpenError),
+    /// The database failed while starting.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}: {why}; set `server.listen` to a free address")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// The system's reason.
+        why: std::io::Error,
+    },
+    /// Anything else that was configured and does not work.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// A running server.
+pub struct App {
+    /// Where it listens; the port is real even if the configuration said 0.
+    pub address: SocketAddr,
+    /// The engine, for tests and the demo.
+    pub gateway: Arc<Gateway>,
+    /// What an operator can ask.
+    pub admin: Arc<Admin>,
+    cancel: CancellationToken,
+    accepting: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl App {
+    /// Starts a server. It serves at once; channels connect and repositories load behind it, and
+    /// `/readyz` says when they have.
+    pub async fn start(config: Config, world: World) -> Result<Self, StartError> {
+        let config = Arc::new(config);
+        let store = Store::open(&config.data.directory)?;
+        let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
+        let redactor = Arc::new(Redactor::new(config.secrets()));
+        let repositories =
+            Repositories::new(&config.repositories, config.data.directory.clone(), Arc::new(log_progress));
+        let client = provider::http_client().map_err(|error| StartError::Setup(error.to_string()))?;
+        let parts = Parts {
+            store: store.clone(),
+            access: Arc::clone(&access),
+            providers: provider::build(&config.providers, client.clone(), config.model.stream),
+            toolbox: Toolbox::new(tool::all()).map_err(|error| StartError::Setup(error.to_string()))?,
+            repositories,
+            redactor,
+            config: Arc::clone(&config),
+            now: world.now,
+            random: world.random,
+        };
+        let gateway = Gateway::new(parts).await?;
+        let listen = config.server.listen;
+        let listener =
+            TcpListener::bind(listen).await.map_err(|why| StartError::Listen { address: listen, why })?;
+        let address = listener.local_addr().map_err(|why| StartError::Listen { address: listen, why })?;
+        let routes = Arc::new(Routes::new(&config));
+        let admin = Arc::new(Admin {
+            store,
+            access,
+            data: config.data.directory.clone(),
+            routes: Arc::clone(&routes) as Arc<dyn admin::Installations>,
+            now: world.now,
+            random: world.random,
+        });
+        let mut app = Self {
+            address,
+            gateway,
+            admin,
+            cancel: CancellationToken::new(),
+            accepting: CancellationToken::new(),
+            tasks: JoinSet::new(),
+        };
+        app.spawn_all(listener, config, routes, client, world)?;
+        info!(%address, "listening on http://{address}");
+        Ok(app)
+    }
+
+    fn spawn_all(
+        &mut self,
+        listener: TcpListener,
+        config: Arc<Config>,
+        routes: Arc<Routes>,
+        client: reqwest::Client,
+        world: World,
+    ) -> Result<(), StartError> {
+        let socket = admin::listen(&config.data.directory).map_err(|why| StartError::Setup(why.to_string()))?;
+        self.tasks.spawn(admin::serve(socket, Arc::clone(&self.admin), self.cancel.clone()));
+        let ingress =
+            Arc::new(Clocked { gateway: Arc::clone(&self.gateway), routes: Arc::clone(&routes), now: world.now });
+        let serving = http::serve(listener, &config.server, ingress, self.accepting.clone());
+        self.tasks.spawn(async move {
+            let served = serving.await;
+            if served.connections_cut > 0 {
+                warn!(served.connections_cut, "some requests were cut at shutdown; their senders will repeat them");
+            }
+        });
+        for (name, settings) in &config.channels {
+            let connecting = channels::Connecting {
+                name: name.clone(),
+                settings: settings.clone(),
+                server: channels::server_settings(&config.server, self.address),
+                client: client.clone(),
+                routes: Arc::clone(&routes),
+                gateway: Arc::clone(&self.gateway),
+                now: world.now,
+                cancel: self.cancel.clone(),
+            };
+            self.tasks.spawn(connecting.run());
+        }
+        self.tasks.spawn(Arc::clone(&self.gateway).run(self.cancel.clone()));
+        self.tasks.spawn(Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone()));
+        self.tasks.spawn(Arc::clone(&self.gateway).forget_old_deliveries(self.cancel.clone()));
+        Ok(())
+    }
+
+    /// Stops: no new requests, running turns are stopped at their next await, what is in the outbox
+    /// stays there for the next start.
+    pub async fn shutdown(mut self) {
+        self.accepting.cancel();
+        self.cancel.cancel();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_MAX, all).await.is_err() {
+            warn!("some tasks did not end in {} s; what they did is in the journal", SHUTDOWN_MAX.as_secs());
+            self.tasks.shutdown().await;
+        }
+    }
+}
+
+fn log_progress(repository: &str, progress: Progress) {
+    info!(repository, done = progress.done, of = progress.of, "loading {repository}: {} of {} files", progress.done, progress.of);
+}

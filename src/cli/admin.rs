@@ -1,0 +1,186 @@
+//! `drydock invite`, `user`, `session` and `audit`: asked of the running server if there is one, and
+//! of its database if there is none.
+
+use super::output::Output;
+use super::serve::world;
+use super::{Failure, Global};
+use crate::access::{Access, Role, User};
+use crate::admin::{self, Admin, Answer, NoInstallations, Request};
+use crate::config::Config;
+use crate::session;
+use crate::store::Store;
+use clap::{Args, Subcommand, ValueEnum};
+use std::sync::Arc;
+
+#[derive(Debug, Args)]
+pub(super) struct InviteArguments {
+    /// The person's name, as others see it
+    name: String,
+    /// What they may do
+    #[arg(long, value_enum, default_value = "editor")]
+    role: RoleName,
+    /// Which repositories, as a glob
+    #[arg(long = "repo", default_value = "*")]
+    repositories: String,
+    /// Which environments, as globs such as `dev` or `prod-*`; all if it is not given
+    #[arg(long = "env", value_name = "GLOB")]
+    environments: Vec<String>,
+    /// How many hours the invite is good
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=720))]
+    hours: u32,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RoleName {
+    Viewer,
+    Editor,
+    Admin,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum UserCommand {
+    /// Lists everybody who was admitted
+    List,
+    /// Shows one person
+    Show {
+        /// Id, name or `slack:T0ACME:U0ALICE`
+        which: String,
+    },
+    /// Takes a person's access away, at once
+    Revoke {
+        /// Id, name or `slack:T0ACME:U0ALICE`
+        which: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionCommand {
+    /// Prints a recording
+    Show {
+        /// The session, or a change such as `CHG-42`
+        which: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Checks that no row was changed, removed or reordered
+    Verify,
+}
+
+pub(super) async fn invite(arguments: InviteArguments, global: &Global, output: &Output) -> Result<(), Failure> {
+    let environments =
+        if arguments.environments.is_empty() { vec!["**".to_owned()] } else { arguments.environments };
+    let role = match arguments.role {
+        RoleName::Viewer => Role::Viewer,
+        RoleName::Editor => Role::Editor,
+        RoleName::Admin => Role::Admin,
+    };
+    let request = Request::Invite {
+        name: arguments.name,
+        role,
+        repositories: arguments.repositories,
+        environments,
+        hours: arguments.hours,
+    };
+    let answer = ask(global, request).await?;
+    if output.json() {
+        return print_json(output, &answer);
+    }
+    if let Answer::Invite { how, expires, .. } = answer {
+        for line in how {
+            output.line(&line);
+        }
+        output.message(&format!("Single use, good until {expires}. Nobody can show it again."));
+    }
+    Ok(())
+}
+
+pub(super) async fn user(command: UserCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+    let request = match command {
+        UserCommand::List => Request::Users,
+        UserCommand::Show { which } => Request::User { which },
+        UserCommand::Revoke { which } => Request::Revoke { which },
+    };
+    let answer = ask(global, request).await?;
+    if output.json() {
+        return print_json(output, &answer);
+    }
+    match answer {
+        Answer::Users { users } => {
+            let rows: Vec<Vec<String>> = users.iter().map(row).collect();
+            output.table(&["ID", "NAME", "STATE", "GRANTS", "ACCOUNTS"], &rows);
+        }
+        Answer::Revoked { user } => output.line(&format!("{} has no access any more", user.name)),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn row(user: &User) -> Vec<String> {
+    let grants: Vec<String> = user
+        .grants
+        .iter()
+        .map(|grant| format!("{} {} {}", grant.role, grant.repositories, grant.environments.join(",")))
+        .collect();
+    let accounts: Vec<String> = user.senders.iter().map(ToString::to_string).collect();
+    let state = if user.revoked_at.is_some() { "revoked" } else { "active" };
+    vec![user.id.to_string(), user.name.clone(), state.to_owned(), grants.join("; "), accounts.join(", ")]
+}
+
+pub(super) async fn session(command: SessionCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+    let SessionCommand::Show { which } = command;
+    let Answer::Session { records } = ask(global, Request::Session { which }).await? else { return Ok(()) };
+    if output.json() {
+        for record in &records {
+            output.value(&serde_json::to_value(record).map_err(Failure::failed)?);
+        }
+    } else {
+        output.line(session::render(&records).trim_end());
+    }
+    Ok(())
+}
+
+pub(super) async fn audit(command: AuditCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+    let AuditCommand::Verify = command;
+    let answer = ask(global, Request::Audit).await?;
+    if output.json() {
+        return print_json(output, &answer);
+    }
+    if let Answer::Audit { rows } = answer {
+        output.line(&format!("the audit log is whole: {rows} rows"));
+    }
+    Ok(())
+}
+
+fn print_json(output: &Output, answer: &Answer) -> Result<(), Failure> {
+    output.value(&serde_json::to_value(answer).map_err(Failure::failed)?);
+    Ok(())
+}
+
+/// Asks the running server, else the database itself.
+async fn ask(global: &Global, request: Request) -> Result<Answer, Failure> {
+    let config = Config::load(global.sources()?).map_err(Failure::config)?;
+    let data = &config.data.directory;
+    let answer = match admin::ask(data, &request).await.map_err(Failure::failed)? {
+        Some(answer) => answer,
+        None => {
+            let world = world();
+            let store = Store::open(data).map_err(Failure::failed)?;
+            let access = Access::load(store.clone(), &config.limits).await;
+            let admin = Admin {
+                store,
+                access: Arc::new(access.map_err(Failure::failed)?),
+                data: data.clone(),
+                routes: Arc::new(NoInstallations),
+                now: world.now,
+                random: world.random,
+            };
+            admin.answer(request).await
+        }
+    };
+    match answer {
+        Answer::Failed { why } => Err(Failure::failed(why)),
+        answer => Ok(answer),
+    }
+}

@@ -1,0 +1,103 @@
+//! `drydock demo`: plays the story, then lets a visitor type.
+
+use super::Failure;
+use super::output::Output;
+use super::serve::world;
+use crate::demo::stage::Stage;
+use crate::demo::transcript::{Line, Transcript};
+use crate::demo::{script, story, visitor};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Plays the story and ends: exit code 0 if every line of it held, 1 if not
+    #[arg(long)]
+    headless: bool,
+    /// How long the model pretends to think, in milliseconds; 0 with --headless, 300 without
+    #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(0..=5_000))]
+    pace: Option<u64>,
+}
+
+pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
+    let interactive = !arguments.headless && !output.json() && std::io::stdin().is_terminal();
+    let pace = Duration::from_millis(arguments.pace.unwrap_or(if interactive { 300 } else { 0 }));
+    let started = Instant::now();
+    if !output.json() {
+        output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");
+    }
+    let script = move |asked: &_| script::answer(asked, pace);
+    let mut stage = Stage::build(script, world(), &[]).await.map_err(Failure::failed)?;
+    if !output.json() {
+        let directory = stage.directory().display();
+        output.message(&format!("Everything lies in {directory} and goes when the demo ends. The gateway is at {}.", stage.url()));
+    }
+    let result = tokio::select! {
+        result = play(&stage, output, started) => result,
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::failed).and(Err(Failure::failed("interrupted"))),
+    };
+    if interactive && result.is_ok() {
+        talk(&stage, output).await?;
+    }
+    stage.stop().await;
+    result
+}
+
+async fn play(stage: &Stage, output: &Output, started: Instant) -> Result<(), Failure> {
+    let mut scene = "";
+    let mut show = |line: &Line| {
+        if output.json() {
+            output.value(&serde_json::to_value(line).unwrap_or_default());
+            return;
+        }
+        if line.scene != scene {
+            output.line(&format!("\n{}", output.bold(line.scene)));
+            scene = line.scene;
+        }
+        output.line(&told(line, output));
+    };
+    let mut transcript = Transcript::new(&mut show);
+    let played = story::play(stage, &mut transcript).await;
+    if let Err(error) = &played {
+        transcript.fact("demo", &format!("the story broke off: {error:#}"), false);
+    }
+    let (passed, lines) = (transcript.passed(), transcript.len());
+    let seconds = started.elapsed().as_secs_f64();
+    if output.json() {
+        output.value(&serde_json::json!({ "passed": passed, "lines": lines, "seconds": seconds }));
+    } else {
+        let word = if passed { "all held" } else { "NOT all held" };
+        output.line(&format!("\n{lines} lines, {word}, {seconds:.1} s."));
+        output.line("Next: `drydock check --config drydock.toml`, with config/drydock.toml as the reference of every key.");
+    }
+    if passed { Ok(()) } else { Err(Failure::failed("the demo did not play as it should")) }
+}
+
+fn told(line: &Line, output: &Output) -> String {
+    let sign = if line.ok { " " } else { "✗" };
+    let head = format!("{sign} {:<26} {:<9}", line.place, line.who);
+    let mut lines = line.text.lines();
+    let mut text = format!("{} {}", output.dim(&head), lines.next().unwrap_or_default());
+    for rest in lines {
+        text.push_str(&format!("\n{:39}{rest}", ""));
+    }
+    text
+}
+
+async fn talk(stage: &Stage, output: &Output) -> Result<(), Failure> {
+    output.line(&format!("\n{}", visitor::greeting()));
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut thread: Option<String> = None;
+    loop {
+        output.prompt("alice ❯ ");
+        let line = tokio::select! {
+            line = lines.next_line() => line.map_err(Failure::failed)?,
+            interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| None).map_err(Failure::failed)?,
+        };
+        let Some(line) = line.filter(|line| !line.trim().is_empty()) else { return Ok(()) };
+        let (at, answer) = visitor::ask(stage, thread.as_deref(), line.trim()).await.map_err(Failure::failed)?;
+        thread = Some(at);
+        output.line(&answer);
+    }
+}

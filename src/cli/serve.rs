@@ -1,0 +1,51 @@
+//! `drydock serve`: the gateway until it is told to stop.
+
+use super::{Failure, Global};
+use crate::app::{App, StartError, World};
+use crate::config::Config;
+use crate::redact::Redactor;
+use crate::telemetry::{self, Format};
+use jiff::Timestamp;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub(super) async fn run(global: &Global) -> Result<(), Failure> {
+    let config = Config::load(global.sources()?).map_err(Failure::config)?;
+    let format = if std::io::stderr().is_terminal() { Format::Pretty } else { Format::Json };
+    let redactor = Arc::new(Redactor::new(config.secrets()));
+    telemetry::init(format, global.log.as_deref(), redactor).map_err(Failure::config)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
+    let app = App::start(config, world()).await.map_err(|error| match error {
+        StartError::Listen { .. } | StartError::Setup(_) | StartError::Database(_) | StartError::Access(_) => {
+            Failure::failed(error)
+        }
+    })?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::failed)?,
+    }
+    tracing::info!("stopping; a second signal ends at once");
+    tokio::select! {
+        () = app.shutdown() => Ok(()),
+        _ = terminate.recv() => Err(Failure::failed("stopped at once")),
+        _ = tokio::signal::ctrl_c() => Err(Failure::failed("stopped at once")),
+    }
+}
+
+/// The real clock and the system's randomness.
+pub(super) fn world() -> World {
+    World { now, random }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the shell is where the clock is read")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+#[allow(clippy::expect_used, reason = "a system without randomness cannot make a token, and must not try")]
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system gives randomness");
+    bytes
+}

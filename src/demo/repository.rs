@@ -1,0 +1,228 @@
+//! A throw-away Tanka repository with a history: three environments, thirteen objects each.
+
+use anyhow::Context;
+use gix::objs::tree::{Entry, EntryKind};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The environments, with the replicas of `web` and the memory of `web` and `api` in each.
+pub const ENVIRONMENTS: [(&str, u32, &str, &str); 3] =
+    [("dev", 2, "256Mi", "256Mi"), ("staging", 2, "256Mi", "512Mi"), ("prod", 6, "512Mi", "1Gi")];
+
+/// Where the instructions of the demo's hook lie.
+pub const HOOK_PROMPT: &str = "prompts/release.md";
+
+type Files = BTreeMap<String, String>;
+
+/// Creates a bare repository with the branch `main` at `path`; answers its newest commit.
+pub fn create(path: &Path) -> anyhow::Result<String> {
+    let repository = gix::init_bare(path).context("the demo repository could not be created")?;
+    let mut files = library();
+    let first = record(&repository, &files, "lib: one application is a Deployment, a Service and a ConfigMap", 0, None)?;
+    for (environment, replicas, web_memory, api_memory) in ENVIRONMENTS {
+        let directory = format!("environments/{environment}");
+        files.insert(format!("{directory}/main.jsonnet"), main_jsonnet(environment, replicas, web_memory, api_memory));
+        files.insert(format!("{directory}/spec.json"), spec_json(environment));
+    }
+    let second = record(&repository, &files, "environments: dev, staging and prod", 1, Some(first))?;
+    files.insert(HOOK_PROMPT.to_owned(), RELEASE_PROMPT.to_owned());
+    let third = record(&repository, &files, "prompts: what to do when web is released", 2, Some(second))?;
+    repository
+        .reference("refs/heads/main", third, gix::refs::transaction::PreviousValue::Any, "demo")
+        .context("the demo branch could not be set")?;
+    std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n")?;
+    Ok(third.to_string())
+}
+
+/// Objects in one environment: a namespace, and three for each application.
+pub const OBJECTS_PER_ENVIRONMENT: usize = 13;
+
+fn library() -> Files {
+    let files = [
+        ("README.md", README),
+        ("jsonnetfile.json", "{\n  \"version\": 1,\n  \"dependencies\": [],\n  \"legacyImports\": false\n}\n"),
+        ("lib/app.libsonnet", APP_LIBSONNET),
+    ];
+    files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect()
+}
+
+fn main_jsonnet(environment: &str, replicas: u32, web_memory: &str, api_memory: &str) -> String {
+    format!(
+        "local app = import 'app.libsonnet';
+
+{{
+  namespace: app.namespace('{environment}'),
+
+  web: app.new('web', '{environment}') {{
+    image: 'registry.example.com/web:1.8.3',
+    replicas: {replicas},
+    memory: '{web_memory}',
+  }},
+
+  api: app.new('api', '{environment}') {{
+    image: 'registry.example.com/api:4.2.0',
+    replicas: 2,
+    memory: '{api_memory}',
+  }},
+
+  worker: app.new('worker', '{environment}') {{
+    image: 'registry.example.com/worker:2.0.1',
+    config+: {{ LOG_LEVEL: 'info' }},
+  }},
+
+  cache: app.new('cache', '{environment}') {{
+    image: 'registry.example.com/cache:7.4.1',
+    memory: '1Gi',
+  }},
+}}
+"
+    )
+}
+
+fn spec_json(environment: &str) -> String {
+    format!(
+        "{{
+  \"apiVersion\": \"tanka.dev/v1alpha1\",
+  \"kind\": \"Environment\",
+  \"metadata\": {{
+    \"name\": \"environments/{environment}\"
+  }},
+  \"spec\": {{
+    \"apiServer\": \"https://{environment}.k8s.example.com\",
+    \"namespace\": \"{environment}\"
+  }}
+}}
+"
+    )
+}
+
+/// Stores the files as one more commit and answers its id.
+fn record(
+    repository: &gix::Repository,
+    files: &Files,
+    message: &str,
+    day: i64,
+    parent: Option<gix::ObjectId>,
+) -> anyhow::Result<gix::ObjectId> {
+    let entries: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let tree = write_tree(repository, &entries)?;
+    let author = gix::actor::Signature {
+        name: "Dana Demo".into(),
+        email: "dana@example.com".into(),
+        // Fixed, so that the demo's commit ids are the same every time.
+        time: gix::date::Time { seconds: 1_760_000_000 + day * 86_400, offset: 0 },
+    };
+    let commit = gix::objs::Commit {
+        tree,
+        parents: parent.into_iter().collect(),
+        author: author.clone(),
+        committer: author,
+        encoding: None,
+        message: format!("{message}\n").into(),
+        extra_headers: Vec::new(),
+    };
+    Ok(repository.write_object(&commit)?.detach())
+}
+
+/// Writes one directory level: files as blobs, the rest grouped into sub-trees. Entries are sorted.
+fn write_tree(repository: &gix::Repository, entries: &[(&str, &str)]) -> anyhow::Result<gix::ObjectId> {
+    let mut tree = gix::objs::Tree::empty();
+    for group in entries.chunk_by(|(left, _), (right, _)| first(left) == first(right)) {
+        let Some((path, text)) = group.first() else { continue };
+        let name = first(path);
+        let (kind, oid) = match path.split_once('/') {
+            None => (EntryKind::Blob, repository.write_blob(text)?.detach()),
+            Some(_) => {
+                let below: Vec<(&str, &str)> =
+                    group.iter().filter_map(|(path, text)| Some((path.split_once('/')?.1, *text))).collect();
+                (EntryKind::Tree, write_tree(repository, &below)?)
+            }
+        };
+        tree.entries.push(Entry { mode: kind.into(), filename: name.into(), oid });
+    }
+    tree.entries.sort();
+    Ok(repository.write_object(&tree)?.detach())
+}
+
+fn first(path: &str) -> &str {
+    path.split('/').next().unwrap_or(path)
+}
+
+const README: &str = "\
+# infra
+
+Configuration of the demo applications, one Tanka environment per stage.
+";
+
+const RELEASE_PROMPT: &str = "\
+A new version of the web application was released. Set the image tag of `web` to the released version
+in the environments `dev` and `staging`. Leave `prod` alone: it is promoted by hand. Change nothing else.
+";
+
+const APP_LIBSONNET: &str = "\
+{
+  namespace(name): {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: name },
+  },
+
+  // One application: a Deployment, a Service and a ConfigMap.
+  new(name, namespace): {
+    local this = self,
+    image:: error name + ' needs an image',
+    replicas:: 1,
+    memory:: '128Mi',
+    config:: {},
+
+    deployment: {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: name, namespace: namespace, labels: { app: name } },
+      spec: {
+        replicas: this.replicas,
+        selector: { matchLabels: { app: name } },
+        template: {
+          metadata: { labels: { app: name } },
+          spec: {
+            containers: [{
+              name: name,
+              image: this.image,
+              envFrom: [{ configMapRef: { name: name } }],
+              resources: { limits: { memory: this.memory } },
+            }],
+          },
+        },
+      },
+    },
+
+    service: {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: name, namespace: namespace },
+      spec: { selector: { app: name }, ports: [{ port: 80, targetPort: 8080 }] },
+    },
+
+    configMap: {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: name, namespace: namespace },
+      data: this.config,
+    },
+  },
+}
+";
+
+#[cfg(test)]
+mod tests {
+    use super::create;
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test")]
+    fn the_demo_repository_is_the_same_every_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = create(&directory.path().join("one.git")).unwrap();
+        let two = create(&directory.path().join("two.git")).unwrap();
+        assert_eq!(one, two);
+    }
+}

@@ -1,0 +1,86 @@
+//! What the story tells: lines, each with what was checked about it.
+
+use serde::Serialize;
+
+/// One line of the story.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// The scene it belongs to.
+    pub scene: &'static str,
+    /// Where it happens: `#platform`, `Telegram`, `webhook`.
+    pub place: &'static str,
+    /// Who speaks.
+    pub who: &'static str,
+    /// What is said, or what was found.
+    pub text: String,
+    /// False when what was expected did not happen.
+    pub ok: bool,
+}
+
+/// Collects the lines and shows each as it happens.
+pub struct Transcript<'a> {
+    scene: &'static str,
+    lines: Vec<Line>,
+    show: &'a mut (dyn FnMut(&Line) + Send),
+}
+
+/// Lines of a message that are shown; the rest is counted.
+const LINES_SHOWN_MAX: usize = 24;
+
+impl<'a> Transcript<'a> {
+    /// An empty transcript.
+    pub fn new(show: &'a mut (dyn FnMut(&Line) + Send)) -> Self {
+        Self { scene: "", lines: Vec::new(), show }
+    }
+
+    /// Begins a scene.
+    pub fn scene(&mut self, scene: &'static str) {
+        self.scene = scene;
+    }
+
+    /// Somebody says something.
+    pub fn says(&mut self, place: &'static str, who: &'static str, text: &str) {
+        self.push(place, who, text, true);
+    }
+
+    /// Drydock says something that must hold every one of `expected`.
+    pub fn answers(&mut self, place: &'static str, text: &str, expected: &[&str]) {
+        let missing: Vec<&str> = expected.iter().copied().filter(|expected| !text.contains(expected)).collect();
+        if missing.is_empty() {
+            self.push(place, "drydock", text, true);
+        } else {
+            self.push(place, "drydock", &format!("{text}\n(expected to read {missing:?})"), false);
+        }
+    }
+
+    /// A fact that must hold.
+    pub fn fact(&mut self, place: &'static str, text: &str, holds: bool) {
+        self.push(place, "checked", text, holds);
+    }
+
+    /// Did every line hold?
+    pub fn passed(&self) -> bool {
+        !self.lines.is_empty() && self.lines.iter().all(|line| line.ok)
+    }
+
+    /// How many lines there are.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// True before the first line.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    fn push(&mut self, place: &'static str, who: &'static str, text: &str, ok: bool) {
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let mut shown = lines.iter().take(LINES_SHOWN_MAX).copied().collect::<Vec<_>>().join("\n");
+        if lines.len() > LINES_SHOWN_MAX {
+            shown.push_str(&format!("\n… {} more lines", lines.len() - LINES_SHOWN_MAX));
+        }
+        let line = Line { scene: self.scene, place, who, text: shown, ok };
+        (self.show)(&line);
+        self.lines.push(line);
+    }
+}

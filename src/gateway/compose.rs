@@ -1,0 +1,243 @@
+//! What replies say. Facts come from the journal and the patch, never from model text; the model's
+//! own words are one marked part among ours.
+
+use crate::agent::Outcome;
+use crate::model::{
+    Action, Button, ButtonStyle, Change, CheckState, Inbound, MessageRef, Op, Part, Place, Reply, Sender, Usage,
+};
+use std::time::Duration;
+
+/// Said under every change, because it is always true.
+pub(super) const NOT_APPLIED: &str = "Nothing was applied or committed.";
+/// Files listed by name; the rest is counted.
+const FILES_SHOWN_MAX: usize = 10;
+
+/// Where an answer goes and what its operations are called.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    /// The configured channel name.
+    pub(super) channel: String,
+    /// Where.
+    pub(super) place: Place,
+    /// The message being answered.
+    pub(super) reply_to: Option<MessageRef>,
+    /// The person to mention; hooks have none.
+    pub(super) mention: Option<Sender>,
+    /// Prefix of the operation ids, unique per turn or command: `turn-7`.
+    pub(super) prefix: String,
+}
+
+impl Address {
+    pub(super) fn of(inbound: &Inbound, prefix: String) -> Self {
+        Self {
+            channel: inbound.channel.clone(),
+            place: inbound.place.clone(),
+            reply_to: inbound.message.clone(),
+            mention: Some(inbound.sender.clone()),
+            prefix,
+        }
+    }
+
+    pub(super) fn op(&self, name: &str, action: Action) -> Op {
+        Op {
+            id: format!("{}/{name}", self.prefix),
+            channel: self.channel.clone(),
+            place: self.place.clone(),
+            action,
+        }
+    }
+
+    /// One message with all there is to say, at once: for answers to commands.
+    pub(super) fn post(&self, name: &str, reply: Reply) -> Op {
+        self.op(name, Action::Post { reply, reply_to: self.reply_to.clone() })
+    }
+
+    /// A result: each part is born as one short line, its id is made durable, then it is filled by an
+    /// edit, which can be repeated. So a result shows once whatever happens to the connection.
+    pub(super) fn result(&self, headline: &str, parts: Vec<Reply>) -> Vec<Op> {
+        let mut ops = Vec::with_capacity(parts.len() * 2);
+        for (index, reply) in parts.into_iter().enumerate() {
+            let name = if index == 0 { "result".to_owned() } else { format!("result-{}", index + 1) };
+            let line = if index == 0 { headline.to_owned() } else { "…".to_owned() };
+            let born = match (&self.mention, index) {
+                (Some(to), 0) => Reply { parts: vec![Part::Mention { to: to.clone() }, Part::Text { text: line }] },
+                _ => Reply::text(line),
+            };
+            ops.push(self.post(&name, born));
+            let fill = Action::Fill { post: format!("{}/{name}", self.prefix), reply };
+            ops.push(self.op(&format!("{name}/fill"), fill));
+        }
+        ops
+    }
+
+    pub(super) fn upload(&self, change: &Change, extension: &str) -> Op {
+        let file_name = format!("CHG-{}.{extension}", change.number);
+        let caption = format!("{change}: {}, base {}", totals(change), short(&change.base));
+        let action = Action::Upload { file_name: file_name.clone(), content: change.patch.clone(), caption };
+        self.op(&file_name, action)
+    }
+}
+
+/// The counted facts of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub(super) steps: u32,
+    pub(super) usage: Usage,
+    pub(super) elapsed: Duration,
+}
+
+impl Facts {
+    pub(super) fn line(&self) -> String {
+        let steps = if self.steps == 1 { "1 step".to_owned() } else { format!("{} steps", self.steps) };
+        format!("{steps} · {} tokens · {}", thousands(self.usage.total()), seconds(self.elapsed))
+    }
+}
+
+/// The buttons under a change.
+pub(super) struct ChangeButtons {
+    pub(super) patch: String,
+    pub(super) discard: String,
+}
+
+/// The first line of a result: what a notification shows.
+pub(super) fn headline(change: Option<&Change>, outcome: &Outcome) -> String {
+    match (change, &outcome.notice) {
+        (Some(change), None) => format!("{change} is ready: {}.", totals(change)),
+        (Some(change), Some(_)) => format!("{change} is not finished."),
+        (None, Some(_)) => "No change was prepared.".to_owned(),
+        (None, None) => "Here is your answer.".to_owned(),
+    }
+}
+
+/// The result of a turn, before it is split into messages.
+pub(super) fn result(
+    address: &Address,
+    change: Option<&Change>,
+    outcome: &Outcome,
+    facts: Facts,
+    inline_diff_bytes_max: usize,
+    buttons: Option<ChangeButtons>,
+) -> Reply {
+    let mut parts = Vec::new();
+    if let Some(to) = &address.mention {
+        parts.push(Part::Mention { to: to.clone() });
+    }
+    if change.is_some() || outcome.notice.is_some() {
+        parts.push(Part::Heading { text: headline(change, outcome) });
+    }
+    if !outcome.answer.is_empty() {
+        parts.push(Part::Markdown { text: outcome.answer.clone() });
+    }
+    if let Some(notice) = &outcome.notice {
+        parts.push(Part::Text { text: notice.clone() });
+    }
+    let Some(change) = change else {
+        parts.push(Part::Footer { text: facts.line() });
+        return Reply { parts };
+    };
+    parts.push(Part::Text { text: NOT_APPLIED.to_owned() });
+    parts.push(Part::Facts { rows: rows(change) });
+    parts.extend(diff(change, inline_diff_bytes_max).parts);
+    if let Some(buttons) = buttons {
+        let button = |label: &str, token, style| Button { label: label.to_owned(), token, style };
+        parts.push(Part::Buttons {
+            buttons: vec![
+                button("Get patch", buttons.patch, ButtonStyle::Primary),
+                button("Discard", buttons.discard, ButtonStyle::Danger),
+            ],
+        });
+    }
+    parts.push(Part::Footer { text: format!("{} · base {} · {}", totals(change), short(&change.base), facts.line()) });
+    Reply { parts }
+}
+
+/// The diff inline where it is small; otherwise a line that names the file that follows.
+pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
+    if fits_inline(change, inline_bytes_max) {
+        let text = String::from_utf8_lossy(&change.patch).into_owned();
+        return Reply { parts: vec![Part::Code { language: "diff".to_owned(), text }] };
+    }
+    Reply::text(format!(
+        "The diff has {} bytes; it follows as `CHG-{}.diff`.",
+        thousands(change.patch.len() as u64),
+        change.number
+    ))
+}
+
+/// True when the diff is shown in the message itself.
+pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
+    change.patch.len() <= inline_bytes_max
+}
+
+/// Every changed file and every check, each with its counted result.
+pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
+    let shown = change.stats.iter().take(FILES_SHOWN_MAX).map(|stats| {
+        let count =
+            if stats.binary { "binary".to_owned() } else { format!("+{} −{}", stats.added, stats.removed) };
+        (stats.path.to_string(), count)
+    });
+    let mut rows: Vec<(String, String)> = shown.collect();
+    if change.stats.len() > FILES_SHOWN_MAX {
+        rows.push((format!("and {} more files", change.stats.len() - FILES_SHOWN_MAX), String::new()));
+    }
+    rows.extend(change.checks.iter().map(|check| {
+        let state = match check.state {
+            CheckState::Pass => "pass",
+            CheckState::Fail => "FAILED",
+            CheckState::NotRun => "not run",
+        };
+        let detail = if check.detail.is_empty() { String::new() } else { format!(": {}", check.detail) };
+        (check.name.clone(), format!("{state}{detail}"))
+    }));
+    rows
+}
+
+/// `2 files, +4 −2`.
+pub(super) fn totals(change: &Change) -> String {
+    let added: u64 = change.stats.iter().map(|stats| stats.added).sum();
+    let removed: u64 = change.stats.iter().map(|stats| stats.removed).sum();
+    let files = if change.stats.len() == 1 { "1 file".to_owned() } else { format!("{} files", change.stats.len()) };
+    format!("{files}, +{added} −{removed}")
+}
+
+/// The first seven digits of a commit.
+pub(super) fn short(commit: &str) -> String {
+    format!("`{}`", commit.chars().take(7).collect::<String>())
+}
+
+/// `12,345`.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `0.4 s`, `41 s`.
+pub(super) fn seconds(elapsed: Duration) -> String {
+    if elapsed < Duration::from_secs(10) {
+        return format!("{:.1} s", elapsed.as_secs_f64());
+    }
+    format!("{} s", elapsed.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{seconds, thousands};
+    use std::time::Duration;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_000), "1,000");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(seconds(Duration::from_millis(430)), "0.4 s");
+        assert_eq!(seconds(Duration::from_secs(41)), "41 s");
+    }
+}

@@ -1,0 +1,152 @@
+//! Takes operations out of the outbox and delivers them: in order within a lane (one chat and
+//! thread), lanes side by side, retried with patience, never repeated when the outcome is unknown.
+
+use crate::channel::{Channel, SendError};
+use crate::model::{Action, Op};
+use crate::store::{Due, Store, StoreError};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+/// Lanes delivered at once per channel.
+const LANES_MAX: usize = 32;
+/// Tries before an operation is given up and kept as a dead letter.
+const ATTEMPTS_MAX: u32 = 8;
+/// Longest wait between two tries.
+const WAIT_MAX: Duration = Duration::from_secs(180);
+/// How long the pump sleeps when nothing is due and nobody wakes it.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// Shortest sleep of the pump.
+const WAIT_MIN: Duration = Duration::from_millis(100);
+
+/// The outgoing side of one channel.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    store: Store,
+    channel: String,
+    now: fn() -> Timestamp,
+    work: Notify,
+    delivered: watch::Sender<u64>,
+}
+
+impl Delivery {
+    pub(super) fn new(store: Store, channel: String, now: fn() -> Timestamp) -> Self {
+        Self { store, channel, now, work: Notify::new(), delivered: watch::Sender::new(0) }
+    }
+
+    /// Says that the outbox has something new for this channel.
+    pub(super) fn wake(&self) {
+        self.work.notify_one();
+    }
+
+    /// Changes each time an operation was delivered or given up.
+    pub(super) fn delivered(&self) -> watch::Receiver<u64> {
+        self.delivered.subscribe()
+    }
+
+    /// Delivers until `cancel`; what is on its way then is finished first.
+    pub(super) async fn run(self: Arc<Self>, channel: Arc<dyn Channel>, cancel: CancellationToken) {
+        let mut tasks = JoinSet::new();
+        while !cancel.is_cancelled() {
+            self.start_due(&channel, &mut tasks).await;
+            let wait = self.wait().await;
+            tokio::select! {
+                Some(_) = tasks.join_next() => {}
+                () = self.work.notified() => {}
+                () = tokio::time::sleep(wait) => {}
+                () = cancel.cancelled() => {}
+            }
+            while tasks.try_join_next().is_some() {}
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
+    async fn start_due(&self, channel: &Arc<dyn Channel>, tasks: &mut JoinSet<()>) {
+        let free = LANES_MAX.saturating_sub(tasks.len());
+        if free == 0 {
+            return;
+        }
+        let due = match self.store.due(&self.channel, (self.now)(), free).await {
+            Ok(due) => due,
+            Err(error) => return warn!(channel = self.channel, %error, "the outbox could not be read"),
+        };
+        for due in due {
+            let one = OneDelivery {
+                store: self.store.clone(),
+                channel: Arc::clone(channel),
+                now: self.now,
+                delivered: self.delivered.clone(),
+            };
+            tasks.spawn(one.run(due));
+        }
+    }
+
+    /// How long nothing is due. Never zero: what is due and not handed out waits for its lane.
+    async fn wait(&self) -> Duration {
+        let wait = match self.store.next_due(&self.channel).await {
+            Ok(Some(due)) => Duration::try_from(due.duration_since((self.now)())).unwrap_or_default(),
+            Ok(None) | Err(_) => IDLE_MAX,
+        };
+        wait.clamp(WAIT_MIN, IDLE_MAX)
+    }
+}
+
+struct OneDelivery {
+    store: Store,
+    channel: Arc<dyn Channel>,
+    now: fn() -> Timestamp,
+    delivered: watch::Sender<u64>,
+}
+
+impl OneDelivery {
+    async fn run(self, Due { op, attempts }: Due) {
+        let result = self.channel.deliver(&op).await;
+        let at = (self.now)();
+        let stored = match result {
+            Ok(delivered) => self.store.delivered(&op.id, delivered.message, at).await,
+            Err(SendError::NotSent { why, retry_after }) => self.again(&op, attempts + 1, &why, retry_after).await,
+            Err(SendError::Refused(why)) => {
+                error!(op.id = op.id, why, "refused by the platform");
+                self.store.failed(&op.id, &why, at).await
+            }
+            // An edit can be repeated safely; a post or a file that may have arrived must not be.
+            Err(SendError::Ambiguous(why)) if repeatable(&op.action) => self.again(&op, attempts + 1, &why, None).await,
+            Err(SendError::Ambiguous(why)) => {
+                warn!(op.id = op.id, why, "sent with unknown outcome; not repeated");
+                self.store.ambiguous(&op.id, &why, at).await
+            }
+        };
+        if let Err(error) = stored {
+            error!(op.id = op.id, %error, "the outcome of a delivery could not be stored");
+        }
+        self.delivered.send_modify(|count| *count += 1);
+    }
+
+    async fn again(
+        &self,
+        op: &Op,
+        attempts: u32,
+        why: &str,
+        retry_after: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        let at = (self.now)();
+        if attempts >= ATTEMPTS_MAX {
+            error!(op.id = op.id, why, attempts, "given up");
+            return self.store.failed(&op.id, why, at).await;
+        }
+        let wait = retry_after.unwrap_or(Duration::from_secs(1 << attempts.min(7))).min(WAIT_MAX);
+        let due = at.checked_add(wait).unwrap_or(at);
+        self.store.retry(&op.id, due, why).await
+    }
+}
+
+fn repeatable(action: &Action) -> bool {
+    match action {
+        Action::Edit { .. } | Action::React { .. } | Action::AnswerClick { .. } | Action::Fill { .. } => true,
+        Action::Post { .. } | Action::Notice { .. } | Action::Upload { .. } => false,
+    }
+}

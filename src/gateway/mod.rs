@@ -1,0 +1,432 @@
+//! The way of one message. Read this first.
+//!
+//! [`Gateway::receive`] takes a verified inbound: an invite is redeemed, a stranger is turned away
+//! with no model call, everything else is committed before it is acknowledged. [`Gateway::run`]
+//! leases conversations and runs their turns, one at a time each, many side by side; commands go
+//! past the queue. Answers leave through the outbox.
+
+mod commands;
+mod compose;
+mod delivery;
+mod desk;
+mod housekeeping;
+mod notes;
+mod progress;
+mod repositories;
+mod turn;
+
+pub use housekeeping::RepositoriesLoaded;
+pub use repositories::Repositories;
+
+use crate::access::{Access, AccessError, Identity, Redeemed};
+use crate::agent::Outcome;
+use crate::channel::Channel;
+use crate::command;
+use crate::config::{Config, HookSettings};
+use crate::model::{
+    Action, ConversationId, InboxId, Inbound, Kind, Op, Part, Platform, Receipt, Reply, Verdict,
+};
+use crate::provider::Providers;
+use crate::redact::Redactor;
+use crate::store::{Accepted, Claim, Lane, Store};
+use crate::tool::Toolbox;
+use compose::Address;
+use delivery::Delivery;
+use desk::Desk;
+use notes::Notes;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+/// How long a conversation belongs to this process without a sign of life.
+const LEASE: Duration = Duration::from_secs(60);
+/// How often a running turn renews its lease.
+const LEASE_RENEWED_EVERY: Duration = Duration::from_secs(20);
+/// How often the gateway looks for work nobody woke it for, such as a lease that ran out.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Notices to strangers on their way at once; more are dropped, not queued.
+const NOTICES_AT_ONCE_MAX: usize = 64;
+/// Commands carried out at once.
+const COMMANDS_AT_ONCE_MAX: usize = 64;
+
+/// What the gateway is built from.
+pub struct Parts {
+    /// What must survive.
+    pub store: Store,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// Who answers.
+    pub providers: Providers,
+    /// What an agent may call.
+    pub toolbox: Toolbox,
+    /// What people change.
+    pub repositories: Repositories,
+    /// The choke point for secrets.
+    pub redactor: Arc<Redactor>,
+    /// The settings.
+    pub config: Arc<Config>,
+    /// The clock.
+    pub now: fn() -> Timestamp,
+    /// The source of randomness for tokens.
+    pub random: fn() -> [u8; 32],
+}
+
+/// What became of an inbound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledged {
+    /// Durable now.
+    New,
+    /// Durable before.
+    Duplicate,
+    /// Refused for good: a stranger, or nothing for us. Not stored.
+    Refused,
+}
+
+/// The engine of the server.
+pub struct Gateway {
+    parts: Parts,
+    notes: Notes,
+    channels: RwLock<BTreeMap<String, Arc<dyn Channel>>>,
+    deliveries: BTreeMap<String, Arc<Delivery>>,
+    desk: Desk,
+    wake: Notify,
+    notices: Arc<Semaphore>,
+    commands: Arc<Semaphore>,
+}
+
+impl Gateway {
+    /// Builds the engine; hooks get their service identities. A revoked hook stays what it is.
+    pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
+        for (name, settings) in &parts.config.hooks {
+            match parts.access.hook(name, settings, (parts.now)()).await {
+                Ok(_) => {}
+                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are turned away"),
+                Err(error) => return Err(error),
+            }
+        }
+        let delivery = |name: &String| {
+            (name.clone(), Arc::new(Delivery::new(parts.store.clone(), name.clone(), parts.now)))
+        };
+        let deliveries = parts.config.channels.keys().map(delivery).collect();
+        Ok(Arc::new(Self {
+            notes: Notes::default(),
+            channels: RwLock::default(),
+            deliveries,
+            desk: Desk::default(),
+            wake: Notify::new(),
+            notices: Arc::new(Semaphore::new(NOTICES_AT_ONCE_MAX)),
+            commands: Arc::new(Semaphore::new(COMMANDS_AT_ONCE_MAX)),
+            parts,
+        }))
+    }
+
+    /// Adds a connected channel and delivers what waits for it, until `cancel`.
+    pub async fn attach(self: &Arc<Self>, name: &str, channel: Arc<dyn Channel>, cancel: CancellationToken) {
+        self.channels
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.to_owned(), Arc::clone(&channel));
+        if let Some(delivery) = self.deliveries.get(name) {
+            Arc::clone(delivery).run(channel, cancel).await;
+        }
+    }
+
+    /// Takes in one verified inbound. Returns only when it is durable, or refused for good; an error
+    /// means that the sender has to deliver it again.
+    pub async fn receive(self: &Arc<Self>, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, AccessError> {
+        if let Kind::Join { token } = &inbound.kind {
+            return self.join(&inbound, token, at).await;
+        }
+        if self.identity(&inbound).is_none() {
+            return self.turn_away(&inbound, at).await;
+        }
+        if !addressed(&inbound) && self.parts.store.find_conversation(&inbound.key()).await?.is_none() {
+            return Ok(Acknowledged::Refused);
+        }
+        let lane = self.lane(&inbound);
+        let waiting_max = self.parts.config.limits.waiting_messages_max;
+        match self.parts.store.accept(&inbound, lane, waiting_max, at).await? {
+            Accepted::Duplicate => Ok(Acknowledged::Duplicate),
+            Accepted::Full => {
+                let text = format!("{waiting_max} messages wait already, so I did not take this one. Send it again later.");
+                self.notice(&inbound, Reply::text(text));
+                Ok(Acknowledged::Refused)
+            }
+            Accepted::Stored { inbox, conversation, ahead } => {
+                self.stored(inbound, inbox, conversation, lane, ahead);
+                Ok(Acknowledged::New)
+            }
+        }
+    }
+
+    /// Runs turns until `cancel`; turns that run then get a moment to reach the end of a step.
+    pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
+        self.resume_commands().await;
+        let owner = hex(&(self.parts.random)()[..8]);
+        let slots = Arc::new(Semaphore::new(self.parts.config.limits.turns_at_once_max));
+        let mut turns = JoinSet::new();
+        while !cancel.is_cancelled() {
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { break };
+            match self.parts.store.claim(&owner, (self.parts.now)(), LEASE).await {
+                Ok(Some(claim)) => {
+                    let gateway = Arc::clone(&self);
+                    let stop = cancel.child_token();
+                    turns.spawn(async move {
+                        gateway.serve(claim, stop).await;
+                        drop(slot);
+                    });
+                }
+                Ok(None) => {
+                    drop(slot);
+                    self.wait_for_work(&cancel).await;
+                }
+                Err(error) => {
+                    drop(slot);
+                    error!(%error, "no work can be claimed");
+                    self.wait_for_work(&cancel).await;
+                }
+            }
+            while turns.try_join_next().is_some() {}
+        }
+        while turns.join_next().await.is_some() {}
+    }
+
+    async fn wait_for_work(&self, cancel: &CancellationToken) {
+        tokio::select! {
+            () = self.wake.notified() => {}
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = cancel.cancelled() => {}
+        }
+    }
+
+    /// Runs the oldest waiting message of a leased conversation, then gives the lease back.
+    async fn serve(self: &Arc<Self>, claim: Claim, shutdown: CancellationToken) {
+        let done = CancellationToken::new();
+        let renewing = tokio::spawn(Arc::clone(self).renew(claim, done.clone()));
+        let result = match self.parts.store.next_message(&claim).await {
+            Ok(Some((inbox, inbound))) => self.turn(claim, inbox, inbound, shutdown).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = result {
+            error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
+        }
+        done.cancel();
+        if let Err(error) = renewing.await {
+            warn!(%error, "a lease was not renewed");
+        }
+        if let Err(error) = self.parts.store.release(&claim, (self.parts.now)()).await {
+            warn!(%error, "a lease was not given back; it runs out by itself");
+        }
+        self.wake.notify_one();
+    }
+
+    async fn renew(self: Arc<Self>, claim: Claim, done: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = done.cancelled() => return,
+                () = tokio::time::sleep(LEASE_RENEWED_EVERY) => {}
+            }
+            if let Err(error) = self.parts.store.renew(&claim, (self.parts.now)(), LEASE).await {
+                warn!(%error, "a lease could not be renewed");
+            }
+        }
+    }
+
+    /// Who an inbound is from, if it was admitted. Looked up again whenever something is about to
+    /// happen on somebody's behalf.
+    fn identity(&self, inbound: &Inbound) -> Option<Identity> {
+        self.parts.access.admit(&inbound.sender)
+    }
+
+    /// The settings of the hook an inbound came from.
+    fn hook(&self, inbound: &Inbound) -> Option<&HookSettings> {
+        match inbound.sender.platform {
+            Platform::Hook => self.parts.config.hooks.get(&inbound.sender.id),
+            Platform::Slack | Platform::Telegram | Platform::Terminal => None,
+        }
+    }
+
+    fn lane(&self, inbound: &Inbound) -> Lane {
+        match &inbound.kind {
+            Kind::Hook { .. } => Lane::Turn,
+            Kind::Text { text, .. } if command::in_text(text).is_none() && self.readable(text) => Lane::Turn,
+            Kind::Text { .. } | Kind::Command { .. } | Kind::Click { .. } => Lane::Command,
+            Kind::Join { .. } | Kind::Unsupported { .. } => Lane::Command,
+        }
+    }
+
+    fn readable(&self, text: &str) -> bool {
+        !text.trim().is_empty() && text.chars().count() <= self.parts.config.limits.inbound_text_chars_max
+    }
+
+    fn stored(
+        self: &Arc<Self>,
+        inbound: Inbound,
+        inbox: InboxId,
+        conversation: ConversationId,
+        lane: Lane,
+        ahead: u32,
+    ) {
+        match lane {
+            Lane::Turn => {
+                let receipt = if ahead == 0 { Receipt::Seen } else { Receipt::Queued };
+                if ahead > 0 {
+                    self.desk.waiting(conversation, ahead as usize);
+                    self.tell_place_in_queue(&inbound, inbox, ahead);
+                }
+                self.react(&inbound, receipt);
+                self.wake.notify_one();
+            }
+            Lane::Command => {
+                let gateway = Arc::clone(self);
+                tokio::spawn(async move { gateway.command(inbox, conversation, inbound).await });
+            }
+        }
+    }
+
+    fn tell_place_in_queue(self: &Arc<Self>, inbound: &Inbound, inbox: InboxId, ahead: u32) {
+        let address = Address::of(inbound, format!("inbox-{inbox}"));
+        let op = address.post("queued", Reply::text(format!("Queued ({ahead} ahead).")));
+        let gateway = Arc::clone(self);
+        tokio::spawn(async move { gateway.send(vec![op]).await });
+    }
+
+    /// Puts operations into the outbox and wakes who delivers them.
+    async fn send(&self, ops: Vec<Op>) {
+        if let Err(error) = self.parts.store.enqueue(ops, (self.parts.now)()).await {
+            error!(%error, "a message could not be put into the outbox");
+        }
+        self.wake_deliveries();
+    }
+
+    fn wake_deliveries(&self) {
+        for delivery in self.deliveries.values() {
+            delivery.wake();
+        }
+    }
+
+    fn channel(&self, name: &str) -> Option<Arc<dyn Channel>> {
+        self.channels.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn react(&self, inbound: &Inbound, receipt: Receipt) {
+        if let Some(message) = inbound.message.clone() {
+            self.deliver_now(inbound, Action::React { message, receipt });
+        }
+    }
+
+    /// Tells the sender something without storing anything.
+    fn notice(&self, inbound: &Inbound, reply: Reply) {
+        let action = match &inbound.kind {
+            Kind::Click { callback, .. } => Action::AnswerClick {
+                callback: callback.clone(),
+                to: inbound.sender.clone(),
+                text: plain(&reply),
+            },
+            _ => Action::Notice { to: inbound.sender.clone(), reply },
+        };
+        self.deliver_now(inbound, action);
+    }
+
+    /// Delivers at once, past the outbox: for what nobody misses when it is lost.
+    fn deliver_now(&self, inbound: &Inbound, action: Action) {
+        let Some(channel) = self.channel(&inbound.channel) else { return };
+        let Ok(slot) = Arc::clone(&self.notices).try_acquire_owned() else { return };
+        let id = format!("now/{}", inbound.delivery.first().map_or("", String::as_str));
+        let op = Op { id, channel: inbound.channel.clone(), place: inbound.place.clone(), action };
+        tokio::spawn(async move {
+            if let Err(error) = channel.deliver(&op).await {
+                tracing::debug!(%error, "a receipt or notice was not delivered");
+            }
+            drop(slot);
+        });
+    }
+
+    /// Nobody we know: at most one notice a day, no model call, nothing stored but a bounded counter.
+    async fn turn_away(&self, inbound: &Inbound, at: Timestamp) -> Result<Acknowledged, AccessError> {
+        if !addressed(inbound) {
+            return Ok(Acknowledged::Refused);
+        }
+        let denied = self.parts.access.stranger(&inbound.sender, at).await?;
+        // In a Telegram group there is no way to tell one person alone, so strangers hear nothing there.
+        let can_whisper = inbound.direct || inbound.place.account.platform == Platform::Slack;
+        if denied.notify && can_whisper {
+            let text = format!(
+                "Not authorised. I did nothing with that message (0 tokens).\n\
+                 Your ID is `{}`: give it to an administrator, or ask for an invite.",
+                inbound.sender
+            );
+            self.notice(inbound, Reply::text(text));
+        }
+        Ok(Acknowledged::Refused)
+    }
+
+    async fn join(&self, inbound: &Inbound, token: &str, at: Timestamp) -> Result<Acknowledged, AccessError> {
+        if !inbound.direct {
+            self.parts.access.burn(token, at).await?;
+            let text = "An invite works only in a direct message to me. Others could read this one, \
+                        so it is revoked now: ask for a new one.";
+            self.notice(inbound, Reply::text(text));
+            return Ok(Acknowledged::Refused);
+        }
+        let redeemed = self.parts.access.redeem(token, &inbound.sender, &inbound.delivery, at).await?;
+        let Some(reply) = greeting(&redeemed) else { return Ok(Acknowledged::Refused) };
+        let welcome = matches!(redeemed, Redeemed::Welcome { .. });
+        if welcome {
+            let id = inbound.delivery.first().map_or("", String::as_str);
+            let address = Address::of(inbound, format!("join/{id}"));
+            self.send(vec![address.post("welcome", reply)]).await;
+            return Ok(Acknowledged::New);
+        }
+        self.notice(inbound, reply);
+        Ok(Acknowledged::Refused)
+    }
+}
+
+fn greeting(redeemed: &Redeemed) -> Option<Reply> {
+    match redeemed {
+        Redeemed::Welcome { name, role, repositories, environments, .. } => Some(Reply {
+            parts: vec![
+                Part::Heading { text: format!("You're in, {name}.") },
+                Part::Text {
+                    text: format!(
+                        "You are {role} for `{repositories}`, environments `{}`. Say what should change; I answer \
+                         with a reviewed diff. I never apply, commit or push.",
+                        environments.join("`, `")
+                    ),
+                },
+                Part::Footer { text: "`help` lists what I answer without a model.".to_owned() },
+            ],
+        }),
+        Redeemed::AlreadyIn => Some(Reply::text("You are in already. Say what should change.")),
+        Redeemed::Invalid => Some(Reply::text("This invite is not valid. Ask for a new one.")),
+        Redeemed::Silent => None,
+    }
+}
+
+/// Was the bot meant? Everything but text is addressed by its nature.
+fn addressed(inbound: &Inbound) -> bool {
+    match &inbound.kind {
+        Kind::Text { addressed, .. } => *addressed,
+        Kind::Unsupported { .. } => inbound.direct,
+        Kind::Command { .. } | Kind::Join { .. } | Kind::Click { .. } | Kind::Hook { .. } => true,
+    }
+}
+
+fn plain(reply: &Reply) -> String {
+    let texts = reply.parts.iter().filter_map(|part| match part {
+        Part::Heading { text } | Part::Text { text } | Part::Footer { text } => Some(text.as_str()),
+        Part::Mention { .. } | Part::Markdown { .. } | Part::Code { .. } | Part::Facts { .. } | Part::Buttons { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join(" ").chars().take(200).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,217 @@
+//! The card people watch while a turn runs: posted once, edited in place, only its newest state, and
+//! never faster than the platform likes.
+
+use crate::agent::Event;
+use crate::channel::Channel;
+use crate::model::{Action, Button, ButtonStyle, MessageRef, Op, Part, Place, Reply};
+use crate::store::Store;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Shortest time between two edits of one card.
+const EDIT_INTERVAL: Duration = Duration::from_secs(3);
+/// Lines of work the card shows; older ones are counted.
+const LINES_SHOWN_MAX: usize = 6;
+/// Characters of one line.
+const LINE_CHARS_MAX: usize = 120;
+
+/// What a card says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Card {
+    step: u32,
+    lines: Vec<Line>,
+    note: Option<String>,
+    waiting: usize,
+    stop_token: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    text: String,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Done,
+    Failed,
+}
+
+impl Card {
+    pub(super) fn new(stop_token: Option<String>) -> Self {
+        Self { stop_token, ..Self::default() }
+    }
+
+    /// Takes in what happened.
+    pub(super) fn observe(&mut self, event: &Event) {
+        match event {
+            Event::StepStarted { step } => {
+                self.step = *step;
+                self.note = None;
+            }
+            Event::Waiting { why, wait } => {
+                self.note = Some(format!("{why}, retrying in {} s", wait.as_secs().max(1)));
+            }
+            Event::ToolStarted { name, arguments } => {
+                self.lines.push(Line { text: summary(name, arguments), state: State::Running });
+            }
+            Event::ToolFinished { name, is_error, .. } => {
+                let state = if *is_error { State::Failed } else { State::Done };
+                let mut running = self.lines.iter_mut();
+                if let Some(line) =
+                    running.find(|line| line.state == State::Running && line.text.starts_with(name.as_str()))
+                {
+                    line.state = state;
+                }
+            }
+            Event::Text(_) => {}
+        }
+    }
+
+    /// Messages of this conversation that wait behind this turn.
+    pub(super) fn set_waiting(&mut self, waiting: usize) {
+        self.waiting = waiting;
+    }
+
+    /// Something else a person should know, such as a repository being fetched.
+    pub(super) fn set_note(&mut self, note: String) {
+        self.note = Some(note);
+    }
+
+    pub(super) fn reply(&self) -> Reply {
+        let mut lines = Vec::new();
+        let hidden = self.lines.len().saturating_sub(LINES_SHOWN_MAX);
+        if hidden > 0 {
+            lines.push(format!("… {hidden} earlier"));
+        }
+        for line in self.lines.iter().skip(hidden) {
+            let sign = match line.state {
+                State::Running => '…',
+                State::Done => '✓',
+                State::Failed => '✗',
+            };
+            lines.push(format!("{sign} {}", line.text));
+        }
+        lines.extend(self.note.clone());
+        if self.waiting > 0 {
+            let plural = if self.waiting == 1 { "message" } else { "messages" };
+            lines.push(format!("{} {plural} waiting", self.waiting));
+        }
+        let heading = if self.step == 0 { "Working".to_owned() } else { format!("Working, step {}", self.step) };
+        let mut reply = Reply { parts: vec![Part::Heading { text: heading }] };
+        if !lines.is_empty() {
+            reply.parts.push(Part::Text { text: lines.join("\n") });
+        }
+        if let Some(token) = &self.stop_token {
+            let stop = Button { label: "Stop".to_owned(), token: token.clone(), style: ButtonStyle::Danger };
+            reply.parts.push(Part::Buttons { buttons: vec![stop] });
+        }
+        reply
+    }
+}
+
+/// `file_read environments/dev/main.jsonnet`: the name and the first argument that is a text.
+fn summary(name: &str, arguments: &str) -> String {
+    let values: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    let first = ["path", "glob_pattern", "text_query", "ref"].iter().find_map(|key| values.get(key)?.as_str());
+    let text = first.map_or_else(|| name.to_owned(), |first| format!("{name} {first}"));
+    // Backticks would open code in our own text.
+    text.replace('`', "'").chars().map(|c| if c == '\n' { ' ' } else { c }).take(LINE_CHARS_MAX).collect()
+}
+
+/// Where a card is and how it is edited.
+pub(super) struct CardEditor {
+    pub(super) store: Store,
+    pub(super) channel_name: String,
+    pub(super) channel: Arc<dyn Channel>,
+    pub(super) place: Place,
+    /// The operation that posts the card.
+    pub(super) post: String,
+    pub(super) delivered: watch::Receiver<u64>,
+}
+
+impl CardEditor {
+    /// Edits the card whenever it changed, until `done`. A failed edit is dropped: the next one says
+    /// more, and the last one goes through the outbox.
+    pub(super) async fn run(mut self, mut card: watch::Receiver<Card>, done: CancellationToken) {
+        let Some(message) = self.message(&done).await else { return };
+        let mut shown = Card::default();
+        let mut free_at = Instant::now();
+        loop {
+            tokio::select! {
+                changed = card.changed() => if changed.is_err() { return },
+                () = done.cancelled() => return,
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(free_at) => {}
+                () = done.cancelled() => return,
+            }
+            let newest = card.borrow_and_update().clone();
+            if newest == shown {
+                continue;
+            }
+            let op = Op {
+                id: format!("{}/progress", self.post),
+                channel: self.channel_name.clone(),
+                place: self.place.clone(),
+                action: Action::Edit { message: message.clone(), reply: newest.reply() },
+            };
+            if let Err(error) = self.channel.deliver(&op).await {
+                tracing::debug!(%error, "a progress edit was dropped");
+            }
+            shown = newest;
+            free_at = Instant::now() + EDIT_INTERVAL;
+        }
+    }
+
+    async fn message(&mut self, done: &CancellationToken) -> Option<MessageRef> {
+        loop {
+            if let Ok(Some(message)) = self.store.message_of(&self.post).await {
+                return Some(message);
+            }
+            tokio::select! {
+                changed = self.delivered.changed() => changed.ok()?,
+                () = done.cancelled() => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Card;
+    use crate::agent::Event;
+    use crate::model::Part;
+
+    fn text(card: &Card) -> String {
+        card.reply()
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::Heading { text } | Part::Text { text } => text.clone(),
+                _ => String::new(),
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn a_card_shows_the_newest_work_and_who_waits() {
+        let mut card = Card::new(None);
+        card.observe(&Event::StepStarted { step: 2 });
+        for number in 0..8 {
+            let arguments = format!("{{\"path\":\"f{number}\"}}");
+            card.observe(&Event::ToolStarted { name: "file_read".into(), arguments });
+            let is_error = number == 6;
+            card.observe(&Event::ToolFinished { name: "file_read".into(), content: String::new(), is_error });
+        }
+        card.set_waiting(1);
+        let expected = "Working, step 2\n… 2 earlier\n✓ file_read f2\n✓ file_read f3\n✓ file_read f4\n\
+                        ✓ file_read f5\n✗ file_read f6\n✓ file_read f7\n1 message waiting";
+        assert_eq!(text(&card), expected);
+    }
+}

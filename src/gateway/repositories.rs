@@ -1,0 +1,134 @@
+//! The configured repositories, opened when they are first needed and kept current.
+
+use crate::config::RepositorySettings;
+use crate::model::RepoPath;
+use crate::workspace::{Base, Progress, Repository, RepositoryError};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, OnceCell};
+use tokio::time::Instant;
+
+/// How old a mirror may be when a turn starts from its head.
+const MIRROR_AGE_MAX: Duration = Duration::from_secs(60);
+
+/// Told what is being waited for.
+pub type Watcher = Arc<dyn Fn(&str, Progress) + Send + Sync>;
+
+/// All configured repositories.
+pub struct Repositories {
+    entries: BTreeMap<String, Entry>,
+    data: PathBuf,
+    watcher: Watcher,
+}
+
+struct Entry {
+    settings: RepositorySettings,
+    opened: OnceCell<Arc<Repository>>,
+    fetched: Mutex<Option<Instant>>,
+}
+
+impl Repositories {
+    /// Lists the repositories; nothing is opened yet. `data` is the data directory.
+    pub fn new(settings: &BTreeMap<String, RepositorySettings>, data: PathBuf, watcher: Watcher) -> Self {
+        let entry = |(name, settings): (&String, &RepositorySettings)| {
+            let entry =
+                Entry { settings: settings.clone(), opened: OnceCell::new(), fetched: Mutex::new(None) };
+            (name.clone(), entry)
+        };
+        Self { entries: settings.iter().map(entry).collect(), data, watcher }
+    }
+
+    /// The configured names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// The trusted branch.
+    pub fn branch(&self, name: &str) -> &str {
+        self.entries.get(name).map_or("", |entry| entry.settings.branch.as_str())
+    }
+
+    /// Opens a repository, mirroring a remote one first. Many callers wait for one opening.
+    pub async fn get(&self, name: &str) -> Result<Arc<Repository>, RepositoryError> {
+        let entry = self.entry(name)?;
+        let open = || self.open(name.to_owned(), entry.settings.clone());
+        let repository = entry.opened.get_or_try_init(open).await?;
+        Ok(Arc::clone(repository))
+    }
+
+    /// The branch's newest commit. A mirror older than a minute is fetched first; when that fails,
+    /// what is there still serves.
+    pub async fn head(&self, name: &str) -> Result<String, RepositoryError> {
+        let repository = self.get(name).await?;
+        let entry = self.entry(name)?;
+        if entry.settings.url.is_some() {
+            let mut fetched = entry.fetched.lock().await;
+            if fetched.is_none_or(|at| at.elapsed() > MIRROR_AGE_MAX) {
+                self.refresh(name, &repository).await;
+                *fetched = Some(Instant::now());
+            }
+        }
+        let head = blocking(move || repository.head()).await?;
+        let empty = || RepositoryError::Refused(format!("branch `{}` has no commit", entry.settings.branch));
+        head.ok_or_else(empty)
+    }
+
+    /// The tree of a commit, loaded once and shared by everyone on it.
+    pub async fn base(&self, name: &str, commit: &str) -> Result<Arc<Base>, RepositoryError> {
+        let repository = self.get(name).await?;
+        let (commit, progress) = (commit.to_owned(), self.progress(name));
+        blocking(move || repository.base(&commit, &*progress)).await
+    }
+
+    /// A text file as it is on the trusted branch now.
+    pub async fn text_on_branch(&self, name: &str, path: &str) -> Result<String, RepositoryError> {
+        let path = RepoPath::parse(path).map_err(|error| RepositoryError::Refused(error.to_string()))?;
+        let head = self.head(name).await?;
+        let repository = self.get(name).await?;
+        let missing = RepositoryError::Refused(format!("there is no file `{path}` on its branch"));
+        let file = blocking(move || repository.file_at(&head, &path)).await?.ok_or(missing)?;
+        String::from_utf8(file.content.to_vec()).map_err(|_| RepositoryError::Refused("it is not UTF-8 text".to_owned()))
+    }
+
+    async fn refresh(&self, name: &str, repository: &Arc<Repository>) {
+        let (repository, progress) = (Arc::clone(repository), self.progress(name));
+        if let Err(error) = blocking(move || repository.refresh(&*progress)).await {
+            tracing::warn!(repository = name, %error, "a mirror could not be fetched; its last state is used");
+        }
+    }
+
+    async fn open(&self, name: String, settings: RepositorySettings) -> Result<Arc<Repository>, RepositoryError> {
+        let (data, progress) = (self.data.clone(), self.progress(&name));
+        let bases = data.join("bases");
+        blocking(move || match (&settings.path, &settings.url) {
+            (Some(path), _) => Repository::local(&name, path, Some(&settings.branch), &bases),
+            (None, Some(url)) => {
+                Repository::mirror(&name, url, settings.token.as_ref(), &settings.branch, &data, &*progress)
+            }
+            (None, None) => Err(RepositoryError::Refused(format!("repository `{name}` has neither path nor url"))),
+        })
+        .await
+    }
+
+    fn progress(&self, name: &str) -> Arc<dyn Fn(Progress) + Send + Sync> {
+        let (watcher, name) = (Arc::clone(&self.watcher), name.to_owned());
+        Arc::new(move |progress| watcher(&name, progress))
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry, RepositoryError> {
+        let unknown = || RepositoryError::Refused(format!("no repository `{name}` is configured"));
+        self.entries.get(name).ok_or_else(unknown)
+    }
+}
+
+/// Git is read from disk, so it is read on a blocking thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RepositoryError> + Send + 'static,
+) -> Result<T, RepositoryError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(RepositoryError::Unreadable(error.to_string())),
+    }
+}
