@@ -48,7 +48,9 @@ impl Calls<'_> {
         let mut rest = prepared.into_iter().peekable();
         while let Some(first) = rest.next() {
             let mut group = vec![first];
-            while reads(&group) && let Some(next) = rest.next_if(|next| reads(std::slice::from_ref(next))) {
+            while reads(&group)
+                && let Some(next) = rest.next_if(|next| reads(std::slice::from_ref(next)))
+            {
                 group.push(next);
             }
             done.extend(self.side_by_side(group, events).await?);
@@ -64,9 +66,17 @@ impl Calls<'_> {
         let calls: Vec<&ToolCall> = group.iter().map(|(call, _)| *call).collect();
         for call in &calls {
             let arguments = self.cx.redactor.redact(&call.arguments).into_owned();
-            events(Event::ToolStarted { name: call.name.clone(), arguments });
+            events(Event::ToolStarted {
+                name: call.name.clone(),
+                arguments,
+            });
         }
-        let results = join_all(group.into_iter().map(|(call, prepared)| self.execute(call, prepared))).await;
+        let results = join_all(
+            group
+                .into_iter()
+                .map(|(call, prepared)| self.execute(call, prepared)),
+        )
+        .await;
         let done = results.into_iter().collect::<anyhow::Result<Vec<Done>>>()?;
         for (call, done) in calls.iter().zip(&done) {
             events(Event::ToolFinished {
@@ -86,7 +96,9 @@ impl Calls<'_> {
         }
         if index >= limits.calls_per_step_max {
             let max = limits.calls_per_step_max;
-            return Err(ToolError::Failed(format!("not run: at most {max} calls in one answer; call it in the next one")));
+            return Err(ToolError::Failed(format!(
+                "not run: at most {max} calls in one answer; call it in the next one"
+            )));
         }
         self.offered.prepare(call, limits.call_arguments_bytes_max)
     }
@@ -106,7 +118,14 @@ impl Calls<'_> {
         // Redaction precedes truncation: a cut must never leave half a secret behind.
         let content = self.cx.redactor.redact(&content);
         let content = shorten(&content, self.cx.limits.tool_output_bytes_max);
-        Ok(Done { result: ToolResult { call: call.id.clone(), content, is_error }, outcome })
+        Ok(Done {
+            result: ToolResult {
+                call: call.id.clone(),
+                content,
+                is_error,
+            },
+            outcome,
+        })
     }
 
     async fn call(&self, prepared: Prepared) -> Result<(String, Outcome), ToolError> {
@@ -124,13 +143,22 @@ impl Calls<'_> {
                 return Err(ToolError::Failed("stopped: the turn ran out of time".to_owned()));
             }
         };
-        Ok((content, if effect == Effect::Read { Outcome::Read } else { Outcome::Wrote }))
+        Ok((
+            content,
+            if effect == Effect::Read {
+                Outcome::Read
+            } else {
+                Outcome::Wrote
+            },
+        ))
     }
 }
 
 fn reads(group: &[(&ToolCall, Result<Prepared, ToolError>)]) -> bool {
     let read = |prepared: &Prepared| prepared.tool.effect() == Effect::Read;
-    group.iter().all(|(_, prepared)| prepared.as_ref().is_ok_and(read))
+    group
+        .iter()
+        .all(|(_, prepared)| prepared.as_ref().is_ok_and(read))
 }
 
 /// Keeps head and tail of a text that is too long, and says what is missing.

@@ -1,1 +1,371 @@
-//! To be written.
+//! The loop: model and tools take turns on one workspace until there is an answer, a limit or a stop.
+//!
+//! A failing tool never ends a turn and a failing provider never loses one. The loop knows no
+//! channel, no store and no clock but its own deadline; what must be durable goes through
+//! [`Journal`], what people may watch through [`Event`].
+
+mod calls;
+mod repetition;
+
+use crate::access::Identity;
+use crate::model::{Assistant, History, HistoryError, Limits, Source, Step, StopReason, Usage, Verdict};
+use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest};
+use crate::redact::Redactor;
+use crate::tool::Toolbox;
+use crate::workspace::Workspace;
+use async_trait::async_trait;
+use calls::Calls;
+use repetition::Repetition;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Everything one turn works with.
+#[derive(Clone, Copy)]
+pub struct TurnContext<'a> {
+    /// On whose behalf.
+    pub identity: &'a Identity,
+    /// Who answers.
+    pub provider: &'a dyn Provider,
+    /// The model's name without its provider.
+    pub model: &'a str,
+    /// The system prompt.
+    pub system: &'a str,
+    /// The tools.
+    pub toolbox: &'a Toolbox,
+    /// The files.
+    pub workspace: &'a Workspace,
+    /// The bounds.
+    pub limits: &'a Limits,
+    /// Applied to every tool result before the model, or anybody, sees it.
+    pub redactor: &'a Redactor,
+    /// Fires when the turn is stopped.
+    pub cancel: &'a CancellationToken,
+}
+
+/// What people may watch while a turn runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A model call begins.
+    StepStarted {
+        /// From 1.
+        step: u32,
+    },
+    /// The model writes words.
+    Text(String),
+    /// The provider made us wait.
+    Waiting {
+        /// Why, for a person.
+        why: String,
+        /// How long.
+        wait: Duration,
+    },
+    /// A tool starts.
+    ToolStarted {
+        /// Its name.
+        name: String,
+        /// Its arguments as JSON, redacted.
+        arguments: String,
+    },
+    /// A tool ended.
+    ToolFinished {
+        /// Its name.
+        name: String,
+        /// What the model reads, redacted.
+        content: String,
+        /// True when it failed.
+        is_error: bool,
+    },
+}
+
+/// Makes the steps of a turn durable.
+#[async_trait]
+pub trait Journal: Send {
+    /// Called before each model call.
+    async fn model_call(&mut self, step: u32) -> anyhow::Result<()>;
+
+    /// Called after each step, with its edits already in the workspace, before the next model call.
+    async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
+}
+
+/// How a turn ended. The facts in it were counted here, none was read from model text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How.
+    pub verdict: Verdict,
+    /// Who says so.
+    pub source: Source,
+    /// The model's last words; empty if it had none.
+    pub answer: String,
+    /// What to tell the person when there is no proper answer.
+    pub notice: Option<String>,
+    /// Model calls made.
+    pub steps: u32,
+    /// Tool calls run, those that failed included.
+    pub tool_calls: u32,
+    /// Tokens of all calls.
+    pub usage: Usage,
+}
+
+/// Runs one turn. The history's last turn must be open; it is closed when this returns.
+///
+/// An `Err` means that the journal failed: nothing after its last success is durable.
+pub async fn run_turn(
+    cx: TurnContext<'_>,
+    history: &mut History,
+    journal: &mut dyn Journal,
+    events: &mut (dyn FnMut(Event) + Send),
+) -> anyhow::Result<Outcome> {
+    let mut turn = Running {
+        cx,
+        deadline: Instant::now() + cx.limits.turn_time_max,
+        offered: cx.toolbox.offered(cx.identity, cx.workspace.repository.name()),
+        repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
+        steps: 0,
+        tool_calls: 0,
+        usage: Usage::default(),
+    };
+    let end = turn.run(history, journal, events).await?;
+    if let Some(notice) = &end.notice {
+        history.close(notice);
+    }
+    Ok(Outcome {
+        verdict: end.verdict,
+        source: Source::Harness,
+        answer: end.answer,
+        notice: end.notice,
+        steps: turn.steps,
+        tool_calls: turn.tool_calls,
+        usage: turn.usage,
+    })
+}
+
+struct Running<'a> {
+    cx: TurnContext<'a>,
+    deadline: Instant,
+    offered: Toolbox,
+    repetition: Repetition,
+    steps: u32,
+    tool_calls: u32,
+    usage: Usage,
+}
+
+struct End {
+    verdict: Verdict,
+    answer: String,
+    notice: Option<String>,
+}
+
+impl End {
+    fn notice(verdict: Verdict, notice: impl Into<String>) -> Self {
+        Self {
+            verdict,
+            answer: String::new(),
+            notice: Some(notice.into()),
+        }
+    }
+}
+
+impl Running<'_> {
+    async fn run(
+        &mut self,
+        history: &mut History,
+        journal: &mut dyn Journal,
+        events: &mut (dyn FnMut(Event) + Send),
+    ) -> anyhow::Result<End> {
+        let mut empty_answers = 0;
+        loop {
+            if let Some(end) = self.limit_reached() {
+                return Ok(end);
+            }
+            self.steps += 1;
+            journal.model_call(self.steps).await?;
+            events(Event::StepStarted { step: self.steps });
+            let completion = match self.ask(history, events).await {
+                Ok(completion) => completion,
+                Err(error) => return Ok(self.provider_failed(&error)),
+            };
+            self.usage += completion.assistant.usage;
+            if completion.assistant.calls().next().is_none() {
+                if completion.assistant.text().is_empty() && empty_answers == 0 {
+                    empty_answers += 1;
+                    continue;
+                }
+                return self.finish(completion, history, journal).await;
+            }
+            if let Some(end) = self.step(completion, history, journal, events).await? {
+                return Ok(end);
+            }
+        }
+    }
+
+    fn limit_reached(&self) -> Option<End> {
+        let limits = self.cx.limits;
+        let why = if self.cx.cancel.is_cancelled() {
+            return Some(self.stopped());
+        } else if self.steps >= limits.steps_max {
+            format!("I stopped after {} steps without an answer.", limits.steps_max)
+        } else if Instant::now() >= self.deadline {
+            format!(
+                "I stopped after {} s without an answer.",
+                limits.turn_time_max.as_secs()
+            )
+        } else if limits.turn_tokens_max > 0 && self.usage.total() >= limits.turn_tokens_max {
+            format!(
+                "I stopped at {} tokens; the limit of one turn is {}.",
+                self.usage.total(),
+                limits.turn_tokens_max
+            )
+        } else {
+            return None;
+        };
+        Some(End::notice(Verdict::Limit, why))
+    }
+
+    fn stopped(&self) -> End {
+        End::notice(Verdict::Cancelled, format!("Stopped at step {}.", self.steps))
+    }
+
+    async fn ask(
+        &self,
+        history: &History,
+        events: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Completion, ProviderError> {
+        let limits = self.cx.limits;
+        let request = TurnRequest {
+            identity: self.cx.identity,
+            model: self.cx.model,
+            system: self.cx.system,
+            tools: self.offered.specs(),
+            turns: history.window(limits.history_turns_max, limits.history_bytes_max),
+            answer_tokens_max: limits.answer_tokens_max,
+        };
+        let cancel = self.cx.cancel.child_token();
+        let mut sink = |event| match event {
+            StreamEvent::Text(text) => events(Event::Text(text)),
+            StreamEvent::CallStarted { .. } => {}
+            StreamEvent::Retrying { why, wait } => events(Event::Waiting { why, wait }),
+        };
+        let answer = self.cx.provider.turn(request, &mut sink, &cancel);
+        tokio::select! {
+            completion = answer => completion.map(unique_ids),
+            () = self.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            () = tokio::time::sleep_until(self.deadline) => Err(ProviderError::Cancelled),
+        }
+    }
+
+    fn provider_failed(&self, error: &ProviderError) -> End {
+        match error {
+            ProviderError::Cancelled => self.limit_reached().unwrap_or_else(|| self.stopped()),
+            ProviderError::Busy { .. }
+            | ProviderError::Refused(_)
+            | ProviderError::Invalid(_)
+            | ProviderError::Unreachable(_) => End::notice(Verdict::Error, format!("No answer: {error}.")),
+        }
+    }
+
+    async fn finish(
+        &self,
+        completion: Completion,
+        history: &mut History,
+        journal: &mut dyn Journal,
+    ) -> anyhow::Result<End> {
+        let stop = completion.assistant.stop;
+        let answer = self.cx.redactor.redact(&completion.assistant.text()).into_owned();
+        if answer.is_empty() {
+            return Ok(End::notice(
+                Verdict::Incomplete,
+                "The model gave an empty answer twice.",
+            ));
+        }
+        self.record(
+            Step::new(completion.assistant, Vec::new()),
+            &completion.model,
+            history,
+            journal,
+        )
+        .await?;
+        let (verdict, notice) = match stop {
+            StopReason::EndTurn | StopReason::ToolUse => (Verdict::Pass, None),
+            StopReason::MaxTokens => (
+                Verdict::Incomplete,
+                Some("The answer was cut at its token limit.".to_owned()),
+            ),
+            StopReason::Refusal => (
+                Verdict::Incomplete,
+                Some("The model refused to go on.".to_owned()),
+            ),
+        };
+        Ok(End {
+            verdict,
+            answer,
+            notice,
+        })
+    }
+
+    async fn step(
+        &mut self,
+        completion: Completion,
+        history: &mut History,
+        journal: &mut dyn Journal,
+        events: &mut (dyn FnMut(Event) + Send),
+    ) -> anyhow::Result<Option<End>> {
+        let Completion { assistant, model } = completion;
+        let calls = Calls {
+            cx: self.cx,
+            offered: &self.offered,
+            deadline: self.deadline,
+        };
+        let done = calls.run(&assistant, events).await?;
+        self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
+        let calls: Vec<_> = assistant.calls().cloned().collect();
+        let stop = self.repetition.observe(&calls, &done);
+        let results = done.into_iter().map(|done| done.result).collect();
+        self.record(Step::new(assistant, results), &model, history, journal)
+            .await?;
+        if self.cx.cancel.is_cancelled() {
+            return Ok(Some(self.stopped()));
+        }
+        Ok(stop.map(|why| End::notice(Verdict::Limit, why)))
+    }
+
+    async fn record(
+        &self,
+        step: Result<Step, HistoryError>,
+        model: &str,
+        history: &mut History,
+        journal: &mut dyn Journal,
+    ) -> anyhow::Result<()> {
+        let step = step?;
+        journal.step(&step, model).await?;
+        history.push(step)?;
+        Ok(())
+    }
+}
+
+/// Makes the ids of an answer's calls unique, so that each result has exactly one call. The
+/// provider's own blocks carry the old ids and are dropped with them.
+fn unique_ids(mut completion: Completion) -> Completion {
+    let ids: Vec<&str> = completion
+        .assistant
+        .calls()
+        .map(|call| call.id.as_str())
+        .collect();
+    let distinct: std::collections::HashSet<&str> = ids.iter().copied().collect();
+    if distinct.len() == ids.len() && !distinct.contains("") {
+        return completion;
+    }
+    completion.assistant.raw = None;
+    renumber(&mut completion.assistant);
+    completion
+}
+
+fn renumber(assistant: &mut Assistant) {
+    let calls = assistant.blocks.iter_mut().filter_map(|block| match block {
+        crate::model::Block::Call(call) => Some(call),
+        crate::model::Block::Text { .. } => None,
+    });
+    for (number, call) in calls.enumerate() {
+        call.id = format!("call_{}", number + 1);
+    }
+}

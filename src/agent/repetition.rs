@@ -17,7 +17,12 @@ pub(super) struct Repetition {
 
 impl Repetition {
     pub(super) fn new(identical_max: u32, malformed_max: u32) -> Self {
-        Self { identical_max, malformed_max, seen: HashMap::new(), malformed: 0 }
+        Self {
+            identical_max,
+            malformed_max,
+            seen: HashMap::new(),
+            malformed: 0,
+        }
     }
 
     /// Takes in the calls of one step; answers why the turn must stop, if it must. A successful write
@@ -33,12 +38,18 @@ impl Repetition {
                 self.malformed = 0;
             }
             if self.malformed >= self.malformed_max {
-                return Some(format!("I stopped: the model made {} malformed tool calls in a row.", self.malformed));
+                return Some(format!(
+                    "I stopped: the model made {} malformed tool calls in a row.",
+                    self.malformed
+                ));
             }
             let count = self.seen.entry(fingerprint(call, done)).or_default();
             *count += 1;
             if *count >= self.identical_max {
-                return Some(format!("I stopped: the model repeated the same `{}` call {count} times.", call.name));
+                return Some(format!(
+                    "I stopped: the model repeated the same `{}` call {count} times.",
+                    call.name
+                ));
             }
         }
         None
@@ -57,8 +68,16 @@ mod tests {
     use crate::model::{ToolCall, ToolResult};
 
     fn call(arguments: &str, outcome: Outcome) -> ([ToolCall; 1], [Done; 1]) {
-        let call = ToolCall { id: "c".into(), name: "file_read".into(), arguments: arguments.into() };
-        let result = ToolResult { call: "c".into(), content: "same".into(), is_error: false };
+        let call = ToolCall {
+            id: "c".into(),
+            name: "file_read".into(),
+            arguments: arguments.into(),
+        };
+        let result = ToolResult {
+            call: "c".into(),
+            content: "same".into(),
+            is_error: false,
+        };
         ([call], [Done { result, outcome }])
     }
 
@@ -75,7 +94,10 @@ mod tests {
         assert_eq!(observe(&mut repetition, "{\"offset\":1}", Outcome::Read), None);
         assert_eq!(observe(&mut repetition, "{}", Outcome::Read), None);
         let why = observe(&mut repetition, "{}", Outcome::Read);
-        assert_eq!(why.as_deref(), Some("I stopped: the model repeated the same `file_read` call 3 times."));
+        assert_eq!(
+            why.as_deref(),
+            Some("I stopped: the model repeated the same `file_read` call 3 times.")
+        );
     }
 
     #[test]
