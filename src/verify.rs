@@ -26,7 +26,11 @@ pub fn checks(changes: &[FileChange], standing: Standing<'_>, redactor: &Redacto
 }
 
 fn check(name: &str, state: CheckState, detail: impl Into<String>) -> Check {
-    Check { name: name.to_owned(), state, detail: detail.into() }
+    Check {
+        name: name.to_owned(),
+        state,
+        detail: detail.into(),
+    }
 }
 
 fn base_is_current(standing: Standing<'_>) -> Check {
@@ -34,7 +38,10 @@ fn base_is_current(standing: Standing<'_>) -> Check {
     if standing.base == standing.head {
         return check(name, CheckState::Pass, "");
     }
-    let detail = format!("`{}` has moved on; /discard and ask again to start from it", standing.branch);
+    let detail = format!(
+        "`{}` has moved on; /discard and ask again to start from it",
+        standing.branch
+    );
     check(name, CheckState::Fail, detail)
 }
 
@@ -42,7 +49,12 @@ fn json_parses(changes: &[FileChange]) -> Check {
     let files = written(changes, &["json"]);
     let mut broken = files.iter().filter_map(|(path, text)| {
         let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
-        Some(format!("`{path}`:{}:{}: {}", error.line(), error.column(), shape(&error)))
+        Some(format!(
+            "`{path}`:{}:{}: {}",
+            error.line(),
+            error.column(),
+            shape(&error)
+        ))
     });
     summarise("JSON parses", files.len(), broken.next())
 }
@@ -50,7 +62,9 @@ fn json_parses(changes: &[FileChange]) -> Check {
 fn no_conflict_markers(changes: &[FileChange]) -> Check {
     let files = written(changes, &[]);
     let mut broken = files.iter().filter_map(|(path, text)| {
-        let line = text.lines().position(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "))?;
+        let line = text
+            .lines()
+            .position(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "))?;
         Some(format!("`{path}`:{}", line + 1))
     });
     summarise("no conflict markers", files.len(), broken.next())
@@ -59,12 +73,19 @@ fn no_conflict_markers(changes: &[FileChange]) -> Check {
 fn no_secrets(changes: &[FileChange], redactor: &Redactor) -> Check {
     let files = written(changes, &[]);
     let mut broken = changes.iter().filter_map(|change| {
-        let before = change.before.as_ref().map(|before| String::from_utf8_lossy(&before.content));
-        let known: std::collections::HashSet<&str> =
-            before.as_deref().map(|text| text.lines().collect()).unwrap_or_default();
+        let before = change
+            .before
+            .as_ref()
+            .map(|before| String::from_utf8_lossy(&before.content));
+        let known: std::collections::HashSet<&str> = before
+            .as_deref()
+            .map(|text| text.lines().collect())
+            .unwrap_or_default();
         let after = change.after.as_ref()?;
         let after = String::from_utf8_lossy(&after.content);
-        let line = after.lines().position(|line| !known.contains(line) && redactor.redact(line) != line)?;
+        let line = after
+            .lines()
+            .position(|line| !known.contains(line) && redactor.redact(line) != line)?;
         Some(format!("`{}`:{} looks like a secret", change.path, line + 1))
     });
     summarise("no secrets in added lines", files.len(), broken.next())
@@ -90,7 +111,11 @@ fn summarise(name: &str, files: usize, broken: Option<String>) -> Check {
 fn written<'a>(changes: &'a [FileChange], extensions: &[&str]) -> Vec<(&'a str, &'a str)> {
     let text = |change: &'a FileChange| {
         let path = change.path.as_str();
-        let extension = change.path.file_name().rsplit_once('.').map_or("", |(_, extension)| extension);
+        let extension = change
+            .path
+            .file_name()
+            .rsplit_once('.')
+            .map_or("", |(_, extension)| extension);
         let wanted = extensions.is_empty() || extensions.contains(&extension);
         let content = std::str::from_utf8(&change.after.as_ref()?.content).ok()?;
         wanted.then_some((path, content))
@@ -101,5 +126,6 @@ fn written<'a>(changes: &'a [FileChange], extensions: &[&str]) -> Vec<(&'a str, 
 /// The kind of a JSON error without the position, which serde_json would repeat.
 fn shape(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    text.rsplit_once(" at line ").map_or(text.clone(), |(shape, _)| shape.to_owned())
+    text.rsplit_once(" at line ")
+        .map_or(text.clone(), |(shape, _)| shape.to_owned())
 }
