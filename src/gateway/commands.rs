@@ -4,10 +4,9 @@ use super::Gateway;
 use super::compose::{self, Address};
 use crate::access::Identity;
 use crate::command::{self, Verb};
-use crate::model::{
-    Action, Change, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply,
-};
+use crate::model::{Action, Change, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
 use crate::store::Taken;
+use crate::workspace::Overlay;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -24,9 +23,24 @@ impl Gateway {
     }
 
     /// Carries out one command and leaves its answer in the outbox.
-    pub(super) async fn command(self: &Arc<Self>, inbox: InboxId, conversation: ConversationId, inbound: Inbound) {
-        let Ok(_slot) = self.commands.acquire().await else { return };
-        let address = Address { mention: None, ..Address::of(&inbound, format!("inbox-{inbox}")) };
+    pub(super) async fn command(
+        self: &Arc<Self>,
+        inbox: InboxId,
+        conversation: ConversationId,
+        inbound: Inbound,
+    ) {
+        let Ok(_slot) = self.commands.acquire().await else {
+            return;
+        };
+        // A slash command leaves no message behind that an answer could stand under.
+        let slash =
+            matches!(inbound.kind, Kind::Command { .. }) && inbound.message.is_none() && !inbound.direct;
+        let whisper = slash.then(|| inbound.sender.clone());
+        let address = Address {
+            mention: None,
+            whisper,
+            ..Address::of(&inbound, format!("inbox-{inbox}"))
+        };
         let ops = match self.identity(&inbound) {
             None => vec![address.post("answer", Reply::text("Access was revoked."))],
             Some(identity) => match self.answer(&address, &identity, conversation, &inbound).await {
@@ -34,7 +48,12 @@ impl Gateway {
                 Err(error) => vec![address.post("answer", Reply::text(self.internal(&error, "command")))],
             },
         };
-        if let Err(error) = self.parts.store.command_done(inbox, ops, (self.parts.now)()).await {
+        if let Err(error) = self
+            .parts
+            .store
+            .command_done(inbox, ops, (self.parts.now)())
+            .await
+        {
             tracing::error!(%error, "the answer to a command could not be stored");
         }
         self.wake_deliveries();
@@ -48,7 +67,9 @@ impl Gateway {
         inbound: &Inbound,
     ) -> anyhow::Result<Vec<Op>> {
         let verb = match &inbound.kind {
-            Kind::Click { token, callback } => return self.click(address, inbound, token, callback.clone()).await,
+            Kind::Click { token, callback } => {
+                return self.click(address, inbound, token, callback.clone()).await;
+            }
             Kind::Command { verb, .. } => match Verb::parse(verb) {
                 Some(verb) => verb,
                 None => return Ok(vec![address.post("answer", Reply::text(command::unknown(verb)))]),
@@ -72,7 +93,10 @@ impl Gateway {
         if text.trim().is_empty() {
             return "Say what should change, or `help`.".to_owned();
         }
-        format!("That message is too long: I read up to {} characters.", compose::thousands(chars_max as u64))
+        format!(
+            "That message is too long: I read up to {} characters.",
+            compose::thousands(chars_max as u64)
+        )
     }
 
     /// A Slack slash command carries no thread: it means the sender's newest conversation there.
@@ -81,7 +105,11 @@ impl Gateway {
             return Ok(own);
         }
         let place = &inbound.place;
-        let latest = self.parts.store.latest_conversation(&inbound.sender, &place.account, &place.chat).await?;
+        let latest = self
+            .parts
+            .store
+            .latest_conversation(&inbound.sender, &place.account, &place.chat)
+            .await?;
         Ok(latest.unwrap_or(own))
     }
 
@@ -115,17 +143,29 @@ impl Gateway {
         callback: Option<String>,
     ) -> anyhow::Result<Vec<Op>> {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        let taken = self.parts.store.take_action(hash, &inbound.sender, (self.parts.now)()).await?;
+        let taken = self
+            .parts
+            .store
+            .take_action(hash, &inbound.sender, (self.parts.now)())
+            .await?;
         let answer = |text: String| {
-            let action = Action::AnswerClick { callback: callback.clone(), to: inbound.sender.clone(), text };
+            let action = Action::AnswerClick {
+                callback: callback.clone(),
+                to: inbound.sender.clone(),
+                text,
+            };
             address.op("click", action)
         };
         let (verb, conversation) = match taken {
-            Taken::Yes { verb, conversation, .. } => (verb, conversation),
+            Taken::Yes {
+                verb, conversation, ..
+            } => (verb, conversation),
             Taken::Foreign { owner } => return Ok(vec![answer(format!("This button belongs to {owner}."))]),
             Taken::Used => return Ok(vec![answer("That button was used already.".to_owned())]),
             Taken::Expired | Taken::Unknown => {
-                return Ok(vec![answer("That button is too old; type the command instead.".to_owned())]);
+                return Ok(vec![answer(
+                    "That button is too old; type the command instead.".to_owned(),
+                )]);
             }
         };
         // The clicker is authorised like a sender: a grant may be gone since the button was made.
@@ -153,9 +193,19 @@ impl Gateway {
             (Some(repository), Some(base)) => format!("{repository} at {}", compose::short(&base)),
             _ => "none yet".to_owned(),
         };
-        let rows = [("Running", running), ("Waiting", waiting.to_string()), ("Prepared", prepared), ("Workspace", workspace)];
-        let rows = rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect();
-        Ok(Reply { parts: vec![Part::Facts { rows }] })
+        let rows = [
+            ("Running", running),
+            ("Waiting", waiting.to_string()),
+            ("Prepared", prepared),
+            ("Workspace", workspace),
+        ];
+        let rows = rows
+            .into_iter()
+            .map(|(label, value)| (label.to_owned(), value))
+            .collect();
+        Ok(Reply {
+            parts: vec![Part::Facts { rows }],
+        })
     }
 
     async fn diff(&self, address: &Address, conversation: ConversationId) -> anyhow::Result<Vec<Op>> {
@@ -163,48 +213,95 @@ impl Gateway {
             return Ok(vec![address.post("answer", nothing_prepared())]);
         };
         let inline_max = self.parts.config.limits.inline_diff_bytes_max;
-        let reply = titled(&change).with(Part::Facts { rows: compose::rows(&change) });
-        let reply = Reply { parts: reply.parts.into_iter().chain(compose::diff(&change, inline_max).parts).collect() };
+        let reply = titled(&change).with(Part::Facts {
+            rows: compose::rows(&change),
+        });
+        let reply = Reply {
+            parts: reply
+                .parts
+                .into_iter()
+                .chain(compose::diff(&change, inline_max).parts)
+                .collect(),
+        };
         let mut ops = self.posts(address, &reply);
         if !compose::fits_inline(&change, inline_max) {
-            ops.push(address.upload(&change, "diff"));
+            ops.push(self.upload(address, conversation, &change, "diff").await?);
         }
         Ok(ops)
+    }
+
+    /// A file cannot be whispered: it goes to the thread of the conversation it belongs to.
+    async fn upload(
+        &self,
+        address: &Address,
+        conversation: ConversationId,
+        change: &Change,
+        extension: &str,
+    ) -> anyhow::Result<Op> {
+        let mut address = address.clone();
+        if address.whisper.is_some() {
+            address.place = self.parts.store.conversation(conversation).await?.key.place;
+        }
+        Ok(address.upload(change, extension))
     }
 
     async fn patch(&self, address: &Address, conversation: ConversationId) -> anyhow::Result<Vec<Op>> {
         let Some(change) = self.parts.store.current_change(conversation).await? else {
             return Ok(vec![address.post("answer", nothing_prepared())]);
         };
+        let upload = self.upload(address, conversation, &change, "patch").await?;
         let text = format!(
             "{change}, against {}. `git apply CHG-{}.patch` puts it into your working tree.",
             compose::short(&change.base),
             change.number
         );
-        Ok(vec![address.post("answer", Reply::text(text)), address.upload(&change, "patch")])
+        Ok(vec![address.post("answer", Reply::text(text)), upload])
     }
 
     async fn undo(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
         if let Some(busy) = self.busy(conversation) {
             return Ok(busy);
         }
-        let undone = self.parts.store.undo(conversation, (self.parts.now)()).await?;
-        let text = match undone {
-            None => "There is nothing to undo.".to_owned(),
-            Some(edits) if edits.is_empty() => "Undone; the workspace is as the base again.".to_owned(),
-            Some(edits) => format!("Undone; {} differ from the base now. The next turn shows the diff.", files(edits.len())),
+        let at = (self.parts.now)();
+        let Some(edits) = self.parts.store.undo(conversation, at).await? else {
+            return Ok(Reply::text("There is nothing to undo."));
         };
-        Ok(Reply::text(text))
+        if edits.is_empty() {
+            self.parts.store.discard(conversation, at).await?;
+            return Ok(Reply::text(
+                "Undone; the workspace is as the base again, and nothing is prepared.",
+            ));
+        }
+        let row = self.parts.store.conversation(conversation).await?;
+        let (Some(repository), Some(base)) = (row.repository, row.base) else {
+            return Ok(Reply::text("Undone."));
+        };
+        let loaded = self.parts.repositories.base(&repository, &base).await?;
+        let head = self.parts.repositories.head(&repository).await?;
+        let branch = self.parts.repositories.branch(&repository).to_owned();
+        let overlay = Arc::new(Overlay::new(loaded, edits));
+        let Some(change) = self.prepared(overlay, &repository, &base, &head, &branch).await? else {
+            return Ok(Reply::text("Undone; the workspace is as the base again."));
+        };
+        let change = self.parts.store.revise(conversation, change, at).await?;
+        Ok(Reply::text(format!(
+            "Undone. {change} is now {}; `diff` shows it.",
+            compose::totals(&change)
+        )))
     }
 
     async fn discard(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
         if let Some(busy) = self.busy(conversation) {
             return Ok(busy);
         }
-        Ok(match self.parts.store.discard(conversation, (self.parts.now)()).await? {
-            Some(change) => Reply::text(format!("{change} is discarded; the workspace is as the base again.")),
-            None => nothing_prepared(),
-        })
+        Ok(
+            match self.parts.store.discard(conversation, (self.parts.now)()).await? {
+                Some(change) => Reply::text(format!(
+                    "{change} is discarded; the workspace is as the base again."
+                )),
+                None => nothing_prepared(),
+            },
+        )
     }
 
     async fn clear(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
@@ -212,7 +309,9 @@ impl Gateway {
             return Ok(busy);
         }
         self.parts.store.clear(conversation, (self.parts.now)()).await?;
-        Ok(Reply::text("I forgot our conversation. The prepared change stays; `discard` throws it away."))
+        Ok(Reply::text(
+            "I forgot our conversation. The prepared change stays; `discard` throws it away.",
+        ))
     }
 
     async fn context(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
@@ -221,52 +320,95 @@ impl Gateway {
         let window = history.window(limits.history_turns_max, limits.history_bytes_max);
         let turns = window.iter().map(|turn| {
             let calls: usize = turn.steps().iter().map(|step| step.results().len()).sum();
-            let tokens: u64 = turn.steps().iter().map(|step| step.assistant().usage.total()).sum();
+            let tokens: u64 = turn
+                .steps()
+                .iter()
+                .map(|step| step.assistant().usage.total())
+                .sum();
             let words: String = turn.user().chars().take(60).collect();
-            let count = format!("{} steps, {calls} tool calls, {} tokens", turn.steps().len(), compose::thousands(tokens));
+            let count = format!(
+                "{} steps, {calls} tool calls, {} tokens",
+                turn.steps().len(),
+                compose::thousands(tokens)
+            );
             (words.replace('\n', " "), count)
         });
         let rows: Vec<_> = turns.collect();
         if rows.is_empty() {
             return Ok(Reply::text("The model sees nothing of this conversation yet."));
         }
-        let text = format!("The model sees the last {} of {} turns.", rows.len(), history.turns().len());
+        let text = format!(
+            "The model sees the last {} of {} turns.",
+            rows.len(),
+            history.turns().len()
+        );
         Ok(Reply::text(text).with(Part::Facts { rows }))
     }
 
     async fn usage(&self, identity: &Identity) -> anyhow::Result<Reply> {
         let now = (self.parts.now)();
-        let day = now.checked_sub(jiff::SignedDuration::from_hours(24)).unwrap_or(now);
+        let day = now
+            .checked_sub(jiff::SignedDuration::from_hours(24))
+            .unwrap_or(now);
         let store = &self.parts.store;
-        let (today, ever) = (store.usage_of(identity.user(), day).await?, store.usage_of(identity.user(), jiff::Timestamp::UNIX_EPOCH).await?);
+        let (today, ever) = (
+            store.usage_of(identity.user(), day).await?,
+            store
+                .usage_of(identity.user(), jiff::Timestamp::UNIX_EPOCH)
+                .await?,
+        );
         let line = |used: &crate::store::UsageReport| {
-            format!("{} tokens in {} model calls", compose::thousands(used.usage.total()), used.calls)
+            format!(
+                "{} tokens in {} model calls",
+                compose::thousands(used.usage.total()),
+                used.calls
+            )
         };
-        let rows = vec![("Last 24 hours".to_owned(), line(&today)), ("In all".to_owned(), line(&ever))];
-        Ok(Reply { parts: vec![Part::Facts { rows }] })
+        let rows = vec![
+            ("Last 24 hours".to_owned(), line(&today)),
+            ("In all".to_owned(), line(&ever)),
+        ];
+        Ok(Reply {
+            parts: vec![Part::Facts { rows }],
+        })
     }
 
     fn stop(&self, conversation: ConversationId) -> Reply {
         match self.desk.stop(conversation) {
-            true => Reply::text("Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away."),
+            true => Reply::text(
+                "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away.",
+            ),
             false => Reply::text("Nothing is running."),
         }
     }
 
     fn busy(&self, conversation: ConversationId) -> Option<Reply> {
-        self.desk.turn(conversation).map(|_| Reply::text("A turn is running; `stop` it first."))
+        self.desk
+            .turn(conversation)
+            .map(|_| Reply::text("A turn is running; `stop` it first."))
     }
 
     fn posts(&self, address: &Address, reply: &Reply) -> Vec<Op> {
-        let split = self.channel(&address.channel).map_or_else(|| vec![reply.clone()], |channel| channel.split(reply));
+        let split = self
+            .channel(&address.channel)
+            .map_or_else(|| vec![reply.clone()], |channel| channel.split(reply));
         let numbered = split.into_iter().enumerate();
-        numbered.map(|(index, part)| address.post(&format!("answer-{}", index + 1), part)).collect()
+        numbered
+            .map(|(index, part)| address.post(&format!("answer-{}", index + 1), part))
+            .collect()
     }
 }
 
 fn help(identity: &Identity) -> Reply {
-    let rows = command::ALL.iter().map(|(_, word, what)| ((*word).to_owned(), (*what).to_owned())).collect();
-    let admin = if identity.is_admin() { " You invite people with `drydock invite` on the server." } else { "" };
+    let rows = command::ALL
+        .iter()
+        .map(|(_, word, what)| ((*word).to_owned(), (*what).to_owned()))
+        .collect();
+    let admin = if identity.is_admin() {
+        " You invite people with `drydock invite` on the server."
+    } else {
+        ""
+    };
     let text = format!(
         "Say what should change, and I prepare it: a summary, the diff, checks and a patch. {}{admin}\n\
          These are answered without a model, as `/word` in Telegram, `/drydock word` in Slack, and `!word` in threads:",
@@ -276,18 +418,20 @@ fn help(identity: &Identity) -> Reply {
 }
 
 fn titled(change: &Change) -> Reply {
-    Reply { parts: vec![Part::Heading { text: format!("{change}: {}", compose::totals(change)) }] }
+    Reply {
+        parts: vec![Part::Heading {
+            text: format!("{change}: {}", compose::totals(change)),
+        }],
+    }
 }
 
 fn nothing_prepared() -> Reply {
     Reply::text("Nothing is prepared here. Say what should change.")
 }
 
-fn files(count: usize) -> String {
-    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
-}
-
 fn capital(word: &str) -> String {
     let mut chars = word.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

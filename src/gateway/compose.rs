@@ -3,7 +3,8 @@
 
 use crate::agent::Outcome;
 use crate::model::{
-    Action, Button, ButtonStyle, Change, CheckState, Inbound, MessageRef, Op, Part, Place, Reply, Sender, Usage,
+    Action, Button, ButtonStyle, Change, CheckState, Inbound, MessageRef, Op, Part, Place, Reply, Sender,
+    Usage,
 };
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(super) struct Address {
     pub(super) reply_to: Option<MessageRef>,
     /// The person to mention; hooks have none.
     pub(super) mention: Option<Sender>,
+    /// Answers only this person sees: set for commands typed where others read.
+    pub(super) whisper: Option<Sender>,
     /// Prefix of the operation ids, unique per turn or command: `turn-7`.
     pub(super) prefix: String,
 }
@@ -34,6 +37,7 @@ impl Address {
             place: inbound.place.clone(),
             reply_to: inbound.message.clone(),
             mention: Some(inbound.sender.clone()),
+            whisper: None,
             prefix,
         }
     }
@@ -49,7 +53,22 @@ impl Address {
 
     /// One message with all there is to say, at once: for answers to commands.
     pub(super) fn post(&self, name: &str, reply: Reply) -> Op {
-        self.op(name, Action::Post { reply, reply_to: self.reply_to.clone() })
+        match &self.whisper {
+            Some(to) => self.op(
+                name,
+                Action::Notice {
+                    to: to.clone(),
+                    reply,
+                },
+            ),
+            None => self.op(
+                name,
+                Action::Post {
+                    reply,
+                    reply_to: self.reply_to.clone(),
+                },
+            ),
+        }
     }
 
     /// A result: each part is born as one short line, its id is made durable, then it is filled by an
@@ -57,14 +76,27 @@ impl Address {
     pub(super) fn result(&self, headline: &str, parts: Vec<Reply>) -> Vec<Op> {
         let mut ops = Vec::with_capacity(parts.len() * 2);
         for (index, reply) in parts.into_iter().enumerate() {
-            let name = if index == 0 { "result".to_owned() } else { format!("result-{}", index + 1) };
-            let line = if index == 0 { headline.to_owned() } else { "…".to_owned() };
+            let name = if index == 0 {
+                "result".to_owned()
+            } else {
+                format!("result-{}", index + 1)
+            };
+            let line = if index == 0 {
+                headline.to_owned()
+            } else {
+                "…".to_owned()
+            };
             let born = match (&self.mention, index) {
-                (Some(to), 0) => Reply { parts: vec![Part::Mention { to: to.clone() }, Part::Text { text: line }] },
+                (Some(to), 0) => Reply {
+                    parts: vec![Part::Mention { to: to.clone() }, Part::Text { text: line }],
+                },
                 _ => Reply::text(line),
             };
             ops.push(self.post(&name, born));
-            let fill = Action::Fill { post: format!("{}/{name}", self.prefix), reply };
+            let fill = Action::Fill {
+                post: format!("{}/{name}", self.prefix),
+                reply,
+            };
             ops.push(self.op(&format!("{name}/fill"), fill));
         }
         ops
@@ -73,7 +105,11 @@ impl Address {
     pub(super) fn upload(&self, change: &Change, extension: &str) -> Op {
         let file_name = format!("CHG-{}.{extension}", change.number);
         let caption = format!("{change}: {}, base {}", totals(change), short(&change.base));
-        let action = Action::Upload { file_name: file_name.clone(), content: change.patch.clone(), caption };
+        let action = Action::Upload {
+            file_name: file_name.clone(),
+            content: change.patch.clone(),
+            caption,
+        };
         self.op(&file_name, action)
     }
 }
@@ -88,8 +124,16 @@ pub(super) struct Facts {
 
 impl Facts {
     pub(super) fn line(&self) -> String {
-        let steps = if self.steps == 1 { "1 step".to_owned() } else { format!("{} steps", self.steps) };
-        format!("{steps} · {} tokens · {}", thousands(self.usage.total()), seconds(self.elapsed))
+        let steps = if self.steps == 1 {
+            "1 step".to_owned()
+        } else {
+            format!("{} steps", self.steps)
+        };
+        format!(
+            "{steps} · {} tokens · {}",
+            thousands(self.usage.total()),
+            seconds(self.elapsed)
+        )
     }
 }
 
@@ -123,10 +167,14 @@ pub(super) fn result(
         parts.push(Part::Mention { to: to.clone() });
     }
     if change.is_some() || outcome.notice.is_some() {
-        parts.push(Part::Heading { text: headline(change, outcome) });
+        parts.push(Part::Heading {
+            text: headline(change, outcome),
+        });
     }
     if !outcome.answer.is_empty() {
-        parts.push(Part::Markdown { text: outcome.answer.clone() });
+        parts.push(Part::Markdown {
+            text: outcome.answer.clone(),
+        });
     }
     if let Some(notice) = &outcome.notice {
         parts.push(Part::Text { text: notice.clone() });
@@ -135,11 +183,17 @@ pub(super) fn result(
         parts.push(Part::Footer { text: facts.line() });
         return Reply { parts };
     };
-    parts.push(Part::Text { text: NOT_APPLIED.to_owned() });
+    parts.push(Part::Text {
+        text: NOT_APPLIED.to_owned(),
+    });
     parts.push(Part::Facts { rows: rows(change) });
     parts.extend(diff(change, inline_diff_bytes_max).parts);
     if let Some(buttons) = buttons {
-        let button = |label: &str, token, style| Button { label: label.to_owned(), token, style };
+        let button = |label: &str, token, style| Button {
+            label: label.to_owned(),
+            token,
+            style,
+        };
         parts.push(Part::Buttons {
             buttons: vec![
                 button("Get patch", buttons.patch, ButtonStyle::Primary),
@@ -147,7 +201,14 @@ pub(super) fn result(
             ],
         });
     }
-    parts.push(Part::Footer { text: format!("{} · base {} · {}", totals(change), short(&change.base), facts.line()) });
+    parts.push(Part::Footer {
+        text: format!(
+            "{} · base {} · {}",
+            totals(change),
+            short(&change.base),
+            facts.line()
+        ),
+    });
     Reply { parts }
 }
 
@@ -155,7 +216,12 @@ pub(super) fn result(
 pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
     if fits_inline(change, inline_bytes_max) {
         let text = String::from_utf8_lossy(&change.patch).into_owned();
-        return Reply { parts: vec![Part::Code { language: "diff".to_owned(), text }] };
+        return Reply {
+            parts: vec![Part::Code {
+                language: "diff".to_owned(),
+                text,
+            }],
+        };
     }
     Reply::text(format!(
         "The diff has {} bytes; it follows as `CHG-{}.diff`.",
@@ -172,13 +238,19 @@ pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
 /// Every changed file and every check, each with its counted result.
 pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
     let shown = change.stats.iter().take(FILES_SHOWN_MAX).map(|stats| {
-        let count =
-            if stats.binary { "binary".to_owned() } else { format!("+{} −{}", stats.added, stats.removed) };
+        let count = if stats.binary {
+            "binary".to_owned()
+        } else {
+            format!("+{} −{}", stats.added, stats.removed)
+        };
         (stats.path.to_string(), count)
     });
     let mut rows: Vec<(String, String)> = shown.collect();
     if change.stats.len() > FILES_SHOWN_MAX {
-        rows.push((format!("and {} more files", change.stats.len() - FILES_SHOWN_MAX), String::new()));
+        rows.push((
+            format!("and {} more files", change.stats.len() - FILES_SHOWN_MAX),
+            String::new(),
+        ));
     }
     rows.extend(change.checks.iter().map(|check| {
         let state = match check.state {
@@ -186,7 +258,11 @@ pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
             CheckState::Fail => "FAILED",
             CheckState::NotRun => "not run",
         };
-        let detail = if check.detail.is_empty() { String::new() } else { format!(": {}", check.detail) };
+        let detail = if check.detail.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", check.detail)
+        };
         (check.name.clone(), format!("{state}{detail}"))
     }));
     rows
@@ -196,7 +272,11 @@ pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
 pub(super) fn totals(change: &Change) -> String {
     let added: u64 = change.stats.iter().map(|stats| stats.added).sum();
     let removed: u64 = change.stats.iter().map(|stats| stats.removed).sum();
-    let files = if change.stats.len() == 1 { "1 file".to_owned() } else { format!("{} files", change.stats.len()) };
+    let files = if change.stats.len() == 1 {
+        "1 file".to_owned()
+    } else {
+        format!("{} files", change.stats.len())
+    };
     format!("{files}, +{added} −{removed}")
 }
 

@@ -35,7 +35,13 @@ pub(super) struct Delivery {
 
 impl Delivery {
     pub(super) fn new(store: Store, channel: String, now: fn() -> Timestamp) -> Self {
-        Self { store, channel, now, work: Notify::new(), delivered: watch::Sender::new(0) }
+        Self {
+            store,
+            channel,
+            now,
+            work: Notify::new(),
+            delivered: watch::Sender::new(0),
+        }
     }
 
     /// Says that the outbox has something new for this channel.
@@ -108,13 +114,17 @@ impl OneDelivery {
         let at = (self.now)();
         let stored = match result {
             Ok(delivered) => self.store.delivered(&op.id, delivered.message, at).await,
-            Err(SendError::NotSent { why, retry_after }) => self.again(&op, attempts + 1, &why, retry_after).await,
+            Err(SendError::NotSent { why, retry_after }) => {
+                self.again(&op, attempts + 1, &why, retry_after).await
+            }
             Err(SendError::Refused(why)) => {
                 error!(op.id = op.id, why, "refused by the platform");
                 self.store.failed(&op.id, &why, at).await
             }
             // An edit can be repeated safely; a post or a file that may have arrived must not be.
-            Err(SendError::Ambiguous(why)) if repeatable(&op.action) => self.again(&op, attempts + 1, &why, None).await,
+            Err(SendError::Ambiguous(why)) if repeatable(&op.action) => {
+                self.again(&op, attempts + 1, &why, None).await
+            }
             Err(SendError::Ambiguous(why)) => {
                 warn!(op.id = op.id, why, "sent with unknown outcome; not repeated");
                 self.store.ambiguous(&op.id, &why, at).await
@@ -138,7 +148,9 @@ impl OneDelivery {
             error!(op.id = op.id, why, attempts, "given up");
             return self.store.failed(&op.id, why, at).await;
         }
-        let wait = retry_after.unwrap_or(Duration::from_secs(1 << attempts.min(7))).min(WAIT_MAX);
+        let wait = retry_after
+            .unwrap_or(Duration::from_secs(1 << attempts.min(7)))
+            .min(WAIT_MAX);
         let due = at.checked_add(wait).unwrap_or(at);
         self.store.retry(&op.id, due, why).await
     }

@@ -20,7 +20,11 @@ pub trait RepositoriesLoaded: Send + Sync {
 impl Gateway {
     /// Opens every repository and loads the tree of its newest commit, so that the first turn does not
     /// wait. One that fails is tried again until `cancel`.
-    pub async fn load_repositories(self: Arc<Self>, watcher: Arc<dyn RepositoriesLoaded>, cancel: CancellationToken) {
+    pub async fn load_repositories(
+        self: Arc<Self>,
+        watcher: Arc<dyn RepositoriesLoaded>,
+        cancel: CancellationToken,
+    ) {
         let mut missing: Vec<String> = self.parts.repositories.names().map(str::to_owned).collect();
         while !missing.is_empty() {
             let mut failed = Vec::new();

@@ -16,7 +16,7 @@ mod repositories;
 mod turn;
 
 pub use housekeeping::RepositoriesLoaded;
-pub use repositories::Repositories;
+pub use repositories::{Repositories, Watcher};
 
 use crate::access::{Access, AccessError, Identity, Redeemed};
 use crate::agent::Outcome;
@@ -24,7 +24,7 @@ use crate::channel::Channel;
 use crate::command;
 use crate::config::{Config, HookSettings};
 use crate::model::{
-    Action, ConversationId, InboxId, Inbound, Kind, Op, Part, Platform, Receipt, Reply, Verdict,
+    Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply, Verdict,
 };
 use crate::provider::Providers;
 use crate::redact::Redactor;
@@ -33,8 +33,8 @@ use crate::tool::Toolbox;
 use compose::Address;
 use delivery::Delivery;
 use desk::Desk;
-use notes::Notes;
 use jiff::Timestamp;
+use notes::Notes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -110,7 +110,10 @@ impl Gateway {
             }
         }
         let delivery = |name: &String| {
-            (name.clone(), Arc::new(Delivery::new(parts.store.clone(), name.clone(), parts.now)))
+            (
+                name.clone(),
+                Arc::new(Delivery::new(parts.store.clone(), name.clone(), parts.now)),
+            )
         };
         let deliveries = parts.config.channels.keys().map(delivery).collect();
         Ok(Arc::new(Self {
@@ -138,14 +141,25 @@ impl Gateway {
 
     /// Takes in one verified inbound. Returns only when it is durable, or refused for good; an error
     /// means that the sender has to deliver it again.
-    pub async fn receive(self: &Arc<Self>, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, AccessError> {
+    pub async fn receive(
+        self: &Arc<Self>,
+        inbound: Inbound,
+        at: Timestamp,
+    ) -> Result<Acknowledged, AccessError> {
         if let Kind::Join { token } = &inbound.kind {
             return self.join(&inbound, token, at).await;
         }
         if self.identity(&inbound).is_none() {
             return self.turn_away(&inbound, at).await;
         }
-        if !addressed(&inbound) && self.parts.store.find_conversation(&inbound.key()).await?.is_none() {
+        if !addressed(&inbound)
+            && self
+                .parts
+                .store
+                .find_conversation(&inbound.key())
+                .await?
+                .is_none()
+        {
             return Ok(Acknowledged::Refused);
         }
         let lane = self.lane(&inbound);
@@ -153,11 +167,17 @@ impl Gateway {
         match self.parts.store.accept(&inbound, lane, waiting_max, at).await? {
             Accepted::Duplicate => Ok(Acknowledged::Duplicate),
             Accepted::Full => {
-                let text = format!("{waiting_max} messages wait already, so I did not take this one. Send it again later.");
+                let text = format!(
+                    "{waiting_max} messages wait already, so I did not take this one. Send it again later."
+                );
                 self.notice(&inbound, Reply::text(text));
                 Ok(Acknowledged::Refused)
             }
-            Accepted::Stored { inbox, conversation, ahead } => {
+            Accepted::Stored {
+                inbox,
+                conversation,
+                ahead,
+            } => {
                 self.stored(inbound, inbox, conversation, lane, ahead);
                 Ok(Acknowledged::New)
             }
@@ -171,7 +191,9 @@ impl Gateway {
         let slots = Arc::new(Semaphore::new(self.parts.config.limits.turns_at_once_max));
         let mut turns = JoinSet::new();
         while !cancel.is_cancelled() {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { break };
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
+                break;
+            };
             match self.parts.store.claim(&owner, (self.parts.now)(), LEASE).await {
                 Ok(Some(claim)) => {
                     let gateway = Arc::clone(&self);
@@ -193,6 +215,7 @@ impl Gateway {
             }
             while turns.try_join_next().is_some() {}
         }
+        self.parts.repositories.stop();
         while turns.join_next().await.is_some() {}
     }
 
@@ -275,7 +298,11 @@ impl Gateway {
     ) {
         match lane {
             Lane::Turn => {
-                let receipt = if ahead == 0 { Receipt::Seen } else { Receipt::Queued };
+                let receipt = if ahead == 0 {
+                    Receipt::Seen
+                } else {
+                    Receipt::Queued
+                };
                 if ahead > 0 {
                     self.desk.waiting(conversation, ahead as usize);
                     self.tell_place_in_queue(&inbound, inbox, ahead);
@@ -312,7 +339,11 @@ impl Gateway {
     }
 
     fn channel(&self, name: &str) -> Option<Arc<dyn Channel>> {
-        self.channels.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.channels
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
     }
 
     fn react(&self, inbound: &Inbound, receipt: Receipt) {
@@ -329,17 +360,29 @@ impl Gateway {
                 to: inbound.sender.clone(),
                 text: plain(&reply),
             },
-            _ => Action::Notice { to: inbound.sender.clone(), reply },
+            _ => Action::Notice {
+                to: inbound.sender.clone(),
+                reply,
+            },
         };
         self.deliver_now(inbound, action);
     }
 
     /// Delivers at once, past the outbox: for what nobody misses when it is lost.
     fn deliver_now(&self, inbound: &Inbound, action: Action) {
-        let Some(channel) = self.channel(&inbound.channel) else { return };
-        let Ok(slot) = Arc::clone(&self.notices).try_acquire_owned() else { return };
+        let Some(channel) = self.channel(&inbound.channel) else {
+            return;
+        };
+        let Ok(slot) = Arc::clone(&self.notices).try_acquire_owned() else {
+            return;
+        };
         let id = format!("now/{}", inbound.delivery.first().map_or("", String::as_str));
-        let op = Op { id, channel: inbound.channel.clone(), place: inbound.place.clone(), action };
+        let op = Op {
+            id,
+            channel: inbound.channel.clone(),
+            place: inbound.place.clone(),
+            action,
+        };
         tokio::spawn(async move {
             if let Err(error) = channel.deliver(&op).await {
                 tracing::debug!(%error, "a receipt or notice was not delivered");
@@ -375,8 +418,14 @@ impl Gateway {
             self.notice(inbound, Reply::text(text));
             return Ok(Acknowledged::Refused);
         }
-        let redeemed = self.parts.access.redeem(token, &inbound.sender, &inbound.delivery, at).await?;
-        let Some(reply) = greeting(&redeemed) else { return Ok(Acknowledged::Refused) };
+        let redeemed = self
+            .parts
+            .access
+            .redeem(token, &inbound.sender, &inbound.delivery, at)
+            .await?;
+        let Some(reply) = greeting(&redeemed) else {
+            return Ok(Acknowledged::Refused);
+        };
         let welcome = matches!(redeemed, Redeemed::Welcome { .. });
         if welcome {
             let id = inbound.delivery.first().map_or("", String::as_str);
@@ -391,9 +440,17 @@ impl Gateway {
 
 fn greeting(redeemed: &Redeemed) -> Option<Reply> {
     match redeemed {
-        Redeemed::Welcome { name, role, repositories, environments, .. } => Some(Reply {
+        Redeemed::Welcome {
+            name,
+            role,
+            repositories,
+            environments,
+            ..
+        } => Some(Reply {
             parts: vec![
-                Part::Heading { text: format!("You're in, {name}.") },
+                Part::Heading {
+                    text: format!("You're in, {name}."),
+                },
                 Part::Text {
                     text: format!(
                         "You are {role} for `{repositories}`, environments `{}`. Say what should change; I answer \
@@ -401,7 +458,9 @@ fn greeting(redeemed: &Redeemed) -> Option<Reply> {
                         environments.join("`, `")
                     ),
                 },
-                Part::Footer { text: "`help` lists what I answer without a model.".to_owned() },
+                Part::Footer {
+                    text: "`help` lists what I answer without a model.".to_owned(),
+                },
             ],
         }),
         Redeemed::AlreadyIn => Some(Reply::text("You are in already. Say what should change.")),
@@ -422,7 +481,11 @@ fn addressed(inbound: &Inbound) -> bool {
 fn plain(reply: &Reply) -> String {
     let texts = reply.parts.iter().filter_map(|part| match part {
         Part::Heading { text } | Part::Text { text } | Part::Footer { text } => Some(text.as_str()),
-        Part::Mention { .. } | Part::Markdown { .. } | Part::Code { .. } | Part::Facts { .. } | Part::Buttons { .. } => None,
+        Part::Mention { .. }
+        | Part::Markdown { .. }
+        | Part::Code { .. }
+        | Part::Facts { .. }
+        | Part::Buttons { .. } => None,
     });
     texts.collect::<Vec<_>>().join(" ").chars().take(200).collect()
 }

@@ -55,7 +55,9 @@ impl Gateway {
     }
 
     fn note(self: &Arc<Self>, event: &'static str, name: &str, reason: &'static str, at: Timestamp) {
-        let Some(count) = self.notes.count(name, reason, at) else { return };
+        let Some(count) = self.notes.count(name, reason, at) else {
+            return;
+        };
         let data = serde_json::json!({ "name": name, "reason": reason, "count": count });
         let gateway = Arc::clone(self);
         tokio::spawn(async move {
@@ -75,7 +77,9 @@ mod tests {
     fn a_flood_of_forgeries_writes_a_bounded_number_of_rows() {
         let notes = Notes::default();
         let at = Timestamp::UNIX_EPOCH;
-        let rows = (0..10_000).filter(|_| notes.count("slack", "hook.forged", at).is_some()).count();
+        let rows = (0..10_000)
+            .filter(|_| notes.count("slack", "hook.forged", at).is_some())
+            .count();
         assert_eq!(rows, ROWS_PER_MINUTE_MAX as usize);
         let later = Timestamp::from_second(61).unwrap_or_default();
         assert_eq!(notes.count("slack", "hook.forged", later), Some(10_001));

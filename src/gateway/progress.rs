@@ -43,7 +43,10 @@ enum State {
 
 impl Card {
     pub(super) fn new(stop_token: Option<String>) -> Self {
-        Self { stop_token, ..Self::default() }
+        Self {
+            stop_token,
+            ..Self::default()
+        }
     }
 
     /// Takes in what happened.
@@ -57,7 +60,10 @@ impl Card {
                 self.note = Some(format!("{why}, retrying in {} s", wait.as_secs().max(1)));
             }
             Event::ToolStarted { name, arguments } => {
-                self.lines.push(Line { text: summary(name, arguments), state: State::Running });
+                self.lines.push(Line {
+                    text: summary(name, arguments),
+                    state: State::Running,
+                });
             }
             Event::ToolFinished { name, is_error, .. } => {
                 let state = if *is_error { State::Failed } else { State::Done };
@@ -75,11 +81,6 @@ impl Card {
     /// Messages of this conversation that wait behind this turn.
     pub(super) fn set_waiting(&mut self, waiting: usize) {
         self.waiting = waiting;
-    }
-
-    /// Something else a person should know, such as a repository being fetched.
-    pub(super) fn set_note(&mut self, note: String) {
-        self.note = Some(note);
     }
 
     pub(super) fn reply(&self) -> Reply {
@@ -101,13 +102,25 @@ impl Card {
             let plural = if self.waiting == 1 { "message" } else { "messages" };
             lines.push(format!("{} {plural} waiting", self.waiting));
         }
-        let heading = if self.step == 0 { "Working".to_owned() } else { format!("Working, step {}", self.step) };
-        let mut reply = Reply { parts: vec![Part::Heading { text: heading }] };
+        let heading = if self.step == 0 {
+            "Working".to_owned()
+        } else {
+            format!("Working, step {}", self.step)
+        };
+        let mut reply = Reply {
+            parts: vec![Part::Heading { text: heading }],
+        };
         if !lines.is_empty() {
-            reply.parts.push(Part::Text { text: lines.join("\n") });
+            reply.parts.push(Part::Text {
+                text: lines.join("\n"),
+            });
         }
         if let Some(token) = &self.stop_token {
-            let stop = Button { label: "Stop".to_owned(), token: token.clone(), style: ButtonStyle::Danger };
+            let stop = Button {
+                label: "Stop".to_owned(),
+                token: token.clone(),
+                style: ButtonStyle::Danger,
+            };
             reply.parts.push(Part::Buttons { buttons: vec![stop] });
         }
         reply
@@ -117,10 +130,16 @@ impl Card {
 /// `file_read environments/dev/main.jsonnet`: the name and the first argument that is a text.
 fn summary(name: &str, arguments: &str) -> String {
     let values: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let first = ["path", "glob_pattern", "text_query", "ref"].iter().find_map(|key| values.get(key)?.as_str());
+    let first = ["path", "glob_pattern", "text_query", "ref"]
+        .iter()
+        .find_map(|key| values.get(key)?.as_str());
     let text = first.map_or_else(|| name.to_owned(), |first| format!("{name} {first}"));
     // Backticks would open code in our own text.
-    text.replace('`', "'").chars().map(|c| if c == '\n' { ' ' } else { c }).take(LINE_CHARS_MAX).collect()
+    text.replace('`', "'")
+        .chars()
+        .map(|c| if c == '\n' { ' ' } else { c })
+        .take(LINE_CHARS_MAX)
+        .collect()
 }
 
 /// Where a card is and how it is edited.
@@ -138,7 +157,9 @@ impl CardEditor {
     /// Edits the card whenever it changed, until `done`. A failed edit is dropped: the next one says
     /// more, and the last one goes through the outbox.
     pub(super) async fn run(mut self, mut card: watch::Receiver<Card>, done: CancellationToken) {
-        let Some(message) = self.message(&done).await else { return };
+        let Some(message) = self.message(&done).await else {
+            return;
+        };
         let mut shown = Card::default();
         let mut free_at = Instant::now();
         loop {
@@ -158,7 +179,10 @@ impl CardEditor {
                 id: format!("{}/progress", self.post),
                 channel: self.channel_name.clone(),
                 place: self.place.clone(),
-                action: Action::Edit { message: message.clone(), reply: newest.reply() },
+                action: Action::Edit {
+                    message: message.clone(),
+                    reply: newest.reply(),
+                },
             };
             if let Err(error) = self.channel.deliver(&op).await {
                 tracing::debug!(%error, "a progress edit was dropped");
@@ -205,9 +229,16 @@ mod tests {
         card.observe(&Event::StepStarted { step: 2 });
         for number in 0..8 {
             let arguments = format!("{{\"path\":\"f{number}\"}}");
-            card.observe(&Event::ToolStarted { name: "file_read".into(), arguments });
+            card.observe(&Event::ToolStarted {
+                name: "file_read".into(),
+                arguments,
+            });
             let is_error = number == 6;
-            card.observe(&Event::ToolFinished { name: "file_read".into(), content: String::new(), is_error });
+            card.observe(&Event::ToolFinished {
+                name: "file_read".into(),
+                content: String::new(),
+                is_error,
+            });
         }
         card.set_waiting(1);
         let expected = "Working, step 2\n… 2 earlier\n✓ file_read f2\n✓ file_read f3\n✓ file_read f4\n\

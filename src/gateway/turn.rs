@@ -60,9 +60,18 @@ impl Gateway {
             Err(why) => return self.refuse(&claim, inbox, &address, &why).await,
         };
         let started = Instant::now();
-        let turn = self.parts.store.begin_turn(&claim, inbox, &opened.user_text, (self.parts.now)()).await?;
-        let address = Address { prefix: format!("turn-{turn}"), ..address };
-        let card = self.open_card(&address, &opened, &inbound, turn, &shutdown).await?;
+        let turn = self
+            .parts
+            .store
+            .begin_turn(&claim, inbox, &opened.user_text, (self.parts.now)())
+            .await?;
+        let address = Address {
+            prefix: format!("turn-{turn}"),
+            ..address
+        };
+        let card = self
+            .open_card(&address, &opened, &inbound, turn, &shutdown)
+            .await?;
         let ran = self.run_agent(&claim, turn, &opened, &card).await;
         let card_post = card.close().await;
         self.desk.end(claim.conversation);
@@ -70,19 +79,31 @@ impl Gateway {
             Ok(outcome) => outcome,
             Err(error) => self.broken(&error),
         };
-        let facts = Facts { steps: outcome.steps, usage: outcome.usage, elapsed: started.elapsed() };
-        self.finish(&claim, turn, &opened, &address, &outcome, facts, card_post).await
+        let facts = Facts {
+            steps: outcome.steps,
+            usage: outcome.usage,
+            elapsed: started.elapsed(),
+        };
+        self.finish(&claim, turn, &opened, &address, &outcome, facts, card_post)
+            .await
     }
 
     fn address(&self, inbound: &Inbound, prefix: String) -> Address {
         let address = Address::of(inbound, prefix);
-        let Some(hook) = self.hook(inbound) else { return address };
+        let Some(hook) = self.hook(inbound) else {
+            return address;
+        };
         let channel = hook.post_to.channel.clone();
         let mut place = inbound.place.clone();
         if let Some(connected) = self.channel(&channel) {
             place.account = connected.installation().account.clone();
         }
-        Address { channel, place, mention: None, ..address }
+        Address {
+            channel,
+            place,
+            mention: None,
+            ..address
+        }
     }
 
     /// Ends a message without a turn: nothing was asked of a model.
@@ -94,7 +115,10 @@ impl Gateway {
         why: &str,
     ) -> anyhow::Result<()> {
         let op = address.post("refused", Reply::text(why));
-        self.parts.store.dismiss(claim, inbox, vec![op], (self.parts.now)()).await?;
+        self.parts
+            .store
+            .dismiss(claim, inbox, vec![op], (self.parts.now)())
+            .await?;
         self.wake_deliveries();
         Ok(())
     }
@@ -104,21 +128,48 @@ impl Gateway {
         let reference = claim.conversation;
         let internal = |error: anyhow::Error| self.internal(&error, &format!("conversation {reference}"));
         let store = &self.parts.store;
-        let conversation = store.conversation(claim.conversation).await.map_err(|error| internal(error.into()))?;
+        let conversation = store
+            .conversation(claim.conversation)
+            .await
+            .map_err(|error| internal(error.into()))?;
         let (name, words) = self.choose_repository(identity, inbound, &conversation)?;
-        let repository = self.parts.repositories.get(&name).await.map_err(|error| error.to_string())?;
-        let head = self.parts.repositories.head(&name).await.map_err(|error| error.to_string())?;
-        let edits = store.edits(claim.conversation).await.map_err(|error| internal(error.into()))?;
+        let repository = self
+            .parts
+            .repositories
+            .get(&name)
+            .await
+            .map_err(|error| error.to_string())?;
+        let head = self
+            .parts
+            .repositories
+            .head(&name)
+            .await
+            .map_err(|error| error.to_string())?;
+        let edits = store
+            .edits(claim.conversation)
+            .await
+            .map_err(|error| internal(error.into()))?;
         // Without edits there is nothing to keep apart: the workspace starts from the newest commit.
         let bound = conversation.base.clone().filter(|_| !edits.is_empty());
         let base = bound.unwrap_or_else(|| head.clone());
         if conversation.base.as_ref() != Some(&base) || conversation.repository.as_ref() != Some(&name) {
-            store.bind(claim.conversation, &name, &base).await.map_err(|error| internal(error.into()))?;
+            store
+                .bind(claim.conversation, &name, &base)
+                .await
+                .map_err(|error| internal(error.into()))?;
         }
-        let loaded = self.parts.repositories.base(&name, &base).await.map_err(|error| error.to_string())?;
+        let loaded = self
+            .parts
+            .repositories
+            .base(&name, &base)
+            .await
+            .map_err(|error| error.to_string())?;
         let overlay = Arc::new(Overlay::new(loaded, edits));
-        let workspace =
-            Workspace { repository, base: Some(base), tree: Arc::clone(&overlay) as Arc<dyn Tree> };
+        let workspace = Workspace {
+            repository,
+            base: Some(base),
+            tree: Arc::clone(&overlay) as Arc<dyn Tree>,
+        };
         let branch = self.parts.repositories.branch(&name).to_owned();
         let files = overlay.files().map_err(|error| internal(error.into()))?;
         let environments = identity.environments(&name);
@@ -130,7 +181,16 @@ impl Gateway {
         };
         let system = prompt::system(RepositoryKind::of_files(&files), &facts);
         let user_text = self.user_text(inbound, &words, &workspace).await?;
-        Ok(Opened { identity: identity.clone(), conversation, workspace, overlay, branch, head, system, user_text })
+        Ok(Opened {
+            identity: identity.clone(),
+            conversation,
+            workspace,
+            overlay,
+            branch,
+            head,
+            system,
+            user_text,
+        })
     }
 
     /// The repository a message is about, and the message without the word that named it.
@@ -147,20 +207,34 @@ impl Gateway {
             Kind::Text { text, .. } => text.clone(),
             _ => String::new(),
         };
-        let granted: Vec<&str> =
-            self.parts.repositories.names().filter(|name| identity.role(name).is_some()).collect();
+        let granted: Vec<&str> = self
+            .parts
+            .repositories
+            .names()
+            .filter(|name| identity.role(name).is_some())
+            .collect();
         if let Some((word, rest)) = text.split_once(':')
             && granted.contains(&word.trim())
         {
             return Ok((word.trim().to_owned(), rest.trim().to_owned()));
         }
         let bound = conversation.repository.as_deref();
-        let default = self.parts.config.channels.get(&inbound.channel).and_then(ChannelSettings::repository);
-        let chosen = bound.into_iter().chain(default).find(|name| granted.contains(name));
+        let default = self
+            .parts
+            .config
+            .channels
+            .get(&inbound.channel)
+            .and_then(ChannelSettings::repository);
+        let chosen = bound
+            .into_iter()
+            .chain(default)
+            .find(|name| granted.contains(name));
         match (chosen, granted.as_slice()) {
             (Some(name), _) => Ok((name.to_owned(), text)),
             (None, [only]) => Ok(((*only).to_owned(), text)),
-            (None, []) => Err("You have no grant for a repository here; ask an administrator for one.".to_owned()),
+            (None, []) => {
+                Err("You have no grant for a repository here; ask an administrator for one.".to_owned())
+            }
             (None, several) => Err(format!(
                 "Which repository? Start your message with one of `{}:`.",
                 several.join(":`, `")
@@ -169,11 +243,21 @@ impl Gateway {
     }
 
     /// What the model reads as the person's turn: their words, and what they quote as marked data.
-    async fn user_text(&self, inbound: &Inbound, words: &str, workspace: &Workspace) -> Result<String, String> {
+    async fn user_text(
+        &self,
+        inbound: &Inbound,
+        words: &str,
+        workspace: &Workspace,
+    ) -> Result<String, String> {
         let text = match &inbound.kind {
             Kind::Hook { event, fields } => self.hook_text(inbound, event, fields, workspace).await?,
-            Kind::Text { quoted: Some(quoted), .. } => {
-                format!("{words}\n\n{}", prompt::data_block("quoted message", "another person", quoted))
+            Kind::Text {
+                quoted: Some(quoted), ..
+            } => {
+                format!(
+                    "{words}\n\n{}",
+                    prompt::data_block("quoted message", "another person", quoted)
+                )
             }
             _ => words.to_owned(),
         };
@@ -187,14 +271,27 @@ impl Gateway {
         fields: &std::collections::BTreeMap<String, String>,
         workspace: &Workspace,
     ) -> Result<String, String> {
-        let Some(hook) = self.hook(inbound) else { return Err("This hook is gone.".to_owned()) };
+        let Some(hook) = self.hook(inbound) else {
+            return Err("This hook is gone.".to_owned());
+        };
         // The instructions come from the trusted branch, not from edits and not from the payload.
         let name = workspace.repository.name().to_owned();
-        let instructions = self.parts.repositories.text_on_branch(&name, &hook.prompt).await.map_err(|error| {
-            format!("The prompt of hook `{}` could not be read: {error}", inbound.sender.id)
-        })?;
+        let instructions = self
+            .parts
+            .repositories
+            .text_on_branch(&name, &hook.prompt)
+            .await
+            .map_err(|error| {
+                format!(
+                    "The prompt of hook `{}` could not be read: {error}",
+                    inbound.sender.id
+                )
+            })?;
         let fields = serde_json::to_string_pretty(&fields).map_err(|error| error.to_string())?;
-        Ok(format!("{instructions}\n\n{}", prompt::data_block(event, "webhook payload", &fields)))
+        Ok(format!(
+            "{instructions}\n\n{}",
+            prompt::data_block(event, "webhook payload", &fields)
+        ))
     }
 
     /// Posts the card of a turn and starts to keep it current. Hooks have none: they post one message.
@@ -212,12 +309,24 @@ impl Gateway {
         let (card, _) = watch::channel(Card::new((!quiet).then_some(token)));
         self.desk.begin(
             opened.conversation.id,
-            Running { turn, stop: stop.clone(), card: card.clone() },
+            Running {
+                turn,
+                stop: stop.clone(),
+                card: card.clone(),
+            },
         );
         let done = CancellationToken::new();
-        let mut open = OpenCard { card, stop, done: done.clone(), editor: None, post: None };
+        let mut open = OpenCard {
+            card,
+            stop,
+            done: done.clone(),
+            editor: None,
+            post: None,
+        };
         let channel = self.channel(&address.channel).filter(|_| !quiet);
-        let Some((channel, delivery)) = channel.zip(self.deliveries.get(&address.channel)) else { return Ok(open) };
+        let Some((channel, delivery)) = channel.zip(self.deliveries.get(&address.channel)) else {
+            return Ok(open);
+        };
         self.parts.store.add_actions(vec![action]).await?;
         let reply = open.card.borrow().reply();
         let op = address.post("card", reply);
@@ -246,11 +355,20 @@ impl Gateway {
         let store = &self.parts.store;
         let mut history = store.history(claim.conversation).await?;
         history.begin(opened.user_text.clone())?;
-        let (provider, model) =
-            self.parts.providers.resolve(&self.parts.config.model.default).map_err(anyhow::Error::msg)?;
+        let (provider, model) = self
+            .parts
+            .providers
+            .resolve(&self.parts.config.model.default)
+            .map_err(anyhow::Error::msg)?;
         let recorder = self.recorder(&opened.conversation.session)?;
-        let began = session::Event::Began { user: opened.user_text.clone() };
-        recorder.append(&Record { at: (self.parts.now)(), turn: Some(turn), event: began })?;
+        let began = session::Event::Began {
+            user: opened.user_text.clone(),
+        };
+        recorder.append(&Record {
+            at: (self.parts.now)(),
+            turn: Some(turn),
+            event: began,
+        })?;
         let mut journal = TurnJournal {
             store: store.clone(),
             claim: *claim,
@@ -292,11 +410,19 @@ impl Gateway {
     /// Logs an internal error under a reference and says only the reference.
     pub(super) fn internal(&self, error: &anyhow::Error, what: &str) -> String {
         let reference = hex(&(self.parts.random)()[..4]);
-        tracing::error!(reference, what, error = format!("{error:#}"), "failed (ref {reference})");
+        tracing::error!(
+            reference,
+            what,
+            error = format!("{error:#}"),
+            "failed (ref {reference})"
+        );
         format!("Something of mine failed; nothing was changed. (ref {reference})")
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one call site; each is a different thing the answer needs")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one call site; each is a different thing the answer needs"
+    )]
     async fn finish(
         &self,
         claim: &Claim,
@@ -307,14 +433,26 @@ impl Gateway {
         facts: Facts,
         card_post: Option<String>,
     ) -> anyhow::Result<()> {
-        let change = self.prepare(opened).await?;
+        let base = opened
+            .workspace
+            .base
+            .as_deref()
+            .context("a gateway workspace has a base")?;
+        let repository = opened.workspace.repository.name();
+        let overlay = Arc::clone(&opened.overlay);
+        let change = self
+            .prepared(overlay, repository, base, &opened.head, &opened.branch)
+            .await?;
         let verdict = match (outcome.verdict, &change) {
             (Verdict::Pass, None) => Verdict::NoChange,
             (verdict, _) => verdict,
         };
         let (patch_token, patch_action) = self.button("patch", "", opened);
         let (discard_token, discard_action) = self.button("discard", "", opened);
-        let buttons = ChangeButtons { patch: patch_token, discard: discard_token };
+        let buttons = ChangeButtons {
+            patch: patch_token,
+            discard: discard_token,
+        };
         let channel = self.channel(&address.channel);
         let answer = Answer {
             address: address.clone(),
@@ -325,7 +463,11 @@ impl Gateway {
             // A hook that changed nothing says nothing.
             silent: address.mention.is_none() && change.is_none() && outcome.notice.is_none(),
         };
-        let split = move |reply: &Reply| channel.as_ref().map_or_else(|| vec![reply.clone()], |channel| channel.split(reply));
+        let split = move |reply: &Reply| {
+            channel
+                .as_ref()
+                .map_or_else(|| vec![reply.clone()], |channel| channel.split(reply))
+        };
         let finish = Finish {
             verdict,
             source: outcome.source,
@@ -340,7 +482,11 @@ impl Gateway {
                 actions: change.map_or_else(Vec::new, |_| vec![patch_action, discard_action]),
             }),
         };
-        let change = self.parts.store.finish_turn(claim, turn, finish, (self.parts.now)()).await?;
+        let change = self
+            .parts
+            .store
+            .finish_turn(claim, turn, finish, (self.parts.now)())
+            .await?;
         self.wake_deliveries();
         self.record_end(turn, opened, change.as_ref(), verdict, outcome.source, facts)?;
         tracing::info!(
@@ -353,7 +499,12 @@ impl Gateway {
     fn recorder(&self, session: &str) -> anyhow::Result<Recorder> {
         let redactor = Arc::clone(&self.parts.redactor);
         let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
-        Ok(Recorder::open(&self.parts.config.data.directory, session, redact, (self.parts.now)())?)
+        Ok(Recorder::open(
+            &self.parts.config.data.directory,
+            session,
+            redact,
+            (self.parts.now)(),
+        )?)
     }
 
     fn record_end(
@@ -366,29 +517,52 @@ impl Gateway {
         facts: Facts,
     ) -> anyhow::Result<()> {
         let recorder = self.recorder(&opened.conversation.session)?;
-        let end = session::Event::Verdict { verdict, source, summary: facts.line() };
+        let end = session::Event::Verdict {
+            verdict,
+            source,
+            summary: facts.line(),
+        };
         for event in change.map(session::Event::of_change).into_iter().chain([end]) {
-            recorder.append(&Record { at: (self.parts.now)(), turn: Some(turn), event })?;
+            recorder.append(&Record {
+                at: (self.parts.now)(),
+                turn: Some(turn),
+                event,
+            })?;
         }
         Ok(())
     }
 
     /// What the workspace differs from its base, checked by us; `None` when it does not.
-    async fn prepare(&self, opened: &Opened) -> anyhow::Result<Option<NewChange>> {
-        let overlay = Arc::clone(&opened.overlay);
+    pub(super) async fn prepared(
+        &self,
+        overlay: Arc<Overlay>,
+        repository: &str,
+        base: &str,
+        head: &str,
+        branch: &str,
+    ) -> anyhow::Result<Option<NewChange>> {
         let redactor = Arc::clone(&self.parts.redactor);
-        let base = opened.workspace.base.clone().context("a gateway workspace has a base")?;
-        let repository = opened.workspace.repository.name().to_owned();
-        let (head, branch) = (opened.head.clone(), opened.branch.clone());
+        let (repository, base) = (repository.to_owned(), base.to_owned());
+        let (head, branch) = (head.to_owned(), branch.to_owned());
         tokio::task::spawn_blocking(move || {
             let changes = overlay.changes()?;
             if changes.is_empty() {
                 return Ok(None);
             }
             let patch = patch::write(&changes);
-            let standing = Standing { base: &base, head: &head, branch: &branch };
+            let standing = Standing {
+                base: &base,
+                head: &head,
+                branch: &branch,
+            };
             let checks = verify::checks(&changes, standing, &redactor);
-            Ok(Some(NewChange { repository, base, patch: patch.text, stats: patch.stats, checks }))
+            Ok(Some(NewChange {
+                repository,
+                base,
+                patch: patch.text,
+                stats: patch.stats,
+                checks,
+            }))
         })
         .await?
     }
@@ -457,16 +631,33 @@ impl Answer {
         }
         let mut ops = Vec::new();
         if let Some(post) = &self.card_post {
-            let line = format!("Done in {}; the result is below.", compose::seconds(self.facts.elapsed));
+            let line = format!(
+                "Done in {}; the result is below.",
+                compose::seconds(self.facts.elapsed)
+            );
             let line = self.outcome.notice.clone().unwrap_or(line);
-            ops.push(self.address.op("card/fill", Action::Fill { post: post.clone(), reply: Reply::text(line) }));
+            ops.push(self.address.op(
+                "card/fill",
+                Action::Fill {
+                    post: post.clone(),
+                    reply: Reply::text(line),
+                },
+            ));
         }
         let buttons = change.is_some().then_some(buttons);
-        let reply =
-            compose::result(&self.address, change, &self.outcome, self.facts, self.inline_diff_bytes_max, buttons);
+        let reply = compose::result(
+            &self.address,
+            change,
+            &self.outcome,
+            self.facts,
+            self.inline_diff_bytes_max,
+            buttons,
+        );
         let headline = compose::headline(change, &self.outcome);
         ops.extend(self.address.result(&headline, split(&reply)));
-        if let Some(change) = change.filter(|change| !compose::fits_inline(change, self.inline_diff_bytes_max)) {
+        if let Some(change) =
+            change.filter(|change| !compose::fits_inline(change, self.inline_diff_bytes_max))
+        {
             ops.push(self.address.upload(change, "diff"));
         }
         ops
@@ -494,14 +685,23 @@ impl Journal for TurnJournal {
 
     async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
         let usage = step.assistant().usage;
-        let cost = Cost { provider: self.provider.clone(), model: model.to_owned(), usage };
+        let cost = Cost {
+            provider: self.provider.clone(),
+            model: model.to_owned(),
+            usage,
+        };
         let edits = self.overlay.edits();
         let at = (self.now)();
-        self.store.record_step(&self.claim, self.turn, step, &cost, Some(&edits), at).await?;
+        self.store
+            .record_step(&self.claim, self.turn, step, &cost, Some(&edits), at)
+            .await?;
         for event in session::Event::of_step(step, model) {
-            self.recorder.append(&Record { at, turn: Some(self.turn), event })?;
+            self.recorder.append(&Record {
+                at,
+                turn: Some(self.turn),
+                event,
+            })?;
         }
         Ok(())
     }
 }
-
