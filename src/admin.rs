@@ -144,16 +144,22 @@ impl Admin {
     /// Answers one question. A failure is an answer, too.
     pub async fn answer(&self, request: Request) -> Answer {
         let result = match request {
-            Request::Invite { name, role, repositories, environments, hours } => {
-                self.invite(name, role, repositories, environments, hours).await
-            }
+            Request::Invite {
+                name,
+                role,
+                repositories,
+                environments,
+                hours,
+            } => self.invite(name, role, repositories, environments, hours).await,
             Request::Users => self.users().await,
             Request::User { which } => self.user(&which).await,
             Request::Revoke { which } => self.revoke(&which).await,
             Request::Session { which } => self.session(&which).await,
             Request::Audit => self.audit().await,
         };
-        result.unwrap_or_else(|error| Answer::Failed { why: error.to_string() })
+        result.unwrap_or_else(|error| Answer::Failed {
+            why: error.to_string(),
+        })
     }
 
     async fn invite(
@@ -166,44 +172,71 @@ impl Admin {
     ) -> Result<Answer, AdminError> {
         let at = (self.now)();
         let expires = Duration::from_secs(u64::from(hours) * 3_600);
-        let invite = NewInvite { name, role, repositories, environments, expires, bound_to: None };
-        let token = self.access.invite(invite, "operator", (self.random)(), at).await?;
+        let invite = NewInvite {
+            name,
+            role,
+            repositories,
+            environments,
+            expires,
+            bound_to: None,
+        };
+        let token = self
+            .access
+            .invite(invite, "operator", (self.random)(), at)
+            .await?;
         let token = token.expose().to_owned();
-        let mut how: Vec<String> =
-            self.routes.installations().iter().map(|(name, installation)| how_to(name, installation, &token)).collect();
+        let mut how: Vec<String> = self
+            .routes
+            .installations()
+            .iter()
+            .map(|(name, installation)| how_to(name, installation, &token))
+            .collect();
         if how.is_empty() {
             how.push(format!("Telegram: send `/start {token}` to the bot"));
-            how.push(format!("Slack: send `join {token}` to the app in a direct message"));
+            how.push(format!(
+                "Slack: send `join {token}` to the app in a direct message"
+            ));
         }
-        let expires = at.checked_add(expires).map_err(|error| AdminError::Other(error.to_string()))?;
+        let expires = at
+            .checked_add(expires)
+            .map_err(|error| AdminError::Other(error.to_string()))?;
         Ok(Answer::Invite { token, how, expires })
     }
 
     async fn users(&self) -> Result<Answer, AdminError> {
-        Ok(Answer::Users { users: self.access.users().await? })
+        Ok(Answer::Users {
+            users: self.access.users().await?,
+        })
     }
 
     async fn user(&self, which: &str) -> Result<Answer, AdminError> {
-        Ok(Answer::Users { users: vec![self.access.user(which).await?] })
+        Ok(Answer::Users {
+            users: vec![self.access.user(which).await?],
+        })
     }
 
     async fn revoke(&self, which: &str) -> Result<Answer, AdminError> {
         let user = self.access.user(which).await?;
         self.access.revoke(user.id, "operator", (self.now)()).await?;
-        Ok(Answer::Revoked { user: self.access.user(&user.id.to_string()).await? })
+        Ok(Answer::Revoked {
+            user: self.access.user(&user.id.to_string()).await?,
+        })
     }
 
     async fn session(&self, which: &str) -> Result<Answer, AdminError> {
         let conversation = self.store.find_session(which).await?;
         let session = conversation.ok_or_else(|| AdminError::Other(format!("no session `{which}`")))?;
-        let records = session::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
+        let records =
+            session::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
         Ok(Answer::Session { records })
     }
 
     async fn audit(&self) -> Result<Answer, AdminError> {
         match self.store.verify_audit().await? {
             AuditState::Intact { rows, .. } => Ok(Answer::Audit { rows }),
-            AuditState::Broken { row } => Err(AdminError::Other(format!("the audit log was changed at row {row}"))),
+            AuditState::Broken { row } => Err(AdminError::Other(format!(
+                "the audit log was changed at row {row}"
+            ))),
         }
     }
 }
@@ -240,7 +273,10 @@ pub async fn serve(listener: UnixListener, admin: Arc<Admin>, cancel: Cancellati
         };
         let Ok((stream, _)) = stream else { continue };
         // One at a time: an operator's question is rare and short.
-        if tokio::time::timeout(EXCHANGE_MAX, exchange(stream, &admin)).await.is_err() {
+        if tokio::time::timeout(EXCHANGE_MAX, exchange(stream, &admin))
+            .await
+            .is_err()
+        {
             tracing::warn!("an operator's question took too long");
         }
     }
@@ -249,10 +285,14 @@ pub async fn serve(listener: UnixListener, admin: Arc<Admin>, cancel: Cancellati
 async fn exchange(stream: UnixStream, admin: &Admin) -> std::io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
-    BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
+    BufReader::new(reader.take(LINE_BYTES_MAX))
+        .read_line(&mut line)
+        .await?;
     let answer = match serde_json::from_str(&line) {
         Ok(request) => admin.answer(request).await,
-        Err(error) => Answer::Failed { why: format!("the question could not be read: {error}") },
+        Err(error) => Answer::Failed {
+            why: format!("the question could not be read: {error}"),
+        },
     };
     let mut text = serde_json::to_string(&answer)?;
     text.push('\n');
@@ -265,7 +305,11 @@ pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answe
         Ok(stream) => stream,
         Err(error) => {
             use std::io::ErrorKind::{ConnectionRefused, NotFound};
-            return if matches!(error.kind(), ConnectionRefused | NotFound) { Ok(None) } else { Err(error) };
+            return if matches!(error.kind(), ConnectionRefused | NotFound) {
+                Ok(None)
+            } else {
+                Err(error)
+            };
         }
     };
     let (reader, mut writer) = stream.into_split();
@@ -273,6 +317,8 @@ pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answe
     text.push('\n');
     writer.write_all(text.as_bytes()).await?;
     let mut line = String::new();
-    BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
+    BufReader::new(reader.take(LINE_BYTES_MAX))
+        .read_line(&mut line)
+        .await?;
     Ok(Some(serde_json::from_str(&line)?))
 }

@@ -31,17 +31,29 @@ pub(super) struct Connecting {
 
 /// The server's settings as channels see them, with the address it really listens on.
 pub(super) fn server_settings(server: &ServerSettings, address: SocketAddr) -> ServerSettings {
-    ServerSettings { listen: address, ..server.clone() }
+    ServerSettings {
+        listen: address,
+        ..server.clone()
+    }
 }
 
 impl Connecting {
     pub(super) async fn run(self) {
-        let Some(channel) = self.connect().await else { return };
-        self.routes.connected(&self.name, &self.settings, channel.installation());
-        info!(channel = self.name, account = channel.installation().account.id, "channel {} is connected", self.name);
+        let Some(channel) = self.connect().await else {
+            return;
+        };
+        self.routes
+            .connected(&self.name, &self.settings, channel.installation());
+        info!(
+            channel = self.name,
+            account = channel.installation().account.id,
+            "channel {} is connected",
+            self.name
+        );
         let (inbox, polled) = mpsc::channel(POLLED_MAX);
         tokio::join!(
-            self.gateway.attach(&self.name, Arc::clone(&channel), self.cancel.clone()),
+            self.gateway
+                .attach(&self.name, Arc::clone(&channel), self.cancel.clone()),
             channel.poll(inbox, self.cancel.clone()),
             self.take_in(polled),
         );

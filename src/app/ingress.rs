@@ -22,7 +22,8 @@ pub(super) struct Routes {
 impl Routes {
     pub(super) fn new(config: &Config) -> Self {
         let hooks = config.hooks.iter();
-        let webhooks = hooks.filter_map(|(name, settings)| Some((name.clone(), webhook::of_hook(name, settings)?)));
+        let webhooks =
+            hooks.filter_map(|(name, settings)| Some((name.clone(), webhook::of_hook(name, settings)?)));
         Self {
             webhooks: RwLock::new(webhooks.collect()),
             installations: RwLock::default(),
@@ -39,13 +40,18 @@ impl Routes {
         }
         let mut installations = self.installations.write().unwrap_or_else(PoisonError::into_inner);
         installations.insert(name.to_owned(), installation.clone());
-        self.connecting.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.connecting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(name);
     }
 
     fn readiness(&self) -> Readiness {
         let waiting = |set: &Mutex<BTreeSet<String>>, what: &str| {
             let set = set.lock().unwrap_or_else(PoisonError::into_inner);
-            set.iter().map(|name| format!("{what} {name}")).collect::<Vec<_>>()
+            set.iter()
+                .map(|name| format!("{what} {name}"))
+                .collect::<Vec<_>>()
         };
         let mut reasons = waiting(&self.connecting, "connecting channel");
         reasons.extend(waiting(&self.loading, "loading repository"));
@@ -56,13 +62,19 @@ impl Routes {
 impl Installations for Routes {
     fn installations(&self) -> Vec<(String, Installation)> {
         let installations = self.installations.read().unwrap_or_else(PoisonError::into_inner);
-        installations.iter().map(|(name, installation)| (name.clone(), installation.clone())).collect()
+        installations
+            .iter()
+            .map(|(name, installation)| (name.clone(), installation.clone()))
+            .collect()
     }
 }
 
 impl RepositoriesLoaded for Routes {
     fn loaded(&self, repository: &str) {
-        self.loading.lock().unwrap_or_else(PoisonError::into_inner).remove(repository);
+        self.loading
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(repository);
     }
 }
 
@@ -91,12 +103,24 @@ impl Ingress for Clocked {
     }
 
     fn webhook(&self, name: &str) -> Route {
-        let webhooks = self.routes.webhooks.read().unwrap_or_else(PoisonError::into_inner);
+        let webhooks = self
+            .routes
+            .webhooks
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(webhook) = webhooks.get(name) {
             return Route::Webhook(Arc::clone(webhook));
         }
-        let connecting = self.routes.connecting.lock().unwrap_or_else(PoisonError::into_inner);
-        if connecting.contains(name) { Route::Connecting } else { Route::Unknown }
+        let connecting = self
+            .routes
+            .connecting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if connecting.contains(name) {
+            Route::Connecting
+        } else {
+            Route::Unknown
+        }
     }
 
     fn rejected(&self, name: &str, reason: &'static str, at: Timestamp) {

@@ -12,7 +12,6 @@ use crate::provider;
 use crate::redact::Redactor;
 use crate::store::{OpenError, Store};
 use crate::tool::{self, Toolbox};
-use crate::workspace::Progress;
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
 use std::net::SocketAddr;
@@ -78,8 +77,11 @@ impl App {
         let store = Store::open(&config.data.directory)?;
         let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
         let redactor = Arc::new(Redactor::new(config.secrets()));
-        let repositories =
-            Repositories::new(&config.repositories, config.data.directory.clone(), Arc::new(log_progress));
+        let repositories = Repositories::new(
+            &config.repositories,
+            config.data.directory.clone(),
+            Arc::new(log_progress),
+        );
         let client = provider::http_client().map_err(|error| StartError::Setup(error.to_string()))?;
         let parts = Parts {
             store: store.clone(),
@@ -94,9 +96,12 @@ impl App {
         };
         let gateway = Gateway::new(parts).await?;
         let listen = config.server.listen;
-        let listener =
-            TcpListener::bind(listen).await.map_err(|why| StartError::Listen { address: listen, why })?;
-        let address = listener.local_addr().map_err(|why| StartError::Listen { address: listen, why })?;
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|why| StartError::Listen { address: listen, why })?;
+        let address = listener
+            .local_addr()
+            .map_err(|why| StartError::Listen { address: listen, why })?;
         let routes = Arc::new(Routes::new(&config));
         let admin = Arc::new(Admin {
             store,
@@ -127,15 +132,23 @@ impl App {
         client: reqwest::Client,
         world: World,
     ) -> Result<(), StartError> {
-        let socket = admin::listen(&config.data.directory).map_err(|why| StartError::Setup(why.to_string()))?;
-        self.tasks.spawn(admin::serve(socket, Arc::clone(&self.admin), self.cancel.clone()));
-        let ingress =
-            Arc::new(Clocked { gateway: Arc::clone(&self.gateway), routes: Arc::clone(&routes), now: world.now });
+        let socket =
+            admin::listen(&config.data.directory).map_err(|why| StartError::Setup(why.to_string()))?;
+        self.tasks
+            .spawn(admin::serve(socket, Arc::clone(&self.admin), self.cancel.clone()));
+        let ingress = Arc::new(Clocked {
+            gateway: Arc::clone(&self.gateway),
+            routes: Arc::clone(&routes),
+            now: world.now,
+        });
         let serving = http::serve(listener, &config.server, ingress, self.accepting.clone());
         self.tasks.spawn(async move {
             let served = serving.await;
             if served.connections_cut > 0 {
-                warn!(served.connections_cut, "some requests were cut at shutdown; their senders will repeat them");
+                warn!(
+                    served.connections_cut,
+                    "some requests were cut at shutdown; their senders will repeat them"
+                );
             }
         });
         for (name, settings) in &config.channels {
@@ -151,9 +164,12 @@ impl App {
             };
             self.tasks.spawn(connecting.run());
         }
-        self.tasks.spawn(Arc::clone(&self.gateway).run(self.cancel.clone()));
-        self.tasks.spawn(Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone()));
-        self.tasks.spawn(Arc::clone(&self.gateway).forget_old_deliveries(self.cancel.clone()));
+        self.tasks
+            .spawn(Arc::clone(&self.gateway).run(self.cancel.clone()));
+        self.tasks
+            .spawn(Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone()));
+        self.tasks
+            .spawn(Arc::clone(&self.gateway).forget_old_deliveries(self.cancel.clone()));
         Ok(())
     }
 
@@ -164,12 +180,15 @@ impl App {
         self.cancel.cancel();
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(SHUTDOWN_MAX, all).await.is_err() {
-            warn!("some tasks did not end in {} s; what they did is in the journal", SHUTDOWN_MAX.as_secs());
+            warn!(
+                "some tasks did not end in {} s; what they did is in the journal",
+                SHUTDOWN_MAX.as_secs()
+            );
             self.tasks.shutdown().await;
         }
     }
 }
 
-fn log_progress(repository: &str, progress: Progress) {
-    info!(repository, done = progress.done, of = progress.of, "loading {repository}: {} of {} files", progress.done, progress.of);
+fn log_progress(repository: &str, text: &str) {
+    info!(repository, "repository {repository}: {text}");
 }
