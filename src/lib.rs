@@ -22,10 +22,13 @@ pub mod channel;
 // The engine.
 pub mod prompt;
 pub mod agent;
+pub mod verify;
 pub mod command;
 pub mod gateway;
+pub mod admin;
 // The shell.
 pub mod emulator;
 pub mod http;
 pub mod app;
+pub mod demo;
 pub mod cli;

@@ -68,9 +68,16 @@ pub(super) enum AuditCommand {
     Verify,
 }
 
-pub(super) async fn invite(arguments: InviteArguments, global: &Global, output: &Output) -> Result<(), Failure> {
-    let environments =
-        if arguments.environments.is_empty() { vec!["**".to_owned()] } else { arguments.environments };
+pub(super) async fn invite(
+    arguments: InviteArguments,
+    global: &Global,
+    output: &Output,
+) -> Result<(), Failure> {
+    let environments = if arguments.environments.is_empty() {
+        vec!["**".to_owned()]
+    } else {
+        arguments.environments
+    };
     let role = match arguments.role {
         RoleName::Viewer => Role::Viewer,
         RoleName::Editor => Role::Editor,
@@ -91,7 +98,9 @@ pub(super) async fn invite(arguments: InviteArguments, global: &Global, output: 
         for line in how {
             output.line(&line);
         }
-        output.message(&format!("Single use, good until {expires}. Nobody can show it again."));
+        output.message(&format!(
+            "Single use, good until {expires}. Nobody can show it again."
+        ));
     }
     Ok(())
 }
@@ -121,16 +130,39 @@ fn row(user: &User) -> Vec<String> {
     let grants: Vec<String> = user
         .grants
         .iter()
-        .map(|grant| format!("{} {} {}", grant.role, grant.repositories, grant.environments.join(",")))
+        .map(|grant| {
+            format!(
+                "{} {} {}",
+                grant.role,
+                grant.repositories,
+                grant.environments.join(",")
+            )
+        })
         .collect();
     let accounts: Vec<String> = user.senders.iter().map(ToString::to_string).collect();
-    let state = if user.revoked_at.is_some() { "revoked" } else { "active" };
-    vec![user.id.to_string(), user.name.clone(), state.to_owned(), grants.join("; "), accounts.join(", ")]
+    let state = if user.revoked_at.is_some() {
+        "revoked"
+    } else {
+        "active"
+    };
+    vec![
+        user.id.to_string(),
+        user.name.clone(),
+        state.to_owned(),
+        grants.join("; "),
+        accounts.join(", "),
+    ]
 }
 
-pub(super) async fn session(command: SessionCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) async fn session(
+    command: SessionCommand,
+    global: &Global,
+    output: &Output,
+) -> Result<(), Failure> {
     let SessionCommand::Show { which } = command;
-    let Answer::Session { records } = ask(global, Request::Session { which }).await? else { return Ok(()) };
+    let Answer::Session { records } = ask(global, Request::Session { which }).await? else {
+        return Ok(());
+    };
     if output.json() {
         for record in &records {
             output.value(&serde_json::to_value(record).map_err(Failure::failed)?);

@@ -32,9 +32,16 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
     } else {
         terminal.print(&outcome);
         if !patch.stats.is_empty() {
-            output.message(&output.bold(&format!("\n{}; nothing was committed. `git diff` shows it:", totals(&patch))));
+            output.message(&output.bold(&format!(
+                "\n{}; nothing was committed. `git diff` shows it:",
+                totals(&patch)
+            )));
             output.line(&output.diff(&String::from_utf8_lossy(&patch.text)));
         }
     }
-    if succeeded(&outcome) { Ok(()) } else { Err(Failure::failed("the request was not finished")) }
+    if succeeded(&outcome) {
+        Ok(())
+    } else {
+        Err(Failure::failed("the request was not finished"))
+    }
 }

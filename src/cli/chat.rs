@@ -31,7 +31,9 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
     }
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     loop {
-        let Some(line) = next_line(&mut lines, prompted, output).await? else { return Ok(()) };
+        let Some(line) = next_line(&mut lines, prompted, output).await? else {
+            return Ok(());
+        };
         match line.trim() {
             "" => {}
             "/exit" | "/quit" => return Ok(()),
@@ -71,11 +73,19 @@ async fn next_line(
 fn carry_out(command: &str, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
     match command {
         "/help" => output.line(HELP),
-        "/status" => output.line(&format!("{} tokens; {}", terminal.tokens, totals(&terminal.patch()?))),
+        "/status" => output.line(&format!(
+            "{} tokens; {}",
+            terminal.tokens,
+            totals(&terminal.patch()?)
+        )),
         "/diff" => {
             let patch = terminal.patch()?;
             let text = String::from_utf8_lossy(&patch.text);
-            output.line(&if patch.stats.is_empty() { "nothing changed".to_owned() } else { output.diff(&text) });
+            output.line(&if patch.stats.is_empty() {
+                "nothing changed".to_owned()
+            } else {
+                output.diff(&text)
+            });
         }
         "/undo" => output.line(&match terminal.undo()? {
             None => "there is nothing to undo".to_owned(),
@@ -92,7 +102,11 @@ fn carry_out(command: &str, terminal: &mut Terminal, output: &Output) -> Result<
                 for step in turn.steps() {
                     let calls: Vec<&str> = step.assistant().calls().map(|call| call.name.as_str()).collect();
                     let tokens = step.assistant().usage.total();
-                    output.line(&format!("model ({tokens} tokens): {} {}", step.assistant().text(), calls.join(" ")));
+                    output.line(&format!(
+                        "model ({tokens} tokens): {} {}",
+                        step.assistant().text(),
+                        calls.join(" ")
+                    ));
                 }
             }
         }

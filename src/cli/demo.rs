@@ -28,10 +28,15 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");
     }
     let script = move |asked: &_| script::answer(asked, pace);
-    let mut stage = Stage::build(script, world(), &[]).await.map_err(Failure::failed)?;
+    let mut stage = Stage::build(script, world(), &[])
+        .await
+        .map_err(Failure::failed)?;
     if !output.json() {
         let directory = stage.directory().display();
-        output.message(&format!("Everything lies in {directory} and goes when the demo ends. The gateway is at {}.", stage.url()));
+        output.message(&format!(
+            "Everything lies in {directory} and goes when the demo ends. The gateway is at {}.",
+            stage.url()
+        ));
     }
     let result = tokio::select! {
         result = play(&stage, output, started) => result,
@@ -71,7 +76,11 @@ async fn play(stage: &Stage, output: &Output, started: Instant) -> Result<(), Fa
         output.line(&format!("\n{lines} lines, {word}, {seconds:.1} s."));
         output.line("Next: `drydock check --config drydock.toml`, with config/drydock.toml as the reference of every key.");
     }
-    if passed { Ok(()) } else { Err(Failure::failed("the demo did not play as it should")) }
+    if passed {
+        Ok(())
+    } else {
+        Err(Failure::failed("the demo did not play as it should"))
+    }
 }
 
 fn told(line: &Line, output: &Output) -> String {
@@ -95,8 +104,12 @@ async fn talk(stage: &Stage, output: &Output) -> Result<(), Failure> {
             line = lines.next_line() => line.map_err(Failure::failed)?,
             interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| None).map_err(Failure::failed)?,
         };
-        let Some(line) = line.filter(|line| !line.trim().is_empty()) else { return Ok(()) };
-        let (at, answer) = visitor::ask(stage, thread.as_deref(), line.trim()).await.map_err(Failure::failed)?;
+        let Some(line) = line.filter(|line| !line.trim().is_empty()) else {
+            return Ok(());
+        };
+        let (at, answer) = visitor::ask(stage, thread.as_deref(), line.trim())
+            .await
+            .map_err(Failure::failed)?;
         thread = Some(at);
         output.line(&answer);
     }

@@ -1,6 +1,176 @@
-//! To be written.
+//! The command line: arguments in, exit code out. Data goes to standard output, messages to standard
+//! error. Exit codes: 0 done, 1 failed, 2 wrong usage, 78 wrong configuration.
+
+mod admin;
+mod ask;
+mod chat;
+mod check;
+mod demo;
+mod output;
+mod serve;
+mod terminal;
+
+use crate::config::Sources;
+use clap::{Args, Parser, Subcommand};
+use output::Output;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  drydock demo                                   see all of it, with no account and no key
+  drydock check --config drydock.toml            is this configuration good?
+  drydock serve --config drydock.toml            run the gateway
+  drydock invite alice --role editor             let Alice in
+  drydock ask \"set web to 4 replicas in dev\"     one request, on the files around you";
+
+/// Prepares reviewed changes to configuration repositories. Never applies, commits or pushes.
+#[derive(Debug, Parser)]
+#[command(name = "drydock", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Clone, Debug, Args)]
+struct Global {
+    /// The configuration file
+    #[arg(long, global = true, env = "DRYDOCK_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Sets one key, as in the file: `--set server.listen=127.0.0.1:8080`
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Prints JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    /// What is logged to standard error, such as `info` or `drydock=debug`
+    #[arg(long, global = true, env = "DRYDOCK_LOG", value_name = "FILTER")]
+    log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Plays the whole story on loopback, with no account, no key and no network
+    Demo(demo::Arguments),
+    /// Runs the gateway
+    Serve,
+    /// Answers one request on the repository around you, then exits
+    #[command(
+        after_help = "Examples:\n  drydock ask \"set web to 4 replicas in dev\"\n  drydock ask --json \"which environments are there?\"\n  drydock ask --model ollama/qwen3 \"what changed last week?\""
+    )]
+    Ask(ask::Arguments),
+    /// Talks about the repository around you, line by line
+    Chat(chat::Arguments),
+    /// Checks the configuration without connecting anywhere
+    Check,
+    /// Makes a single-use invite and prints how to use it
+    #[command(
+        after_help = "Examples:\n  drydock invite alice --role editor --env dev --env staging\n  drydock invite bob --role viewer --hours 2 --json"
+    )]
+    Invite(admin::InviteArguments),
+    /// Lists, shows or revokes the people who were admitted
+    #[command(subcommand)]
+    User(admin::UserCommand),
+    /// Shows what was recorded of a conversation
+    #[command(subcommand)]
+    Session(admin::SessionCommand),
+    /// Checks the audit log
+    #[command(subcommand)]
+    Audit(admin::AuditCommand),
+}
+
+/// Why a command did not work, and the exit code that says so.
+#[derive(Debug)]
+struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    fn failed(message: impl std::fmt::Display) -> Self {
+        Self {
+            code: 1,
+            message: message.to_string(),
+        }
+    }
+
+    fn config(message: impl std::fmt::Display) -> Self {
+        Self {
+            code: 78,
+            message: message.to_string(),
+        }
+    }
+}
 
 /// Runs the program.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // clap prints help to standard output and errors to standard error itself.
+            let code = if error.use_stderr() { 2 } else { 0 };
+            return if error.print().is_ok() {
+                ExitCode::from(code)
+            } else {
+                ExitCode::FAILURE
+            };
+        }
+    };
+    let output = Output::new(arguments.global.json);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output.message(&format!("the async runtime did not start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(run(arguments, &output));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output.message(&failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
+    let global = &arguments.global;
+    match arguments.command {
+        Command::Demo(arguments) => demo::run(arguments, output).await,
+        Command::Serve => serve::run(global).await,
+        Command::Ask(arguments) => ask::run(arguments, global, output).await,
+        Command::Chat(arguments) => chat::run(arguments, global, output).await,
+        Command::Check => check::run(global, output),
+        Command::Invite(arguments) => admin::invite(arguments, global, output).await,
+        Command::User(command) => admin::user(command, global, output).await,
+        Command::Session(command) => admin::session(command, global, output).await,
+        Command::Audit(command) => admin::audit(command, global, output).await,
+    }
+}
+
+impl Global {
+    /// Where the configuration comes from. Without `--config`, `drydock.toml` counts if it is here.
+    fn sources(&self) -> Result<Sources, Failure> {
+        let flags = self.settings.iter().map(|setting| {
+            let (key, value) = setting.split_once('=').ok_or_else(|| Failure {
+                code: 2,
+                message: format!("--set {setting}: write KEY=VALUE"),
+            })?;
+            Ok((key.to_owned(), value.to_owned()))
+        });
+        let flags = flags.collect::<Result<Vec<_>, Failure>>()?;
+        let here = PathBuf::from("drydock.toml");
+        let file = self.config.clone().or_else(|| here.is_file().then_some(here));
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the shell is where the environment is read"
+        )]
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Sources::read(file.as_deref(), environment, flags).map_err(Failure::config)
+    }
 }

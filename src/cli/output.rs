@@ -11,9 +11,15 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new(json: bool) -> Self {
-        #[allow(clippy::disallowed_methods, reason = "the shell is where the environment is read")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the shell is where the environment is read"
+        )]
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { json, colour: wanted && std::io::stdout().is_terminal() }
+        Self {
+            json,
+            colour: wanted && std::io::stdout().is_terminal(),
+        }
     }
 
     /// Does the user want JSON?
@@ -44,11 +50,22 @@ impl Output {
 
     /// Rows as aligned columns.
     pub(super) fn table(&self, header: &[&str], rows: &[Vec<String>]) {
-        let all = || std::iter::once(header.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()).chain(rows.iter().cloned());
-        let width = |column: usize| all().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0);
+        let all = || {
+            std::iter::once(header.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>())
+                .chain(rows.iter().cloned())
+        };
+        let width = |column: usize| {
+            all()
+                .filter_map(|row| Some(row.get(column)?.chars().count()))
+                .max()
+                .unwrap_or(0)
+        };
         let widths: Vec<usize> = (0..header.len()).map(width).collect();
         for row in all() {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            let cells = row
+                .iter()
+                .zip(&widths)
+                .map(|(cell, width)| format!("{cell:<width$}"));
             self.line(cells.collect::<Vec<_>>().join("  ").trim_end());
         }
     }
@@ -76,7 +93,11 @@ impl Output {
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 

@@ -12,14 +12,19 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let config = Config::load(global.sources()?).map_err(Failure::config)?;
-    let format = if std::io::stderr().is_terminal() { Format::Pretty } else { Format::Json };
+    let format = if std::io::stderr().is_terminal() {
+        Format::Pretty
+    } else {
+        Format::Json
+    };
     let redactor = Arc::new(Redactor::new(config.secrets()));
     telemetry::init(format, global.log.as_deref(), redactor).map_err(Failure::config)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
     let app = App::start(config, world()).await.map_err(|error| match error {
-        StartError::Listen { .. } | StartError::Setup(_) | StartError::Database(_) | StartError::Access(_) => {
-            Failure::failed(error)
-        }
+        StartError::Listen { .. }
+        | StartError::Setup(_)
+        | StartError::Database(_)
+        | StartError::Access(_) => Failure::failed(error),
     })?;
     tokio::select! {
         _ = terminate.recv() => {}
@@ -43,7 +48,10 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-#[allow(clippy::expect_used, reason = "a system without randomness cannot make a token, and must not try")]
+#[allow(
+    clippy::expect_used,
+    reason = "a system without randomness cannot make a token, and must not try"
+)]
 fn random() -> [u8; 32] {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the system gives randomness");

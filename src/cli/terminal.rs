@@ -66,18 +66,27 @@ impl Terminal {
         if let Some(model) = &options.model {
             sources.flags.push(("model.default".to_owned(), model.clone()));
         }
-        #[allow(clippy::disallowed_methods, reason = "the shell is where the working directory is read")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the shell is where the working directory is read"
+        )]
         let here = std::env::current_dir().map_err(Failure::failed)?;
         let directory = Arc::new(Directory::open(&here).map_err(Failure::failed)?);
-        let name = directory.root().file_name().map_or_else(|| "repository".into(), |name| name.to_string_lossy());
+        let name = directory
+            .root()
+            .file_name()
+            .map_or_else(|| "repository".into(), |name| name.to_string_lossy());
         // Nothing is packed in a terminal: the files themselves are read.
         let unused = directory.root().join(".git/drydock");
-        let repository = Repository::local(&name, directory.root(), None, &unused).map_err(Failure::failed)?;
+        let repository =
+            Repository::local(&name, directory.root(), None, &unused).map_err(Failure::failed)?;
         let config = Config::for_terminal(sources).map_err(Failure::config)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let client = provider::http_client().map_err(Failure::failed)?;
         let providers = provider::build(&config.providers, client, config.model.stream);
-        let (provider, model) = providers.resolve(&config.model.default).map_err(Failure::config)?;
+        let (provider, model) = providers
+            .resolve(&config.model.default)
+            .map_err(Failure::config)?;
         let identity = Access::terminal("you");
         let base = repository.head().map_err(Failure::failed)?;
         let files = directory.files().map_err(Failure::failed)?;
@@ -89,7 +98,10 @@ impl Terminal {
             environments: &everywhere,
         };
         let system = prompt::system(RepositoryKind::of_files(&files), &facts);
-        let redact = { let redactor = Arc::clone(&redactor); Arc::new(move |text: &str| redactor.redact(text).into_owned()) };
+        let redact = {
+            let redactor = Arc::clone(&redactor);
+            Arc::new(move |text: &str| redactor.redact(text).into_owned())
+        };
         let open = |at: &std::path::Path| Recorder::open(at, &session_name(), redact, (world().now)());
         let recorder = options.record.as_deref().map(open).transpose();
         let tree = Arc::clone(&directory) as Arc<dyn Tree>;
@@ -97,7 +109,11 @@ impl Terminal {
             provider,
             model,
             identity,
-            workspace: Workspace { repository, base, tree },
+            workspace: Workspace {
+                repository,
+                base,
+                tree,
+            },
             directory,
             toolbox: Toolbox::new(tool::all()).map_err(Failure::failed)?,
             redactor,
@@ -124,8 +140,16 @@ impl Terminal {
         self.history.begin(request.clone()).map_err(Failure::failed)?;
         let now = world().now;
         if let Some(recorder) = &self.recorder {
-            let event = session::Event::Began { user: request.clone() };
-            recorder.append(&Record { at: now(), turn: None, event }).map_err(Failure::failed)?;
+            let event = session::Event::Began {
+                user: request.clone(),
+            };
+            recorder
+                .append(&Record {
+                    at: now(),
+                    turn: None,
+                    event,
+                })
+                .map_err(Failure::failed)?;
         }
         let cx = TurnContext {
             identity: &self.identity,
@@ -140,7 +164,10 @@ impl Terminal {
         };
         let (output, verbose) = (self.output, self.verbose);
         let mut events = move |event: Event| show(&output, verbose, &event);
-        let mut journal = Recording { recorder: self.recorder.as_ref(), now };
+        let mut journal = Recording {
+            recorder: self.recorder.as_ref(),
+            now,
+        };
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
         stopper.abort();
         let outcome = outcome.map_err(Failure::failed)?;
@@ -160,7 +187,9 @@ impl Terminal {
 
     /// Puts every file back to what it was before the last turn; `None` when there is no turn left.
     pub(super) fn undo(&mut self) -> Result<Option<usize>, Failure> {
-        let Some(before) = self.before.pop() else { return Ok(None) };
+        let Some(before) = self.before.pop() else {
+            return Ok(None);
+        };
         let mut restored = 0;
         for change in self.changes()? {
             let earlier = before.iter().find(|earlier| earlier.path == change.path);
@@ -215,7 +244,11 @@ fn show(output: &Output, verbose: bool, event: &Event) {
         Event::ToolStarted { name, arguments } => {
             output.message(&output.dim(&format!("[tool: {name}] {}", one_line(arguments))));
         }
-        Event::ToolFinished { name, content, is_error } if verbose || *is_error => {
+        Event::ToolFinished {
+            name,
+            content,
+            is_error,
+        } if verbose || *is_error => {
             let sign = if *is_error { "failed" } else { "answered" };
             output.message(&output.dim(&format!("[{name} {sign}] {}", one_line(content))));
         }
@@ -236,7 +269,10 @@ fn one_line(text: &str) -> String {
 }
 
 fn session_name() -> String {
-    (world().random)()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    (world().random)()[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The terminal keeps nothing unless it is asked to record.
@@ -254,7 +290,11 @@ impl Journal for Recording<'_> {
     async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
         if let Some(recorder) = self.recorder {
             for event in session::Event::of_step(step, model) {
-                recorder.append(&Record { at: (self.now)(), turn: None, event })?;
+                recorder.append(&Record {
+                    at: (self.now)(),
+                    turn: None,
+                    event,
+                })?;
             }
         }
         Ok(())

@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The environments, with the replicas of `web` and the memory of `web` and `api` in each.
-pub const ENVIRONMENTS: [(&str, u32, &str, &str); 3] =
-    [("dev", 2, "256Mi", "256Mi"), ("staging", 2, "256Mi", "512Mi"), ("prod", 6, "512Mi", "1Gi")];
+pub const ENVIRONMENTS: [(&str, u32, &str, &str); 3] = [
+    ("dev", 2, "256Mi", "256Mi"),
+    ("staging", 2, "256Mi", "512Mi"),
+    ("prod", 6, "512Mi", "1Gi"),
+];
 
 /// Where the instructions of the demo's hook lie.
 pub const HOOK_PROMPT: &str = "prompts/release.md";
@@ -18,17 +21,43 @@ type Files = BTreeMap<String, String>;
 pub fn create(path: &Path) -> anyhow::Result<String> {
     let repository = gix::init_bare(path).context("the demo repository could not be created")?;
     let mut files = library();
-    let first = record(&repository, &files, "lib: one application is a Deployment, a Service and a ConfigMap", 0, None)?;
+    let first = record(
+        &repository,
+        &files,
+        "lib: one application is a Deployment, a Service and a ConfigMap",
+        0,
+        None,
+    )?;
     for (environment, replicas, web_memory, api_memory) in ENVIRONMENTS {
         let directory = format!("environments/{environment}");
-        files.insert(format!("{directory}/main.jsonnet"), main_jsonnet(environment, replicas, web_memory, api_memory));
+        files.insert(
+            format!("{directory}/main.jsonnet"),
+            main_jsonnet(environment, replicas, web_memory, api_memory),
+        );
         files.insert(format!("{directory}/spec.json"), spec_json(environment));
     }
-    let second = record(&repository, &files, "environments: dev, staging and prod", 1, Some(first))?;
+    let second = record(
+        &repository,
+        &files,
+        "environments: dev, staging and prod",
+        1,
+        Some(first),
+    )?;
     files.insert(HOOK_PROMPT.to_owned(), RELEASE_PROMPT.to_owned());
-    let third = record(&repository, &files, "prompts: what to do when web is released", 2, Some(second))?;
+    let third = record(
+        &repository,
+        &files,
+        "prompts: what to do when web is released",
+        2,
+        Some(second),
+    )?;
     repository
-        .reference("refs/heads/main", third, gix::refs::transaction::PreviousValue::Any, "demo")
+        .reference(
+            "refs/heads/main",
+            third,
+            gix::refs::transaction::PreviousValue::Any,
+            "demo",
+        )
         .context("the demo branch could not be set")?;
     std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n")?;
     Ok(third.to_string())
@@ -40,10 +69,16 @@ pub const OBJECTS_PER_ENVIRONMENT: usize = 13;
 fn library() -> Files {
     let files = [
         ("README.md", README),
-        ("jsonnetfile.json", "{\n  \"version\": 1,\n  \"dependencies\": [],\n  \"legacyImports\": false\n}\n"),
+        (
+            "jsonnetfile.json",
+            "{\n  \"version\": 1,\n  \"dependencies\": [],\n  \"legacyImports\": false\n}\n",
+        ),
         ("lib/app.libsonnet", APP_LIBSONNET),
     ];
-    files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect()
+    files
+        .into_iter()
+        .map(|(path, text)| (path.to_owned(), text.to_owned()))
+        .collect()
 }
 
 fn main_jsonnet(environment: &str, replicas: u32, web_memory: &str, api_memory: &str) -> String {
@@ -104,13 +139,19 @@ fn record(
     day: i64,
     parent: Option<gix::ObjectId>,
 ) -> anyhow::Result<gix::ObjectId> {
-    let entries: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let entries: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
     let tree = write_tree(repository, &entries)?;
     let author = gix::actor::Signature {
         name: "Dana Demo".into(),
         email: "dana@example.com".into(),
         // Fixed, so that the demo's commit ids are the same every time.
-        time: gix::date::Time { seconds: 1_760_000_000 + day * 86_400, offset: 0 },
+        time: gix::date::Time {
+            seconds: 1_760_000_000 + day * 86_400,
+            offset: 0,
+        },
     };
     let commit = gix::objs::Commit {
         tree,
@@ -128,17 +169,25 @@ fn record(
 fn write_tree(repository: &gix::Repository, entries: &[(&str, &str)]) -> anyhow::Result<gix::ObjectId> {
     let mut tree = gix::objs::Tree::empty();
     for group in entries.chunk_by(|(left, _), (right, _)| first(left) == first(right)) {
-        let Some((path, text)) = group.first() else { continue };
+        let Some((path, text)) = group.first() else {
+            continue;
+        };
         let name = first(path);
         let (kind, oid) = match path.split_once('/') {
             None => (EntryKind::Blob, repository.write_blob(text)?.detach()),
             Some(_) => {
-                let below: Vec<(&str, &str)> =
-                    group.iter().filter_map(|(path, text)| Some((path.split_once('/')?.1, *text))).collect();
+                let below: Vec<(&str, &str)> = group
+                    .iter()
+                    .filter_map(|(path, text)| Some((path.split_once('/')?.1, *text)))
+                    .collect();
                 (EntryKind::Tree, write_tree(repository, &below)?)
             }
         };
-        tree.entries.push(Entry { mode: kind.into(), filename: name.into(), oid });
+        tree.entries.push(Entry {
+            mode: kind.into(),
+            filename: name.into(),
+            oid,
+        });
     }
     tree.entries.sort();
     Ok(repository.write_object(&tree)?.detach())

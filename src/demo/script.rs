@@ -21,27 +21,58 @@ const LINES: [Line; 7] = [
         example: "bump web to 4 replicas and 512Mi in dev",
         play: bump_web,
     },
-    Line { words: &["make it 3", "staging"], example: "make it 3, and do staging too", play: make_it_three },
-    Line { words: &["api", "staging", "memory"], example: "give api 1Gi of memory in staging", play: api_memory },
-    Line { words: &["released version"], example: "(the release webhook)", play: release },
-    Line { words: &["worker", "debug"], example: "set the worker log level to debug in prod", play: worker_debug },
-    Line { words: &["audit"], example: "audit every environment", play: audit },
-    Line { words: &["which environments"], example: "which environments are there?", play: environments },
+    Line {
+        words: &["make it 3", "staging"],
+        example: "make it 3, and do staging too",
+        play: make_it_three,
+    },
+    Line {
+        words: &["api", "staging", "memory"],
+        example: "give api 1Gi of memory in staging",
+        play: api_memory,
+    },
+    Line {
+        words: &["released version"],
+        example: "(the release webhook)",
+        play: release,
+    },
+    Line {
+        words: &["worker", "debug"],
+        example: "set the worker log level to debug in prod",
+        play: worker_debug,
+    },
+    Line {
+        words: &["audit"],
+        example: "audit every environment",
+        play: audit,
+    },
+    Line {
+        words: &["which environments"],
+        example: "which environments are there?",
+        play: environments,
+    },
 ];
 
 /// The requests the model knows, as a visitor would say them.
 pub fn known() -> impl Iterator<Item = &'static str> {
-    LINES.iter().map(|line| line.example).filter(|example| !example.starts_with('('))
+    LINES
+        .iter()
+        .map(|line| line.example)
+        .filter(|example| !example.starts_with('('))
 }
 
 /// The model's next answer. `pace` is how long it pretends to think.
 pub fn answer(asked: &Asked, pace: Duration) -> Answer {
     let request = asked.last_user_text().to_lowercase();
-    let turn_started = asked.messages.iter().rposition(|message| !message.text.is_empty() && message.results.is_empty() && message.calls.is_empty());
+    let turn_started = asked.messages.iter().rposition(|message| {
+        !message.text.is_empty() && message.results.is_empty() && message.calls.is_empty()
+    });
     let after = asked.messages.len() - turn_started.map_or(asked.messages.len(), |index| index + 1);
     // Each step of a turn is an assistant message and the message with its results.
     let step = after / 2;
-    let line = LINES.iter().find(|line| line.words.iter().all(|word| request.contains(word)));
+    let line = LINES
+        .iter()
+        .find(|line| line.words.iter().all(|word| request.contains(word)));
     let answer = line.map_or_else(unknown, |line| (line.play)(step));
     match answer.fault {
         Some(_) => answer,
@@ -51,7 +82,10 @@ pub fn answer(asked: &Asked, pace: Duration) -> Answer {
 
 fn unknown() -> Answer {
     let examples: Vec<String> = known().map(|example| format!("- {example}")).collect();
-    says(format!("This is the demo model; I know these requests:\n\n{}", examples.join("\n")))
+    says(format!(
+        "This is the demo model; I know these requests:\n\n{}",
+        examples.join("\n")
+    ))
 }
 
 fn main_of(environment: &str) -> String {
@@ -69,8 +103,14 @@ fn read(environment: &str) -> Value {
 fn bump_web(step: usize) -> Answer {
     match step {
         0 => says("I look for the environments first.")
-            .and_calls("file_list", json!({ "glob_pattern": "environments/**/main.jsonnet" }))
-            .and_calls("file_search", json!({ "glob_pattern": "**/*.jsonnet", "text_query": "web" })),
+            .and_calls(
+                "file_list",
+                json!({ "glob_pattern": "environments/**/main.jsonnet" }),
+            )
+            .and_calls(
+                "file_search",
+                json!({ "glob_pattern": "**/*.jsonnet", "text_query": "web" }),
+            ),
         1 => calls("file_read", read("dev")),
         2 => calls(
             "file_edit",
@@ -81,13 +121,16 @@ fn bump_web(step: usize) -> Answer {
             ),
         ),
         3 => calls("git_diff", json!({})),
-        _ => says("`web` in **dev** now asks for 4 replicas with 512Mi each; it was 2 with 256Mi. No other environment reads this file."),
+        _ => says(
+            "`web` in **dev** now asks for 4 replicas with 512Mi each; it was 2 with 256Mi. No other environment reads this file.",
+        ),
     }
 }
 
 fn make_it_three(step: usize) -> Answer {
     match step {
-        0 => calls("file_edit", edit("dev", "    replicas: 4,", "    replicas: 3,")).and_calls("file_read", read("staging")),
+        0 => calls("file_edit", edit("dev", "    replicas: 4,", "    replicas: 3,"))
+            .and_calls("file_read", read("staging")),
         1 => calls(
             "file_edit",
             edit(
@@ -103,7 +146,10 @@ fn make_it_three(step: usize) -> Answer {
 fn api_memory(step: usize) -> Answer {
     match step {
         0 => calls("file_read", read("staging")),
-        1 => calls("file_edit", edit("staging", "    memory: '512Mi',", "    memory: '1Gi',")),
+        1 => calls(
+            "file_edit",
+            edit("staging", "    memory: '512Mi',", "    memory: '1Gi',"),
+        ),
         _ => says("`api` in **staging** may use 1Gi now; it was 512Mi."),
     }
 }
@@ -111,20 +157,33 @@ fn api_memory(step: usize) -> Answer {
 fn release(step: usize) -> Answer {
     let image = |tag: &str| format!("registry.example.com/web:{tag}");
     match step {
-        0 => calls("file_search", json!({ "glob_pattern": "environments/**", "text_query": image("1.8.3") })),
+        0 => calls(
+            "file_search",
+            json!({ "glob_pattern": "environments/**", "text_query": image("1.8.3") }),
+        ),
         1 => calls("file_edit", edit("dev", &image("1.8.3"), &image("1.9.0")))
             .and_calls("file_edit", edit("staging", &image("1.8.3"), &image("1.9.0"))),
-        _ => says("`web` 1.9.0 is prepared for **dev** and **staging**. `prod` stays at 1.8.3, as the instructions say."),
+        _ => says(
+            "`web` 1.9.0 is prepared for **dev** and **staging**. `prod` stays at 1.8.3, as the instructions say.",
+        ),
     }
 }
 
 /// The first edit names text that is not there; the model reads the file and corrects itself.
 fn worker_debug(step: usize) -> Answer {
     match step {
-        0 => calls("file_edit", edit("prod", "LOG_LEVEL: \"info\"", "LOG_LEVEL: \"debug\"")),
+        0 => calls(
+            "file_edit",
+            edit("prod", "LOG_LEVEL: \"info\"", "LOG_LEVEL: \"debug\""),
+        ),
         1 => calls("file_read", read("prod")),
-        2 => calls("file_edit", edit("prod", "LOG_LEVEL: 'info'", "LOG_LEVEL: 'debug'")),
-        _ => says("`worker` in **prod** logs at `debug` now. My first edit did not match the quotes in the file; the second one did."),
+        2 => calls(
+            "file_edit",
+            edit("prod", "LOG_LEVEL: 'info'", "LOG_LEVEL: 'debug'"),
+        ),
+        _ => says(
+            "`worker` in **prod** logs at `debug` now. My first edit did not match the quotes in the file; the second one did.",
+        ),
     }
 }
 
@@ -133,12 +192,18 @@ fn audit(step: usize) -> Answer {
     let environment = ["dev", "staging", "prod"][step % 3];
     let offset = step / 3;
     let slowly = Fault::Delay(Duration::from_millis(if step == 0 { 50 } else { 30_000 }));
-    calls("file_read", json!({ "path": main_of(environment), "offset": offset })).but(slowly)
+    calls(
+        "file_read",
+        json!({ "path": main_of(environment), "offset": offset }),
+    )
+    .but(slowly)
 }
 
 fn environments(step: usize) -> Answer {
     match step {
         0 => calls("file_list", json!({ "glob_pattern": "environments/*/spec.json" })),
-        _ => says("There are three environments: `dev`, `staging` and `prod`. Each is a directory below `environments`."),
+        _ => says(
+            "There are three environments: `dev`, `staging` and `prod`. Each is a directory below `environments`.",
+        ),
     }
 }

@@ -70,8 +70,20 @@ impl Stage {
         .await?;
         let telegram = TelegramEmulator::start(TELEGRAM_BOT_TOKEN, http).await?;
         let model = ModelEmulator::start(script)?;
-        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let mut stage = Self { app: None, slack, telegram, model, base, directory, world, settings };
+        let settings = settings
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        let mut stage = Self {
+            app: None,
+            slack,
+            telegram,
+            model,
+            base,
+            directory,
+            world,
+            settings,
+        };
         stage.start().await?;
         Ok(stage)
     }
@@ -109,7 +121,10 @@ impl Stage {
 
     /// The gateway's address, as a URL without a path.
     pub fn url(&self) -> String {
-        self.app.as_ref().map(|app| format!("http://{}", app.address)).unwrap_or_default()
+        self.app
+            .as_ref()
+            .map(|app| format!("http://{}", app.address))
+            .unwrap_or_default()
     }
 
     /// The configuration the gateway is started with; loaded as an operator's file is.
@@ -121,11 +136,20 @@ impl Stage {
             ("STAGE_HOOK_SECRET", HOOK_SECRET),
             ("STAGE_MODEL_KEY", MODEL_KEY),
         ];
-        let environment: BTreeMap<String, String> =
-            secrets.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let file = SourceFile { path: self.directory.path().join("drydock.toml"), text: self.toml() };
-        Config::load(Sources { file: Some(file), environment, flags: self.settings.clone() })
-            .map_err(|error| anyhow::anyhow!("{error}"))
+        let environment: BTreeMap<String, String> = secrets
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let file = SourceFile {
+            path: self.directory.path().join("drydock.toml"),
+            text: self.toml(),
+        };
+        Config::load(Sources {
+            file: Some(file),
+            environment,
+            flags: self.settings.clone(),
+        })
+        .map_err(|error| anyhow::anyhow!("{error}"))
     }
 
     fn toml(&self) -> String {
@@ -192,5 +216,7 @@ async fn ready(url: &str) -> anyhow::Result<()> {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(READY_MAX, asked).await.context("the gateway did not become ready")
+    tokio::time::timeout(READY_MAX, asked)
+        .await
+        .context("the gateway did not become ready")
 }

@@ -38,9 +38,16 @@ pub async fn play(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Res
     stop(stage, transcript).await?;
     records(stage, transcript).await?;
     transcript.scene("The end");
-    let problems: Vec<String> =
-        [stage.slack.problems(), stage.telegram.problems(), stage.model.problems()].concat();
-    let told = format!("Slack, Telegram and the model found nothing wrong with any request{}", problems.join("\n"));
+    let problems: Vec<String> = [
+        stage.slack.problems(),
+        stage.telegram.problems(),
+        stage.model.problems(),
+    ]
+    .concat();
+    let told = format!(
+        "Slack, Telegram and the model found nothing wrong with any request{}",
+        problems.join("\n")
+    );
     transcript.fact("loopback", &told, problems.is_empty());
     Ok(())
 }
@@ -49,13 +56,25 @@ async fn invites(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Resu
     transcript.scene("Invites");
     let alice = invite(stage, "alice", Role::Editor, &["**"]).await?;
     let bob = invite(stage, "bob", Role::Editor, &["staging"]).await?;
-    transcript.says("terminal", "operator", "drydock invite alice --role editor\ndrydock invite bob --role editor --env staging");
+    transcript.says(
+        "terminal",
+        "operator",
+        "drydock invite alice --role editor\ndrydock invite bob --role editor --env staging",
+    );
 
     transcript.says("Slack, direct", "alice", "join <the token>");
     stage.slack.dm(ALICE, &format!("join {alice}")).await?;
     let chat = format!("D{ALICE}");
-    let welcome = stage.slack.wait_until(|state| bot_message(state, &chat, "You're in")).await.context("no welcome")?;
-    transcript.answers("Slack, direct", &slack_text(&welcome), &["You're in, alice.", "never apply"]);
+    let welcome = stage
+        .slack
+        .wait_until(|state| bot_message(state, &chat, "You're in"))
+        .await
+        .context("no welcome")?;
+    transcript.answers(
+        "Slack, direct",
+        &slack_text(&welcome),
+        &["You're in, alice.", "never apply"],
+    );
 
     transcript.says(TELEGRAM, "bob", "/start <the token>");
     stage.telegram.say(BOB, BOB, &format!("/start {bob}")).await;
@@ -67,10 +86,23 @@ async fn invites(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Resu
 async fn strangers(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("Strangers");
     transcript.says(CHANNEL, "eve", "@drydock delete prod");
-    stage.slack.say(EVE, SLACK_CHANNEL, "@drydock delete prod").await?;
-    let refusal = stage.slack.wait_until(|state| state.ephemerals.iter().find(|message| message.user == EVE).cloned());
+    stage
+        .slack
+        .say(EVE, SLACK_CHANNEL, "@drydock delete prod")
+        .await?;
+    let refusal = stage.slack.wait_until(|state| {
+        state
+            .ephemerals
+            .iter()
+            .find(|message| message.user == EVE)
+            .cloned()
+    });
     let refusal = refusal.await.context("eve heard nothing")?;
-    transcript.answers("#platform, only eve sees it", &slack_text(&refusal), &["Not authorised", "0 tokens"]);
+    transcript.answers(
+        "#platform, only eve sees it",
+        &slack_text(&refusal),
+        &["Not authorised", "0 tokens"],
+    );
 
     transcript.says(TELEGRAM, "mallory", "delete prod");
     stage.telegram.say(MALLORY, MALLORY, "delete prod").await;
@@ -86,28 +118,56 @@ async fn two_people_at_once(stage: &Stage, transcript: &mut Transcript<'_>) -> a
     transcript.scene("A change, and another one beside it");
     let words = "bump web to 4 replicas and 512Mi in dev";
     transcript.says(CHANNEL, "alice", &format!("@drydock {words}"));
-    let Said { ts: thread, .. } = stage.slack.say(ALICE, SLACK_CHANNEL, &format!("@drydock {words}")).await?;
+    let Said { ts: thread, .. } = stage
+        .slack
+        .say(ALICE, SLACK_CHANNEL, &format!("@drydock {words}"))
+        .await?;
     let bobs_words = "give api 1Gi of memory in staging";
     transcript.says(TELEGRAM, "bob", bobs_words);
     stage.telegram.say(BOB, BOB, bobs_words).await;
 
     let seen = stage.slack.wait_until(|state| {
-        state.message(SLACK_CHANNEL, &thread).filter(|message| message.reactions.contains("eyes")).map(|_| ())
+        state
+            .message(SLACK_CHANNEL, &thread)
+            .filter(|message| message.reactions.contains("eyes"))
+            .map(|_| ())
     });
-    transcript.fact(CHANNEL, "alice's message has the receipt :eyes:", seen.await.is_some());
+    transcript.fact(
+        CHANNEL,
+        "alice's message has the receipt :eyes:",
+        seen.await.is_some(),
+    );
     let card = stage.slack.wait_until(|state| {
-        state.replies(SLACK_CHANNEL, &thread).find(|message| slack_text(message).contains("Working")).cloned()
+        state
+            .replies(SLACK_CHANNEL, &thread)
+            .find(|message| slack_text(message).contains("Working"))
+            .cloned()
     });
     let card = card.await.context("no progress card")?;
     transcript.answers("#platform, thread", &slack_text(&card), &["Working"]);
 
     let result = slack_result(stage, &thread, "is ready").await?;
-    let expected = ["CHG-", "is ready: 1 file, +2 −2", "Nothing was applied or committed", "+    replicas: 4,", "5 steps"];
+    let expected = [
+        "CHG-",
+        "is ready: 1 file, +2 −2",
+        "Nothing was applied or committed",
+        "+    replicas: 4,",
+        "5 steps",
+    ];
     transcript.answers("#platform, thread", &slack_text(&result), &expected);
     let result = telegram_message(stage, BOB, "is ready").await?;
-    let expected = ["CHG-", "1 file, +1 −1", "+    memory: '1Gi',", "Nothing was applied or committed"];
+    let expected = [
+        "CHG-",
+        "1 file, +1 −1",
+        "+    memory: '1Gi',",
+        "Nothing was applied or committed",
+    ];
     transcript.answers(TELEGRAM, &result.text, &expected);
-    let leaked = stage.model.asked().iter().any(|asked| asked.raw.contains(words) && asked.raw.contains(bobs_words));
+    let leaked = stage
+        .model
+        .asked()
+        .iter()
+        .any(|asked| asked.raw.contains(words) && asked.raw.contains(bobs_words));
     transcript.fact("model", "no model request holds words of both", !leaked);
     Ok(thread)
 }
@@ -116,18 +176,35 @@ async fn follow_up(stage: &Stage, transcript: &mut Transcript<'_>, thread: &str)
     transcript.scene("A follow-up makes revision 2");
     let words = "make it 3, and do staging too";
     transcript.says("#platform, thread", "alice", words);
-    stage.slack.reply_in_thread(ALICE, SLACK_CHANNEL, thread, words).await?;
+    stage
+        .slack
+        .reply_in_thread(ALICE, SLACK_CHANNEL, thread, words)
+        .await?;
     let result = slack_result(stage, thread, "rev 2 is ready").await?;
-    let expected = ["rev 2 is ready: 2 files, +4 −4", "+    replicas: 3,", "environments/staging/main.jsonnet"];
+    let expected = [
+        "rev 2 is ready: 2 files, +4 −4",
+        "+    replicas: 3,",
+        "environments/staging/main.jsonnet",
+    ];
     transcript.answers("#platform, thread", &slack_text(&result), &expected);
 
     transcript.says("#platform, thread", "alice", "[Get patch]");
     stage.slack.click(ALICE, &result.ts, "Get patch").await?;
-    let file = stage.slack.wait_until(|state| state.files.iter().find(|file| file.name.ends_with(".patch")).cloned());
+    let file = stage.slack.wait_until(|state| {
+        state
+            .files
+            .iter()
+            .find(|file| file.name.ends_with(".patch"))
+            .cloned()
+    });
     let file = file.await.context("no patch file")?;
     let patch = String::from_utf8_lossy(&file.content).into_owned();
     let whole = patch.matches("diff --git ").count() == 2 && patch.contains("+    replicas: 3,");
-    transcript.fact("#platform, thread", &format!("{} is there: {} bytes, two files", file.name, patch.len()), whole);
+    transcript.fact(
+        "#platform, thread",
+        &format!("{} is there: {} bytes, two files", file.name, patch.len()),
+        whole,
+    );
     Ok(())
 }
 
@@ -137,16 +214,34 @@ async fn commands(stage: &Stage, transcript: &mut Transcript<'_>, thread: &str) 
     transcript.says(CHANNEL, "alice", "/drydock status");
     stage.slack.slash(ALICE, SLACK_CHANNEL, "status").await?;
     let status = stage.slack.wait_until(|state| {
-        state.ephemerals.iter().find(|message| message.user == ALICE && slack_text(message).contains("Prepared")).cloned()
+        state
+            .ephemerals
+            .iter()
+            .find(|message| message.user == ALICE && slack_text(message).contains("Prepared"))
+            .cloned()
     });
-    transcript.answers("#platform, only alice sees it", &slack_text(&status.await.context("no status")?), &["rev 2", "infra"]);
+    transcript.answers(
+        "#platform, only alice sees it",
+        &slack_text(&status.await.context("no status")?),
+        &["rev 2", "infra"],
+    );
 
     transcript.says("#platform, thread", "alice", "!undo");
-    stage.slack.reply_in_thread(ALICE, SLACK_CHANNEL, thread, "!undo").await?;
+    stage
+        .slack
+        .reply_in_thread(ALICE, SLACK_CHANNEL, thread, "!undo")
+        .await?;
     let undone = stage.slack.wait_until(|state| {
-        state.replies(SLACK_CHANNEL, thread).find(|message| slack_text(message).contains("Undone")).cloned()
+        state
+            .replies(SLACK_CHANNEL, thread)
+            .find(|message| slack_text(message).contains("Undone"))
+            .cloned()
     });
-    transcript.answers("#platform, thread", &slack_text(&undone.await.context("no undo")?), &["Undone; 1 file"]);
+    transcript.answers(
+        "#platform, thread",
+        &slack_text(&undone.await.context("no undo")?),
+        &["Undone. CHG-", "rev 3", "1 file, +2 −2"],
+    );
 
     transcript.says(TELEGRAM, "bob", "/usage");
     stage.telegram.say(BOB, BOB, "/usage").await;
@@ -165,19 +260,49 @@ async fn webhook(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Resu
         "repository": { "full_name": "acme/web" },
     });
     let body = body.to_string();
-    transcript.says("webhook", "GitHub", "release v1.9.0 of acme/web, without a valid signature");
+    transcript.says(
+        "webhook",
+        "GitHub",
+        "release v1.9.0 of acme/web, without a valid signature",
+    );
     let forged = post_hook(stage, &body, &sign("not the secret", &body)).await?;
-    transcript.answers("webhook", &format!("{} {}", forged.0, forged.1), &["401", "{\"error\":\"unauthenticated\"}"]);
+    transcript.answers(
+        "webhook",
+        &format!("{} {}", forged.0, forged.1),
+        &["401", "{\"error\":\"unauthenticated\"}"],
+    );
     transcript.says("webhook", "GitHub", "release v1.9.0 of acme/web, signed");
     let accepted = post_hook(stage, &body, &sign(HOOK_SECRET, &body)).await?;
-    transcript.fact("webhook", &format!("answered {} once it was durable", accepted.0), accepted.0 == 200);
+    transcript.fact(
+        "webhook",
+        &format!("answered {} once it was durable", accepted.0),
+        accepted.0 == 200,
+    );
     let again = post_hook(stage, &body, &sign(HOOK_SECRET, &body)).await?;
-    transcript.answers("webhook", &format!("delivered again: {} {}", again.0, again.1), &["200", "duplicate"]);
-    let result = stage.slack.wait_until(|state| bot_message(state, SLACK_CHANNEL, "web:1.9.0"));
+    transcript.answers(
+        "webhook",
+        &format!("delivered again: {} {}", again.0, again.1),
+        &["200", "duplicate"],
+    );
+    let result = stage
+        .slack
+        .wait_until(|state| bot_message(state, SLACK_CHANNEL, "web:1.9.0"));
     let result = result.await.context("the hook posted nothing")?;
     let text = slack_text(&result);
-    transcript.answers(CHANNEL, &text, &["is ready: 2 files, +2 −2", "environments/dev", "environments/staging"]);
-    transcript.fact(CHANNEL, "prod is left alone", !text.contains("environments/prod/main.jsonnet"));
+    transcript.answers(
+        CHANNEL,
+        &text,
+        &[
+            "is ready: 2 files, +2 −2",
+            "environments/dev",
+            "environments/staging",
+        ],
+    );
+    transcript.fact(
+        CHANNEL,
+        "prod is left alone",
+        !text.contains("environments/prod/main.jsonnet"),
+    );
     Ok(())
 }
 
@@ -185,11 +310,24 @@ async fn recovery(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Res
     transcript.scene("A failing tool is not the end");
     let words = "set the worker log level to debug in prod";
     transcript.says(CHANNEL, "alice", &format!("@drydock {words}"));
-    let said = stage.slack.say(ALICE, SLACK_CHANNEL, &format!("@drydock {words}")).await?;
+    let said = stage
+        .slack
+        .say(ALICE, SLACK_CHANNEL, &format!("@drydock {words}"))
+        .await?;
     let result = slack_result(stage, &said.ts, "is ready").await?;
-    let expected = ["1 file, +1 −1", "+    config+: { LOG_LEVEL: 'debug' },", "4 steps"];
+    let expected = [
+        "1 file, +1 −1",
+        "+    config+: { LOG_LEVEL: 'debug' },",
+        "4 steps",
+    ];
     transcript.answers("#platform, thread", &slack_text(&result), &expected);
-    let failed = stage.model.asked().iter().flat_map(|asked| asked.messages.clone()).flat_map(|m| m.results).any(|r| r.is_error);
+    let failed = stage
+        .model
+        .asked()
+        .iter()
+        .flat_map(|asked| asked.messages.clone())
+        .flat_map(|m| m.results)
+        .any(|r| r.is_error);
     transcript.fact("model", "one tool call failed, and the model was told", failed);
     Ok(())
 }
@@ -199,7 +337,9 @@ async fn stop(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Result<
     transcript.says(TELEGRAM, "bob", "audit every environment");
     let before = stage.model.asked().len();
     stage.telegram.say(BOB, BOB, "audit every environment").await;
-    let second = stage.telegram.wait_until(BOUND, |_| stage.model.asked().len() >= before + 2);
+    let second = stage
+        .telegram
+        .wait_until(BOUND, |_| stage.model.asked().len() >= before + 2);
     let deadline = tokio::time::Instant::now() + BOUND;
     while stage.model.asked().len() < before + 2 && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -208,7 +348,11 @@ async fn stop(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Result<
     let card = telegram_message(stage, BOB, "Working").await?;
     transcript.says(TELEGRAM, "bob", "[Stop]");
     let pressed = tokio::time::Instant::now();
-    stage.telegram.click(BOB, BOB, card.id, "Stop").await.context("the card has no stop button")?;
+    stage
+        .telegram
+        .click(BOB, BOB, card.id, "Stop")
+        .await
+        .context("the card has no stop button")?;
     let stopped = telegram_message(stage, BOB, "Stopped at step").await?;
     let took = pressed.elapsed();
     transcript.answers(TELEGRAM, &stopped.text, &["Stopped at step 2"]);
@@ -221,7 +365,13 @@ async fn records(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Resu
     transcript.scene("Everything is on record");
     let Some(app) = &stage.app else { return Ok(()) };
     transcript.says("terminal", "operator", "drydock session show CHG-1");
-    let recorded = match app.admin.answer(Request::Session { which: "CHG-1".to_owned() }).await {
+    let recorded = match app
+        .admin
+        .answer(Request::Session {
+            which: "CHG-1".to_owned(),
+        })
+        .await
+    {
         Answer::Session { records } => records.len(),
         _ => 0,
     };
@@ -253,7 +403,10 @@ pub fn slack_text(message: &Message) -> String {
 }
 
 fn bot_message(state: &crate::emulator::slack::State, channel: &str, text: &str) -> Option<Message> {
-    let mut found = state.messages.iter().filter(|message| message.channel == channel && !message.request.is_null());
+    let mut found = state
+        .messages
+        .iter()
+        .filter(|message| message.channel == channel && !message.request.is_null());
     found.find(|message| slack_text(message).contains(text)).cloned()
 }
 
@@ -261,25 +414,41 @@ fn bot_message(state: &crate::emulator::slack::State, channel: &str, text: &str)
 pub async fn slack_result(stage: &Stage, thread: &str, text: &str) -> anyhow::Result<Message> {
     let found = stage.slack.wait_until(|state| {
         let mut replies = state.replies(SLACK_CHANNEL, thread);
-        replies.find(|message| message.edits > 0 && slack_text(message).contains(text)).cloned()
+        replies
+            .find(|message| message.edits > 0 && slack_text(message).contains(text))
+            .cloned()
     });
-    found.await.with_context(|| format!("no result that reads `{text}`"))
+    found
+        .await
+        .with_context(|| format!("no result that reads `{text}`"))
 }
 
 /// Waits for a message of the bot in a Telegram chat; the newest that reads so.
 pub async fn telegram_message(stage: &Stage, chat: i64, text: &str) -> anyhow::Result<Posted> {
     let find = |messages: Vec<Posted>| {
-        let filled = |posted: &&Posted| posted.text.contains(text) && (posted.edits > 0 || !posted.text.contains(" is ready: "));
+        let filled = |posted: &&Posted| {
+            posted.text.contains(text) && (posted.edits > 0 || !posted.text.contains(" is ready: "))
+        };
         messages.iter().rev().find(filled).cloned()
     };
-    stage.telegram.wait_until(BOUND, |telegram| find(telegram.messages(chat)).is_some()).await;
+    stage
+        .telegram
+        .wait_until(BOUND, |telegram| find(telegram.messages(chat)).is_some())
+        .await;
     find(stage.telegram.messages(chat)).with_context(|| format!("no message that reads `{text}`"))
 }
 
 fn sign(secret: &str, body: &str) -> String {
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else { return String::new() };
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
+        return String::new();
+    };
     mac.update(body.as_bytes());
-    let digest: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: String = mac
+        .finalize()
+        .into_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256={digest}")
 }
 

@@ -30,7 +30,11 @@ const LINES_SHOWN_MAX: usize = 24;
 impl<'a> Transcript<'a> {
     /// An empty transcript.
     pub fn new(show: &'a mut (dyn FnMut(&Line) + Send)) -> Self {
-        Self { scene: "", lines: Vec::new(), show }
+        Self {
+            scene: "",
+            lines: Vec::new(),
+            show,
+        }
     }
 
     /// Begins a scene.
@@ -45,11 +49,20 @@ impl<'a> Transcript<'a> {
 
     /// Drydock says something that must hold every one of `expected`.
     pub fn answers(&mut self, place: &'static str, text: &str, expected: &[&str]) {
-        let missing: Vec<&str> = expected.iter().copied().filter(|expected| !text.contains(expected)).collect();
+        let missing: Vec<&str> = expected
+            .iter()
+            .copied()
+            .filter(|expected| !text.contains(expected))
+            .collect();
         if missing.is_empty() {
             self.push(place, "drydock", text, true);
         } else {
-            self.push(place, "drydock", &format!("{text}\n(expected to read {missing:?})"), false);
+            self.push(
+                place,
+                "drydock",
+                &format!("{text}\n(expected to read {missing:?})"),
+                false,
+            );
         }
     }
 
@@ -74,12 +87,27 @@ impl<'a> Transcript<'a> {
     }
 
     fn push(&mut self, place: &'static str, who: &'static str, text: &str, ok: bool) {
-        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-        let mut shown = lines.iter().take(LINES_SHOWN_MAX).copied().collect::<Vec<_>>().join("\n");
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim_end)
+            .filter(|line| !line.is_empty())
+            .collect();
+        let mut shown = lines
+            .iter()
+            .take(LINES_SHOWN_MAX)
+            .copied()
+            .collect::<Vec<_>>()
+            .join("\n");
         if lines.len() > LINES_SHOWN_MAX {
             shown.push_str(&format!("\n… {} more lines", lines.len() - LINES_SHOWN_MAX));
         }
-        let line = Line { scene: self.scene, place, who, text: shown, ok };
+        let line = Line {
+            scene: self.scene,
+            place,
+            who,
+            text: shown,
+            ok,
+        };
         (self.show)(&line);
         self.lines.push(line);
     }

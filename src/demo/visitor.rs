@@ -11,22 +11,42 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// What a visitor is told first.
 pub fn greeting() -> String {
     let known: Vec<String> = script::known().map(|example| format!("  {example}")).collect();
-    format!("Now you are Alice in #platform. The demo model knows these requests:\n{}\nA command such as !diff works, too. An empty line or Ctrl-D ends the demo.", known.join("\n"))
+    format!(
+        "Now you are Alice in #platform. The demo model knows these requests:\n{}\nA command such as !diff works, too. An empty line or Ctrl-D ends the demo.",
+        known.join("\n")
+    )
 }
 
 /// Sends a line in a thread (a new one if there is none) and answers what came back, with the thread.
 pub async fn ask(stage: &Stage, thread: Option<&str>, line: &str) -> anyhow::Result<(String, String)> {
-    let seen = |thread: &str| stage.slack.look(|state| state.replies(SLACK_CHANNEL, thread).count());
+    let seen = |thread: &str| {
+        stage
+            .slack
+            .look(|state| state.replies(SLACK_CHANNEL, thread).count())
+    };
     let (thread, before) = match thread {
         Some(thread) => {
             let before = seen(thread);
-            stage.slack.reply_in_thread(ALICE, SLACK_CHANNEL, thread, line).await?;
+            stage
+                .slack
+                .reply_in_thread(ALICE, SLACK_CHANNEL, thread, line)
+                .await?;
             (thread.to_owned(), before + 1)
         }
-        None => (stage.slack.say(ALICE, SLACK_CHANNEL, &format!("@drydock {line}")).await?.ts, 0),
+        None => (
+            stage
+                .slack
+                .say(ALICE, SLACK_CHANNEL, &format!("@drydock {line}"))
+                .await?
+                .ts,
+            0,
+        ),
     };
     let answer = stage.slack.wait_until(|state| {
-        let news = state.replies(SLACK_CHANNEL, &thread).skip(before).filter(|message| !message.request.is_null());
+        let news = state
+            .replies(SLACK_CHANNEL, &thread)
+            .skip(before)
+            .filter(|message| !message.request.is_null());
         let done = |text: &String| !text.contains("Working") && !text.contains("Done in") && text.len() > 3;
         news.filter(|message| message.edits > 0 || message.request["metadata"].to_string().contains("inbox"))
             .map(slack_text)
