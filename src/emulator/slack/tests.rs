@@ -76,6 +76,7 @@ fn settings(api_base_url: &str) -> SlackSettings {
 fn server() -> ServerSettings {
     ServerSettings {
         listen: ([127, 0, 0, 1], 0).into(),
+        behind_proxy: false,
         public_url: String::new(),
         body_bytes_max: 1 << 20,
         header_seconds_max: 5,
