@@ -1,6 +1,7 @@
 //! What a workspace costs on a repository of 10,000 files: `cargo bench --bench workspace`. It makes the
 //! repository itself and needs no git. It prints a table and judges nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+#![allow(clippy::disallowed_methods, reason = "a benchmark makes its own repository")]
 
 use bytes::Bytes;
 use drydock::model::RepoPath;

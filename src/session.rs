@@ -203,6 +203,7 @@ impl Recorder {
 }
 
 /// The records of a session, oldest first: the newest 64 MiB of them.
+#[allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
 pub fn read(directory: &Path, session: &str) -> Result<Vec<Record>, SessionError> {
     let mut file = File::open(path(directory, session)?).map_err(|err| match err.kind() {
         std::io::ErrorKind::NotFound => SessionError::Missing(session.to_owned()),
@@ -358,4 +359,5 @@ fn redact(value: &mut Value, with: &Redact) {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+#[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
 mod tests;

@@ -221,6 +221,7 @@ fn welcome(person: &PersonRow) -> Redeemed {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::string_slice)]
+#[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
 mod tests {
     use super::{NewInvite, Redeemed};
     use crate::access::fixture::{at, editor, fresh, limits, telegram};

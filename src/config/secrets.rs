@@ -175,6 +175,7 @@ fn is_placeholder(value: &str) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;

@@ -52,6 +52,10 @@ impl Sources {
     }
 }
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is where the configuration file is read"
+)]
 fn read_text(path: &Path) -> Result<String, ConfigError> {
     let refuse = |why: String| {
         let place = Place::File {

@@ -18,6 +18,7 @@ pub const HOOK_PROMPT: &str = "prompts/release.md";
 type Files = BTreeMap<String, String>;
 
 /// Creates a bare repository with the branch `main` at `path`; answers its newest commit.
+#[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
 pub fn create(path: &Path) -> anyhow::Result<String> {
     let repository = gix::init_bare(path).context("the demo repository could not be created")?;
     let mut files = library();

@@ -191,6 +191,7 @@ fn directory_error(directory: &Path, err: &std::io::Error) -> OpenError {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
 fn read_pepper(directory: &Path) -> Result<Option<[u8; 32]>, OpenError> {
     let file = directory.join(PEPPER);
     match std::fs::read(&file) {
@@ -204,6 +205,7 @@ fn read_pepper(directory: &Path) -> Result<Option<[u8; 32]>, OpenError> {
 }
 
 // Written last when a store is made: where it is, there was a complete database once.
+#[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
 fn create_pepper(directory: &Path) -> Result<[u8; 32], OpenError> {
     let mut pepper = [0; 32];
     getrandom::fill(&mut pepper).map_err(|err| OpenError::Resources(err.to_string()))?;
@@ -224,6 +226,7 @@ fn create_pepper(directory: &Path) -> Result<[u8; 32], OpenError> {
     Ok(pepper)
 }
 
+#[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
 fn create_file(directory: &Path, file: &Path, used_before: bool) -> Result<(), OpenError> {
     let bytes = match std::fs::metadata(file) {
         Ok(metadata) if !metadata.is_file() => {
@@ -338,6 +341,7 @@ fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+#[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
 mod tests {
     use super::{OpenError, directory_error};
     use crate::store::Store;

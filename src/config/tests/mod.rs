@@ -1,6 +1,7 @@
 //! What an operator writes, and what Drydock makes of it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod layers;
 mod reference;
 mod refusals;

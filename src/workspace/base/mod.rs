@@ -7,6 +7,7 @@ mod search;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
+#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests;
 
 use super::repository::Listing;

@@ -145,6 +145,7 @@ impl std::fmt::Debug for Pack {
 
 impl Pack {
     /// Maps the file; `None` when there is none or it is not whole, of this version and of this commit.
+    #[allow(clippy::disallowed_methods, reason = "the workspace owns its packs")]
     pub(super) fn open(path: &Path, commit: [u8; 20]) -> Option<Self> {
         let mut file = File::open(path).ok()?;
         let mut header_bytes = [0; HEADER_BYTES];

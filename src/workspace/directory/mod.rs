@@ -5,6 +5,7 @@ mod handle;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
+#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests;
 
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};

@@ -7,6 +7,10 @@ mod name;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "tests build their own files and ask the real git"
+)]
 mod tests;
 
 use crate::model::{FileChange, FileVersion, Mode, Stats};

@@ -8,6 +8,7 @@ mod walk;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
+#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests;
 
 pub use mirror::{FetchProgress, Mirror, OnFetch};

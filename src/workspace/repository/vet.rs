@@ -174,6 +174,10 @@ fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
     None
 }
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a mirror's own settings are vetted as files"
+)]
 fn read(file: &Path) -> Result<Option<String>, RepositoryError> {
     let refused = |why: String| RepositoryError::Refused(format!("{}: {why}", shown(file)));
     let metadata = match std::fs::metadata(file) {

@@ -5,6 +5,10 @@ mod meter;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "tests build their own files and ask the real git"
+)]
 mod tests;
 
 use super::{Repository, RepositoryError};
