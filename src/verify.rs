@@ -39,7 +39,7 @@ fn base_is_current(standing: Standing<'_>) -> Check {
         return check(name, CheckState::Pass, "");
     }
     let detail = format!(
-        "`{}` has moved on; /discard and ask again to start from it",
+        "`{}` has moved on; `discard` and ask again to start from its newest commit",
         standing.branch
     );
     check(name, CheckState::Fail, detail)

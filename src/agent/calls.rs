@@ -138,7 +138,7 @@ impl Calls<'_> {
         let effect = prepared.tool.effect();
         let content = tokio::select! {
             result = prepared.tool.call(cx, prepared.arguments) => result?,
-            () = self.cx.cancel.cancelled() => return Err(ToolError::Failed("stopped by the user".to_owned())),
+            () = self.cx.cancel.cancelled() => return Err(ToolError::Failed("stopped before it was done".to_owned())),
             () = tokio::time::sleep_until(self.deadline) => {
                 return Err(ToolError::Failed("stopped: the turn ran out of time".to_owned()));
             }

@@ -9,6 +9,14 @@ use crate::store::Taken;
 use crate::workspace::Overlay;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Waits after each attempt to store the answer to a command.
+const STORED_AGAIN_AFTER: [Duration; 3] = [
+    Duration::from_millis(200),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+];
 
 impl Gateway {
     /// Carries out commands that a restart left unfinished.
@@ -39,7 +47,7 @@ impl Gateway {
         let address = Address {
             mention: None,
             whisper,
-            ..Address::of(&inbound, format!("inbox-{inbox}"))
+            ..Address::of_message(&inbound, inbox)
         };
         let ops = match self.identity(&inbound) {
             None => vec![address.post("answer", Reply::text("Access was revoked."))],
@@ -48,15 +56,24 @@ impl Gateway {
                 Err(error) => vec![address.post("answer", Reply::text(self.internal(&error, "command")))],
             },
         };
-        if let Err(error) = self
-            .parts
-            .store
-            .command_done(inbox, ops, (self.parts.now)())
-            .await
-        {
-            tracing::error!(%error, "the answer to a command could not be stored");
-        }
+        self.answered(inbox, ops).await;
         self.wake_deliveries();
+    }
+
+    /// Stores the answer to a command. It was carried out already, so the answer is what is tried again.
+    async fn answered(&self, inbox: InboxId, ops: Vec<Op>) {
+        for wait in STORED_AGAIN_AFTER {
+            let stored = self
+                .parts
+                .store
+                .command_done(inbox, ops.clone(), (self.parts.now)())
+                .await;
+            match stored {
+                Ok(()) => return,
+                Err(error) => tracing::error!(%error, "the answer to a command could not be stored"),
+            }
+            tokio::time::sleep(wait).await;
+        }
     }
 
     async fn answer(
@@ -120,6 +137,9 @@ impl Gateway {
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Vec<Op>> {
+        if let Some(refusal) = self.out_of_reach(verb, identity, conversation).await? {
+            return Ok(vec![address.post("answer", refusal)]);
+        }
         let reply = match verb {
             Verb::Help => help(identity),
             Verb::Status => self.status(conversation).await?,
@@ -130,7 +150,7 @@ impl Gateway {
             Verb::Clear => self.clear(conversation).await?,
             Verb::Context => self.context(conversation).await?,
             Verb::Usage => self.usage(identity).await?,
-            Verb::Stop => self.stop(conversation),
+            Verb::Stop => self.stop(conversation).await?,
         };
         Ok(vec![address.post("answer", reply)])
     }
@@ -180,9 +200,10 @@ impl Gateway {
     async fn status(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
         let store = &self.parts.store;
         let row = store.conversation(conversation).await?;
-        let running = match self.desk.turn(conversation) {
-            Some(turn) => format!("turn {turn}; `stop` ends it"),
-            None => "nothing".to_owned(),
+        let running = match (self.desk.turn(conversation), self.desk.is_busy(conversation)) {
+            (Some(turn), _) => format!("turn {turn}; `stop` ends it"),
+            (None, true) => "a turn begins".to_owned(),
+            (None, false) => "nothing".to_owned(),
         };
         let waiting = store.waiting(conversation).await?;
         let prepared = match store.current_change(conversation).await? {
@@ -373,19 +394,47 @@ impl Gateway {
         })
     }
 
-    fn stop(&self, conversation: ConversationId) -> Reply {
-        match self.desk.stop(conversation) {
-            true => Reply::text(
-                "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away.",
-            ),
-            false => Reply::text("Nothing is running."),
+    /// A grant may be gone since something was prepared: then its files are nobody's to show.
+    async fn out_of_reach(
+        &self,
+        verb: Verb,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Option<Reply>> {
+        if !matches!(verb, Verb::Diff | Verb::Patch | Verb::Undo) {
+            return Ok(None);
         }
+        let change = self.parts.store.current_change(conversation).await?;
+        Ok(change
+            .filter(|change| identity.role(&change.repository).is_none())
+            .map(|change| {
+                Reply::text(format!(
+                    "You have no grant for `{}` any more; {change} is kept.",
+                    change.repository
+                ))
+            }))
+    }
+
+    async fn stop(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
+        let stopped = self.desk.stop(conversation);
+        let waiting = self.parts.store.waiting(conversation).await?;
+        Ok(Reply::text(match (stopped, waiting) {
+            (true, 0 | 1) => {
+                "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away.".to_owned()
+            }
+            (true, waiting) => format!(
+                "Stopping. What was edited so far is kept. {} more waiting, which I take up next.",
+                waiting - 1
+            ),
+            (false, 0) => "Nothing is running.".to_owned(),
+            (false, waiting) => format!("Nothing is running yet; {waiting} waiting for a free place."),
+        }))
     }
 
     fn busy(&self, conversation: ConversationId) -> Option<Reply> {
         self.desk
-            .turn(conversation)
-            .map(|_| Reply::text("A turn is running; `stop` it first."))
+            .is_busy(conversation)
+            .then(|| Reply::text("A turn is running; `stop` it first."))
     }
 
     fn posts(&self, address: &Address, reply: &Reply) -> Vec<Op> {

@@ -3,7 +3,7 @@
 
 use crate::agent::Outcome;
 use crate::model::{
-    Action, Button, ButtonStyle, Change, CheckState, Inbound, MessageRef, Op, Part, Place, Reply, Sender,
+    Action, Button, ButtonStyle, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply, Sender,
     Usage,
 };
 use std::time::Duration;
@@ -26,7 +26,8 @@ pub(super) struct Address {
     pub(super) mention: Option<Sender>,
     /// Answers only this person sees: set for commands typed where others read.
     pub(super) whisper: Option<Sender>,
-    /// Prefix of the operation ids, unique per turn or command: `turn-7`.
+    /// Prefix of the operation ids, unique per message: `inbox-7`. A message that is taken up again
+    /// after a crash finds what was sent for it before.
     pub(super) prefix: String,
 }
 
@@ -42,9 +43,19 @@ impl Address {
         }
     }
 
+    /// The address of the answer to an accepted message.
+    pub(super) fn of_message(inbound: &Inbound, inbox: InboxId) -> Self {
+        Self::of(inbound, format!("inbox-{inbox}"))
+    }
+
+    /// The id of an operation.
+    pub(super) fn id(&self, name: &str) -> String {
+        format!("{}/{name}", self.prefix)
+    }
+
     pub(super) fn op(&self, name: &str, action: Action) -> Op {
         Op {
-            id: format!("{}/{name}", self.prefix),
+            id: self.id(name),
             channel: self.channel.clone(),
             place: self.place.clone(),
             action,
@@ -94,7 +105,7 @@ impl Address {
             };
             ops.push(self.post(&name, born));
             let fill = Action::Fill {
-                post: format!("{}/{name}", self.prefix),
+                post: self.id(&name),
                 reply,
             };
             ops.push(self.op(&format!("{name}/fill"), fill));

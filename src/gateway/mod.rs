@@ -19,12 +19,11 @@ pub use housekeeping::RepositoriesLoaded;
 pub use repositories::{Repositories, Watcher};
 
 use crate::access::{Access, AccessError, Identity, Redeemed};
-use crate::agent::Outcome;
 use crate::channel::Channel;
 use crate::command;
 use crate::config::{Config, HookSettings};
 use crate::model::{
-    Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply, Verdict,
+    Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply,
 };
 use crate::provider::Providers;
 use crate::redact::Redactor;
@@ -35,6 +34,7 @@ use delivery::Delivery;
 use desk::Desk;
 use jiff::Timestamp;
 use notes::Notes;
+use turn::Assigned;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -49,6 +49,8 @@ const LEASE: Duration = Duration::from_secs(60);
 const LEASE_RENEWED_EVERY: Duration = Duration::from_secs(20);
 /// How often the gateway looks for work nobody woke it for, such as a lease that ran out.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long a message rests after an attempt to answer it broke off.
+const REST: Duration = Duration::from_secs(5);
 /// Notices to strangers on their way at once; more are dropped, not queued.
 const NOTICES_AT_ONCE_MAX: usize = 64;
 /// Commands carried out at once.
@@ -167,6 +169,7 @@ impl Gateway {
         match self.parts.store.accept(&inbound, lane, waiting_max, at).await? {
             Accepted::Duplicate => Ok(Acknowledged::Duplicate),
             Accepted::Full => {
+                warn!(inbound.channel, "a message was not taken: {waiting_max} wait before it");
                 let text = format!(
                     "{waiting_max} messages wait already, so I did not take this one. Send it again later."
                 );
@@ -230,23 +233,39 @@ impl Gateway {
     /// Runs the oldest waiting message of a leased conversation, then gives the lease back.
     async fn serve(self: &Arc<Self>, claim: Claim, shutdown: CancellationToken) {
         let done = CancellationToken::new();
-        let renewing = tokio::spawn(Arc::clone(self).renew(claim, done.clone()));
-        let result = match self.parts.store.next_message(&claim).await {
-            Ok(Some((inbox, inbound))) => self.turn(claim, inbox, inbound, shutdown).await,
-            Ok(None) => Ok(()),
-            Err(error) => Err(error.into()),
-        };
-        if let Err(error) = result {
-            error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
-        }
-        done.cancel();
+        // A turn that panics must not keep its lease.
+        let ended = done.clone().drop_guard();
+        let renewing = tokio::spawn(Arc::clone(self).renew(claim, done));
+        let result = self.answer_next(claim, &shutdown).await;
+        drop(ended);
         if let Err(error) = renewing.await {
             warn!(%error, "a lease was not renewed");
         }
-        if let Err(error) = self.parts.store.release(&claim, (self.parts.now)()).await {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        let given_back = match result {
+            Ok(()) => store.release(&claim, now).await,
+            Err(error) => {
+                error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
+                store.renew(&claim, now, REST).await
+            }
+        };
+        if let Err(error) = given_back {
             warn!(%error, "a lease was not given back; it runs out by itself");
         }
         self.wake.notify_one();
+    }
+
+    async fn answer_next(&self, claim: Claim, shutdown: &CancellationToken) -> anyhow::Result<()> {
+        let seat = self.desk.sit(claim.conversation);
+        let Some((inbox, inbound)) = self.parts.store.next_message(&claim).await? else {
+            return Ok(());
+        };
+        let assigned = Assigned {
+            claim,
+            inbox,
+            inbound,
+        };
+        self.turn(&assigned, &seat, shutdown).await
     }
 
     async fn renew(self: Arc<Self>, claim: Claim, done: CancellationToken) {
@@ -317,9 +336,13 @@ impl Gateway {
         }
     }
 
+    /// Posts the card of a message before its turn: one message says that it waits, then how it goes.
     fn tell_place_in_queue(self: &Arc<Self>, inbound: &Inbound, inbox: InboxId, ahead: u32) {
-        let address = Address::of(inbound, format!("inbox-{inbox}"));
-        let op = address.post("queued", Reply::text(format!("Queued ({ahead} ahead).")));
+        if self.hook(inbound).is_some() {
+            return;
+        }
+        let address = Address::of_message(inbound, inbox);
+        let op = address.post("card", Reply::text(format!("Queued ({ahead} ahead).")));
         let gateway = Arc::clone(self);
         tokio::spawn(async move { gateway.send(vec![op]).await });
     }

@@ -25,6 +25,7 @@ pub(super) struct Card {
     lines: Vec<Line>,
     note: Option<String>,
     waiting: usize,
+    is_resumed: bool,
     stop_token: Option<String>,
 }
 
@@ -42,11 +43,14 @@ enum State {
 }
 
 impl Card {
-    pub(super) fn new(stop_token: Option<String>) -> Self {
-        Self {
-            stop_token,
-            ..Self::default()
-        }
+    /// Puts a button on it.
+    pub(super) fn set_stop(&mut self, token: String) {
+        self.stop_token = Some(token);
+    }
+
+    /// Says that a restart cut the message short before.
+    pub(super) fn set_resumed(&mut self) {
+        self.is_resumed = true;
     }
 
     /// Takes in what happened.
@@ -85,6 +89,9 @@ impl Card {
 
     pub(super) fn reply(&self) -> Reply {
         let mut lines = Vec::new();
+        if self.is_resumed {
+            lines.push("I was restarted and picked this up again.".to_owned());
+        }
         let hidden = self.lines.len().saturating_sub(LINES_SHOWN_MAX);
         if hidden > 0 {
             lines.push(format!("… {hidden} earlier"));
@@ -225,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_card_shows_the_newest_work_and_who_waits() {
-        let mut card = Card::new(None);
+        let mut card = Card::default();
         card.observe(&Event::StepStarted { step: 2 });
         for number in 0..8 {
             let arguments = format!("{{\"path\":\"f{number}\"}}");

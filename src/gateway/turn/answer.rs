@@ -1,0 +1,238 @@
+//! The end of a turn: the change it prepared, checked by us, and what is said about it. All of it
+//! becomes durable in one transaction, and only then anything is sent.
+
+use super::{Assigned, Opened};
+use crate::agent::Outcome;
+use crate::channel::Channel;
+use crate::gateway::Gateway;
+use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
+use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict};
+use crate::session;
+use crate::store::{Announcement, Finish, NewAction, NewChange};
+use crate::verify::{self, Standing};
+use crate::workspace::{Overlay, Tree, patch};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use jiff::{Timestamp, ToSpan};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a button stays good.
+const BUTTON_DAYS: i32 = 7;
+
+/// A turn whose model has had its last word.
+pub(super) struct Ended<'a> {
+    pub(super) assigned: &'a Assigned,
+    pub(super) turn: TurnId,
+    pub(super) opened: &'a Opened,
+    pub(super) address: &'a Address,
+    pub(super) outcome: Outcome,
+    pub(super) elapsed: Duration,
+}
+
+impl Gateway {
+    /// Prepares the change, ends the turn and leaves its answer in the outbox.
+    pub(super) async fn finish(&self, ended: Ended<'_>) -> anyhow::Result<()> {
+        let Ended {
+            assigned,
+            turn,
+            opened,
+            address,
+            outcome,
+            elapsed,
+        } = ended;
+        let facts = Facts {
+            steps: outcome.steps,
+            usage: outcome.usage,
+            elapsed,
+        };
+        let repository = opened.workspace.repository.name();
+        let overlay = Arc::clone(&opened.overlay);
+        let change = self
+            .prepared(overlay, repository, &opened.base, &opened.head, &opened.branch)
+            .await?;
+        let verdict = match (outcome.verdict, &change) {
+            (Verdict::Pass, None) => Verdict::NoChange,
+            (verdict, _) => verdict,
+        };
+        let (source, notice) = (outcome.source, outcome.notice.clone());
+        let summary = serde_json::json!({
+            "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
+            "tokens": outcome.usage.total(), "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        });
+        let answer = Answer {
+            address: address.clone(),
+            outcome,
+            facts,
+            inline_diff_bytes_max: self.parts.config.limits.inline_diff_bytes_max,
+            channel: self.channel(&address.channel),
+            buttons: self.change_buttons(opened),
+        };
+        let finish = Finish {
+            verdict,
+            source,
+            change,
+            summary,
+            answer: notice.and_then(closing),
+            announce: Box::new(move |change| answer.announce(change)),
+        };
+        let store = &self.parts.store;
+        let change = store
+            .finish_turn(&assigned.claim, turn, finish, (self.parts.now)())
+            .await?;
+        self.wake_deliveries();
+        let change = change.as_ref().map(session::Event::of_change);
+        let end = session::Event::Verdict {
+            verdict,
+            source,
+            summary: facts.line(),
+        };
+        // The turn has ended whatever becomes of its recording.
+        if let Err(error) =
+            self.record(&opened.conversation.session, turn, change.into_iter().chain([end]))
+        {
+            tracing::error!(turn.id = %turn, %error, "the end of a turn could not be recorded");
+        }
+        tracing::info!(
+            turn.id = %turn, user.id = %opened.identity.user(), steps = facts.steps,
+            duration_ms = elapsed.as_millis(), ?verdict, "turn {turn} answered"
+        );
+        Ok(())
+    }
+
+    fn change_buttons(&self, opened: &Opened) -> (ChangeButtons, Vec<NewAction>) {
+        let (patch, patch_action) = self.button("patch", opened);
+        let (discard, discard_action) = self.button("discard", opened);
+        (
+            ChangeButtons { patch, discard },
+            vec![patch_action, discard_action],
+        )
+    }
+
+    /// What the workspace differs from its base, checked by us; `None` when it does not.
+    pub(in crate::gateway) async fn prepared(
+        &self,
+        overlay: Arc<Overlay>,
+        repository: &str,
+        base: &str,
+        head: &str,
+        branch: &str,
+    ) -> anyhow::Result<Option<NewChange>> {
+        let redactor = Arc::clone(&self.parts.redactor);
+        let (repository, base) = (repository.to_owned(), base.to_owned());
+        let (head, branch) = (head.to_owned(), branch.to_owned());
+        tokio::task::spawn_blocking(move || {
+            let changes = overlay.changes()?;
+            if changes.is_empty() {
+                return Ok(None);
+            }
+            let patch = patch::write(&changes);
+            let standing = Standing {
+                base: &base,
+                head: &head,
+                branch: &branch,
+            };
+            let checks = verify::checks(&changes, standing, &redactor);
+            Ok(Some(NewChange {
+                repository,
+                base,
+                patch: patch.text,
+                stats: patch.stats,
+                checks,
+            }))
+        })
+        .await?
+    }
+
+    /// A one-shot token for a button, and what the store keeps of it.
+    pub(super) fn button(&self, verb: &str, opened: &Opened) -> (String, NewAction) {
+        let bytes = (self.parts.random)();
+        let token = BASE64_URL_SAFE_NO_PAD.encode(&bytes[..16]);
+        let action = NewAction {
+            token_hash: Sha256::digest(token.as_bytes()).into(),
+            verb: verb.to_owned(),
+            argument: String::new(),
+            user: opened.identity.sender().clone(),
+            conversation: opened.conversation.id,
+            expires: expiry((self.parts.now)()),
+        };
+        (token, action)
+    }
+}
+
+fn expiry(at: Timestamp) -> Timestamp {
+    at.checked_add((24 * BUTTON_DAYS).hours()).unwrap_or(at)
+}
+
+/// What the model will find as the answer of a turn that has none of its own.
+fn closing(notice: String) -> Option<Step> {
+    Step::new(Assistant::synthetic(notice), Vec::new()).ok()
+}
+
+/// Everything a result is made of, apart from the number its change gets.
+struct Answer {
+    address: Address,
+    outcome: Outcome,
+    facts: Facts,
+    inline_diff_bytes_max: usize,
+    /// Knows how long a message may be.
+    channel: Option<Arc<dyn Channel>>,
+    buttons: (ChangeButtons, Vec<NewAction>),
+}
+
+impl Answer {
+    fn announce(self, change: Option<&Change>) -> Announcement {
+        let is_hook = self.address.mention.is_none();
+        // A hook that changed nothing says nothing.
+        if is_hook && change.is_none() && self.outcome.notice.is_none() {
+            return Announcement::default();
+        }
+        let mut ops = Vec::new();
+        if !is_hook {
+            ops.push(self.last_card());
+        }
+        let (buttons, actions) = self.buttons;
+        // A button belongs to the person it is made for, and behind a hook there is none.
+        let pressed = change.is_some() && !is_hook;
+        let reply = compose::result(
+            &self.address,
+            change,
+            &self.outcome,
+            self.facts,
+            self.inline_diff_bytes_max,
+            pressed.then_some(buttons),
+        );
+        let parts = match &self.channel {
+            Some(channel) => channel.split(&reply),
+            None => vec![reply],
+        };
+        let headline = compose::headline(change, &self.outcome);
+        ops.extend(self.address.result(&headline, parts));
+        if let Some(change) =
+            change.filter(|change| !compose::fits_inline(change, self.inline_diff_bytes_max))
+        {
+            ops.push(self.address.upload(change, "diff"));
+        }
+        if let Some(change) = change.filter(|_| is_hook) {
+            ops.push(self.address.upload(change, "patch"));
+        }
+        Announcement {
+            ops,
+            actions: if pressed { actions } else { Vec::new() },
+        }
+    }
+
+    /// What the card says in the end.
+    fn last_card(&self) -> Op {
+        let done = format!(
+            "Done in {}; the result is below.",
+            compose::seconds(self.facts.elapsed)
+        );
+        let line = self.outcome.notice.clone().unwrap_or(done);
+        let fill = Action::Fill {
+            post: self.address.id("card"),
+            reply: Reply::text(line),
+        };
+        self.address.op("card/fill", fill)
+    }
+}

@@ -1,0 +1,112 @@
+//! Where a running turn is written down: step by step in the store, then in the recording.
+
+use super::{Assigned, Opened};
+use crate::agent::Journal;
+use crate::gateway::Gateway;
+use crate::model::{Step, TurnId};
+use crate::session::{self, Record, Recorder, SessionError};
+use crate::store::{Claim, Cost, Store};
+use crate::workspace::Overlay;
+use async_trait::async_trait;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// Steps go to the store first, then to the recording: a recording never holds what is not durable.
+pub(super) struct TurnJournal {
+    store: Store,
+    claim: Claim,
+    turn: TurnId,
+    overlay: Arc<Overlay>,
+    recorder: Recorder,
+    provider: String,
+    now: fn() -> Timestamp,
+}
+
+#[async_trait]
+impl Journal for TurnJournal {
+    async fn model_call(&mut self, step: u32) -> anyhow::Result<()> {
+        // The first call is covered by the turn's own row; each later one by the step before it.
+        tracing::debug!(turn.id = %self.turn, step, "model call");
+        Ok(())
+    }
+
+    async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
+        let usage = step.assistant().usage;
+        let cost = Cost {
+            provider: self.provider.clone(),
+            model: model.to_owned(),
+            usage,
+        };
+        let edits = self.overlay.edits();
+        let at = (self.now)();
+        self.store
+            .record_step(&self.claim, self.turn, step, &cost, Some(&edits), at)
+            .await?;
+        for event in session::Event::of_step(step, model) {
+            self.recorder.append(&Record {
+                at,
+                turn: Some(self.turn),
+                event,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Gateway {
+    /// The journal of a turn; what the person said is recorded with it.
+    pub(super) fn journal(
+        &self,
+        assigned: &Assigned,
+        turn: TurnId,
+        opened: &Opened,
+        provider: &str,
+    ) -> Result<TurnJournal, SessionError> {
+        let recorder = self.recorder(&opened.conversation.session)?;
+        recorder.append(&Record {
+            at: (self.parts.now)(),
+            turn: Some(turn),
+            event: session::Event::Began {
+                user: opened.user_text.clone(),
+            },
+        })?;
+        Ok(TurnJournal {
+            store: self.parts.store.clone(),
+            claim: assigned.claim,
+            turn,
+            overlay: Arc::clone(&opened.overlay),
+            recorder,
+            provider: provider.to_owned(),
+            now: self.parts.now,
+        })
+    }
+
+    /// Appends to the recording of a conversation.
+    pub(super) fn record(
+        &self,
+        session: &str,
+        turn: TurnId,
+        events: impl IntoIterator<Item = session::Event>,
+    ) -> Result<(), SessionError> {
+        let recorder = self.recorder(session)?;
+        for event in events {
+            recorder.append(&Record {
+                at: (self.parts.now)(),
+                turn: Some(turn),
+                event,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn recorder(&self, session: &str) -> Result<Recorder, SessionError> {
+        let redactor = Arc::clone(&self.parts.redactor);
+        let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
+        Recorder::open(
+            &self.parts.config.data.directory,
+            session,
+            redact,
+            (self.parts.now)(),
+        )
+    }
+}

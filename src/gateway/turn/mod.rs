@@ -1,0 +1,222 @@
+//! One turn: authorise again, open the workspace, run the loop, prepare the change, answer.
+//!
+//! What a turn sends is named after its message, not after the turn: a message that is taken up again
+//! after a crash keeps its card, and shows one result.
+
+mod answer;
+mod card;
+mod journal;
+mod opening;
+
+use super::compose::Address;
+use super::desk::Seat;
+use super::{Gateway, hex};
+use crate::agent::{self, Event, Outcome, TurnContext};
+use crate::model::{Action, Inbound, InboxId, Reply, Source, TurnId, Usage, Verdict};
+use crate::store::Claim;
+use crate::workspace::{Overlay, Tree};
+use answer::Ended;
+use opening::{Opened, Refused};
+use std::sync::Arc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Turns begun for one message before it is given up: it may be what ends the process.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// A message that this process has the right to answer.
+#[derive(Debug)]
+pub(super) struct Assigned {
+    pub(super) claim: Claim,
+    pub(super) inbox: InboxId,
+    pub(super) inbound: Inbound,
+}
+
+impl Gateway {
+    /// Runs the turn of one message and leaves its answer in the outbox. A shutdown leaves the message
+    /// as it is, for the next start; an error does so for another attempt.
+    pub(super) async fn turn(
+        &self,
+        assigned: &Assigned,
+        seat: &Seat,
+        shutdown: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let address = self.address(assigned);
+        let Some(identity) = self.identity(&assigned.inbound) else {
+            return self.refuse(assigned, &address, "Access was revoked.").await;
+        };
+        let attempts = self.parts.store.attempts(assigned.inbox).await?;
+        if attempts >= ATTEMPTS_MAX {
+            let why = anyhow::anyhow!("message {} was cut short {attempts} times", assigned.inbox);
+            let why = self.internal(&why, "turn");
+            return self.refuse(assigned, &address, &why).await;
+        }
+        let opened = tokio::select! {
+            opened = self.open(assigned, &identity) => opened,
+            () = seat.stop.cancelled() => Err(Refused::Told("Stopped before it began.".to_owned())),
+            () = shutdown.cancelled() => return Ok(()),
+        };
+        let mut opened = match opened {
+            Ok(opened) => opened,
+            Err(Refused::Told(why)) => return self.refuse(assigned, &address, &why).await,
+            Err(Refused::Broken(error)) => {
+                let why = self.internal(&error, "opening a turn");
+                return self.refuse(assigned, &address, &why).await;
+            }
+        };
+        let started = Instant::now();
+        let turn = self.begin(assigned, &opened, seat, attempts).await?;
+        let card = self.open_card(assigned, &address, &opened, seat).await?;
+        let ran = self.run_agent(assigned, turn, &opened, seat, shutdown).await;
+        card.close().await;
+        let outcome = match ran {
+            Ok(outcome) if was_interrupted(&outcome, seat, shutdown) => return Ok(()),
+            Ok(outcome) => outcome,
+            Err(error) => self.broken(&mut opened, &error).await?,
+        };
+        self.finish(Ended {
+            assigned,
+            turn,
+            opened: &opened,
+            address: &address,
+            outcome,
+            elapsed: started.elapsed(),
+        })
+        .await
+    }
+
+    /// Where the answer to a message goes: a hook's goes to the chat it is configured for.
+    fn address(&self, assigned: &Assigned) -> Address {
+        let inbound = &assigned.inbound;
+        let address = Address::of_message(inbound, assigned.inbox);
+        let Some(hook) = self.hook(inbound) else {
+            return address;
+        };
+        let channel = hook.post_to.channel.clone();
+        let mut place = inbound.place.clone();
+        if let Some(connected) = self.channel(&channel) {
+            place.account = connected.installation().account.clone();
+        }
+        Address {
+            channel,
+            place,
+            mention: None,
+            ..address
+        }
+    }
+
+    /// Ends a message without a turn: nothing was asked of a model. If it has a card, the card says why.
+    async fn refuse(&self, assigned: &Assigned, address: &Address, why: &str) -> anyhow::Result<()> {
+        let fill = Action::Fill {
+            post: address.id("card"),
+            reply: Reply::text(why),
+        };
+        let ops = vec![
+            address.post("card", Reply::text(why)),
+            address.op("card/refused", fill),
+        ];
+        self.parts
+            .store
+            .dismiss(&assigned.claim, assigned.inbox, ops, (self.parts.now)())
+            .await?;
+        self.wake_deliveries();
+        Ok(())
+    }
+
+    async fn begin(
+        &self,
+        assigned: &Assigned,
+        opened: &Opened,
+        seat: &Seat,
+        attempts: u32,
+    ) -> anyhow::Result<TurnId> {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        if self.hook(&assigned.inbound).is_some() {
+            // Events of a hook have nothing to do with each other.
+            store.clear(assigned.claim.conversation, now).await?;
+        }
+        let turn = store
+            .begin_turn(&assigned.claim, assigned.inbox, &opened.user_text, now)
+            .await?;
+        seat.began(turn);
+        if attempts > 0 {
+            seat.card.send_modify(|card| card.set_resumed());
+        }
+        Ok(turn)
+    }
+
+    async fn run_agent(
+        &self,
+        assigned: &Assigned,
+        turn: TurnId,
+        opened: &Opened,
+        seat: &Seat,
+        shutdown: &CancellationToken,
+    ) -> anyhow::Result<Outcome> {
+        let mut history = self.parts.store.history(assigned.claim.conversation).await?;
+        history.begin(opened.user_text.clone())?;
+        let (provider, model) = self
+            .parts
+            .providers
+            .resolve(&self.parts.config.model.default)
+            .map_err(anyhow::Error::msg)?;
+        let mut journal = self.journal(assigned, turn, opened, provider.id())?;
+        let cancel = seat.stop.child_token();
+        let cx = TurnContext {
+            identity: &opened.identity,
+            provider: provider.as_ref(),
+            model: &model,
+            system: &opened.system,
+            toolbox: &self.parts.toolbox,
+            workspace: &opened.workspace,
+            limits: &self.parts.config.limits.turn,
+            redactor: &self.parts.redactor,
+            cancel: &cancel,
+        };
+        let mut events = |event: Event| seat.card.send_modify(|card| card.observe(&event));
+        let running = agent::run_turn(cx, &mut history, &mut journal, &mut events);
+        tokio::pin!(running);
+        tokio::select! {
+            outcome = &mut running => outcome,
+            () = shutdown.cancelled() => {
+                cancel.cancel();
+                running.await
+            }
+        }
+    }
+
+    /// Something of ours broke: the person gets a reference, the log gets the reason. Only what is
+    /// durable counts, so the workspace goes back to the last step that was recorded.
+    async fn broken(&self, opened: &mut Opened, error: &anyhow::Error) -> anyhow::Result<Outcome> {
+        let edits = self.parts.store.edits(opened.conversation.id).await?;
+        let base = Arc::clone(opened.overlay.base());
+        opened.overlay = Arc::new(Overlay::new(base, edits));
+        opened.workspace.tree = Arc::clone(&opened.overlay) as Arc<dyn Tree>;
+        Ok(Outcome {
+            verdict: Verdict::Error,
+            source: Source::Harness,
+            answer: String::new(),
+            notice: Some(self.internal(error, "turn")),
+            steps: 0,
+            tool_calls: 0,
+            usage: Usage::default(),
+        })
+    }
+
+    /// Logs an internal error under a reference and says only the reference.
+    pub(super) fn internal(&self, error: &anyhow::Error, what: &str) -> String {
+        let reference = hex(&(self.parts.random)()[..4]);
+        tracing::error!(
+            reference,
+            what,
+            error = format!("{error:#}"),
+            "failed (ref {reference})"
+        );
+        format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
+    }
+}
+
+/// True if the turn ended for a shutdown and nothing else: its message is taken up at the next start.
+fn was_interrupted(outcome: &Outcome, seat: &Seat, shutdown: &CancellationToken) -> bool {
+    outcome.verdict == Verdict::Cancelled && shutdown.is_cancelled() && !seat.stop.is_cancelled()
+}

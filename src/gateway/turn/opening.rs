@@ -1,0 +1,251 @@
+//! The opening of a turn: which repository, at which commit, with which edits, and what the model is
+//! told. Nothing here asks a model anything.
+
+use super::Assigned;
+use crate::access::Identity;
+use crate::config::ChannelSettings;
+use crate::gateway::Gateway;
+use crate::model::{ConversationId, Inbound, Kind};
+use crate::prompt::{self, PromptFacts, RepositoryKind};
+use crate::store::{Conversation, StoreError};
+use crate::workspace::{Edits, Overlay, RepositoryError, Tree, Workspace};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A turn that was let in and has its workspace.
+pub(super) struct Opened {
+    pub(super) identity: Identity,
+    pub(super) conversation: Conversation,
+    pub(super) workspace: Workspace,
+    pub(super) overlay: Arc<Overlay>,
+    /// The base commit of the workspace.
+    pub(super) base: String,
+    /// The branch and its newest commit when the turn began.
+    pub(super) branch: String,
+    pub(super) head: String,
+    pub(super) system: String,
+    pub(super) user_text: String,
+}
+
+/// Why a turn cannot begin.
+pub(super) enum Refused {
+    /// For the person who asked.
+    Told(String),
+    /// Ours to mend; the person is told a reference.
+    Broken(anyhow::Error),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+impl From<RepositoryError> for Refused {
+    fn from(error: RepositoryError) -> Self {
+        Self::Told(error.to_string())
+    }
+}
+
+fn told(text: impl Into<String>) -> Refused {
+    Refused::Told(text.into())
+}
+
+impl Gateway {
+    /// Opens the workspace of a turn.
+    pub(super) async fn open(&self, assigned: &Assigned, identity: &Identity) -> Result<Opened, Refused> {
+        let (store, repositories) = (&self.parts.store, &self.parts.repositories);
+        let inbound = &assigned.inbound;
+        let conversation = store.conversation(assigned.claim.conversation).await?;
+        let (name, words) = self.choose_repository(identity, inbound, &conversation)?;
+        let edits = self.edits_of(&conversation, inbound, &name).await?;
+        let repository = repositories.get(&name).await?;
+        let head = repositories.head(&name).await?;
+        // Without edits there is nothing to keep apart: the workspace starts from the newest commit.
+        let bound = conversation.base.clone().filter(|_| !edits.is_empty());
+        let base = bound.unwrap_or_else(|| head.clone());
+        if conversation.base.as_ref() != Some(&base) || conversation.repository.as_ref() != Some(&name) {
+            store.bind(conversation.id, &name, &base).await?;
+        }
+        let overlay = Arc::new(Overlay::new(repositories.base(&name, &base).await?, edits));
+        let branch = repositories.branch(&name).to_owned();
+        let files = overlay.files().map_err(|error| Refused::Broken(error.into()))?;
+        let environments = identity.environments(&name);
+        let facts = PromptFacts {
+            repository: &name,
+            branch: &branch,
+            role: identity.role(&name),
+            environments: &environments,
+        };
+        let system = prompt::system(RepositoryKind::of_files(&files), &facts);
+        let user_text = self.user_text(inbound, &words, &name).await?;
+        Ok(Opened {
+            identity: identity.clone(),
+            conversation,
+            workspace: Workspace {
+                repository,
+                base: Some(base.clone()),
+                tree: Arc::clone(&overlay) as Arc<dyn Tree>,
+            },
+            overlay,
+            base,
+            branch,
+            head,
+            system,
+            user_text,
+        })
+    }
+
+    /// The edits a turn starts from. An event of a hook starts afresh, and what it prepares becomes the
+    /// next revision of what the hook prepared before.
+    async fn edits_of(
+        &self,
+        conversation: &Conversation,
+        inbound: &Inbound,
+        repository: &str,
+    ) -> Result<Edits, Refused> {
+        if self.hook(inbound).is_some() {
+            return Ok(Edits::new());
+        }
+        let edits = self.parts.store.edits(conversation.id).await?;
+        let elsewhere = conversation
+            .repository
+            .as_deref()
+            .filter(|bound| *bound != repository && !edits.is_empty());
+        match elsewhere {
+            Some(bound) => Err(self.prepared_elsewhere(conversation.id, bound).await?),
+            None => Ok(edits),
+        }
+    }
+
+    /// Another repository would throw the edits away, which only `discard` may do.
+    async fn prepared_elsewhere(&self, id: ConversationId, bound: &str) -> Result<Refused, StoreError> {
+        let change = self.parts.store.current_change(id).await?;
+        let what = change.map_or_else(|| "Something".to_owned(), |change| change.to_string());
+        Ok(told(format!(
+            "{what} is prepared here in `{bound}`. `discard` it first, or ask in another thread."
+        )))
+    }
+
+    /// The repository a message is about, and the message without the word that named it.
+    fn choose_repository(
+        &self,
+        identity: &Identity,
+        inbound: &Inbound,
+        conversation: &Conversation,
+    ) -> Result<(String, String), Refused> {
+        if let Some(hook) = self.hook(inbound) {
+            return Ok((hook.repository.clone(), String::new()));
+        }
+        let text = match &inbound.kind {
+            Kind::Text { text, .. } => text.clone(),
+            _ => String::new(),
+        };
+        let granted: Vec<&str> = self
+            .parts
+            .repositories
+            .names()
+            .filter(|name| identity.role(name).is_some())
+            .collect();
+        if let Some((word, rest)) = text.split_once(':')
+            && granted.contains(&word.trim())
+        {
+            return Ok((word.trim().to_owned(), rest.trim().to_owned()));
+        }
+        let bound = conversation.repository.as_deref();
+        let default = self
+            .parts
+            .config
+            .channels
+            .get(&inbound.channel)
+            .and_then(ChannelSettings::repository);
+        let chosen = bound
+            .into_iter()
+            .chain(default)
+            .find(|name| granted.contains(name));
+        match (chosen, granted.as_slice()) {
+            (Some(name), _) => Ok((name.to_owned(), text)),
+            (None, [only]) => Ok(((*only).to_owned(), text)),
+            (None, []) => {
+                Err(told("You have no grant for a repository here; ask an administrator for one."))
+            }
+            (None, several) => Err(told(format!(
+                "Which repository? Start your message with one of `{}:`.",
+                several.join(":`, `")
+            ))),
+        }
+    }
+
+    /// What the model reads as the person's turn: their words, and what they quote as marked data.
+    async fn user_text(&self, inbound: &Inbound, words: &str, repository: &str) -> Result<String, Refused> {
+        let chars_max = self.parts.config.limits.inbound_text_chars_max;
+        let text = match &inbound.kind {
+            Kind::Hook { event, fields } => self.hook_text(inbound, event, fields, repository).await?,
+            Kind::Text {
+                quoted: Some(quoted), ..
+            } => {
+                let quoted = cut(quoted, chars_max);
+                format!(
+                    "{words}\n\n{}",
+                    prompt::data_block("quoted message", "another person", &quoted)
+                )
+            }
+            _ => words.to_owned(),
+        };
+        Ok(self.parts.redactor.redact(&text).into_owned())
+    }
+
+    async fn hook_text(
+        &self,
+        inbound: &Inbound,
+        event: &str,
+        fields: &BTreeMap<String, String>,
+        repository: &str,
+    ) -> Result<String, Refused> {
+        let hook = self.hook(inbound).ok_or_else(|| told("This hook is gone."))?;
+        // The instructions come from the trusted branch, not from edits and not from the payload.
+        let instructions = self
+            .parts
+            .repositories
+            .text_on_branch(repository, &hook.prompt)
+            .await
+            .map_err(|error| {
+                told(format!(
+                    "The prompt of hook `{}` could not be read: {error}",
+                    inbound.sender.id
+                ))
+            })?;
+        let chars_max = self.parts.config.limits.inbound_text_chars_max;
+        let fields: BTreeMap<&String, String> = fields
+            .iter()
+            .map(|(name, value)| (name, cut(value, chars_max)))
+            .collect();
+        let fields =
+            serde_json::to_string_pretty(&fields).map_err(|error| Refused::Broken(error.into()))?;
+        Ok(format!(
+            "{instructions}\n\n{}",
+            prompt::data_block(event, "webhook payload", &fields)
+        ))
+    }
+}
+
+/// At most so many characters of what others wrote, and a word about the rest.
+fn cut(text: &str, chars_max: usize) -> String {
+    let chars = text.chars().count();
+    if chars <= chars_max {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(chars_max).collect();
+    format!("{start}\n[...{} more characters left out]", chars - chars_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn a_long_quotation_is_cut_between_characters_and_says_so() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äöü\n[...1 more characters left out]");
+    }
+}
