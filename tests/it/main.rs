@@ -9,6 +9,7 @@
 
 mod support;
 
+mod docs;
 mod image;
 mod map;
 mod no_apply;

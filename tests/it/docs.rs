@@ -1,0 +1,460 @@
+//! The documents are true: what they name exists, what they show loads, and what they promise has a
+//! test. This file reads them; it does not say how they should read.
+
+use crate::support::source::{root, rust_files};
+use drydock::command;
+use drydock::config::{Config, KEYS, SourceFile, Sources, Unset};
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// Every document: its path from the root, and its text.
+fn documents() -> Vec<(PathBuf, String)> {
+    let markdown = |folder: &str| {
+        let entries = fs::read_dir(root().join(folder)).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let markdown = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+        markdown.collect::<Vec<_>>()
+    };
+    let mut paths = [markdown(""), markdown("docs")].concat();
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a document is text");
+        (
+            path.strip_prefix(root()).expect("below the root").to_owned(),
+            text,
+        )
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(root().join(name)).expect("the document is there")
+}
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a regular expression")
+}
+
+/// The blocks of one language in a document.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(bool, String)> = None;
+    for line in text.lines() {
+        match (&mut open, line.trim_start().strip_prefix("```")) {
+            (None, Some(info)) => open = Some((info == language, String::new())),
+            (Some(_), Some(_)) => {
+                let (wanted, block) = open.take().expect("an open block");
+                blocks.extend(wanted.then_some(block));
+            }
+            (Some((_, block)), None) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block does not end");
+    blocks
+}
+
+/// What stands between single backticks, outside of blocks.
+fn code_spans(text: &str) -> Vec<String> {
+    let mut inside = false;
+    let prose = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    });
+    let prose = prose.collect::<Vec<_>>().join("\n");
+    let spans = pattern("`([^`\n]+)`");
+    let found = spans.captures_iter(&prose).map(|span| span[1].to_owned());
+    found.collect()
+}
+
+/// The rows of all tables of a document, without their heads.
+fn rows(text: &str) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with('|')) {
+        if line.starts_with("|---") {
+            rows.pop();
+            continue;
+        }
+        let cells = line.trim_matches('|').split(" | ");
+        rows.push(cells.map(|cell| cell.trim().to_owned()).collect());
+    }
+    rows
+}
+
+/// Every function of the source tree, with the doc comments above those of its name.
+fn functions() -> BTreeMap<String, String> {
+    let name = pattern(r"\bfn (\w+)");
+    let mut functions: BTreeMap<String, String> = BTreeMap::new();
+    for (_, text) in ["src", "tests", "benches"].into_iter().flat_map(rust_files) {
+        let mut comment = String::new();
+        for line in text.lines().map(str::trim) {
+            if let Some(more) = line.strip_prefix("///") {
+                comment.push_str(more);
+            } else if let Some(found) = name.captures(line) {
+                functions
+                    .entry(found[1].to_owned())
+                    .or_default()
+                    .push_str(&comment);
+                comment.clear();
+            } else if !line.starts_with("#[") {
+                comment.clear();
+            }
+        }
+    }
+    functions
+}
+
+#[test]
+fn every_test_the_documents_name_exists() {
+    let functions = functions();
+    let is_name = pattern(r"^[a-z0-9]+(_[a-z0-9]+){3,}$");
+    let mut missing = BTreeSet::new();
+    for (path, text) in documents() {
+        for name in code_spans(&text).iter().filter(|span| is_name.is_match(span)) {
+            if !functions.contains_key(name) {
+                missing.insert(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// A row of the list of features: what, where, shown by, ids.
+#[test]
+fn every_feature_has_a_place_a_test_and_the_ids_its_tests_carry() {
+    let functions = functions();
+    let spans = pattern("`([^`]+)`");
+    let ids = pattern(r"\b(?:TK-\d+|SDK-\d+|STK-\d+|REP-\d+|CI-\d+|T\d\d|R\d+)\b");
+    let rows = rows(&document("docs/features.md"));
+    assert!(rows.len() > 40, "the list was read: {}", rows.len());
+    let mut wrong = Vec::new();
+    for row in rows {
+        let [feature, place, shown, claimed] = row.as_slice() else {
+            wrong.push(format!("not four columns: {row:?}"));
+            continue;
+        };
+        let places: Vec<String> = spans
+            .captures_iter(place)
+            .map(|span| span[1].to_owned())
+            .collect();
+        let tests: Vec<String> = spans
+            .captures_iter(shown)
+            .map(|span| span[1].to_owned())
+            .collect();
+        if places.is_empty() || tests.is_empty() {
+            wrong.push(format!("`{feature}` has no place or no test"));
+        }
+        let absent = places.iter().filter(|place| !root().join(place).exists());
+        wrong.extend(absent.map(|place| format!("`{feature}`: no file {place}")));
+        let unknown = tests.iter().filter(|test| !functions.contains_key(*test));
+        wrong.extend(unknown.map(|test| format!("`{feature}`: no test {test}")));
+        let comments: String = tests
+            .iter()
+            .filter_map(|test| functions.get(test))
+            .cloned()
+            .collect();
+        let carried: BTreeSet<&str> = ids.find_iter(&comments).map(|id| id.as_str()).collect();
+        let unshown = ids
+            .find_iter(claimed)
+            .map(|id| id.as_str())
+            .filter(|id| !carried.contains(id));
+        wrong.extend(unshown.map(|id| format!("`{feature}`: no test of the row carries {id}")));
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let link = pattern(r"\]\(([^)\s]+)\)");
+    let mut dead = Vec::new();
+    for (path, text) in documents() {
+        for found in link.captures_iter(&text).map(|found| found[1].to_owned()) {
+            if found.contains("://") {
+                continue;
+            }
+            let (file, anchor) = found.split_once('#').unwrap_or((found.as_str(), ""));
+            let folder = root().join(&path);
+            let target = match file {
+                "" => folder,
+                file => folder.parent().expect("a folder").join(file),
+            };
+            let lives = match anchor {
+                "" => target.exists(),
+                anchor => fs::read_to_string(&target).is_ok_and(|text| anchors(&text).contains(anchor)),
+            };
+            if !lives {
+                dead.push(format!("{}: {found}", path.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+/// The names under which the headings of a document can be linked to.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let named = headings.map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title
+            .chars()
+            .filter(|next| next.is_alphanumeric() || " -_".contains(*next));
+        kept.map(|next| if next == ' ' { '-' } else { next }).collect()
+    });
+    named.collect()
+}
+
+fn drydock(arguments: &[&str]) -> Output {
+    let place = tempfile::tempdir().expect("a folder");
+    Command::new(env!("CARGO_BIN_EXE_drydock"))
+        .args(arguments)
+        .env_clear()
+        .current_dir(place.path())
+        .output()
+        .expect("the program runs")
+}
+
+fn help(verbs: &[&str]) -> Option<String> {
+    let output = drydock(&[verbs, &["--help"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then_some(text)
+}
+
+#[test]
+fn every_command_and_flag_in_the_readme_is_one_of_the_programs() {
+    let readme = document("README.md");
+    let word = pattern("^[a-z]+$");
+    let flag = pattern("--[a-z-]+");
+    let mut all = help(&[]).expect("help");
+    let mut lines: Vec<String> = code_spans(&readme);
+    lines.extend(
+        blocks(&readme, "sh")
+            .iter()
+            .flat_map(|block| block.lines().map(str::to_owned)),
+    );
+    let mut asked = 0;
+    let mut wrong = Vec::new();
+    for line in lines.iter().filter(|line| line.starts_with("drydock ")) {
+        let line = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let nested = ["user", "session", "audit"].contains(words.first().expect("a verb"));
+        let verbs = &words[..if nested { words.len().min(2) } else { 1 }];
+        let Some(help) = verbs
+            .iter()
+            .all(|verb| word.is_match(verb))
+            .then(|| help(verbs))
+            .flatten()
+        else {
+            wrong.push(line.to_owned());
+            continue;
+        };
+        asked += 1;
+        wrong.extend(
+            flag.find_iter(line)
+                .map(|flag| flag.as_str())
+                .filter(|flag| !help.contains(flag))
+                .map(|flag| format!("{line}: {flag}")),
+        );
+        all.push_str(&help);
+    }
+    assert!(asked > 8, "the commands were read: {asked}");
+    let lonely = lines.iter().filter(|line| line.starts_with("--"));
+    let lonely = lonely.flat_map(|line| flag.find_iter(line).map(|flag| flag.as_str().to_owned()));
+    wrong.extend(lonely.filter(|flag| !all.contains(flag.as_str())));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_readme_lists_the_commands_of_chats_as_they_are() {
+    let readme = document("README.md");
+    let listed = readme.split("### Commands").nth(1).expect("the section");
+    let listed: Vec<Vec<String>> = rows(listed).into_iter().take(command::ALL.len()).collect();
+    let known: Vec<Vec<String>> = command::ALL
+        .iter()
+        .map(|(_, word, what)| vec![format!("`{word}`"), (*what).to_owned()])
+        .collect();
+    assert_eq!(listed, known);
+}
+
+#[test]
+fn every_key_in_the_documents_is_a_key_and_every_default_is_its_default() {
+    let sections: BTreeSet<&str> = KEYS.iter().filter_map(|key| key.path.split('.').next()).collect();
+    let dotted = pattern(r"^[a-z]+(\.[a-z_]+)+$");
+    let mut unknown = Vec::new();
+    for (path, text) in documents() {
+        for span in code_spans(&text).into_iter().filter(|span| dotted.is_match(span)) {
+            let section = span.split('.').next().unwrap_or_default();
+            let is_key = KEYS.iter().any(|key| key.path == span);
+            let is_file = span.ends_with(".toml") || span.ends_with(".sock");
+            if sections.contains(section) && !is_key && !is_file {
+                unknown.push(format!("{}: {span}", path.display()));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
+
+    let readme = document("README.md");
+    let limits = readme.split("## Limits").nth(1).expect("the section");
+    let limits = limits.split("## ").next().unwrap_or_default();
+    let rows = rows(limits);
+    assert!(rows.len() > 5, "the limits were read: {rows:?}");
+    for row in rows {
+        let name = row[0].trim_matches('`');
+        let key = KEYS.iter().find(|key| key.path == name).expect("a key");
+        let Unset::Default(default) = key.unset else {
+            panic!("{name} has no default")
+        };
+        let number = row[1].split(' ').next().unwrap_or_default().replace(',', "");
+        assert_eq!(number, default.replace('_', ""), "{name}");
+    }
+}
+
+#[test]
+fn every_configuration_in_the_documents_loads() {
+    let place = tempfile::tempdir().expect("a folder");
+    let key = place.path().join("openrouter-key");
+    fs::write(&key, "sk-or-v1-9d2f71c05be1f09a77\n").expect("a key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a private key");
+    let secrets = [
+        ("SLACK_BOT_TOKEN", "xoxb-17653672481-8f742231b10e"),
+        ("SLACK_SIGNING_SECRET", "8f742231b10e8888abcd99"),
+        ("TELEGRAM_BOT_TOKEN", "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5"),
+        ("TELEGRAM_SECRET_TOKEN", "telegram_9d2f71c05be1"),
+        ("RELEASE_HOOK_SECRET", "5be1f09a779d2f71c0"),
+        ("ANTHROPIC_API_KEY", "sk-ant-0f9e8d7c6b5a4938"),
+    ];
+    let mut loaded = 0;
+    for (path, text) in documents() {
+        for block in blocks(&text, "toml") {
+            let sources = Sources {
+                file: Some(SourceFile {
+                    path: place.path().join("drydock.toml"),
+                    text: block.clone(),
+                }),
+                environment: secrets
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+                flags: Vec::new(),
+            };
+            if let Err(error) = Config::load(sources) {
+                panic!("{}: {error}\n{block}", path.display());
+            }
+            loaded += 1;
+        }
+    }
+    assert!(loaded >= 4, "the configurations were read: {loaded}");
+}
+
+/// The scope each method of Slack's Web API and each event needs.
+const SCOPES: [(&str, &str); 12] = [
+    ("auth.test", ""),
+    ("chat.postMessage", "chat:write"),
+    ("chat.update", "chat:write"),
+    ("chat.postEphemeral", "chat:write"),
+    ("reactions.add", "reactions:write"),
+    ("reactions.remove", "reactions:write"),
+    ("files.getUploadURLExternal", "files:write"),
+    ("files.completeUploadExternal", "files:write"),
+    ("app_mention", "app_mentions:read"),
+    ("message.channels", "channels:history"),
+    ("message.groups", "groups:history"),
+    ("message.im", "im:history"),
+];
+
+fn texts(value: &serde_json::Value) -> BTreeSet<&str> {
+    let list = value.as_array().expect("a list");
+    list.iter().map(|text| text.as_str().expect("a text")).collect()
+}
+
+#[test]
+fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
+    let readme = document("README.md");
+    let manifest = blocks(&readme, "json").remove(0);
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).expect("a manifest");
+    let events = texts(&manifest["settings"]["event_subscriptions"]["bot_events"]);
+    let method = pattern(r#""([a-z]+\.[a-zA-Z]+)""#);
+    let mut used: BTreeSet<String> = events.iter().map(|event| (*event).to_owned()).collect();
+    for (path, text) in rust_files("src/channel/slack") {
+        if !path.ends_with("tests.rs") {
+            used.extend(method.captures_iter(&text).map(|found| found[1].to_owned()));
+        }
+    }
+    let scope = |name: &String| {
+        SCOPES
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, scope)| *scope)
+    };
+    let unknown: Vec<&String> = used.iter().filter(|name| scope(name).is_none()).collect();
+    assert!(unknown.is_empty(), "which scope do these need? {unknown:?}");
+    let mut needed: BTreeSet<&str> = used
+        .iter()
+        .filter_map(scope)
+        .filter(|scope| !scope.is_empty())
+        .collect();
+    needed.insert("commands");
+    assert_eq!(texts(&manifest["oauth_config"]["scopes"]["bot"]), needed);
+
+    let address = "https://drydock.example.com/in/slack";
+    assert_eq!(manifest["features"]["slash_commands"][0]["command"], "/drydock");
+    assert_eq!(manifest["features"]["slash_commands"][0]["url"], address);
+    assert_eq!(
+        manifest["settings"]["event_subscriptions"]["request_url"],
+        address
+    );
+    assert_eq!(manifest["settings"]["interactivity"]["request_url"], address);
+    let shown = &manifest["display_information"];
+    assert!(shown["name"].as_str().expect("a name").len() <= 35);
+    assert!(shown["description"].as_str().expect("a description").len() <= 140);
+}
+
+/// What a run may number differently, taken out: changes are numbered in the order they are ready.
+fn comparable(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    pattern(r"CHG-\d+")
+        .replace_all(&words.join(" "), "CHG-n")
+        .into_owned()
+}
+
+/// TK-1, SDK-3, SDK-4, SDK-8, SDK-9, SDK-10, SDK-18, CI-23, T01
+#[test]
+fn the_demo_plays_and_the_readme_shows_what_it_says() {
+    let output = drydock(&["demo", "--headless"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}\n{told}");
+    let excerpt = blocks(&document("README.md"), "text").remove(0);
+    let mut lines = told.lines().map(comparable);
+    let mut shown = 0;
+    for line in excerpt.lines().map(comparable).filter(|line| !line.is_empty()) {
+        assert!(
+            lines.any(|told| told == line),
+            "the demo did not say, in this order: {line}\n{told}"
+        );
+        shown += 1;
+    }
+    assert!(shown > 10, "the transcript was read: {shown}");
+}
+
+/// TK-10
+#[test]
+fn exit_codes_tell_what_went_wrong() {
+    assert_eq!(drydock(&["--version"]).status.code(), Some(0));
+    assert_eq!(
+        drydock(&["ask", "anything"]).status.code(),
+        Some(1),
+        "outside a repository"
+    );
+    assert_eq!(drydock(&["no-such-command"]).status.code(), Some(2));
+    let checked = drydock(&["check"]);
+    let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(78), "{said}");
+    assert!(said.contains("ANTHROPIC_API_KEY"), "{said}");
+}
