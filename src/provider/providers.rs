@@ -8,6 +8,7 @@ use super::gate::Gate;
 use super::http::HttpProvider;
 use super::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
 use crate::config::ProviderSettings;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ struct Known {
     /// Empty where only the operator can know it.
     base_url: &'static str,
     needs_key: NeedsKey,
-    codec: fn() -> Box<dyn Codec>,
+    /// Given the name of the section, which the answers' raw blocks carry.
+    codec: fn(&str) -> Box<dyn Codec>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,47 +34,51 @@ const KNOWN: [Known; 7] = [
         name: "anthropic",
         base_url: "https://api.anthropic.com",
         needs_key: NeedsKey::Yes,
-        codec: || Box::new(AnthropicMessages),
+        codec: |_| Box::new(AnthropicMessages),
     },
     Known {
         name: "openai",
         base_url: "https://api.openai.com/v1",
         needs_key: NeedsKey::Yes,
-        codec: || chat("openai", AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
+        codec: |name| chat(name, AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
     },
     Known {
         name: "openrouter",
         base_url: "https://openrouter.ai/api/v1",
         needs_key: NeedsKey::Yes,
-        codec: || chat("openrouter", AnswerBound::MaxTokens, KeyHeader::Bearer),
+        codec: |name| chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
     },
     Known {
         name: "ollama",
         base_url: "http://localhost:11434/v1",
         needs_key: NeedsKey::No,
-        codec: || chat("ollama", AnswerBound::MaxTokens, KeyHeader::Bearer),
+        codec: |name| chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
     },
     Known {
         name: "google",
         base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
         needs_key: NeedsKey::Yes,
-        codec: || chat("google", AnswerBound::MaxTokens, KeyHeader::Bearer),
+        codec: |name| chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
     },
     Known {
         name: "azure",
         base_url: "",
         needs_key: NeedsKey::Yes,
-        codec: || chat("azure", AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
+        codec: |name| chat(name, AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
     },
     Known {
         name: "custom",
         base_url: "",
         needs_key: NeedsKey::No,
-        codec: || chat("custom", AnswerBound::MaxTokens, KeyHeader::Bearer),
+        codec: |name| chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
     },
 ];
 
-fn chat(provider: &'static str, bound: AnswerBound, key: KeyHeader) -> Box<dyn Codec> {
+/// A service with a name of the operator's own speaks what `custom` speaks.
+const CUSTOM: &Known = &KNOWN[KNOWN.len() - 1];
+
+fn chat(name: &str, bound: AnswerBound, key: KeyHeader) -> Box<dyn Codec> {
+    let provider = Cow::Owned(name.to_owned());
     Box::new(OpenaiChat { provider, bound, key })
 }
 
@@ -117,14 +123,12 @@ impl Providers {
                 ));
             }
         };
-        if !KNOWN.iter().any(|known| known.name == prefix) {
-            return Err(format!(
-                "there is no provider `{prefix}`; there are {}",
-                known_names()
-            ));
-        }
         match self.by_name.get(prefix) {
             Some(provider) => Ok((provider.clone()?, model.to_owned())),
+            None if !KNOWN.iter().any(|known| known.name == prefix) => Err(format!(
+                "there is no provider `{prefix}`; there are {}",
+                known_names()
+            )),
             None => Err(format!(
                 "`{name}` needs `[providers.{prefix}]` in the configuration"
             )),
@@ -138,8 +142,7 @@ fn build_one(
     client: reqwest::Client,
     delivery: Delivery,
 ) -> Result<HttpProvider, String> {
-    let known = KNOWN.iter().find(|known| known.name == name);
-    let known = known.ok_or_else(|| format!("there is no provider `{name}`; there are {}", known_names()))?;
+    let known = KNOWN.iter().find(|known| known.name == name).unwrap_or(CUSTOM);
     let api_key = settings
         .api_key
         .clone()
@@ -147,7 +150,7 @@ fn build_one(
     if api_key.is_none() && known.needs_key == NeedsKey::Yes {
         return Err(format!("`{name}` needs a key: set `providers.{name}.api_key`"));
     }
-    let codec = (known.codec)();
+    let codec = (known.codec)(name);
     if codec.headers(api_key.as_ref()).is_none() {
         return Err(format!(
             "`providers.{name}.api_key` has characters a header cannot carry"
@@ -155,7 +158,7 @@ fn build_one(
     }
     Ok(HttpProvider {
         id: name.to_owned(),
-        endpoint: endpoint(known, settings, codec.path())?,
+        endpoint: endpoint(name, known.base_url, settings, codec.path())?,
         codec,
         api_key,
         delivery,
@@ -168,11 +171,15 @@ fn build_one(
 }
 
 /// The base URL and the path, whether or not both name the version.
-fn endpoint(known: &Known, settings: &ProviderSettings, path: &str) -> Result<String, String> {
-    let name = known.name;
+fn endpoint(
+    name: &str,
+    usual_base_url: &str,
+    settings: &ProviderSettings,
+    path: &str,
+) -> Result<String, String> {
     let base_url = Some(settings.base_url.trim())
         .filter(|url| !url.is_empty())
-        .unwrap_or(known.base_url);
+        .unwrap_or(usual_base_url);
     if base_url.is_empty() {
         return Err(format!(
             "`{name}` needs an address: set `providers.{name}.base_url`"
@@ -223,6 +230,11 @@ mod tests {
             ("google".to_owned(), settings(Some("a\nb"), "")),
             ("custom".to_owned(), settings(None, "")),
             ("azure".to_owned(), settings(Some("k"), "ftp://x")),
+            (
+                "house".to_owned(),
+                settings(None, "https://models.example.com/v1"),
+            ),
+            ("barn".to_owned(), settings(None, "")),
         ]);
         let providers = build(&settings, http_client().expect("client"), true);
         providers
@@ -243,6 +255,7 @@ mod tests {
             both("openrouter", "qwen/qwen3:free")
         );
         assert_eq!(resolved("ollama/llama3.2"), both("ollama", "llama3.2"));
+        assert_eq!(resolved("house/qwen3"), both("house", "qwen3"));
     }
 
     /// CI-21
@@ -253,6 +266,7 @@ mod tests {
             "google/gemini",
             "custom/x",
             "azure/x",
+            "barn/x",
             "mystery/x",
             "claude",
             "openai/",
@@ -265,6 +279,7 @@ mod tests {
                 "`providers.google.api_key` has characters a header cannot carry",
                 "`custom` needs an address: set `providers.custom.base_url`",
                 "`providers.azure.base_url` is not an http address",
+                "`barn` needs an address: set `providers.barn.base_url`",
                 "there is no provider `mystery`; there are anthropic, openai, openrouter, ollama, google, azure, custom",
                 "`claude` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
                 "`openai/` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
@@ -282,7 +297,12 @@ mod tests {
         for base in ["", "https://api.anthropic.com/", "https://api.anthropic.com/v1/"] {
             let expected = Ok("https://api.anthropic.com/v1/messages".to_owned());
             assert_eq!(
-                endpoint(anthropic, &settings(None, base), "/v1/messages"),
+                endpoint(
+                    anthropic.name,
+                    anthropic.base_url,
+                    &settings(None, base),
+                    "/v1/messages"
+                ),
                 expected
             );
         }

@@ -10,7 +10,7 @@ use crate::provider::{Completion, StreamEvent};
 use proptest::prelude::*;
 
 const OPENAI: OpenaiChat = OpenaiChat {
-    provider: "openai",
+    provider: std::borrow::Cow::Borrowed("openai"),
     bound: AnswerBound::MaxCompletionTokens,
     key: KeyHeader::Bearer,
 };

@@ -91,7 +91,7 @@ struct Outcome<'a> {
 
 /// Encodes a request.
 pub(super) fn encode(
-    wire: OpenaiChat,
+    wire: &OpenaiChat,
     request: &TurnRequest<'_>,
     delivery: Delivery,
 ) -> Result<Vec<u8>, serde_json::Error> {
@@ -119,7 +119,7 @@ pub(super) fn encode(
                 },
             })
             .collect(),
-        messages: messages(wire.provider, request),
+        messages: messages(&wire.provider, request),
     })
 }
 

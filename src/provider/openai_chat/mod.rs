@@ -9,12 +9,13 @@ use super::{Completion, TurnRequest};
 use crate::model::Secret;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
+use std::borrow::Cow;
 
 /// Chat completions, for one of the providers that offer them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct OpenaiChat {
     /// The provider's name, and that of the raw blocks that only it reads.
-    pub(super) provider: &'static str,
+    pub(super) provider: Cow<'static, str>,
     /// How it is told the bound of an answer.
     pub(super) bound: AnswerBound,
     /// How it is told the key.
@@ -61,14 +62,14 @@ impl Codec for OpenaiChat {
     }
 
     fn encode(&self, request: &TurnRequest<'_>, delivery: Delivery) -> Result<Vec<u8>, serde_json::Error> {
-        encode::encode(*self, request, delivery)
+        encode::encode(self, request, delivery)
     }
 
     fn decode(&self, body: &[u8]) -> Result<Completion, DecodeError> {
-        decode::decode(self.provider, body)
+        decode::decode(&self.provider, body)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(stream::StreamDecoder::new(self.provider))
+        Box::new(stream::StreamDecoder::new(self.provider.clone()))
     }
 }

@@ -9,6 +9,7 @@ use crate::provider::{Completion, StreamEvent};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 #[derive(Deserialize)]
 struct Chunk {
@@ -58,7 +59,7 @@ struct Growing {
 /// Reads one answer.
 #[derive(Debug)]
 pub(super) struct StreamDecoder {
-    provider: &'static str,
+    provider: Cow<'static, str>,
     events: SseParser,
     text: String,
     refusal: String,
@@ -101,13 +102,13 @@ impl Decoder for StreamDecoder {
             usage: self.usage,
             model: self.model,
         };
-        Ok(answer.finish(self.provider))
+        Ok(answer.finish(&self.provider))
     }
 }
 
 impl StreamDecoder {
     /// Nothing read yet.
-    pub(super) fn new(provider: &'static str) -> Self {
+    pub(super) fn new(provider: Cow<'static, str>) -> Self {
         Self {
             provider,
             events: SseParser::default(),
