@@ -34,16 +34,16 @@ const ANSWER_UNITS_MAX: usize = 200;
 
 /// The commands Telegram suggests while somebody types.
 const COMMANDS: [(&str, &str); 10] = [
-    ("help", "What you can ask, with examples"),
-    ("status", "What is running and what is prepared"),
-    ("diff", "Show the current change"),
-    ("patch", "Get the current change as a file"),
-    ("undo", "Take back the last revision"),
-    ("discard", "Drop the current change"),
-    ("clear", "Forget this conversation"),
-    ("context", "How full the conversation is"),
-    ("usage", "Tokens used"),
-    ("stop", "Stop what is running"),
+    ("help", "what I can do here"),
+    ("status", "what is running, waiting and prepared"),
+    ("diff", "show the prepared change"),
+    ("patch", "send the prepared change as a patch file"),
+    ("undo", "take back the edits of the last turn"),
+    ("discard", "throw the prepared change away"),
+    ("clear", "start a fresh history; the prepared change stays"),
+    ("context", "what the model sees of this conversation"),
+    ("usage", "the tokens you used"),
+    ("stop", "stop what is running"),
 ];
 
 struct Telegram {

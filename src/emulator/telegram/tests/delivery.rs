@@ -203,3 +203,13 @@ async fn connecting_registers_how_updates_arrive() {
     );
     assert_eq!(setup.telegram.problems(), Vec::<String>::new());
 }
+
+/// People must not read one thing in the list Telegram shows and another in `/help`.
+#[tokio::test]
+async fn telegram_suggests_the_commands_as_help_lists_them() {
+    let setup = Setup::new().await;
+    let (method, suggested) = setup.telegram.calls().remove(2);
+    assert_eq!(method, "setMyCommands");
+    let known = crate::command::ALL.map(|(_, word, what)| json!({"command": word, "description": what}));
+    assert_eq!(suggested, json!({ "commands": known }));
+}
