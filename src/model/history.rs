@@ -344,6 +344,7 @@ mod tests {
             .collect()
     }
 
+    /// STK-47, STK-48
     #[test]
     fn results_pair_with_calls_or_there_is_no_step() {
         assert!(Step::new(asks(&["a", "b"]), answers(&["a", "b"])).is_ok());
@@ -363,6 +364,7 @@ mod tests {
         assert!(serde_json::from_str::<Step>(&text.replace("\"call\":\"a\"", "\"call\":\"z\"")).is_err());
     }
 
+    /// STK-45
     #[test]
     fn turns_alternate_and_close() {
         let mut history = History::default();

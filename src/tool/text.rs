@@ -149,6 +149,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
+        /// STK-63
         #[test]
         fn a_line_is_cut_after_whole_characters(character in any::<char>(), more in 0_usize..3_000) {
             let line: String = std::iter::repeat_n(character, more).collect();

@@ -125,6 +125,7 @@ mod tests {
             .receive(&request, Timestamp::UNIX_EPOCH)
     }
 
+    /// CI-23
     #[test]
     fn the_published_vector_is_authentic() {
         let not_json = Rejected::Malformed("the body is not JSON");

@@ -142,7 +142,7 @@ async fn a_generic_event_is_named_by_its_signed_id() {
     );
 }
 
-/// T18
+/// T18, CI-25
 #[tokio::test]
 async fn a_body_only_event_counts_once_whatever_its_unsigned_headers_say() {
     let running = Running::start().await;

@@ -115,6 +115,7 @@ fn unauthenticated(result: &Result<Received, Rejected>) -> bool {
     matches!(result, Err(Rejected::Unauthenticated(_)))
 }
 
+/// CI-24
 #[test]
 fn the_documented_vector_is_accepted() {
     let headers: [(&str, &[u8]); 3] = [
