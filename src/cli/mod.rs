@@ -24,7 +24,7 @@ Examples:
   drydock invite alice --role editor             let Alice in
   drydock ask \"set web to 4 replicas in dev\"     one request, on the files around you";
 
-/// Prepares reviewed changes to configuration repositories. Never applies, commits or pushes.
+/// Prepares changes to configuration repositories and checks them. Never applies, commits or pushes.
 #[derive(Debug, Parser)]
 #[command(name = "drydock", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 struct Arguments {

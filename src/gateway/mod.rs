@@ -477,7 +477,7 @@ fn greeting(redeemed: &Redeemed) -> Option<Reply> {
                 Part::Text {
                     text: format!(
                         "You are {role} for `{repositories}`, environments `{}`. Say what should change; I answer \
-                         with a reviewed diff. I never apply, commit or push.",
+                         with the diff and its checks. I never apply, commit or push.",
                         environments.join("`, `")
                     ),
                 },
