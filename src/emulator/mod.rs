@@ -2,5 +2,6 @@
 //! request they receive and remember what was wrong with it. Loopback only.
 
 pub mod model;
+mod server;
 pub mod slack;
 pub mod telegram;

@@ -36,12 +36,7 @@ impl ModelEmulator {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let shared = Arc::new(Shared::new(Box::new(script)));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(server::accept(
-            listener,
-            shared.clone(),
-            stop.clone(),
-            tasks.clone(),
-        ));
+        tasks.spawn(server::accept(listener, shared.clone(), stop.clone()));
         Ok(Self {
             url,
             shared,

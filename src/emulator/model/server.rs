@@ -5,23 +5,18 @@ use super::body::{AnswerBody, Ending};
 use super::conversation::{Asked, AskedMessage, AskedTool};
 use super::script::{Answer, Fault, Script};
 use super::{anthropic, openai};
+use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-
-/// Connections at once.
-const CONNECTIONS_MAX: usize = 1_024;
 
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -142,57 +137,14 @@ impl Shared {
     }
 }
 
-/// Accepts connections until it is stopped.
-pub(super) async fn accept(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
-) {
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let (permit, stream) = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            accepted = async {
-                let permit = connections.clone().acquire_owned().await.ok()?;
-                let (stream, _) = listener.accept().await.ok()?;
-                Some((permit, stream))
-            } => match accepted {
-                Some(accepted) => accepted,
-                // Out of descriptors, say: others end and give theirs back.
-                None => {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                    continue;
-                }
-            },
-        };
-        let (shared, stop) = (shared.clone(), stop.clone());
-        tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => {}
-                () = serve(stream, shared) => {}
-            }
-            drop(permit);
-        });
-    }
-}
-
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    // Without it the connection works, a little later.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
+/// Answers requests until it is stopped.
+pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
+    // Connections that break are the caller's business, and often the script's own doing.
+    serve(listener, Closing::Ordinary, stop, move |request| {
         let shared = shared.clone();
-        async move { Ok::<_, std::convert::Infallible>(respond(&shared, request).await) }
-    });
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(BODY_TIME_MAX)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    // A connection that breaks is the caller's business, and often the script's own doing.
-    drop(served);
+        async move { Ok::<_, Infallible>(respond(&shared, request).await) }
+    })
+    .await;
 }
 
 async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<AnswerBody> {

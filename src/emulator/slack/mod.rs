@@ -95,7 +95,7 @@ impl SlackEmulator {
             changes: watch::Sender::new(0),
             gateway: Mutex::new((None, EventOrder::MentionFirst)),
         });
-        let server = tokio::spawn(server::serve(listener, Arc::clone(&shared)));
+        let server = tokio::spawn(server::accept(listener, Arc::clone(&shared)));
         Ok(Self { shared, server })
     }
 

@@ -4,21 +4,18 @@
 use super::Shared;
 use super::api;
 use super::state::Fault;
+use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes of a request that are read.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
-/// Connections served at once; more wait.
-const CONNECTIONS_MAX: usize = 256;
 
 /// Ends a connection without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -26,29 +23,13 @@ const CONNECTIONS_MAX: usize = 256;
 struct Reset;
 
 /// Serves until it is dropped, and its connections with it.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        if connections.len() >= CONNECTIONS_MAX {
-            connections.join_next().await;
-        }
-        let Ok((stream, _)) = listener.accept().await else {
-            return;
-        };
-        connections.spawn(connection(stream, Arc::clone(&shared)));
-    }
-}
-
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    let service = service_fn(move |request| {
+pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let forever = CancellationToken::new();
+    serve(listener, Closing::Ordinary, forever, move |request| {
         let shared = Arc::clone(&shared);
         async move { answer(request, &shared).await }
-    });
-    // An error is a client that went away or a reset of our own; there is nobody to tell.
-    let _ = hyper::server::conn::http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    })
+    .await;
 }
 
 async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, Reset> {

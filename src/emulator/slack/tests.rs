@@ -5,20 +5,23 @@
 use super::{Answer, EventOrder, Fault, Mention, RateLimits, SlackEmulator, SlackOptions};
 use crate::channel::{self, Channel, SendError};
 use crate::config::{ChannelSettings, ServerSettings, SlackSettings};
+use crate::emulator::server::{Closing, serve};
 use crate::model::{
     Account, Action, Button, ButtonStyle, Inbound, Kind, MessageRef, Op, Part, Place, Platform, Receipt,
     Reply, Secret, Sender,
 };
 use crate::webhook::{self, Received, Rejected, Webhook};
-use axum::extract::State as Shared;
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use jiff::Timestamp;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 const FORMS: [&str; 9] = [
     "<!channel>",
@@ -740,20 +743,25 @@ struct Gateway {
     received: Arc<Mutex<Vec<Inbound>>>,
 }
 
-async fn receive(Shared(gateway): Shared<Gateway>, request: axum::extract::Request) -> (StatusCode, String) {
+async fn receive(
+    gateway: Gateway,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
-    match gateway.webhook.receive(&Request::from_parts(head, body), now()) {
+    let request = Request::from_parts(head, body.collect().await?.to_bytes());
+    let (status, text) = match gateway.webhook.receive(&request, now()) {
         Ok(Received::Inbound(inbound)) => {
             gateway.received.lock().unwrap().push(*inbound);
-            (StatusCode::OK, String::new())
+            (200, String::new())
         }
-        Ok(Received::Ignored(reason)) => (StatusCode::OK, reason.to_owned()),
-        Ok(Received::Answer(text)) => (StatusCode::OK, text),
-        Err(Rejected::Unauthenticated(_)) => (StatusCode::UNAUTHORIZED, String::new()),
-        Err(Rejected::Malformed(_)) => (StatusCode::BAD_REQUEST, String::new()),
-        Err(Rejected::Unsupported(_)) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, String::new()),
-    }
+        Ok(Received::Ignored(reason)) => (200, reason.to_owned()),
+        Ok(Received::Answer(text)) => (200, text),
+        Err(Rejected::Unauthenticated(_)) => (401, String::new()),
+        Err(Rejected::Malformed(_)) => (400, String::new()),
+        Err(Rejected::Unsupported(_)) => (415, String::new()),
+    };
+    let response = Response::builder().status(status);
+    Ok(response.body(Full::new(Bytes::from(text))).unwrap())
 }
 
 async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> Gateway {
@@ -764,8 +772,11 @@ async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> Gatewa
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     emulator.connect_to(&format!("http://{}/in/slack", listener.local_addr().unwrap()));
-    let routes = axum::Router::new().fallback(receive).with_state(gateway.clone());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let answering = gateway.clone();
+    let stop = CancellationToken::new();
+    tokio::spawn(serve(listener, Closing::Ordinary, stop, move |request| {
+        receive(answering.clone(), request)
+    }));
     gateway
 }
 

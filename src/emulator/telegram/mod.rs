@@ -54,7 +54,7 @@ impl TelegramEmulator {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::new(token));
         let cancel = CancellationToken::new();
-        tokio::spawn(server::serve(listener, Arc::clone(&shared), cancel.clone()));
+        tokio::spawn(server::accept(listener, Arc::clone(&shared), cancel.clone()));
         Ok(Self {
             shared,
             address,

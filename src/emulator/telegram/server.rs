@@ -3,11 +3,10 @@
 use super::methods::{self, Call, Refusal};
 use super::state::{Fault, State};
 use super::{form, state};
+use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -57,26 +56,12 @@ impl Shared {
 type Answer = http::Response<Full<Bytes>>;
 
 /// Serves until `cancel`.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, cancel: CancellationToken) {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = cancel.cancelled() => return,
-        };
-        let Ok((stream, _)) = accepted else { continue };
-        // The server closes connections only to play a fault, and then as rudely as it can. Where
-        // the system cannot reset, the fault is an ordinary close.
-        let _ = stream.set_zero_linger();
-        let shared = Arc::clone(&shared);
-        let cancel = cancel.clone();
-        tokio::spawn(async move {
-            let service = service_fn(|request| handle(request, Arc::clone(&shared)));
-            let connection =
-                hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            // A connection that ends in an error is a fault we played, or a client that went away.
-            let _ = cancel.run_until_cancelled(connection).await;
-        });
-    }
+pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, cancel: CancellationToken) {
+    // This server closes connections only to play a fault, and then as rudely as it can.
+    serve(listener, Closing::Reset, cancel, move |request| {
+        handle(request, Arc::clone(&shared))
+    })
+    .await;
 }
 
 async fn handle(request: http::Request<Incoming>, shared: Arc<Shared>) -> std::io::Result<Answer> {

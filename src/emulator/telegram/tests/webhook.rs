@@ -1,32 +1,39 @@
 //! Pushes as Telegram makes them, into the real webhook.
 
 use super::*;
+use crate::emulator::server::{Closing, serve};
 use crate::model::{Installation, Kind};
 use crate::webhook::{Received, Rejected, Webhook, of_channel};
-use axum::extract::State;
 use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 type Seen = Arc<std::sync::Mutex<Vec<Result<Received, Rejected>>>>;
+
+async fn receive(
+    (webhook, seen): (Arc<dyn Webhook>, Seen),
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Empty<Bytes>>, hyper::Error> {
+    let (head, body) = request.into_parts();
+    let request = http::Request::from_parts(head, body.collect().await?.to_bytes());
+    let received = webhook.receive(&request, jiff::Timestamp::UNIX_EPOCH);
+    let status = if received.is_ok() { 200 } else { 401 };
+    seen.lock().unwrap().push(received);
+    let response = http::Response::builder().status(status);
+    Ok(response.body(Empty::new()).unwrap())
+}
 
 async fn listening(webhook: Arc<dyn Webhook>) -> (String, Seen) {
     let seen = Seen::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let receive = |State((webhook, seen)): State<(Arc<dyn Webhook>, Seen)>,
-                   request: axum::extract::Request| async move {
-        let (head, body) = request.into_parts();
-        let body: Bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
-        let request = http::Request::from_parts(head, body);
-        let received = webhook.receive(&request, jiff::Timestamp::UNIX_EPOCH);
-        let status = if received.is_ok() { 200 } else { 401 };
-        seen.lock().unwrap().push(received);
-        http::StatusCode::from_u16(status).unwrap()
-    };
-    let router = axum::Router::new()
-        .fallback(receive)
-        .with_state((webhook, Arc::clone(&seen)));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let answering = (webhook, Arc::clone(&seen));
+    let stop = CancellationToken::new();
+    tokio::spawn(serve(listener, Closing::Ordinary, stop, move |request| {
+        receive(answering.clone(), request)
+    }));
     (format!("http://{address}/in/telegram"), seen)
 }
 
