@@ -391,3 +391,51 @@ fn an_ordinary_work_tree_names_its_configuration() {
     let opened = Repository::local("infra", &work, None, &fixture.bases());
     assert_eq!(refusal(opened), "app/.git/config:2: core.worktree is not allowed");
 }
+
+/// TK-6: people with husky, git-lfs or a file system monitor work in the terminal as others do.
+#[test]
+fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    let attributes = text(".gitattributes", "* filter=lfs diff=lfs merge=lfs\n");
+    let first = fixture.commit(&[attributes, text("a", "1\n")], &[], 10);
+    let second = fixture.commit(&[attributes, text("a", "2\n")], &[first], 20);
+    fixture.point("refs/heads/main", second);
+    let work = fixture.directory.path().join("app");
+    std::fs::create_dir(&work).unwrap();
+    std::fs::rename(fixture.git(), work.join(".git")).unwrap();
+    let (program, ran) = (work.join("program"), work.join("ran"));
+    std::fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", ran.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for hook in ["post-checkout", "reference-transaction", "fsmonitor-watchman"] {
+        std::fs::create_dir_all(work.join(".git/hooks")).unwrap();
+        std::fs::copy(&program, work.join(".git/hooks").join(hook)).unwrap();
+    }
+    let name = program.display();
+    let config = format!(
+        "[core]\n\tbare = false\n\thooksPath = {}\n\tfsmonitor = {name}\n\tsshCommand = {name}\n\tpager = {name}\n\
+         [filter \"lfs\"]\n\tclean = {name}\n\tsmudge = {name}\n\tprocess = {name}\n\trequired = true\n\
+         [diff]\n\texternal = {name}\n[diff \"lfs\"]\n\ttextconv = {name}\n\tcommand = {name}\n\
+         [merge \"lfs\"]\n\tdriver = {name}\n[credential]\n\thelper = !{name}\n[include]\n\tpath = elsewhere\n",
+        work.join(".git/hooks").display(),
+    );
+    std::fs::write(work.join(".git/config"), config).unwrap();
+
+    let refused = refusal(Repository::local("app", &work, None, &fixture.bases()));
+    assert_eq!(refused, "app/.git/config:3: core.hooksPath is not allowed");
+    let repository = Repository::own("app", &work).unwrap();
+    let head = repository.head().unwrap().unwrap();
+    assert_eq!(head, second.to_string());
+    assert_eq!(repository.log(&head, 10).unwrap().len(), 2);
+    assert_eq!(repository.show("HEAD", &head).unwrap().1.len(), 1);
+    assert_eq!(
+        repository
+            .changes_between(&first.to_string(), &head)
+            .unwrap()
+            .len(),
+        1
+    );
+    let file = repository.file_at(&head, &path("a")).unwrap().unwrap();
+    assert_eq!(file.content.as_ref(), b"2\n");
+    assert!(!ran.exists(), "a program of the repository was run");
+}

@@ -7,6 +7,16 @@ use std::path::{Component, Path, PathBuf};
 /// Larger configuration files are not looked into.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
+/// Whose configuration a repository has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Anybody's: what could run a program or lead elsewhere is refused.
+    Nobody,
+    /// The person's who is at the terminal: hooks, filters and shared objects are their own tools.
+    /// They are not refused, and not run either.
+    Owner,
+}
+
 /// Where a repository lies.
 pub(super) struct Place {
     /// What is opened: the git directory of this work tree.

@@ -91,6 +91,7 @@ impl Repository {
             Some(&branch),
             &bases,
             Some(mirror),
+            super::vet::Trust::Nobody,
         )?))
     }
 
