@@ -111,6 +111,13 @@ impl Handle {
         written
     }
 
+    /// Creates a symlink where nothing is, and the directories it lies in.
+    pub(super) fn link(&self, path: &str, target: &[u8]) -> rustix::io::Result<()> {
+        let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.create_directories(parents)?;
+        rustix::fs::symlinkat(target, &parent, name)
+    }
+
     /// Removes the file or symlink at `path`.
     pub(super) fn delete(&self, path: &str) -> rustix::io::Result<()> {
         let (parents, name) = path.rsplit_once('/').unwrap_or((".", path));

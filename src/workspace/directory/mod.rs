@@ -30,6 +30,8 @@ pub struct Directory {
     // What files were before this session changed them. Held while one is changed, so that two
     // changes of one file keep the older content.
     before: Mutex<BTreeMap<RepoPath, Option<FileVersion>>>,
+    // The permissions of files this session deleted, for putting them back.
+    deleted: Mutex<BTreeMap<RepoPath, u32>>,
 }
 
 impl std::fmt::Debug for Directory {
@@ -67,12 +69,66 @@ impl Directory {
             root: root.to_owned(),
             handle,
             before: Mutex::new(BTreeMap::new()),
+            deleted: Mutex::new(BTreeMap::new()),
         })
     }
 
     /// The root of the work tree, where `.git` is.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Puts a file back to `wanted`, if it still is as `expected`: bytes, mode, and whether it exists.
+    /// Answers false, and changes nothing, if somebody changed it since.
+    pub fn put_back(
+        &self,
+        path: &RepoPath,
+        expected: Option<&FileVersion>,
+        wanted: Option<&FileVersion>,
+    ) -> Result<bool, TreeError> {
+        let _before = self.before();
+        self.check_change(path)?;
+        let now = match self.version(path, KEPT_BYTES_MAX) {
+            Err(TreeError::WrongKind { .. } | TreeError::TooLarge { .. }) => return Ok(false),
+            other => other?,
+        };
+        if now.as_ref() != expected {
+            return Ok(false);
+        }
+        let Some(wanted) = wanted else {
+            if now.is_some() {
+                self.handle
+                    .delete(path.as_str())
+                    .map_err(|err| failed(path, err))?;
+            }
+            return Ok(true);
+        };
+        if wanted.mode == Mode::Symlink {
+            if now.is_some() {
+                self.handle
+                    .delete(path.as_str())
+                    .map_err(|err| failed(path, err))?;
+            }
+            let linked = self.handle.link(path.as_str(), &wanted.content);
+            return linked.map(|()| true).map_err(|err| failed(path, err));
+        }
+        let permissions = self.permissions(path, wanted.mode)?;
+        self.handle
+            .write(path.as_str(), &wanted.content, permissions)
+            .map_err(|err| io(path, &err))?;
+        Ok(true)
+    }
+
+    /// The permissions of a file that is put back: those it has, else those it had.
+    fn permissions(&self, path: &RepoPath, mode: Mode) -> Result<Option<u32>, TreeError> {
+        let fits = |bits: &u32| (bits & 0o100 != 0) == (mode == Mode::Executable);
+        let present = match self.node(path)? {
+            Some(Node::File { permissions, .. }) => Some(permissions),
+            Some(Node::Directory | Node::Symlink | Node::Other) | None => None,
+        };
+        let deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = present.filter(fits).or(deleted.get(path).copied().filter(fits));
+        Ok(known.or((mode == Mode::Executable).then_some(0o755)))
     }
 
     fn before(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
@@ -288,6 +344,10 @@ impl Tree for Directory {
         let was = self
             .version(path, KEPT_BYTES_MAX)?
             .ok_or_else(|| self.not_found(path))?;
+        if let Some(Node::File { permissions, .. }) = self.node(path)? {
+            let mut deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
+            deleted.entry(path.clone()).or_insert(permissions);
+        }
         self.handle
             .delete(path.as_str())
             .map_err(|err| failed(path, err))?;

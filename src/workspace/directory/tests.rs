@@ -370,3 +370,42 @@ fn a_directory_swapped_for_a_link_while_writing_lets_nothing_out() {
     });
     assert_eq!(snapshot(&outside), before);
 }
+
+#[test]
+fn what_was_changed_is_put_back_with_its_bytes_and_permissions() {
+    let work = Work::new();
+    work.put("run", "#!/bin/sh\n");
+    work.put("private", "\0\u{1}bytes");
+    let mode = |bits| std::fs::Permissions::from_mode(bits);
+    std::fs::set_permissions(work.at("run"), mode(0o751)).unwrap();
+    std::fs::set_permissions(work.at("private"), mode(0o600)).unwrap();
+    symlink("run", work.at("link")).unwrap();
+    let directory = work.open();
+    for name in ["run", "private", "link"] {
+        directory.delete(&path(name)).unwrap();
+    }
+    directory.write(&path("run"), bytes("other\n")).unwrap();
+    directory.write(&path("new/file"), bytes("new\n")).unwrap();
+
+    for change in directory.changes().unwrap() {
+        let (before, after) = (change.before.as_ref(), change.after.as_ref());
+        assert!(directory.put_back(&change.path, after, before).unwrap());
+    }
+    assert_eq!(directory.changes().unwrap(), Vec::new());
+    let bits = |name| work.at(name).symlink_metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((bits("run"), bits("private")), (0o751, 0o600));
+    assert_eq!(std::fs::read(work.at("private")).unwrap(), b"\0\x01bytes");
+    assert_eq!(std::fs::read_link(work.at("link")).unwrap(), PathBuf::from("run"));
+    assert!(!work.at("new/file").exists());
+}
+
+#[test]
+fn what_somebody_changed_since_is_not_put_back() {
+    let work = Work::new();
+    work.put("a", "mine\n");
+    let directory = work.open();
+    let done = directory.put_back(&path("a"), Some(&version("other\n")), None);
+    assert!(!done.unwrap());
+    assert_eq!(std::fs::read_to_string(work.at("a")).unwrap(), "mine\n");
+    assert!(!directory.put_back(&path("b"), Some(&version("x")), None).unwrap());
+}
