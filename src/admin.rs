@@ -7,6 +7,7 @@ use crate::session;
 use crate::store::{AuditState, Store, StoreError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Longest request or answer line.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// The socket of a running server, in its data directory.
+const SOCKET: &str = "admin.sock";
 /// How long one exchange may take.
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 
@@ -250,16 +253,33 @@ fn how_to(name: &str, installation: &Installation, token: &str) -> String {
     }
 }
 
+/// Bytes of a socket's path; the kernel takes no longer one.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// A name for the socket of a data directory that is short enough for the kernel. The directory's
+/// handle must live as long as the name is used.
+fn short_name(data: &Path) -> std::io::Result<(PathBuf, Option<OwnedFd>)> {
+    let path = data.join(SOCKET);
+    if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
+        return Ok((path, None));
+    }
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    let directory = rustix::fs::open(data, flags, rustix::fs::Mode::empty())?;
+    let name = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+    Ok((PathBuf::from(name), Some(directory)))
+}
+
 /// Opens the socket of a running server: `admin.sock` in the data directory, mode 0600.
 pub fn listen(data: &Path) -> std::io::Result<UnixListener> {
-    let path = data.join("admin.sock");
+    let path = data.join(SOCKET);
     match std::fs::remove_file(&path) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     // The data directory is 0700, so nobody else reaches the socket before its own mode is set.
-    let listener = UnixListener::bind(&path)?;
+    let (name, _directory) = short_name(data)?;
+    let listener = UnixListener::bind(&name)?;
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(listener)
 }
@@ -301,7 +321,11 @@ async fn exchange(stream: UnixStream, admin: &Admin) -> std::io::Result<()> {
 
 /// Asks the running server of a data directory; `None` if none is running.
 pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answer>> {
-    let stream = match UnixStream::connect(data.join("admin.sock")).await {
+    let connected = match short_name(data) {
+        Ok((name, _directory)) => UnixStream::connect(name).await,
+        Err(error) => Err(error),
+    };
+    let stream = match connected {
         Ok(stream) => stream,
         Err(error) => {
             use std::io::ErrorKind::{ConnectionRefused, NotFound};
