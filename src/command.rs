@@ -79,15 +79,20 @@ pub fn in_text(text: &str) -> Option<Verb> {
 
 /// The answer to a command that does not exist.
 pub fn unknown(word: &str) -> String {
+    unknown_among(word, &ALL.map(|(_, known, _)| known))
+}
+
+/// The answer to a command that is none of `known`: the nearest of them, and all.
+pub fn unknown_among(word: &str, known: &[&str]) -> String {
     let shown: String = word.chars().take(40).collect();
-    let nearest = ALL
+    let nearest = known
         .iter()
-        .map(|(_, known, _)| (distance(&shown.to_lowercase(), known), known))
+        .map(|known| (distance(&shown.to_lowercase(), known), known))
         .min()
         .filter(|(distance, _)| *distance <= 2)
         .map(|(_, known)| format!(" Did you mean `{known}`?"))
         .unwrap_or_default();
-    let words: Vec<String> = ALL.iter().map(|(_, word, _)| format!("`{word}`")).collect();
+    let words: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
     format!(
         "I don't know the command `{shown}`.{nearest} I know {}.",
         words.join(", ")

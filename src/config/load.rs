@@ -56,6 +56,16 @@ impl Config {
         Ok(config)
     }
 
+    /// What an operator's command needs of a server's configuration: where the data is, and limits.
+    /// No secret is fetched, so that it works in a shell without them; everything that can be said
+    /// without secrets is still checked.
+    pub fn for_operator(sources: Sources) -> Result<(DataSettings, LimitSettings), ConfigError> {
+        let mut reader = Reader::new(&sources);
+        let settings = (data(&mut reader), limits(&mut reader));
+        reader.finish()?;
+        Ok(settings)
+    }
+
     /// Every secret of this configuration, for the redactor.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets: Vec<Secret> = Vec::new();
