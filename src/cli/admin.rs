@@ -192,14 +192,22 @@ fn print_json(output: &Output, answer: &Answer) -> Result<(), Failure> {
 
 /// Asks the running server, else the database itself.
 async fn ask(global: &Global, request: Request) -> Result<Answer, Failure> {
-    let config = Config::load(global.sources()?).map_err(Failure::config)?;
-    let data = &config.data.directory;
+    let (data, limits) = Config::for_operator(global.sources()?).map_err(Failure::config)?;
+    let data = &data.directory;
     let answer = match admin::ask(data, &request).await.map_err(Failure::failed)? {
         Some(answer) => answer,
         None => {
+            // Only an invite may come before the first start; a question about nothing is a mistake.
+            if !matches!(request, Request::Invite { .. }) && !data.is_dir() {
+                let why = format!(
+                    "there is no data directory `{}`; name the server's configuration with --config",
+                    data.display()
+                );
+                return Err(Failure::config(why));
+            }
             let world = world();
             let store = Store::open(data).map_err(Failure::failed)?;
-            let access = Access::load(store.clone(), &config.limits).await;
+            let access = Access::load(store.clone(), &limits).await;
             let admin = Admin {
                 store,
                 access: Arc::new(access.map_err(Failure::failed)?),

@@ -1,9 +1,19 @@
 //! `drydock ask`: one request on the files around you.
 
-use super::output::Output;
+use super::output::{Output, Style};
 use super::terminal::{Options, Terminal, succeeded, totals};
 use super::{Failure, Global};
 use clap::Args;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  drydock ask \"set web to 4 replicas in dev\"
+  drydock ask --json \"which environments are there?\"
+  drydock ask --model ollama/qwen3 \"what changed last week?\"
+
+The repository's files are edited in place; nothing is committed. The model is the one of --model,
+DRYDOCK_MODEL__DEFAULT or the configuration file, else the usual one of the provider whose key is set:
+ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what was edited.";
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -15,27 +25,38 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) -> Result<(), Failure> {
+    let request = arguments.request.join(" ");
+    if request.trim().is_empty() {
+        return Err(Failure::usage("say what should change, or what you want to know"));
+    }
     let mut terminal = Terminal::open(&arguments.options, global, *output)?;
-    let outcome = terminal.turn(&arguments.request.join(" ")).await?;
+    let outcome = terminal.turn(&request).await?;
     let patch = terminal.patch()?;
     if output.json() {
         output.value(&serde_json::json!({
             "answer": outcome.answer,
             "notice": outcome.notice,
             "verdict": outcome.verdict,
+            "model": terminal.model(),
             "steps": outcome.steps,
             "tool_calls": outcome.tool_calls,
             "usage": outcome.usage,
             "files": patch.stats,
+            "checks": terminal.checks()?,
             "patch": String::from_utf8_lossy(&patch.text),
         }));
     } else {
-        terminal.print(&outcome);
-        if !patch.stats.is_empty() {
-            output.message(&output.bold(&format!(
-                "\n{}; nothing was committed. `git diff` shows it:",
-                totals(&patch)
-            )));
+        terminal.print(&outcome)?;
+        let tokens = outcome.usage.total();
+        let facts = format!("{} steps, {tokens} tokens, {}", outcome.steps, terminal.model());
+        if patch.stats.is_empty() {
+            output.aside(Style::Dim, &format!("No file was changed. {facts}"));
+        } else {
+            output.aside(
+                Style::Bold,
+                &format!("\n{}; nothing was committed.", totals(&patch)),
+            );
+            output.aside(Style::Dim, &facts);
             output.line(&output.diff(&String::from_utf8_lossy(&patch.text)));
         }
     }

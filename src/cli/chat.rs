@@ -1,11 +1,21 @@
 //! `drydock chat`: a conversation about the files around you, line by line.
 
-use super::output::Output;
+use super::input::{Input, Line};
+use super::output::{Output, Style};
 use super::terminal::{Options, Terminal, totals};
 use super::{Failure, Global};
+use crate::command;
+use crate::model::RepoPath;
 use clap::Args;
 use std::io::IsTerminal;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::io::{BufReader, Stdin};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  drydock chat
+  drydock chat --model anthropic/claude-opus-4-6 --verbose
+  printf 'which environments are there?\\n/usage\\n' | drydock chat";
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -13,72 +23,174 @@ pub(super) struct Arguments {
     options: Options,
 }
 
-const HELP: &str = "\
-/help     this list
-/status   tokens used and files changed so far
-/diff     what this session changed
-/undo     put files back to before the last turn
-/clear    forget the conversation; the files stay
-/context  what the model sees
-/exit     leave (or Ctrl-D)
-Ctrl-C    stop the running turn";
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Help,
+    Status,
+    Diff,
+    Undo,
+    Clear,
+    Context,
+    Usage,
+    Exit,
+}
+
+const VERBS: [(Verb, &str, &str); 8] = [
+    (Verb::Help, "help", "this list"),
+    (Verb::Status, "status", "the model, and what changed so far"),
+    (Verb::Diff, "diff", "what this session changed"),
+    (
+        Verb::Undo,
+        "undo",
+        "put files back to before the last turn that edited any",
+    ),
+    (Verb::Clear, "clear", "forget the conversation; the files stay"),
+    (Verb::Context, "context", "what the model sees"),
+    (Verb::Usage, "usage", "the tokens you used"),
+    (Verb::Exit, "exit", "leave (or Ctrl-D)"),
+];
+
+/// What a line means.
+#[derive(Debug, PartialEq, Eq)]
+enum Meaning<'a> {
+    Nothing,
+    Command(Verb),
+    Unknown(&'a str),
+    Request(&'a str),
+}
 
 pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) -> Result<(), Failure> {
+    if output.json() {
+        return Err(Failure::usage(
+            "chat has no --json; `drydock ask --json` answers one request",
+        ));
+    }
     let mut terminal = Terminal::open(&arguments.options, global, *output)?;
     let prompted = std::io::stdin().is_terminal();
     if prompted {
         output.message("Say what should change, or /help. Nothing is ever committed.");
     }
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    loop {
-        let Some(line) = next_line(&mut lines, prompted, output).await? else {
-            return Ok(());
-        };
-        match line.trim() {
-            "" => {}
-            "/exit" | "/quit" => return Ok(()),
-            command if command.starts_with('/') => carry_out(command, &mut terminal, output)?,
-            request => {
-                let outcome = terminal.turn(request).await?;
-                terminal.print(&outcome);
-                let patch = terminal.patch()?;
-                if !patch.stats.is_empty() {
-                    output.message(&output.dim(&format!("{} so far; /diff shows it", totals(&patch))));
-                }
-            }
-        }
-    }
-}
-
-/// The next line; Ctrl-C at the prompt gives a fresh one.
-async fn next_line(
-    lines: &mut Lines<BufReader<Stdin>>,
-    prompted: bool,
-    output: &Output,
-) -> Result<Option<String>, Failure> {
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+    // A character has at most four bytes.
+    let mut input = Input::standard(4 * terminal.request_chars_max());
     loop {
         if prompted {
             output.prompt("❯ ");
         }
-        tokio::select! {
-            line = lines.next_line() => return line.map_err(Failure::failed),
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.map_err(Failure::failed)?;
-                output.message("");
+        let line = match next_line(&mut input, &mut interrupts, &terminal, output).await? {
+            Next::Line(line) => line,
+            Next::Again => continue,
+            Next::End => {
+                if prompted {
+                    output.message("");
+                }
+                return Ok(());
             }
+        };
+        match meaning(&line) {
+            Meaning::Nothing => {}
+            Meaning::Command(Verb::Exit) => return Ok(()),
+            Meaning::Command(verb) => carry_out(verb, &mut terminal, output)?,
+            Meaning::Unknown(word) => {
+                let words: Vec<&str> = VERBS.iter().map(|(_, word, _)| *word).collect();
+                output.message(&command::unknown_among(word, &words));
+            }
+            Meaning::Request(request) => answer(request, &mut terminal, output).await?,
+        }
+        // A Ctrl-C that stopped the turn is not one at the prompt, too.
+        interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+    }
+}
+
+enum Next {
+    Line(String),
+    Again,
+    End,
+}
+
+/// The next line; Ctrl-C at the prompt gives a fresh one.
+async fn next_line(
+    input: &mut Input<BufReader<Stdin>>,
+    interrupts: &mut Signal,
+    terminal: &Terminal,
+    output: &Output,
+) -> Result<Next, Failure> {
+    let line = tokio::select! {
+        line = input.next() => line.map_err(Failure::failed)?,
+        _ = interrupts.recv() => {
+            output.message("");
+            return Ok(Next::Again);
+        }
+    };
+    let chars_max = terminal.request_chars_max();
+    match line {
+        Line::End => Ok(Next::End),
+        Line::Text(text) if text.chars().count() <= chars_max => Ok(Next::Line(text)),
+        Line::Text(_) | Line::TooLong => {
+            let why = format!(
+                "A line may have {chars_max} characters; this one was not sent. Put long text into a file and name it."
+            );
+            output.message(&why);
+            Ok(Next::Again)
         }
     }
 }
 
-fn carry_out(command: &str, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
-    match command {
-        "/help" => output.line(HELP),
-        "/status" => output.line(&format!(
-            "{} tokens; {}",
-            terminal.tokens,
-            totals(&terminal.patch()?)
-        )),
-        "/diff" => {
+/// `/word` is a command; a path such as `/etc/hosts` is part of a request.
+fn meaning(line: &str) -> Meaning<'_> {
+    let line = line.trim();
+    let Some(rest) = line.strip_prefix('/') else {
+        return match line {
+            "" => Meaning::Nothing,
+            request => Meaning::Request(request),
+        };
+    };
+    let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+    if word.is_empty() || !word.chars().all(|c| c.is_alphabetic()) {
+        return Meaning::Request(line);
+    }
+    let found = VERBS
+        .iter()
+        .find(|(_, known, _)| word.eq_ignore_ascii_case(known));
+    match found {
+        Some((verb, ..)) => Meaning::Command(*verb),
+        None if word == "quit" => Meaning::Command(Verb::Exit),
+        None => Meaning::Unknown(word),
+    }
+}
+
+async fn answer(request: &str, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
+    let outcome = terminal.turn(request).await?;
+    terminal.print(&outcome)?;
+    let patch = terminal.patch()?;
+    if !patch.stats.is_empty() {
+        output.aside(Style::Dim, &format!("{} so far; /diff shows it", totals(&patch)));
+    }
+    Ok(())
+}
+
+fn carry_out(verb: Verb, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
+    match verb {
+        Verb::Help => {
+            for (_, word, what) in VERBS {
+                output.line(&format!("/{word:<8} {what}"));
+            }
+            output.line("Ctrl-C    stop the running turn");
+        }
+        Verb::Status => {
+            let patch = terminal.patch()?;
+            let changed = match patch.stats.is_empty() {
+                true => "nothing changed".to_owned(),
+                false => totals(&patch),
+            };
+            let turns = terminal.history().turns().len();
+            let plural = if turns == 1 { "turn" } else { "turns" };
+            output.line(&format!("{}; {turns} {plural}; {changed}", terminal.model()));
+            for stats in &patch.stats {
+                output.line(&format!("  {} +{} −{}", stats.path, stats.added, stats.removed));
+            }
+        }
+        Verb::Diff => {
             let patch = terminal.patch()?;
             let text = String::from_utf8_lossy(&patch.text);
             output.line(&if patch.stats.is_empty() {
@@ -87,30 +199,78 @@ fn carry_out(command: &str, terminal: &mut Terminal, output: &Output) -> Result<
                 output.diff(&text)
             });
         }
-        "/undo" => output.line(&match terminal.undo()? {
-            None => "there is nothing to undo".to_owned(),
-            Some(1) => "1 file restored".to_owned(),
-            Some(files) => format!("{files} files restored"),
-        }),
-        "/clear" => {
+        Verb::Undo => undo(terminal, output)?,
+        Verb::Clear => {
             terminal.clear();
             output.line("forgotten; the files stay");
         }
-        "/context" => {
-            for turn in terminal.history().turns() {
-                output.line(&format!("you: {}", turn.user()));
-                for step in turn.steps() {
-                    let calls: Vec<&str> = step.assistant().calls().map(|call| call.name.as_str()).collect();
-                    let tokens = step.assistant().usage.total();
-                    output.line(&format!(
-                        "model ({tokens} tokens): {} {}",
-                        step.assistant().text(),
-                        calls.join(" ")
-                    ));
-                }
-            }
+        Verb::Context => context(terminal, output),
+        Verb::Usage => {
+            let usage = terminal.usage();
+            output.line(&format!(
+                "{} tokens: {} in, {} out, {} read from and {} written to the cache",
+                usage.total(),
+                usage.input,
+                usage.output,
+                usage.cache_read,
+                usage.cache_write
+            ));
         }
-        unknown => output.line(&format!("no command `{unknown}`; /help lists them")),
+        Verb::Exit => {}
     }
     Ok(())
+}
+
+fn undo(terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
+    let names = |paths: &[RepoPath]| {
+        let names: Vec<&str> = paths.iter().map(RepoPath::as_str).collect();
+        names.join(", ")
+    };
+    let Some(undone) = terminal.undo()? else {
+        output.line("there is nothing to undo");
+        return Ok(());
+    };
+    if !undone.restored.is_empty() {
+        output.line(&format!("restored: {}", names(&undone.restored)));
+    }
+    if !undone.left.is_empty() {
+        output.line(&format!("edited since, left as it is: {}", names(&undone.left)));
+    }
+    Ok(())
+}
+
+fn context(terminal: &Terminal, output: &Output) {
+    if terminal.history().turns().is_empty() {
+        output.line("the model sees its instructions, the tools and nothing else");
+    }
+    for turn in terminal.history().turns() {
+        output.line(&format!("you: {}", turn.user()));
+        for step in turn.steps() {
+            let assistant = step.assistant();
+            let tokens = assistant.usage.total();
+            output.line(&format!("model ({tokens} tokens): {}", assistant.text()));
+            for (call, result) in assistant.calls().zip(step.results()) {
+                let sign = if result.is_error { "failed" } else { "answered" };
+                output.line(&format!("  {} {}", call.name, call.arguments));
+                output.line(&format!("  {sign}: {}", result.content));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Meaning, Verb, meaning};
+
+    #[test]
+    fn a_path_is_no_command_and_a_mistyped_command_is_no_request() {
+        assert_eq!(meaning("  /diff "), Meaning::Command(Verb::Diff));
+        assert_eq!(meaning("/EXIT"), Meaning::Command(Verb::Exit));
+        assert_eq!(meaning("/quit"), Meaning::Command(Verb::Exit));
+        assert_eq!(meaning("/statsu now"), Meaning::Unknown("statsu"));
+        for request in ["/etc/hosts", "/", "diff", "/ help", "/x.jsonnet is broken"] {
+            assert_eq!(meaning(request), Meaning::Request(request));
+        }
+        assert_eq!(meaning(" \t"), Meaning::Nothing);
+    }
 }

@@ -3,45 +3,80 @@
 use super::output::Output;
 use super::{Failure, Global};
 use crate::config::Config;
+use crate::model::RepoPath;
 use crate::tool::{self, Toolbox};
 use crate::workspace::{Repository, RepositoryError};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
     let config = Config::load(global.sources()?).map_err(Failure::config)?;
     let mut findings = Vec::new();
+    let mut opened = BTreeMap::new();
     for (name, settings) in &config.repositories {
-        findings.push(match &settings.path {
-            Some(path) => finding(
-                &format!("repository {name}"),
-                Repository::local(
-                    name,
-                    path,
-                    Some(&settings.branch),
-                    &config.data.directory.join("bases").join(name),
-                )
-                .and_then(|repository| repository.head())
-                .and_then(|head| {
-                    head.ok_or_else(|| {
-                        RepositoryError::Refused(format!("branch `{}` has no commit", settings.branch))
-                    })
-                })
-                .map(|head| {
-                    format!(
-                        "`{}` is at {}",
-                        settings.branch,
-                        head.chars().take(7).collect::<String>()
-                    )
-                }),
-            ),
-            None => finding::<String>(
-                &format!("repository {name}"),
-                Ok("remote; not contacted".to_owned()),
-            ),
+        let what = format!("repository {name}");
+        let Some(path) = &settings.path else {
+            findings.push(skipped(&what, "remote; not contacted"));
+            continue;
+        };
+        let bases = config.data.directory.join("bases").join(name);
+        let head = open(name, path, &settings.branch, &bases);
+        findings.push(finding(
+            &what,
+            head.as_ref().map(|(_, head)| {
+                let short: String = head.chars().take(7).collect();
+                format!("`{}` is at {short}", settings.branch)
+            }),
+        ));
+        opened.extend(head.ok().map(|head| (name.as_str(), head)));
+    }
+    for (name, hook) in &config.hooks {
+        let what = format!("hook {name}");
+        findings.push(match opened.get(hook.repository.as_str()) {
+            Some((repository, head)) => finding(&what, prompt(repository, head, &hook.prompt)),
+            None => skipped(&what, "its repository was not opened, so its prompt was not read"),
         });
     }
     let tools = Toolbox::new(tool::all())
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
     findings.push(finding("tools", tools));
+    report(findings, output)
+}
+
+/// A repository on this machine, and the newest commit of its branch.
+fn open(
+    name: &str,
+    path: &Path,
+    branch: &str,
+    bases: &Path,
+) -> Result<(Arc<Repository>, String), RepositoryError> {
+    let repository = Repository::local(name, path, Some(branch), bases)?;
+    let head = repository.head().map_err(|error| match error {
+        RepositoryError::UnknownRevision(branch) => {
+            RepositoryError::Refused(format!("`{}` has no branch `{branch}`", path.display()))
+        }
+        other => other,
+    })?;
+    let head = head.ok_or_else(|| RepositoryError::Refused(format!("branch `{branch}` has no commit")))?;
+    Ok((repository, head))
+}
+
+/// Are a hook's instructions on the trusted branch, and text?
+fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, RepositoryError> {
+    let name = RepoPath::parse(path).map_err(|error| RepositoryError::Refused(error.to_string()))?;
+    let refused = |why: &str| RepositoryError::Refused(format!("`{path}` {why}"));
+    let file = repository
+        .file_at(head, &name)?
+        .ok_or_else(|| refused("is not on the branch; commit it, or change `prompt`"))?;
+    let text = std::str::from_utf8(&file.content).map_err(|_| refused("is not UTF-8 text"))?;
+    if text.trim().is_empty() {
+        return Err(refused("is empty"));
+    }
+    Ok(format!("`{path}` is on the branch, {} bytes", text.len()))
+}
+
+fn report(findings: Vec<Finding>, output: &Output) -> Result<(), Failure> {
     let failed = findings.iter().filter(|finding| !finding.ok).count();
     if output.json() {
         let list: Vec<_> = findings
@@ -63,7 +98,8 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
         output.table(&["CHECK", "RESULT", "DETAIL"], &rows);
     }
     if failed > 0 {
-        Err(Failure::config(format!("{failed} of the checks failed")))
+        let plural = if failed == 1 { "check" } else { "checks" };
+        Err(Failure::config(format!("{failed} {plural} failed")))
     } else {
         Ok(())
     }
@@ -73,6 +109,14 @@ struct Finding {
     what: String,
     ok: bool,
     detail: String,
+}
+
+fn skipped(what: &str, detail: &str) -> Finding {
+    Finding {
+        what: what.to_owned(),
+        ok: true,
+        detail: detail.to_owned(),
+    }
 }
 
 fn finding<E: std::fmt::Display>(what: &str, result: Result<String, E>) -> Finding {

@@ -1,6 +1,7 @@
 //! `drydock demo`: plays the story, then lets a visitor type.
 
 use super::Failure;
+use super::input::{Input, Line as Typed};
 use super::output::Output;
 use super::serve::world;
 use crate::demo::stage::Stage;
@@ -8,7 +9,10 @@ use crate::demo::transcript::{Line, Transcript};
 use crate::demo::{script, story, visitor};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Bytes of a request a visitor types.
+const REQUEST_BYTES_MAX: usize = 16_000;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -28,9 +32,21 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");
     }
     let script = move |asked: &_| script::answer(asked, pace);
-    let mut stage = Stage::build(script, world(), &[])
-        .await
-        .map_err(Failure::failed)?;
+    // Listening begins before there is anything to clean up.
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+    let mut terminations = signal(SignalKind::terminate()).map_err(Failure::failed)?;
+    let stop = async move {
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+    };
+    tokio::pin!(stop);
+    let interrupted = || Failure::failed("interrupted");
+    let mut stage = tokio::select! {
+        built = Stage::build(script, world(), &[]) => built.map_err(Failure::failed)?,
+        () = &mut stop => return Err(interrupted()),
+    };
     if !output.json() {
         let directory = stage.directory().display();
         output.message(&format!(
@@ -40,13 +56,18 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
     }
     let result = tokio::select! {
         result = play(&stage, output, started) => result,
-        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::failed).and(Err(Failure::failed("interrupted"))),
+        () = &mut stop => Err(interrupted()),
     };
+    let mut talked = Ok(());
     if interactive && result.is_ok() {
-        talk(&stage, output).await?;
+        talked = tokio::select! {
+            talked = talk(&stage, output) => talked,
+            // Leaving with Ctrl-C is as good as with Ctrl-D.
+            () = &mut stop => Ok(()),
+        };
     }
     stage.stop().await;
-    result
+    result.and(talked)
 }
 
 async fn play(stage: &Stage, output: &Output, started: Instant) -> Result<(), Failure> {
@@ -96,16 +117,21 @@ fn told(line: &Line, output: &Output) -> String {
 
 async fn talk(stage: &Stage, output: &Output) -> Result<(), Failure> {
     output.line(&format!("\n{}", visitor::greeting()));
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut input = Input::standard(REQUEST_BYTES_MAX);
     let mut thread: Option<String> = None;
     loop {
         output.prompt("alice ❯ ");
-        let line = tokio::select! {
-            line = lines.next_line() => line.map_err(Failure::failed)?,
-            interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| None).map_err(Failure::failed)?,
-        };
-        let Some(line) = line.filter(|line| !line.trim().is_empty()) else {
-            return Ok(());
+        let line = match input.next().await.map_err(Failure::failed)? {
+            Typed::Text(line) if !line.trim().is_empty() => line,
+            Typed::TooLong => {
+                output.line("That was too long for the demo.");
+                continue;
+            }
+            Typed::Text(_) => return Ok(()),
+            Typed::End => {
+                output.message("");
+                return Ok(());
+            }
         };
         let (at, answer) = visitor::ask(stage, thread.as_deref(), line.trim())
             .await

@@ -6,6 +6,7 @@ mod ask;
 mod chat;
 mod check;
 mod demo;
+mod input;
 mod output;
 mod serve;
 mod terminal;
@@ -22,7 +23,52 @@ Examples:
   drydock check --config drydock.toml            is this configuration good?
   drydock serve --config drydock.toml            run the gateway
   drydock invite alice --role editor             let Alice in
-  drydock ask \"set web to 4 replicas in dev\"     one request, on the files around you";
+  drydock ask \"set web to 4 replicas in dev\"     one request, on the files around you
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 78 wrong configuration.";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  drydock demo                      watch the story, then type requests yourself
+  drydock demo --headless           play the story and check every line of it
+  drydock demo --headless --json    the same, one JSON object a line";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  drydock serve --config drydock.toml
+  drydock serve --config drydock.toml --set server.listen=127.0.0.1:8080
+  DRYDOCK_MODEL__DEFAULT=openai/gpt-4o drydock serve --config drydock.toml
+
+SIGTERM or Ctrl-C stops it; what was accepted is answered after the next start. A second one stops at once.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  drydock check --config drydock.toml
+  drydock check --config drydock.toml --json
+
+Nothing is connected and nothing is written: tokens are not tried and remotes are not fetched.";
+
+const INVITE_EXAMPLES: &str = "\
+Examples:
+  drydock invite alice --role editor
+  drydock invite alice --role editor --repo infra --env dev --env staging
+  drydock invite bob --role viewer --hours 2 --json";
+
+const USER_EXAMPLES: &str = "\
+Examples:
+  drydock user list
+  drydock user show alice --json
+  drydock user revoke slack:T0ACME:U0ALICE";
+
+const SESSION_EXAMPLES: &str = "\
+Examples:
+  drydock session show CHG-42
+  drydock session show CHG-42 --json";
+
+const AUDIT_EXAMPLES: &str = "\
+Examples:
+  drydock audit verify
+  drydock audit verify --json";
 
 /// Prepares changes to configuration repositories and checks them. Never applies, commits or pushes.
 #[derive(Debug, Parser)]
@@ -53,31 +99,31 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Plays the whole story on loopback, with no account, no key and no network
+    #[command(after_help = DEMO_EXAMPLES)]
     Demo(demo::Arguments),
     /// Runs the gateway
+    #[command(after_help = SERVE_EXAMPLES)]
     Serve,
     /// Answers one request on the repository around you, then exits
-    #[command(
-        after_help = "Examples:\n  drydock ask \"set web to 4 replicas in dev\"\n  drydock ask --json \"which environments are there?\"\n  drydock ask --model ollama/qwen3 \"what changed last week?\""
-    )]
+    #[command(after_help = ask::EXAMPLES)]
     Ask(ask::Arguments),
     /// Talks about the repository around you, line by line
+    #[command(after_help = chat::EXAMPLES)]
     Chat(chat::Arguments),
     /// Checks the configuration without connecting anywhere
+    #[command(after_help = CHECK_EXAMPLES)]
     Check,
     /// Makes a single-use invite and prints how to use it
-    #[command(
-        after_help = "Examples:\n  drydock invite alice --role editor --env dev --env staging\n  drydock invite bob --role viewer --hours 2 --json"
-    )]
+    #[command(after_help = INVITE_EXAMPLES)]
     Invite(admin::InviteArguments),
     /// Lists, shows or revokes the people who were admitted
-    #[command(subcommand)]
+    #[command(subcommand, after_help = USER_EXAMPLES)]
     User(admin::UserCommand),
     /// Shows what was recorded of a conversation
-    #[command(subcommand)]
+    #[command(subcommand, after_help = SESSION_EXAMPLES)]
     Session(admin::SessionCommand),
     /// Checks the audit log
-    #[command(subcommand)]
+    #[command(subcommand, after_help = AUDIT_EXAMPLES)]
     Audit(admin::AuditCommand),
 }
 
@@ -92,6 +138,13 @@ impl Failure {
     fn failed(message: impl std::fmt::Display) -> Self {
         Self {
             code: 1,
+            message: message.to_string(),
+        }
+    }
+
+    fn usage(message: impl std::fmt::Display) -> Self {
+        Self {
+            code: 2,
             message: message.to_string(),
         }
     }
@@ -153,18 +206,41 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
 }
 
 impl Global {
-    /// Where the configuration comes from. Without `--config`, `drydock.toml` counts if it is here.
+    /// Where a server's configuration comes from. Without `--config`, `drydock.toml` counts if it is
+    /// here.
     fn sources(&self) -> Result<Sources, Failure> {
+        let here = PathBuf::from("drydock.toml");
+        let file = self.config.clone().or_else(|| here.is_file().then_some(here));
+        self.read(file)
+    }
+
+    /// Where a person's own configuration comes from. Without `--config` it is in their home; a file
+    /// that lies in the repository is somebody else's, and could send their key anywhere.
+    fn own_sources(&self) -> Result<Sources, Failure> {
+        let variable = |name: &str| {
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "the shell is where the environment is read"
+            )]
+            let value = std::env::var_os(name);
+            value.map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        let home = || variable("HOME").map(|home| home.join(".config"));
+        let own = variable("XDG_CONFIG_HOME")
+            .or_else(home)
+            .map(|directory| directory.join("drydock/drydock.toml"))
+            .filter(|file| file.is_file());
+        self.read(self.config.clone().or(own))
+    }
+
+    fn read(&self, file: Option<PathBuf>) -> Result<Sources, Failure> {
         let flags = self.settings.iter().map(|setting| {
-            let (key, value) = setting.split_once('=').ok_or_else(|| Failure {
-                code: 2,
-                message: format!("--set {setting}: write KEY=VALUE"),
-            })?;
+            let pair = setting.split_once('=');
+            let (key, value) =
+                pair.ok_or_else(|| Failure::usage(format!("--set {setting}: write KEY=VALUE")))?;
             Ok((key.to_owned(), value.to_owned()))
         });
         let flags = flags.collect::<Result<Vec<_>, Failure>>()?;
-        let here = PathBuf::from("drydock.toml");
-        let file = self.config.clone().or_else(|| here.is_file().then_some(here));
         #[allow(
             clippy::disallowed_methods,
             reason = "the shell is where the environment is read"

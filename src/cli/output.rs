@@ -1,12 +1,63 @@
-//! The only place that prints.
+//! The only place that prints. Text of models and repositories passes here as well: on a terminal
+//! nothing in it can move the cursor, hide text or change a title.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+
+/// The colours and weights we use. Every other escape sequence is made visible instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    Bold,
+    Dim,
+    Call,
+    Aside,
+    Header,
+    Added,
+    Removed,
+    Hunk,
+}
+
+impl Style {
+    const ALL: [Self; 8] = [
+        Self::Bold,
+        Self::Dim,
+        Self::Call,
+        Self::Aside,
+        Self::Header,
+        Self::Added,
+        Self::Removed,
+        Self::Hunk,
+    ];
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "\x1b[1m",
+            Self::Dim => "\x1b[2m",
+            Self::Call => "\x1b[1;36m",
+            Self::Aside => "\x1b[33m",
+            Self::Header => "\x1b[1;34m",
+            Self::Added => "\x1b[32m",
+            Self::Removed => "\x1b[31m",
+            Self::Hunk => "\x1b[36m",
+        }
+    }
+}
+
+const PLAIN: &str = "\x1b[0m";
+
+/// One stream of the program.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    terminal: bool,
+    colour: bool,
+}
 
 /// Standard output and standard error of the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
     json: bool,
-    colour: bool,
+    data: Stream,
+    messages: Stream,
 }
 
 impl Output {
@@ -16,9 +67,14 @@ impl Output {
             reason = "the shell is where the environment is read"
         )]
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let stream = |terminal| Stream {
+            terminal,
+            colour: terminal && wanted,
+        };
         Self {
             json,
-            colour: wanted && std::io::stdout().is_terminal(),
+            data: stream(std::io::stdout().is_terminal()),
+            messages: stream(std::io::stderr().is_terminal()),
         }
     }
 
@@ -29,7 +85,12 @@ impl Output {
 
     /// A message for the person: standard error.
     pub(super) fn message(&self, text: &str) {
-        write(std::io::stderr().lock(), text);
+        write(std::io::stderr().lock(), self.messages, text);
+    }
+
+    /// A message in a style.
+    pub(super) fn aside(&self, style: Style, text: &str) {
+        self.message(&self.messages.paint(style, text));
     }
 
     /// A prompt for the person, without a line end.
@@ -40,7 +101,7 @@ impl Output {
 
     /// Data: standard output.
     pub(super) fn line(&self, text: &str) {
-        write(std::io::stdout().lock(), text);
+        write(std::io::stdout().lock(), self.data, text);
     }
 
     /// Data as one line of JSON.
@@ -65,43 +126,113 @@ impl Output {
             let cells = row
                 .iter()
                 .zip(&widths)
-                .map(|(cell, width)| format!("{cell:<width$}"));
+                .map(|(cell, width)| format!("{:<width$}", cell.replace(['\n', '\t'], " ")));
             self.line(cells.collect::<Vec<_>>().join("  ").trim_end());
         }
     }
 
-    /// Dims a text where colours are wanted.
+    /// Data that is dim where colours are wanted.
     pub(super) fn dim(&self, text: &str) -> String {
-        self.paint("2", text)
+        self.data.paint(Style::Dim, text)
     }
 
-    /// Makes a text bold where colours are wanted.
+    /// Data that is bold where colours are wanted.
     pub(super) fn bold(&self, text: &str) -> String {
-        self.paint("1", text)
+        self.data.paint(Style::Bold, text)
     }
 
     /// A diff with its lines coloured where colours are wanted.
     pub(super) fn diff(&self, text: &str) -> String {
         let paint = |line: &str| match line.as_bytes().first() {
-            _ if line.starts_with("diff ") => self.paint("1;34", line),
-            Some(b'+') => self.paint("32", line),
-            Some(b'-') => self.paint("31", line),
-            Some(b'@') => self.paint("36", line),
+            _ if line.starts_with("diff ") => self.data.paint(Style::Header, line),
+            Some(b'+') => self.data.paint(Style::Added, line),
+            Some(b'-') => self.data.paint(Style::Removed, line),
+            Some(b'@') => self.data.paint(Style::Hunk, line),
             _ => line.to_owned(),
         };
         text.lines().map(paint).collect::<Vec<_>>().join("\n")
     }
+}
 
-    fn paint(&self, code: &str, text: &str) -> String {
+impl Stream {
+    fn paint(self, style: Style, text: &str) -> String {
         if self.colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
+            format!("{}{text}{PLAIN}", style.code())
         } else {
             text.to_owned()
         }
     }
 }
 
-fn write(mut stream: impl Write, text: &str) {
+fn write(mut to: impl Write, stream: Stream, text: &str) {
+    let text = match stream.terminal {
+        true => visible(text),
+        // A file or another program gets the bytes as they are.
+        false => Cow::Borrowed(text),
+    };
     // A closed pipe is the reader's choice (`drydock user list | head -1`), not an error of ours.
-    let _ = writeln!(stream, "{text}").and_then(|()| stream.flush());
+    let _ = writeln!(to, "{text}").and_then(|()| to.flush());
+}
+
+/// The text with what a terminal would obey, or not show, made visible. Our own styles stay.
+fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let ours = Style::ALL.iter().map(|style| style.code()).chain([PLAIN]);
+        let code = ours.into_iter().find(|code| rest.starts_with(code));
+        let (taken, kept) = match code {
+            Some(code) => (code.len(), code),
+            None => (first.len_utf8(), rest.get(..first.len_utf8()).unwrap_or_default()),
+        };
+        match (code, steers(first)) {
+            (None, true) => shown.push('\u{fffd}'),
+            (Some(_), _) | (None, false) => shown.push_str(kept),
+        }
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    Cow::Owned(shown)
+}
+
+/// Control characters other than line end and tab, and those that reorder or hide text.
+fn steers(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PLAIN, Stream, Style, visible};
+
+    #[test]
+    fn nothing_a_model_writes_steers_the_terminal() {
+        for (text, shown) in [
+            ("plain\n\ttext ä", "plain\n\ttext ä"),
+            ("\x1b]0;title\x07", "\u{fffd}]0;title\u{fffd}"),
+            ("\x1b[8mhidden", "\u{fffd}[8mhidden"),
+            ("\x1b[2Jgone\r\x08", "\u{fffd}[2Jgone\u{fffd}\u{fffd}"),
+            ("a\u{202e}b\u{9b}31m", "a\u{fffd}b\u{fffd}31m"),
+            ("\x1b", "\u{fffd}"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
+    }
+
+    #[test]
+    fn our_own_styles_are_kept_where_colours_are_wanted() {
+        let coloured = Stream {
+            terminal: true,
+            colour: true,
+        };
+        let text = coloured.paint(Style::Added, "+ a\x1b[2J");
+        assert_eq!(visible(&text), format!("\x1b[32m+ a\u{fffd}[2J{PLAIN}"));
+        let plain = Stream {
+            colour: false,
+            ..coloured
+        };
+        assert_eq!(plain.paint(Style::Added, "+ a"), "+ a");
+    }
 }

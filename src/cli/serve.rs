@@ -4,6 +4,7 @@ use super::{Failure, Global};
 use crate::app::{App, StartError, World};
 use crate::config::Config;
 use crate::redact::Redactor;
+use crate::store::OpenError;
 use crate::telemetry::{self, Format};
 use jiff::Timestamp;
 use std::io::IsTerminal;
@@ -20,21 +21,29 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let redactor = Arc::new(Redactor::new(config.secrets()));
     telemetry::init(format, global.log.as_deref(), redactor).map_err(Failure::config)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
-    let app = App::start(config, world()).await.map_err(|error| match error {
-        StartError::Listen { .. }
-        | StartError::Setup(_)
-        | StartError::Database(_)
-        | StartError::Access(_) => Failure::failed(error),
-    })?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+    let app = App::start(config, world()).await.map_err(failure)?;
     tokio::select! {
         _ = terminate.recv() => {}
-        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::failed)?,
+        _ = interrupt.recv() => {}
     }
     tracing::info!("stopping; a second signal ends at once");
     tokio::select! {
         () = app.shutdown() => Ok(()),
         _ = terminate.recv() => Err(Failure::failed("stopped at once")),
-        _ = tokio::signal::ctrl_c() => Err(Failure::failed("stopped at once")),
+        _ = interrupt.recv() => Err(Failure::failed("stopped at once")),
+    }
+}
+
+/// A data directory that cannot be used stays so until somebody changes the configuration or the
+/// machine; a port or a lock that is taken may be free at the next attempt.
+fn failure(error: StartError) -> Failure {
+    match &error {
+        StartError::Database(OpenError::ReadOnly(_) | OpenError::Directory { .. }) => Failure::config(error),
+        StartError::Database(_)
+        | StartError::Listen { .. }
+        | StartError::Setup(_)
+        | StartError::Access(_) => Failure::failed(error),
     }
 }
 

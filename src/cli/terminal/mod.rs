@@ -1,38 +1,65 @@
 //! One person at a terminal, on the files around them: the same engine, the same tools, no server.
 
+mod recording;
+mod undo;
+mod watch;
+
+pub(super) use undo::Undone;
+
 use super::output::Output;
-use super::serve::world;
 use super::{Failure, Global};
 use crate::access::{Access, Identity, Role};
-use crate::agent::{self, Event, Journal, Outcome, TurnContext};
-use crate::config::Config;
-use crate::model::{FileChange, History, Step, Verdict};
+use crate::agent::{self, Outcome, TurnContext};
+use crate::config::{Config, usual_model};
+use crate::model::{Check, CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::provider::{self, Provider};
 use crate::redact::Redactor;
-use crate::session::{self, Record, Recorder};
 use crate::tool::{self, Toolbox};
+use crate::verify::{self, Standing};
 use crate::workspace::{Directory, Repository, Tree, Workspace, patch};
-use async_trait::async_trait;
+use recording::Recording;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-
-/// Characters of a tool's arguments or answer that are shown.
-const SUMMARY_CHARS_MAX: usize = 120;
+use undo::Undo;
+use watch::{Detail, Watch};
 
 /// How the terminal was started.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Options {
-    /// The model, as `provider/model`
+    /// The model, as `provider/model`, or only its name beside --provider
     #[arg(long)]
-    pub(super) model: Option<String>,
+    model: Option<String>,
+    /// The provider; without --model, its usual model
+    #[arg(long)]
+    provider: Option<String>,
     /// Records the session below this directory
     #[arg(long, value_name = "DIRECTORY")]
-    pub(super) record: Option<PathBuf>,
+    record: Option<PathBuf>,
     /// Shows what tools answer
     #[arg(short, long)]
-    pub(super) verbose: bool,
+    verbose: bool,
+}
+
+impl Options {
+    /// The model that was chosen on the command line.
+    fn model(&self) -> Result<Option<String>, Failure> {
+        match (&self.provider, &self.model) {
+            (None, model) => Ok(model.clone()),
+            (Some(provider), Some(model)) => match model.strip_prefix(provider.as_str()) {
+                Some(rest) if rest.starts_with('/') => Ok(Some(model.clone())),
+                Some(_) | None => Ok(Some(format!("{provider}/{model}"))),
+            },
+            (Some(provider), None) => match usual_model(provider) {
+                Some(model) => Ok(Some(format!("{provider}/{model}"))),
+                None => Err(Failure::usage(format!(
+                    "--provider {provider}: no usual model is known for it; add --model NAME"
+                ))),
+            },
+        }
+    }
 }
 
 /// A conversation in a terminal.
@@ -47,68 +74,55 @@ pub(super) struct Terminal {
     redactor: Arc<Redactor>,
     system: String,
     history: History,
-    recorder: Option<Recorder>,
-    /// What differed before each turn, newest last: for undo.
-    before: Vec<Vec<FileChange>>,
-    /// Tokens of all turns.
-    pub(super) tokens: u64,
-    verbose: bool,
+    recording: Recording,
+    undo: Undo,
+    // Put before the next request: what the model must know and cannot see.
+    note: Option<&'static str>,
+    usage: Usage,
+    detail: Detail,
     output: Output,
 }
 
-/// Undo steps that are kept.
-const UNDO_MAX: usize = 20;
+/// What the model is told after `/undo`.
+const UNDONE: &str =
+    "(The edits of the turn before were taken back; read a file again before you edit it.)\n\n";
 
 impl Terminal {
     /// Opens the repository around the working directory.
     pub(super) fn open(options: &Options, global: &Global, output: Output) -> Result<Self, Failure> {
-        let mut sources = global.sources()?;
-        if let Some(model) = &options.model {
-            sources.flags.push(("model.default".to_owned(), model.clone()));
-        }
         #[allow(
             clippy::disallowed_methods,
             reason = "the shell is where the working directory is read"
         )]
         let here = std::env::current_dir().map_err(Failure::failed)?;
         let directory = Arc::new(Directory::open(&here).map_err(Failure::failed)?);
+        let mut sources = global.own_sources()?;
+        if let Some(model) = options.model()? {
+            sources.flags.push(("model.default".to_owned(), model));
+        }
+        let config = Config::for_terminal(sources).map_err(Failure::config)?;
         let name = directory
             .root()
             .file_name()
             .map_or_else(|| "repository".into(), |name| name.to_string_lossy());
-        // Nothing is packed in a terminal: the files themselves are read.
-        let unused = directory.root().join(".git/drydock");
-        let repository =
-            Repository::local(&name, directory.root(), None, &unused).map_err(Failure::failed)?;
-        let config = Config::for_terminal(sources).map_err(Failure::config)?;
+        let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let client = provider::http_client().map_err(Failure::failed)?;
         let providers = provider::build(&config.providers, client, config.model.stream);
         let (provider, model) = providers
             .resolve(&config.model.default)
             .map_err(Failure::config)?;
-        let identity = Access::terminal("you");
+        let system = system(&repository, &directory)?;
+        let detail = match options.verbose {
+            true => Detail::Verbose,
+            false => Detail::Usual,
+        };
         let base = repository.head().map_err(Failure::failed)?;
-        let files = directory.files().map_err(Failure::failed)?;
-        let everywhere = ["**".to_owned()];
-        let facts = PromptFacts {
-            repository: repository.name(),
-            branch: "HEAD",
-            role: Some(Role::Editor),
-            environments: &everywhere,
-        };
-        let system = prompt::system(RepositoryKind::of_files(&files), &facts);
-        let redact = {
-            let redactor = Arc::clone(&redactor);
-            Arc::new(move |text: &str| redactor.redact(text).into_owned())
-        };
-        let open = |at: &std::path::Path| Recorder::open(at, &session_name(), redact, (world().now)());
-        let recorder = options.record.as_deref().map(open).transpose();
         let tree = Arc::clone(&directory) as Arc<dyn Tree>;
         Ok(Self {
             provider,
             model,
-            identity,
+            identity: Access::terminal("you"),
             workspace: Workspace {
                 repository,
                 base,
@@ -116,13 +130,14 @@ impl Terminal {
             },
             directory,
             toolbox: Toolbox::new(tool::all()).map_err(Failure::failed)?,
-            redactor,
             system,
             history: History::default(),
-            recorder: recorder.map_err(Failure::failed)?,
-            before: Vec::new(),
-            tokens: 0,
-            verbose: options.verbose,
+            recording: Recording::open(options.record.as_deref(), &redactor)?,
+            redactor,
+            undo: Undo::default(),
+            note: None,
+            usage: Usage::default(),
+            detail,
             output,
             config,
         })
@@ -131,26 +146,21 @@ impl Terminal {
     /// Runs one turn; Ctrl-C stops it and keeps what was edited.
     pub(super) async fn turn(&mut self, request: &str) -> Result<Outcome, Failure> {
         let cancel = CancellationToken::new();
-        let stopper = tokio::spawn(stop_on_interrupt(cancel.clone()));
-        self.before.push(self.changes()?);
-        if self.before.len() > UNDO_MAX {
-            self.before.remove(0);
-        }
-        let request = self.redactor.redact(request).into_owned();
-        self.history.begin(request.clone()).map_err(Failure::failed)?;
-        let now = world().now;
-        if let Some(recorder) = &self.recorder {
-            let event = session::Event::Began {
-                user: request.clone(),
-            };
-            recorder
-                .append(&Record {
-                    at: now(),
-                    turn: None,
-                    event,
-                })
-                .map_err(Failure::failed)?;
-        }
+        // Listening begins here, not when the task first runs: no Ctrl-C is missed.
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+        let stopper = tokio::spawn({
+            let cancel = cancel.clone();
+            async move {
+                if interrupts.recv().await.is_some() {
+                    cancel.cancel();
+                }
+            }
+        });
+        let before = self.changes()?;
+        let request = self.redactor.redact(request);
+        let request = format!("{}{request}", self.note.take().unwrap_or_default());
+        self.recording.began(&request).map_err(Failure::failed)?;
+        self.history.begin(request).map_err(Failure::failed)?;
         let cx = TurnContext {
             identity: &self.identity,
             provider: self.provider.as_ref(),
@@ -162,21 +172,19 @@ impl Terminal {
             redactor: &self.redactor,
             cancel: &cancel,
         };
-        let (output, verbose) = (self.output, self.verbose);
-        let mut events = move |event: Event| show(&output, verbose, &event);
-        let mut journal = Recording {
-            recorder: self.recorder.as_ref(),
-            now,
-        };
+        let mut watch = Watch::new(self.output, self.detail, Arc::clone(&self.redactor));
+        let mut events = move |event| watch.show(&event);
+        let mut journal = &self.recording;
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
         stopper.abort();
+        self.undo.note(&before, &self.changes()?);
         let outcome = outcome.map_err(Failure::failed)?;
-        self.tokens += outcome.usage.total();
+        self.usage += outcome.usage;
         Ok(outcome)
     }
 
     /// What this session changed in the working directory.
-    pub(super) fn changes(&self) -> Result<Vec<FileChange>, Failure> {
+    fn changes(&self) -> Result<Vec<FileChange>, Failure> {
         self.directory.changes().map_err(Failure::failed)
     }
 
@@ -185,31 +193,35 @@ impl Terminal {
         Ok(patch::write(&self.changes()?))
     }
 
-    /// Puts every file back to what it was before the last turn; `None` when there is no turn left.
-    pub(super) fn undo(&mut self) -> Result<Option<usize>, Failure> {
-        let Some(before) = self.before.pop() else {
-            return Ok(None);
-        };
-        let mut restored = 0;
-        for change in self.changes()? {
-            let earlier = before.iter().find(|earlier| earlier.path == change.path);
-            let wanted = earlier.map_or(&change.before, |earlier| &earlier.after);
-            if *wanted == change.after {
-                continue;
-            }
-            match wanted {
-                Some(version) => self.directory.write(&change.path, version.content.clone()),
-                None => self.directory.delete(&change.path),
-            }
-            .map_err(Failure::failed)?;
-            restored += 1;
+    /// Our own checks of the session's changes; none without changes.
+    pub(super) fn checks(&self) -> Result<Vec<Check>, Failure> {
+        let changes = self.changes()?;
+        if changes.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(Some(restored))
+        // In a work tree the base is always the newest commit.
+        let base = self.workspace.base.as_deref().unwrap_or_default();
+        let standing = Standing {
+            base,
+            head: base,
+            branch: "HEAD",
+        };
+        Ok(verify::checks(&changes, standing, &self.redactor))
+    }
+
+    /// Puts every file back to what it was before the last turn that edited any.
+    pub(super) fn undo(&mut self) -> Result<Option<Undone>, Failure> {
+        let undone = self.undo.take_back(&self.directory)?;
+        if undone.is_some() {
+            self.note = Some(UNDONE);
+        }
+        Ok(undone)
     }
 
     /// Forgets the conversation; the files stay.
     pub(super) fn clear(&mut self) {
         self.history = History::default();
+        self.note = None;
     }
 
     /// The conversation so far.
@@ -217,88 +229,53 @@ impl Terminal {
         &self.history
     }
 
-    /// Prints how a turn ended: its answer, or why there is none.
-    pub(super) fn print(&self, outcome: &Outcome) {
+    /// Tokens of all turns.
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The model, as `provider/model`.
+    pub(super) fn model(&self) -> &str {
+        &self.config.model.default
+    }
+
+    /// The characters a request may have.
+    pub(super) fn request_chars_max(&self) -> usize {
+        self.config.limits.inbound_text_chars_max
+    }
+
+    /// Prints how a turn ended: its answer, or why there is none, and checks that failed.
+    pub(super) fn print(&self, outcome: &Outcome) -> Result<(), Failure> {
         if !outcome.answer.is_empty() {
             self.output.line(&outcome.answer);
         }
         if let Some(notice) = &outcome.notice {
             self.output.message(notice);
         }
+        let checks = self.checks()?;
+        for check in checks.iter().filter(|check| check.state == CheckState::Fail) {
+            let text = format!("Check failed: {}: {}", check.name, check.detail);
+            self.output.message(&text);
+        }
+        Ok(())
     }
+}
+
+fn system(repository: &Repository, directory: &Directory) -> Result<String, Failure> {
+    let everywhere = ["**".to_owned()];
+    let facts = PromptFacts {
+        repository: repository.name(),
+        branch: "HEAD",
+        role: Some(Role::Editor),
+        environments: &everywhere,
+    };
+    let files = directory.files().map_err(Failure::failed)?;
+    Ok(prompt::system(RepositoryKind::of_files(&files), &facts))
 }
 
 /// Did the turn end well enough for exit code 0?
 pub(super) fn succeeded(outcome: &Outcome) -> bool {
     matches!(outcome.verdict, Verdict::Pass | Verdict::NoChange)
-}
-
-async fn stop_on_interrupt(cancel: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        cancel.cancel();
-    }
-}
-
-fn show(output: &Output, verbose: bool, event: &Event) {
-    match event {
-        Event::ToolStarted { name, arguments } => {
-            output.message(&output.dim(&format!("[tool: {name}] {}", one_line(arguments))));
-        }
-        Event::ToolFinished {
-            name,
-            content,
-            is_error,
-        } if verbose || *is_error => {
-            let sign = if *is_error { "failed" } else { "answered" };
-            output.message(&output.dim(&format!("[{name} {sign}] {}", one_line(content))));
-        }
-        Event::Waiting { why, wait } => {
-            output.message(&output.dim(&format!("{why}, retrying in {} s", wait.as_secs().max(1))));
-        }
-        Event::StepStarted { .. } | Event::Text(_) | Event::ToolFinished { .. } => {}
-    }
-}
-
-/// A text on one line, cut to what fits beside a tool's name.
-fn one_line(text: &str) -> String {
-    let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() > SUMMARY_CHARS_MAX {
-        line = line.chars().take(SUMMARY_CHARS_MAX - 1).chain(['…']).collect();
-    }
-    line
-}
-
-fn session_name() -> String {
-    (world().random)()[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-/// The terminal keeps nothing unless it is asked to record.
-struct Recording<'a> {
-    recorder: Option<&'a Recorder>,
-    now: fn() -> jiff::Timestamp,
-}
-
-#[async_trait]
-impl Journal for Recording<'_> {
-    async fn model_call(&mut self, _step: u32) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
-        if let Some(recorder) = self.recorder {
-            for event in session::Event::of_step(step, model) {
-                recorder.append(&Record {
-                    at: (self.now)(),
-                    turn: None,
-                    event,
-                })?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Lines added and removed, and how many files: `2 files, +4 −2`.
@@ -307,16 +284,4 @@ pub(super) fn totals(patch: &patch::Patch) -> String {
     let removed: u64 = patch.stats.iter().map(|stats| stats.removed).sum();
     let plural = if patch.stats.len() == 1 { "file" } else { "files" };
     format!("{} {plural}, +{added} −{removed}", patch.stats.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::one_line;
-
-    /// TK-68 TK-71
-    #[test]
-    fn arguments_are_shown_on_one_line_of_at_most_120_characters() {
-        assert_eq!(one_line("{\n  \"path\": \"a\"\n}"), "{ \"path\": \"a\" }");
-        assert_eq!(one_line(&"ä ".repeat(200)).chars().count(), 120);
-    }
 }

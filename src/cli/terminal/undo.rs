@@ -1,0 +1,126 @@
+//! What each turn did to the files, so that it can be taken back.
+
+use crate::cli::Failure;
+use crate::model::{FileChange, RepoPath};
+use crate::workspace::Directory;
+use std::collections::VecDeque;
+
+/// Turns that can be taken back.
+const TURNS_MAX: usize = 20;
+
+/// The edits of the last turns, newest last. A turn without edits is not among them.
+#[derive(Debug, Default)]
+pub(super) struct Undo {
+    turns: VecDeque<Vec<FileChange>>,
+}
+
+/// What taking a turn back did.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Undone {
+    /// Files that are as they were before the turn.
+    pub(in crate::cli) restored: Vec<RepoPath>,
+    /// Files somebody edited after the turn: left as they are.
+    pub(in crate::cli) left: Vec<RepoPath>,
+}
+
+impl Undo {
+    /// Notes what a turn did, from what differed before and after it.
+    pub(super) fn note(&mut self, before: &[FileChange], after: &[FileChange]) {
+        let edits = edits(before, after);
+        if edits.is_empty() {
+            return;
+        }
+        self.turns.push_back(edits);
+        if self.turns.len() > TURNS_MAX {
+            self.turns.pop_front();
+        }
+    }
+
+    /// Takes the last turn with edits back; `None` when there is none.
+    pub(super) fn take_back(&mut self, directory: &Directory) -> Result<Option<Undone>, Failure> {
+        let Some(edits) = self.turns.pop_back() else {
+            return Ok(None);
+        };
+        let mut undone = Undone {
+            restored: Vec::new(),
+            left: Vec::new(),
+        };
+        for edit in edits {
+            let put_back = directory.put_back(&edit.path, edit.after.as_ref(), edit.before.as_ref());
+            match put_back.map_err(Failure::failed)? {
+                true => undone.restored.push(edit.path),
+                false => undone.left.push(edit.path),
+            }
+        }
+        Ok(Some(undone))
+    }
+}
+
+/// What changed between two lists of changes against the same start.
+fn edits(before: &[FileChange], after: &[FileChange]) -> Vec<FileChange> {
+    let same_path = |list: &[FileChange], path: &RepoPath| -> Option<FileChange> {
+        list.iter().find(|change| change.path == *path).cloned()
+    };
+    let mut edits: Vec<FileChange> = after
+        .iter()
+        .map(|change| FileChange {
+            path: change.path.clone(),
+            before: match same_path(before, &change.path) {
+                Some(earlier) => earlier.after,
+                None => change.before.clone(),
+            },
+            after: change.after.clone(),
+        })
+        .collect();
+    // What a turn made as it was at the start is in no list any more.
+    let back = before
+        .iter()
+        .filter(|earlier| same_path(after, &earlier.path).is_none());
+    edits.extend(back.map(|earlier| FileChange {
+        path: earlier.path.clone(),
+        before: earlier.after.clone(),
+        after: earlier.before.clone(),
+    }));
+    edits.retain(|edit| edit.before != edit.after);
+    edits
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::edits;
+    use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+
+    fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
+        let version = |text: &str| FileVersion {
+            content: text.to_owned().into(),
+            mode: Mode::Regular,
+        };
+        FileChange {
+            path: RepoPath::parse(path).unwrap(),
+            before: before.map(version),
+            after: after.map(version),
+        }
+    }
+
+    #[test]
+    fn the_edits_of_one_turn_are_told_from_those_before_it() {
+        let before = [
+            change("again", Some("1"), Some("2")),
+            change("back", Some("1"), Some("2")),
+            change("same", Some("1"), Some("2")),
+        ];
+        let after = [
+            change("again", Some("1"), Some("3")),
+            change("new", None, Some("n")),
+            change("same", Some("1"), Some("2")),
+        ];
+        let wanted = [
+            change("again", Some("2"), Some("3")),
+            change("new", None, Some("n")),
+            change("back", Some("2"), Some("1")),
+        ];
+        assert_eq!(edits(&before, &after), wanted);
+        assert_eq!(edits(&after, &after), []);
+    }
+}

@@ -1,0 +1,111 @@
+//! What a person sees while a turn runs: the model's words before its calls, the calls, and what goes
+//! wrong. All of it goes to standard error; the answer is data and is printed at the end.
+
+use crate::agent::Event;
+use crate::cli::output::{Output, Style};
+use crate::redact::Redactor;
+use std::sync::Arc;
+
+/// Characters of a tool's arguments or answer that are shown.
+const SUMMARY_CHARS_MAX: usize = 120;
+/// Characters of words before a call that are kept to be shown.
+const WORDS_CHARS_MAX: usize = 20_000;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Calls, and what failed.
+    Usual,
+    /// What tools answer, too.
+    Verbose,
+}
+
+/// Shows the events of one turn.
+pub(super) struct Watch {
+    output: Output,
+    detail: Detail,
+    redactor: Arc<Redactor>,
+    // The model's words since its last call; if no call follows they are the answer.
+    words: String,
+}
+
+impl Watch {
+    pub(super) fn new(output: Output, detail: Detail, redactor: Arc<Redactor>) -> Self {
+        Self {
+            output,
+            detail,
+            redactor,
+            words: String::new(),
+        }
+    }
+
+    /// Shows one event.
+    pub(super) fn show(&mut self, event: &Event) {
+        match event {
+            Event::StepStarted { .. } => self.words.clear(),
+            Event::Text(text) => {
+                if self.words.len() < WORDS_CHARS_MAX {
+                    self.words.push_str(text);
+                }
+            }
+            Event::ToolStarted { name, arguments } => self.started(name, arguments),
+            Event::ToolFinished {
+                name,
+                content,
+                is_error,
+            } => self.finished(name, content, *is_error),
+            Event::Waiting { why, wait } => {
+                self.words.clear();
+                let text = format!("{why}, retrying in {} s", wait.as_secs().max(1));
+                self.output.aside(Style::Dim, &text);
+            }
+        }
+    }
+
+    fn started(&mut self, name: &str, arguments: &str) {
+        let words = std::mem::take(&mut self.words);
+        if !words.trim().is_empty() {
+            let words = self.redactor.redact(words.trim()).into_owned();
+            self.output.aside(Style::Aside, &words);
+        }
+        let arguments = one_line(arguments);
+        match self.detail {
+            Detail::Usual => {
+                let text = format!("[tool: {name}] {arguments}");
+                self.output.aside(Style::Dim, &text);
+            }
+            Detail::Verbose => self.output.aside(Style::Call, &format!("▶ {name}({arguments})")),
+        }
+    }
+
+    fn finished(&self, name: &str, content: &str, is_error: bool) {
+        if is_error {
+            let text = format!("[{name} failed] {}", one_line(content));
+            self.output.aside(Style::Dim, &text);
+        } else if self.detail == Detail::Verbose {
+            let text = format!("│ [{name} answered] {}", one_line(content));
+            self.output.aside(Style::Dim, &text);
+        }
+    }
+}
+
+/// A text on one line, cut to what fits beside a tool's name.
+fn one_line(text: &str) -> String {
+    let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() > SUMMARY_CHARS_MAX {
+        line = line.chars().take(SUMMARY_CHARS_MAX - 1).chain(['…']).collect();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+
+    /// TK-68 TK-71
+    #[test]
+    fn arguments_are_shown_on_one_line_of_at_most_120_characters() {
+        assert_eq!(one_line("{\n  \"path\": \"a\"\n}"), "{ \"path\": \"a\" }");
+        assert_eq!(one_line(&"ä ".repeat(200)).chars().count(), 120);
+    }
+}
