@@ -2,6 +2,7 @@
 
 pub mod repository;
 pub mod script;
+mod shown;
 pub mod stage;
 pub mod story;
 pub mod transcript;

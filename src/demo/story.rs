@@ -1,5 +1,6 @@
 //! The story the demo plays. Every line of it is checked; a line that does not hold fails the demo.
 
+use super::shown;
 use super::stage::{HOOK_SECRET, SLACK_CHANNEL, Stage};
 use super::transcript::Transcript;
 use crate::access::Role;
@@ -399,7 +400,7 @@ async fn invite(stage: &Stage, name: &str, role: Role, environments: &[&str]) ->
 
 /// What a person reads in a Slack message, on all its surfaces.
 pub fn slack_text(message: &Message) -> String {
-    message.visible().join("\n")
+    shown::text(message)
 }
 
 fn bot_message(state: &crate::emulator::slack::State, channel: &str, text: &str) -> Option<Message> {
