@@ -10,6 +10,13 @@
 mod support;
 
 mod docs;
+mod cli_admin;
+mod cli_ask;
+mod cli_chat;
+mod cli_check;
+mod cli_demo;
+mod cli_help;
+mod cli_serve;
 mod image;
 mod map;
 mod no_apply;

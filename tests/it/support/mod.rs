@@ -2,3 +2,4 @@
 
 pub(crate) mod require;
 pub(crate) mod source;
+pub(crate) mod shell;

@@ -51,6 +51,11 @@ pub(crate) fn component(name: &str) -> Option<Component> {
 fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
     match name {
         "git" => (&["git", "--version"], "git", "apt-get install git"),
+        "strace" => (
+            &["strace", "-e", "trace=connect", "true"],
+            "strace",
+            "apt-get install strace, and allow ptrace",
+        ),
         "ripgrep" => (&["rg", "--version"], "ripgrep", "apt-get install ripgrep"),
         "docker" => (
             &["docker", "info", "--format", "{{.ServerVersion}}"],

@@ -1,0 +1,193 @@
+//! `invite`, `user`, `session` and `audit`, against a running server and without one.
+
+use crate::cli_serve::{TOML, serve, shell};
+use crate::support::shell::Shell;
+use drydock::app::World;
+use drydock::demo::stage::{self, Stage};
+use drydock::demo::{script, story};
+use drydock::emulator::model::Asked;
+use serde_json::json;
+use std::time::Duration;
+
+/// The same questions, whoever answers them.
+fn questions(shell: &Shell) {
+    let table = shell.run(&["user", "list"]);
+    assert_eq!(table.code, Some(0), "{table:?}");
+    assert_eq!(
+        table.out.split_whitespace().collect::<Vec<_>>(),
+        ["ID", "NAME", "STATE", "GRANTS", "ACCOUNTS"]
+    );
+    assert_eq!(shell.run(&["user", "list", "--json"]).json()["users"], json!([]));
+
+    let invite = shell.run(&[
+        "invite", "alice", "--role", "viewer", "--env", "dev", "--hours", "2",
+    ]);
+    assert_eq!(invite.code, Some(0), "{invite:?}");
+    assert!(invite.out.contains("Telegram: send `/start "), "{invite:?}");
+    assert!(invite.err.starts_with("Single use, good until "), "{invite:?}");
+    let value = shell.run(&["invite", "bob", "--json"]).json();
+    let token = value["token"].as_str().unwrap();
+    assert!(token.len() >= 43, "256 bits: {token}");
+
+    let audit = shell.run(&["audit", "verify"]);
+    assert_eq!(audit.code, Some(0), "{audit:?}");
+    assert!(audit.out.starts_with("the audit log is whole: "), "{audit:?}");
+    assert!(
+        shell.run(&["audit", "verify", "--json"]).json()["rows"]
+            .as_i64()
+            .unwrap()
+            >= 2
+    );
+
+    for (arguments, why) in [
+        (["user", "show", "nobody"], "nobody"),
+        (["user", "revoke", "nobody"], "nobody"),
+        (["session", "show", "CHG-42"], "no session `CHG-42`"),
+    ] {
+        let ended = shell.run(&arguments);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+        assert!(ended.err.contains(why), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_running_server_answers_its_operator() {
+    let shell = shell(TOML);
+    let (running, _) = serve(&shell);
+    questions(&shell);
+    running.terminate();
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn without_a_server_the_database_answers() {
+    let shell = shell(TOML);
+    let (running, _) = serve(&shell);
+    running.terminate();
+    assert_eq!(running.end().code, Some(0));
+    questions(&shell);
+}
+
+#[test]
+fn an_operator_needs_no_secrets_of_the_server() {
+    let text =
+        format!("{TOML}[channels.bot]\nkind = \"telegram\"\nbot_token = {{ env = \"NOT_IN_THIS_SHELL\" }}\n");
+    let shell = Shell::new();
+    shell.put("drydock.toml", &text);
+    assert_eq!(shell.run(&["invite", "alice"]).code, Some(0));
+    let ended = shell.run(&["user", "list", "--set", "data.directory=elsewhere"]);
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    assert!(
+        ended.err.contains("there is no data directory `elsewhere`"),
+        "{ended:?}"
+    );
+    assert!(!shell.work().join("elsewhere").exists());
+}
+
+/// A socket's path may have 107 bytes; a data directory's may have more.
+#[test]
+fn a_long_data_directory_does_not_get_in_the_way_of_the_socket() {
+    let long = format!("{}/{}", "d".repeat(100), "e".repeat(100));
+    let shell = shell(&TOML.replace("\"data\"", &format!("\"{long}\"")));
+    let (running, _) = serve(&shell);
+    questions(&shell);
+    // It was the server that answered: the database is in use.
+    let ended = shell.run(&["serve"]);
+    assert!(ended.err.contains("is in use by process"), "{ended:?}");
+    running.terminate();
+    assert_eq!(running.end().code, Some(0));
+}
+
+/// From the invite to the end of a person's access, with a change in between.
+#[test]
+fn a_person_is_let_in_looked_up_and_shut_out() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let world = World {
+        now: jiff::Timestamp::now,
+        random: || {
+            let mut bytes = [0; 32];
+            getrandom::fill(&mut bytes).unwrap();
+            bytes
+        },
+    };
+    let script = |asked: &Asked| script::answer(asked, Duration::ZERO);
+    let mut stage = runtime.block_on(Stage::build(script, world, &[])).unwrap();
+    let shell = Shell::new();
+    let data = format!("data.directory={}", stage.data().display());
+    let run = |arguments: &[&str]| {
+        let ended = shell.run(&[arguments, &["--set", &data]].concat());
+        for secret in [
+            stage::SLACK_BOT_TOKEN,
+            stage::TELEGRAM_BOT_TOKEN,
+            stage::MODEL_KEY,
+            stage::HOOK_SECRET,
+        ] {
+            assert!(
+                !ended.out.contains(secret) && !ended.err.contains(secret),
+                "{arguments:?}"
+            );
+        }
+        ended
+    };
+
+    let invite = run(&["invite", "bob", "--env", "staging", "--json"]).json();
+    let token = invite["token"].as_str().unwrap();
+    let how: Vec<&str> = invite["how"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|how| how.as_str().unwrap())
+        .collect();
+    assert!(how[0].starts_with("slack: send `join "), "{how:?}");
+    assert!(
+        how[1].starts_with("telegram: https://t.me/") && how[1].ends_with(token),
+        "{how:?}"
+    );
+    let tell = |text: &str, answer: &str| {
+        let said = async {
+            stage.telegram.say(story::BOB, story::BOB, text).await;
+            story::telegram_message(&stage, story::BOB, answer).await
+        };
+        runtime.block_on(said).unwrap();
+    };
+    tell(&format!("/start {token}"), "You're in, bob.");
+    tell("give api 1Gi of memory in staging", "CHG-1 is ready");
+
+    let hook = "1   hook:release  active  editor infra dev,staging  hook:release:release\n";
+    let bob = format!(
+        "bob           active  editor * staging          telegram:42:{}\n",
+        story::BOB
+    );
+    let head = "ID  NAME          STATE   GRANTS                    ACCOUNTS\n";
+    assert_eq!(run(&["user", "list"]).out, format!("{head}{hook}2   {bob}"));
+    let one = run(&["user", "show", "bob"]);
+    assert!(
+        one.out.starts_with("ID") && one.out.lines().count() == 2,
+        "{one:?}"
+    );
+    let shown = run(&["user", "show", "2", "--json"]).json();
+    assert_eq!(shown["users"][0]["name"], "bob");
+
+    let session = run(&["session", "show", "CHG-1"]);
+    assert_eq!(session.code, Some(0), "{session:?}");
+    for text in ["give api 1Gi of memory in staging", "file_edit", "CHG-1"] {
+        assert!(session.out.contains(text), "{session:?}");
+    }
+    let records = run(&["session", "show", "CHG-1", "--json"]);
+    assert!(records.out.lines().count() > 5);
+    for line in records.out.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+
+    assert_eq!(
+        run(&["user", "revoke", "bob"]).out,
+        "bob has no access any more\n"
+    );
+    assert!(run(&["user", "list"]).out.contains("revoked"));
+    assert_eq!(run(&["audit", "verify"]).code, Some(0));
+    tell("which environments are there?", "Not authorised");
+    runtime.block_on(stage.stop());
+    assert!(run(&["user", "list"]).out.contains("revoked"));
+    assert!(run(&["session", "show", "CHG-1"]).out.contains("file_edit"));
+}

@@ -1,0 +1,314 @@
+//! `drydock ask`, as a person uses it: the real program, a real repository, an emulated model.
+
+use crate::support::shell::{Model, Shell};
+use drydock::emulator::model::{AskedRole, Fault, calls, queue, says};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+const MAIN: &str = "environments/dev/main.jsonnet";
+
+fn shell() -> Shell {
+    Shell::with_repository(&[(MAIN, "{ replicas: 2 }\n"), ("README.md", "# infra\n")])
+}
+
+fn edit() -> serde_json::Value {
+    json!({ "path": MAIN, "old": "replicas: 2", "new": "replicas: 4" })
+}
+
+fn anthropic(model: &Model) -> String {
+    format!("providers.anthropic.base_url={}", model.url())
+}
+
+/// TK-2 TK-67 TK-68 TK-70: from any directory inside of it.
+#[test]
+fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
+    let model = Model::start(queue([
+        says("I look first.").and_calls("file_read", json!({ "path": MAIN })),
+        calls("file_edit", edit()),
+        says("Four replicas now."),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let url = anthropic(&model);
+    let mut command = shell.drydock(&["ask", "--set", &url, "four replicas", "in dev"]);
+    command.current_dir(shell.work().join("environments/dev"));
+    let ended = crate::support::shell::ended(command);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
+    assert!(
+        ended.out.starts_with("Four replicas now.\ndiff --git "),
+        "{ended:?}"
+    );
+    assert!(
+        ended.out.contains("\n-{ replicas: 2 }\n+{ replicas: 4 }\n"),
+        "{ended:?}"
+    );
+    for shown in [
+        "I look first.\n[tool: file_read] {\"path\":\"environments/dev/main.jsonnet\"}\n",
+        "1 file, +1 −1; nothing was committed.",
+        "3 steps, 3150 tokens, anthropic/claude-opus-4-6",
+    ] {
+        assert!(ended.err.contains(shown), "{shown}: {ended:?}");
+    }
+    let asked = model.asked();
+    assert_eq!(asked[0].last_user_text(), "four replicas in dev");
+    assert!(asked[0].system.contains("`work`") || asked[0].system.contains("work"));
+    assert!(!ended.out.contains('\x1b') && !ended.err.contains('\x1b'));
+}
+
+/// TK-19 TK-20 TK-23
+#[test]
+fn an_openai_compatible_model_answers_as_json() {
+    let model = Model::start(queue([calls("file_edit", edit()), says("Done.")]));
+    let shell = shell().set("OPENAI_API_KEY", "sk-test-0123456789ab");
+    let url = format!("providers.openai.base_url={}/v1", model.url());
+    let ended = shell.run(&[
+        "ask",
+        "--json",
+        "--provider",
+        "openai",
+        "--set",
+        &url,
+        "four replicas",
+    ]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let value = ended.json();
+    assert_eq!(value["answer"], "Done.");
+    assert_eq!(value["verdict"], "pass");
+    assert_eq!(value["model"], "openai/gpt-4o");
+    assert_eq!((&value["steps"], &value["tool_calls"]), (&json!(2), &json!(1)));
+    assert_eq!(
+        value["files"],
+        json!([{ "path": MAIN, "added": 1, "removed": 1, "binary": false }])
+    );
+    assert!(value["patch"].as_str().unwrap().contains("+{ replicas: 4 }"));
+    assert_eq!(value["checks"].as_array().unwrap().len(), 5);
+    assert_eq!(model.asked()[0].model, "gpt-4o");
+}
+
+/// TK-16 TK-20 TK-22: flags over environment over file over the usual model.
+#[test]
+fn the_model_of_a_flag_wins_over_the_environment_and_the_file() {
+    let model = Model::start(queue(["flag", "named", "variable", "file", "usual"].map(says)));
+    let file = "[model]\ndefault = \"anthropic/of-the-file\"\n";
+    let at = anthropic(&model);
+    let with = |variables: &[(&str, &str)], arguments: &[&str]| {
+        let mut shell = shell().set(KEY.0, KEY.1);
+        std::fs::create_dir_all(shell.home().join(".config/drydock")).unwrap();
+        for (name, value) in variables {
+            if *name == "file" {
+                std::fs::write(shell.home().join(".config/drydock/drydock.toml"), value).unwrap();
+            } else {
+                shell = shell.set(name, value);
+            }
+        }
+        let ended = shell.run(&[&["ask", "--set", &at], arguments, &["which?"]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    };
+    let variable = ("DRYDOCK_MODEL__DEFAULT", "anthropic/of-the-variable");
+    with(&[("file", file), variable], &["--model", "anthropic/of-the-flag"]);
+    with(&[variable], &["--provider", "anthropic", "--model", "named"]);
+    with(&[("file", file), variable], &[]);
+    with(&[("file", file)], &[]);
+    with(&[], &[]);
+    let models: Vec<String> = model.asked().iter().map(|asked| asked.model.clone()).collect();
+    assert_eq!(
+        models,
+        [
+            "of-the-flag",
+            "named",
+            "of-the-variable",
+            "of-the-file",
+            "claude-opus-4-6"
+        ]
+    );
+}
+
+/// A clone of somebody else's repository must not get the person's key sent anywhere.
+#[test]
+fn a_repository_cannot_configure_where_the_key_goes() {
+    let (model, trap) = (Model::start(queue([says("Hello.")])), Model::start(queue([])));
+    let shell = shell().set(KEY.0, KEY.1);
+    shell.put(
+        "drydock.toml",
+        &format!("[providers.anthropic]\nbase_url = \"{}\"\n", trap.url()),
+    );
+    let url = format!("DRYDOCK_PROVIDERS__ANTHROPIC__BASE_URL={}", model.url());
+    let (name, value) = url.split_once('=').unwrap();
+    let shell = shell.set(name, value);
+    assert_eq!(shell.run(&["ask", "hello"]).code, Some(0));
+    assert!(trap.asked().is_empty());
+
+    let shell = self::shell();
+    shell.put("drydock.toml", "[model]\ndefault = \"custom/trap\"\n");
+    let ended = shell.run(&["ask", "hello"]);
+    assert_eq!(ended.code, Some(78));
+    assert!(ended.err.contains("no model is set"), "{ended:?}");
+}
+
+/// TK-4
+#[test]
+fn outside_of_a_repository_there_is_a_clear_error() {
+    let shell = Shell::new().set(KEY.0, KEY.1);
+    let ended = shell.run(&["ask", "hello"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
+    assert!(
+        ended
+            .err
+            .contains("is not inside a git repository; change to one, or create one with `git init`"),
+        "{ended:?}"
+    );
+}
+
+/// TK-10
+#[test]
+fn a_missing_key_names_the_variable_to_set() {
+    let shell = shell();
+    for (arguments, why) in [
+        (
+            vec!["ask", "hello"],
+            "configuration: model.default: no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or choose a model with DRYDOCK_MODEL__DEFAULT\n",
+        ),
+        (
+            vec!["ask", "--model", "openai/gpt-4o", "hello"],
+            "command line: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key\n",
+        ),
+        (
+            vec!["ask", "--provider", "google", "hello"],
+            "command line: providers.google.api_key: the API key is missing; set GEMINI_API_KEY or GOOGLE_API_KEY or this key\n",
+        ),
+    ] {
+        let ended = shell.run(&arguments);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(78), why));
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_with_code_2() {
+    let shell = shell().set(KEY.0, KEY.1);
+    for (arguments, why) in [
+        (vec!["ask"], "required"),
+        (vec!["ask", "  "], "say what should change"),
+        (vec!["ask", "--provider", "ollama", "x"], "add --model NAME"),
+        (vec!["ask", "--set", "limits", "x"], "write KEY=VALUE"),
+        (vec!["ask", "--modle", "a/b", "x"], "--model"),
+    ] {
+        let ended = shell.run(&arguments);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.err.contains(why), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_model_that_refuses_ends_with_code_1_and_its_reason() {
+    let refusal = Fault::Status {
+        status: 401,
+        headers: Vec::new(),
+        body: json!({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}})
+            .to_string(),
+    };
+    let model = Model::start(queue([says("").but(refusal)]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let ended = shell.run(&["ask", "--set", &anthropic(&model), "hello"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(ended.err.contains("No answer: "), "{ended:?}");
+    assert!(!ended.err.contains(KEY.1), "{ended:?}");
+}
+
+/// TK-65
+#[test]
+fn ctrl_c_stops_within_a_second_and_keeps_the_edits() {
+    let model = Model::start(queue([
+        calls("file_edit", edit()),
+        says("never").but(Fault::Stall),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let running = shell.start(&["ask", "--set", &anthropic(&model), "four replicas"]);
+    model.wait_for_requests(2);
+    let stopped = Instant::now();
+    running.interrupt();
+    let ended = running.end();
+    assert!(
+        stopped.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        stopped.elapsed()
+    );
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("Stopped at step 2."), "{ended:?}");
+    assert!(ended.out.contains("+{ replicas: 4 }"), "{ended:?}");
+    assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
+}
+
+/// TK-21 TK-73
+#[test]
+fn verbose_shows_what_tools_answer() {
+    let read = || calls("file_read", json!({ "path": MAIN }));
+    let model = Model::start(queue([read(), says("Two."), read(), says("Two.")]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let url = anthropic(&model);
+    let plain = shell.run(&["ask", "--set", &url, "how many?"]);
+    assert!(!plain.err.contains("replicas"), "{plain:?}");
+    let verbose = shell.run(&["ask", "-v", "--set", &url, "how many?"]);
+    assert!(verbose.err.contains("▶ file_read({\"path\""), "{verbose:?}");
+    assert!(verbose.err.contains("│ [file_read answered]"), "{verbose:?}");
+    assert!(verbose.err.contains("{ replicas: 2 }"), "{verbose:?}");
+    assert_eq!(
+        (plain.out, verbose.out),
+        ("Two.\n".to_owned(), "Two.\n".to_owned())
+    );
+}
+
+/// TK-79: our own checks, not the model's word.
+#[test]
+fn a_broken_file_is_told_whatever_the_model_says() {
+    let broken = json!({ "path": "a.json", "content": "{ nope" });
+    let model = Model::start(queue([calls("file_write", broken), says("All is well.")]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let ended = shell.run(&["ask", "--set", &anthropic(&model), "write a.json"]);
+    assert!(
+        ended.err.contains("Check failed: JSON parses: `a.json`:1:3"),
+        "{ended:?}"
+    );
+}
+
+/// A work tree with husky, git-lfs and a file system monitor: it works, and none of them runs.
+#[test]
+fn hooks_and_filters_of_ones_own_repository_do_not_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let model = Model::start(queue([
+        calls("git_log", json!({})).and_calls("git_status", json!({})),
+        calls("file_edit", edit()),
+        calls("git_diff", json!({})).and_calls("git_show", json!({ "ref": "HEAD" })),
+        says("Done."),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let (program, ran) = (shell.home().join("program"), shell.home().join("ran"));
+    std::fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", ran.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let name = program.display();
+    let config = format!(
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = .husky\n\tfsmonitor = {name}\n\
+         [filter \"lfs\"]\n\tclean = {name}\n\tsmudge = {name}\n\tprocess = {name}\n\trequired = true\n\
+         [diff]\n\texternal = {name}\n[diff \"lfs\"]\n\ttextconv = {name}\n"
+    );
+    std::fs::write(shell.work().join(".git/config"), config).unwrap();
+    shell.put(".gitattributes", "* filter=lfs diff=lfs\n");
+    shell.put(
+        ".husky/pre-commit",
+        &format!("#!/bin/sh\ntouch '{}'\n", ran.display()),
+    );
+    let ended = shell.run(&["ask", "--set", &anthropic(&model), "four replicas"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
+    assert!(!ran.exists());
+    let last = model.asked().pop().unwrap();
+    let results = last
+        .messages
+        .iter()
+        .filter(|message| message.role == AskedRole::User);
+    let failed: Vec<_> = results
+        .flat_map(|message| &message.results)
+        .filter(|result| result.is_error)
+        .collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}

@@ -1,0 +1,220 @@
+//! `drydock chat` over a pipe: turns, commands, stopping and leaving.
+
+use crate::support::shell::{Model, Shell};
+use drydock::emulator::model::{Fault, calls, queue, says};
+use serde_json::json;
+
+const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+
+fn shell() -> Shell {
+    Shell::with_repository(&[("a", "one\n"), ("run", "#!/bin/sh\n")]).set(KEY.0, KEY.1)
+}
+
+fn chat(model: &Model) -> Vec<String> {
+    let url = format!("providers.anthropic.base_url={}", model.url());
+    ["chat", "--set", &url].map(str::to_owned).to_vec()
+}
+
+fn said(shell: &Shell, model: &Model, input: &str) -> crate::support::shell::Ended {
+    let arguments = chat(model);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    shell.run_with_input(&arguments, input)
+}
+
+/// TK-61 TK-62: Ctrl-D leaves, a second turn knows the first, `/clear` forgets.
+#[test]
+fn turns_keep_their_history_until_it_is_cleared() {
+    let model = Model::start(queue([
+        says("I am well."),
+        says("You asked how I am."),
+        says("Nothing."),
+    ]));
+    let ended = said(
+        &shell(),
+        &model,
+        "how are you?\nwhat did I ask?\n/clear\nand now?\n",
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(
+        ended.out,
+        "I am well.\nYou asked how I am.\nforgotten; the files stay\nNothing.\n"
+    );
+    let asked = model.asked();
+    let texts = |index: usize| -> Vec<String> {
+        let messages = asked[index].messages.iter();
+        messages.map(|message| message.text.clone()).collect()
+    };
+    assert_eq!(texts(1), ["how are you?", "I am well.", "what did I ask?"]);
+    assert_eq!(texts(2), ["and now?"]);
+}
+
+/// TK-62 TK-63 TK-64: commands cost no model request.
+#[test]
+fn commands_are_answered_without_the_model() {
+    let model = Model::start(queue([
+        calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
+        says("Changed."),
+    ]));
+    let shell = shell();
+    let ended = said(
+        &shell,
+        &model,
+        "/help\n/status\n/diff\n/undo\n/context\nchange it\n/status\n/diff\n/context\n/usage\n/statsu\n/exit\nnever said\n",
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let expected = "\
+/help     this list
+/status   the model, and what changed so far
+/diff     what this session changed
+/undo     put files back to before the last turn that edited any
+/clear    forget the conversation; the files stay
+/context  what the model sees
+/usage    the tokens you used
+/exit     leave (or Ctrl-D)
+Ctrl-C    stop the running turn
+anthropic/claude-opus-4-6; 0 turns; nothing changed
+nothing changed
+there is nothing to undo
+the model sees its instructions, the tools and nothing else
+Changed.
+anthropic/claude-opus-4-6; 1 turn; 1 file, +1 −1
+  a +1 −1
+diff --git a/a b/a
+";
+    assert!(ended.out.starts_with(expected), "{}", ended.out);
+    for shown in [
+        "-one\n+two\n",
+        "you: change it\n",
+        "file_edit {",
+        "2100 tokens: 2000 in, 100 out",
+    ] {
+        assert!(ended.out.contains(shown), "{shown}: {}", ended.out);
+    }
+    let unknown = "I don't know the command `statsu`. Did you mean `status`? I know `help`, `status`";
+    assert!(ended.err.contains(unknown), "{}", ended.err);
+    assert_eq!(model.asked().len(), 2);
+}
+
+#[test]
+fn undo_restores_bytes_modes_and_deleted_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let model = Model::start(queue([
+        calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
+        says("First."),
+        calls("file_edit", json!({ "path": "a", "old": "two", "new": "three" }))
+            .and_calls("file_delete", json!({ "path": "run" }))
+            .and_calls("file_write", json!({ "path": "new/b", "content": "b\n" })),
+        says("Second."),
+        says("Third."),
+    ]));
+    let shell = shell();
+    let run = shell.work().join("run");
+    std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ended = said(&shell, &model, "first\nsecond\n/undo\n/undo\n/undo\nthird\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(
+        ended.out,
+        "First.\nSecond.\nrestored: a, new/b, run\nrestored: a\nthere is nothing to undo\nThird.\n"
+    );
+    assert_eq!(
+        (shell.get("a"), shell.get("run")),
+        ("one\n".to_owned(), "#!/bin/sh\n".to_owned())
+    );
+    assert_eq!(run.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    assert!(!shell.work().join("new/b").exists());
+    let told = model.asked().pop().unwrap().last_user_text().to_owned();
+    assert!(
+        told.starts_with("(The edits of the turn before were taken back;"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_somebody_edited_since_is_left_as_it_is() {
+    let model = Model::start(queue([
+        calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
+        says("Changed."),
+    ]));
+    let shell = shell();
+    let arguments = chat(&model);
+    let mut running = shell.start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    running.type_line("change it");
+    running.out_until("Changed.");
+    shell.put("a", "mine\n");
+    running.type_line("/undo");
+    running.out_until("edited since, left as it is: a");
+    running.close_input();
+    assert_eq!(running.end().code, Some(0));
+    assert_eq!(shell.get("a"), "mine\n");
+}
+
+/// TK-65: Ctrl-C stops the turn, not the session; at the prompt it does nothing.
+#[test]
+fn ctrl_c_stops_the_turn_and_the_session_goes_on() {
+    let model = Model::start(queue([says("never").but(Fault::Stall), says("Still here.")]));
+    let shell = shell();
+    let arguments = chat(&model);
+    let mut running = shell.start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    running.type_line("think long");
+    model.wait_for_requests(1);
+    running.interrupt();
+    running.err_until("Stopped at step 1.");
+    running.type_line("are you there?");
+    running.out_until("Still here.");
+    running.interrupt();
+    running.err_until("");
+    running.type_line("/usage");
+    running.out_until("1050 tokens");
+    running.close_input();
+    assert_eq!(running.end().code, Some(0));
+}
+
+#[test]
+fn a_line_that_is_too_long_is_told_and_not_sent() {
+    let model = Model::start(queue([says("Short.")]));
+    let long = "x".repeat(200_000);
+    let ended = said(&shell(), &model, &format!("{long}\nshort\n"));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Short.\n"));
+    assert!(
+        ended.err.contains("A line may have 16000 characters"),
+        "{}",
+        ended.err
+    );
+}
+
+/// TK-3: nothing is kept unless it is asked for, and then privately.
+#[test]
+fn a_session_is_recorded_only_on_request() {
+    use std::os::unix::fs::PermissionsExt;
+    let model = Model::start(queue([says("Hello."), says("Hello.")]));
+    let shell = shell();
+    let before = std::fs::read_dir(shell.home()).unwrap().count();
+    assert_eq!(said(&shell, &model, "hi\n").code, Some(0));
+    assert_eq!(std::fs::read_dir(shell.home()).unwrap().count(), before);
+    assert!(!shell.work().join(".git/drydock").exists());
+
+    let kept = shell.home().join("kept");
+    let mut arguments = chat(&model);
+    arguments.extend(["--record".to_owned(), kept.display().to_string()]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ended = shell.run_with_input(&arguments, "remember\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut open = vec![kept];
+    let mut recordings = Vec::new();
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => recordings.push(path),
+            }
+        }
+    }
+    assert_eq!(recordings.len(), 1, "{recordings:?}");
+    let text = std::fs::read_to_string(&recordings[0]).unwrap();
+    assert!(text.contains("remember") && text.contains("Hello."), "{text}");
+    assert_eq!(
+        recordings[0].metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+}

@@ -1,0 +1,127 @@
+//! `drydock check`: what it finds, as a table and as JSON.
+
+use crate::support::shell::{Shell, commit};
+use serde_json::json;
+
+/// A shell with a repository beside its work tree, and a configuration that is good.
+fn shell(hook_prompt: &str, branch: &str) -> Shell {
+    let shell = Shell::new()
+        .set("TEST_HOOK_SECRET", "0a1b2c3d4e5f60718293a4b5c6d7e8f9")
+        .set("TEST_BOT_TOKEN", "7700000001:AAF0fKqL2mNpR5sTuVwXyZ12345678abcde")
+        .set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+    let infra = shell.home().join("infra");
+    std::fs::create_dir(&infra).unwrap();
+    commit(
+        &infra,
+        &[
+            ("prompts/release.md", "Bump the image.\n"),
+            ("prompts/empty.md", "\n"),
+        ],
+    );
+    let toml = format!(
+        r#"
+[data]
+directory = "{data}"
+
+[repositories.infra]
+path = "{infra}"
+branch = "{branch}"
+
+[repositories.remote]
+url = "https://git.example.com/acme/remote.git"
+
+[channels.bot]
+kind = "telegram"
+bot_token = {{ env = "TEST_BOT_TOKEN" }}
+mode = "polling"
+repository = "infra"
+
+[hooks.release]
+scheme = "github"
+secret = {{ env = "TEST_HOOK_SECRET" }}
+events = ["release"]
+sources = ["acme/web"]
+repository = "infra"
+prompt = "{hook_prompt}"
+fields = {{ version = "/release/tag_name" }}
+post_to = {{ channel = "bot", chat = "1" }}
+grants = {{ role = "editor", environments = ["dev"] }}
+"#,
+        data = shell.home().join("data").display(),
+        infra = infra.display(),
+    );
+    shell.put("drydock.toml", &toml);
+    shell
+}
+
+#[test]
+fn a_good_configuration_is_told_check_by_check_and_nothing_is_written() {
+    let shell = shell("prompts/release.md", "main");
+    let ended = shell.run(&["check"]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    let first = ended.out.lines().next().unwrap();
+    assert_eq!(
+        first.split_whitespace().collect::<Vec<_>>(),
+        ["CHECK", "RESULT", "DETAIL"]
+    );
+    for shown in [
+        "`main` is at ",
+        "remote; not contacted",
+        "`prompts/release.md` is on the branch, 16 bytes",
+    ] {
+        assert!(ended.out.contains(shown), "{}", ended.out);
+    }
+    assert!(!shell.home().join("data").exists());
+
+    let value = shell.run(&["check", "--json"]).json();
+    assert_eq!(value["ok"], true);
+    let findings = value["findings"].as_array().unwrap();
+    let what: Vec<&str> = findings
+        .iter()
+        .map(|finding| finding["what"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        what,
+        ["repository infra", "repository remote", "hook release", "tools"]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_a_finding_with_code_78() {
+    for (prompt, branch, what, detail) in [
+        (
+            "prompts/none.md",
+            "main",
+            "hook release",
+            "`prompts/none.md` is not on the branch; commit it, or change `prompt`",
+        ),
+        (
+            "prompts/empty.md",
+            "main",
+            "hook release",
+            "`prompts/empty.md` is empty",
+        ),
+    ] {
+        let shell = shell(prompt, branch);
+        let ended = shell.run(&["check", "--json"]);
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        assert_eq!(ended.err, "1 check failed\n");
+        let value = ended.json();
+        let bad: Vec<_> = value["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|finding| finding["ok"] == false)
+            .collect();
+        assert_eq!(bad, [&json!({ "what": what, "ok": false, "detail": detail })]);
+    }
+    let ended = shell("prompts/release.md", "missing").run(&["check"]);
+    assert_eq!(ended.code, Some(78));
+    assert!(ended.out.contains("has no branch `missing`"), "{}", ended.out);
+
+    let other = shell("prompts/release.md", "main");
+    std::fs::remove_dir_all(other.home().join("infra/.git")).unwrap();
+    let ended = other.run(&["check"]);
+    assert_eq!(ended.code, Some(78));
+    assert!(ended.out.contains("is not a git repository"), "{}", ended.out);
+}

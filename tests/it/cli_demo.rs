@@ -1,0 +1,82 @@
+//! `drydock demo --headless`: the whole story, and nothing left of it.
+
+use crate::support::require;
+use crate::support::shell::{Running, Shell, ended};
+use std::collections::BTreeSet;
+
+#[test]
+fn the_story_plays_as_text_and_leaves_nothing_behind() {
+    let shell = Shell::new();
+    let ended = shell.run(&["demo", "--headless"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains(" lines, all held, "), "{}", ended.out);
+    assert!(
+        !ended.out.contains('✗') && !ended.out.contains('\x1b'),
+        "{}",
+        ended.out
+    );
+    assert_eq!(shell.left_over(), Vec::<String>::new());
+    assert_eq!(std::fs::read_dir(shell.work()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(shell.home()).unwrap().count(), 2);
+}
+
+#[test]
+fn every_json_line_parses_and_the_last_says_how_it_went() {
+    let shell = Shell::new();
+    let ended = shell.run(&["demo", "--headless", "--json"]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    let lines: Vec<serde_json::Value> = ended
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (last, story) = lines.split_last().unwrap();
+    assert_eq!(last["passed"], true);
+    assert_eq!(last["lines"], story.len());
+    let scenes: BTreeSet<&str> = story.iter().map(|line| line["scene"].as_str().unwrap()).collect();
+    assert!(scenes.len() >= 8, "{scenes:?}");
+    assert!(story.iter().all(|line| line["ok"] == true));
+    assert_eq!(shell.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn the_demo_opens_no_connection_beyond_this_machine() {
+    let Some(strace) = require::component("strace") else {
+        return;
+    };
+    let shell = Shell::new();
+    let log = shell.home().join("connects");
+    let mut command = strace.command();
+    command
+        .args(["-f", "-qq", "-e", "trace=connect,sendto,sendmsg", "-o"])
+        .arg(&log)
+        .arg(env!("CARGO_BIN_EXE_drydock"))
+        .args(["demo", "--headless", "--json"]);
+    shell.prepare(&mut command);
+    let ended = ended(command);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let log = std::fs::read_to_string(log).unwrap();
+    let addressed: Vec<&str> = log.lines().filter(|line| line.contains("sa_family=")).collect();
+    assert!(!addressed.is_empty(), "nothing was traced");
+    let local = |line: &&str| {
+        line.contains("sa_family=AF_UNIX")
+            || line.contains("inet_addr(\"127.0.0.1\")")
+            || line.contains("inet_pton(AF_INET6, \"::1\"")
+    };
+    let beyond: Vec<&&str> = addressed.iter().filter(|line| !local(line)).collect();
+    assert!(beyond.is_empty(), "{beyond:?}");
+}
+
+#[test]
+fn ctrl_c_in_the_middle_leaves_no_directory() {
+    let shell = Shell::new();
+    for stop in [Running::interrupt, Running::terminate] {
+        let mut running = shell.start(&["demo", "--headless", "--pace", "2000"]);
+        running.out_until("A change, and another one beside it");
+        stop(&running);
+        let ended = running.end();
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.err.ends_with("interrupted\n"), "{ended:?}");
+        assert_eq!(shell.left_over(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,363 @@
+//! The real program, started as a person starts it, in a home of its own: no variable of the machine
+//! reaches it, and nothing it may do touches anything but its own directories.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything on loopback may take.
+pub(crate) const BOUND: Duration = Duration::from_secs(60);
+
+/// A home with a work tree in it.
+pub(crate) struct Shell {
+    home: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a program printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// Standard output as one JSON value.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl Shell {
+    pub(crate) fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        for directory in ["work", "tmp"] {
+            std::fs::create_dir(home.path().join(directory)).unwrap();
+        }
+        Self {
+            home,
+            variables: Vec::new(),
+        }
+    }
+
+    /// A shell whose work tree is a repository with one commit of these files.
+    pub(crate) fn with_repository(files: &[(&str, &str)]) -> Self {
+        let shell = Self::new();
+        for (path, text) in files {
+            shell.put(path, text);
+        }
+        commit(&shell.work(), files);
+        shell
+    }
+
+    pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The work tree.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.home.path().join("work")
+    }
+
+    pub(crate) fn put(&self, path: &str, text: &str) {
+        let file = self.work().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        std::fs::read_to_string(self.work().join(path)).unwrap()
+    }
+
+    /// Names of what is left below the temporary directory.
+    pub(crate) fn left_over(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.home.path().join("tmp")).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
+    /// The program, in the work tree.
+    pub(crate) fn drydock(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_drydock"));
+        command.args(arguments);
+        self.prepare(&mut command);
+        command
+    }
+
+    /// Gives a command this shell's directory and environment.
+    pub(crate) fn prepare(&self, command: &mut Command) {
+        command
+            .current_dir(self.work())
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("TMPDIR", self.home.path().join("tmp"))
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        ended(self.drydock(arguments))
+    }
+
+    /// Runs the program with this standard input.
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> Ended {
+        let mut running = self.start(arguments);
+        running.type_line(input.trim_end_matches('\n'));
+        running.close_input();
+        running.end()
+    }
+
+    /// Starts the program with pipes.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(self.drydock(arguments))
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn ended(command: Command) -> Ended {
+    let mut running = Running::start(command);
+    running.close_input();
+    running.end()
+}
+
+/// A program that runs. It is killed when a test fails.
+pub(crate) struct Running {
+    child: Child,
+    out: Lines,
+    err: Lines,
+}
+
+/// Lines of a stream, as they come.
+struct Lines {
+    receiver: mpsc::Receiver<String>,
+    text: String,
+}
+
+impl Lines {
+    fn of(stream: impl Read + Send + 'static) -> Self {
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stream).lines() {
+                let sent = line.map(|line| sender.send(line));
+                if !matches!(sent, Ok(Ok(()))) {
+                    return;
+                }
+            }
+        });
+        Self {
+            receiver,
+            text: String::new(),
+        }
+    }
+
+    fn until(&mut self, wanted: &str, child: &mut Child) -> String {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(line) = self.receiver.recv_timeout(left) else {
+                let status = child.try_wait();
+                panic!("no line with {wanted:?} ({status:?}) in:\n{}", self.text);
+            };
+            self.text.push_str(&line);
+            self.text.push('\n');
+            if line.contains(wanted) {
+                return line;
+            }
+        }
+    }
+
+    fn rest(&mut self) -> String {
+        while let Ok(line) = self.receiver.recv_timeout(BOUND) {
+            self.text.push_str(&line);
+            self.text.push('\n');
+        }
+        std::mem::take(&mut self.text)
+    }
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = Lines::of(child.stdout.take().unwrap());
+        let err = Lines::of(child.stderr.take().unwrap());
+        Self { child, out, err }
+    }
+
+    pub(crate) fn type_line(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        // A program that refuses to start does not read.
+        let _ = writeln!(input, "{line}").and_then(|()| input.flush());
+    }
+
+    /// Ctrl-D.
+    pub(crate) fn close_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for a line of standard output.
+    pub(crate) fn out_until(&mut self, wanted: &str) -> String {
+        self.out.until(wanted, &mut self.child)
+    }
+
+    /// Waits for a line of standard error.
+    pub(crate) fn err_until(&mut self, wanted: &str) -> String {
+        self.err.until(wanted, &mut self.child)
+    }
+
+    /// Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        self.signal(rustix::process::Signal::INT);
+    }
+
+    /// What a service manager sends.
+    pub(crate) fn terminate(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.child.id()).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Ended {
+        let (out, err) = (self.out.rest(), self.err.rest());
+        let deadline = Instant::now() + BOUND;
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if Instant::now() > deadline => panic!("it does not end: {out}{err}"),
+                None => std::thread::yield_now(),
+            }
+        };
+        Ended {
+            code: status.code(),
+            out,
+            err,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Makes a directory a repository with one commit on `main`; needs no git on the machine.
+pub(crate) fn commit(work: &Path, files: &[(&str, &str)]) -> String {
+    let options = gix::open::Options::isolated();
+    let kind = gix::create::Kind::WithWorktree;
+    let created = gix::ThreadSafeRepository::init_opts(work, kind, gix::create::Options::default(), options);
+    let repository: gix::Repository = created.unwrap().into();
+    std::fs::write(work.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    repository.write_object(gix::objs::Tree::empty()).unwrap();
+    let empty = gix::ObjectId::empty_tree(gix::hash::Kind::Sha1);
+    let mut editor = repository.edit_tree(empty).unwrap();
+    for (path, text) in files {
+        let blob = repository.write_blob(text.as_bytes()).unwrap().detach();
+        editor
+            .upsert(*path, gix::objs::tree::EntryKind::Blob, blob)
+            .unwrap();
+    }
+    let author = gix::actor::Signature {
+        name: "Ada".into(),
+        email: "ada@example.com".into(),
+        time: gix::date::Time {
+            seconds: 1_700_000_000,
+            offset: 0,
+        },
+    };
+    let commit = gix::objs::Commit {
+        tree: editor.write().unwrap().detach(),
+        parents: Vec::new().into(),
+        author: author.clone(),
+        committer: author,
+        encoding: None,
+        message: "first\n".into(),
+        extra_headers: Vec::new(),
+    };
+    let id = repository.write_object(&commit).unwrap().detach();
+    std::fs::create_dir_all(work.join(".git/refs/heads")).unwrap();
+    std::fs::write(work.join(".git/refs/heads/main"), format!("{id}\n")).unwrap();
+    id.to_string()
+}
+
+/// An emulated model on a runtime of its own, so that tests may block.
+pub(crate) struct Model {
+    runtime: tokio::runtime::Runtime,
+    emulator: Option<drydock::emulator::model::ModelEmulator>,
+}
+
+impl Model {
+    pub(crate) fn start(script: impl drydock::emulator::model::Script + 'static) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let guard = runtime.enter();
+        let emulator = drydock::emulator::model::ModelEmulator::start(script).unwrap();
+        drop(guard);
+        Self {
+            runtime,
+            emulator: Some(emulator),
+        }
+    }
+
+    fn emulator(&self) -> &drydock::emulator::model::ModelEmulator {
+        self.emulator.as_ref().unwrap()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.emulator().url().to_owned()
+    }
+
+    pub(crate) fn asked(&self) -> Vec<drydock::emulator::model::Asked> {
+        self.emulator().asked()
+    }
+
+    /// Waits until so many requests were made.
+    pub(crate) fn wait_for_requests(&self, count: usize) {
+        let deadline = Instant::now() + BOUND;
+        while self.asked().len() < count {
+            assert!(Instant::now() < deadline, "only {} requests", self.asked().len());
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        let Some(emulator) = self.emulator.take() else {
+            return;
+        };
+        let (problems, unused) = (emulator.problems(), emulator.unused());
+        self.runtime.block_on(emulator.shutdown());
+        if !std::thread::panicking() {
+            assert_eq!(problems, Vec::<String>::new(), "the model was asked wrongly");
+            assert_eq!(unused, Vec::<String>::new(), "lines nobody asked for");
+        }
+    }
+}
