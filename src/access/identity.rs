@@ -1,37 +1,8 @@
 //! Proof that somebody was admitted, and what they may do.
 
-use crate::model::{RepoPath, Sender, UserId};
+use crate::model::{RepoPath, Role, Sender, UserId};
 use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
-
-/// What a person may do within a grant. Ordered: each role includes those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Ask and read.
-    Viewer,
-    /// Prepare changes.
-    Editor,
-    /// Prepare changes everywhere, invite and revoke people.
-    Admin,
-}
-
-impl Role {
-    /// The word used in tables and replies.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Editor => "editor",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl std::fmt::Display for Role {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
-}
 
 /// A role in some repositories and environments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,8 @@ mod stranger;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use identity::{Grant, Identity, Role};
+pub use crate::model::Role;
+pub use identity::{Grant, Identity};
 pub use invite::{InviteToken, NewInvite, Redeemed};
 pub use people::User;
 pub use stranger::Denied;

@@ -1,7 +1,6 @@
 //! Every key, its type and its default. `config/drydock.toml` documents the same list.
 
-use crate::access::Role;
-use crate::model::Secret;
+use crate::model::{Role, Secret};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -10,6 +10,7 @@ mod limits;
 mod outbound;
 mod path;
 mod reply;
+mod role;
 mod secret;
 mod verdict;
 
@@ -26,5 +27,6 @@ pub use limits::Limits;
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};
 pub use reply::{Button, ButtonStyle, Part, Reply};
+pub use role::Role;
 pub use secret::Secret;
 pub use verdict::{Source, Verdict};
