@@ -1,8 +1,8 @@
 //! Which model answers, and the account it is reached with.
 
-use crate::config::keys;
 use crate::config::reader::{Conventional, Reader};
 use crate::config::settings::{ModelSettings, ProviderSettings};
+use crate::model::edits;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A provider whose API we know.
@@ -120,7 +120,7 @@ fn chosen(reader: &mut Reader<'_>) -> Option<String> {
         .map(|known| known.name)
         .chain(configured.iter().map(String::as_str));
     let near = names
-        .min_by_key(|name| keys::edits(name, &provider))
+        .min_by_key(|name| edits(name, &provider))
         .unwrap_or_default();
     reader.problem(
         "model.default",

@@ -8,7 +8,7 @@ use crate::config::secrets::Vault;
 use crate::config::sources::Sources;
 use crate::config::url::Url;
 use crate::config::value::{self, SecretSource, Value};
-use crate::model::Secret;
+use crate::model::{Secret, edits};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
         if names.contains(&name) {
             return Some(name);
         }
-        let near = names.iter().find(|known| keys::edits(known, &name) <= 2);
+        let near = names.iter().find(|known| edits(known, &name) <= 2);
         let hint = match near {
             Some(known) => format!("; did you mean {known}?"),
             None if names.is_empty() => format!("; there is no [{section}.<name>]"),

@@ -103,7 +103,8 @@ pub struct MessageRef {
 pub struct Inbound {
     /// The configured name of the channel or hook that received it, as in `[channels.slack]`.
     pub channel: String,
-    /// Every name this message may arrive under again (`slack:event:Ev1`, `slack:T1:C1:1700.1`).
+    /// Every name this message may arrive under again (`slack:team:event:Ev1`, `slack:team:T1:C1:1700.1`;
+    /// `team` is the configured name of the channel).
     /// Never empty. If one of them was accepted before, this is a duplicate.
     pub delivery: Vec<String>,
     /// Who.

@@ -2,6 +2,7 @@
 
 mod base64_bytes;
 mod change;
+mod edits;
 mod effect;
 mod history;
 mod ids;
@@ -15,6 +16,7 @@ mod secret;
 mod verdict;
 
 pub use change::{Change, Check, CheckState, FileChange, FileVersion, Mode, Stats};
+pub use edits::edits;
 pub use effect::Effect;
 pub use history::{
     Assistant, Block, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn, Usage,

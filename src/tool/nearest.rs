@@ -1,5 +1,7 @@
 //! The known name that was probably meant.
 
+use crate::model::edits;
+
 /// Names longer than this are not compared: nobody mistypes them, and comparing costs their product.
 const NAME_CHARS_MAX: usize = 64;
 
@@ -15,9 +17,10 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .into_iter()
         .filter_map(|candidate| {
             let candidate_plain = plain(candidate);
-            let distance = distance(&wanted, &candidate_plain);
-            let length = wanted.len().max(candidate_plain.len());
-            let close = distance * 3 <= length || (wanted.len() >= 3 && contains(&candidate_plain, &wanted));
+            let distance = edits(&wanted, &candidate_plain);
+            let length = wanted.chars().count().max(candidate_plain.chars().count());
+            let close =
+                distance * 3 <= length || (wanted.chars().count() >= 3 && candidate_plain.contains(&wanted));
             close.then_some((distance, candidate))
         })
         .min()
@@ -25,39 +28,16 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Lower case, separators dropped: `Read-File` and `read_file` are the same mistake.
-fn plain(name: &str) -> Vec<char> {
+fn plain(name: &str) -> String {
     name.chars()
         .filter(|character| character.is_alphanumeric())
         .flat_map(char::to_lowercase)
         .collect()
 }
 
-fn contains(text: &[char], part: &[char]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
-}
-
-/// Characters to insert, delete or replace to get from one name to the other.
-fn distance(from: &[char], to: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, from_character) in from.iter().enumerate() {
-        let mut diagonal = line;
-        let mut left = line + 1;
-        for (cell, to_character) in row.iter_mut().skip(1).zip(to) {
-            let replaced = diagonal + usize::from(from_character != to_character);
-            diagonal = *cell;
-            left = replaced.min(left + 1).min(*cell + 1);
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = line + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{distance, nearest};
+    use super::nearest;
 
     #[test]
     fn typing_mistakes_find_their_name() {
@@ -73,16 +53,5 @@ mod tests {
         ] {
             assert_eq!(nearest(wrong, known), meant, "{}", wrong.len());
         }
-    }
-
-    #[test]
-    fn distance_counts_single_edits() {
-        let count = |from: &str, to: &str| {
-            distance(&from.chars().collect::<Vec<_>>(), &to.chars().collect::<Vec<_>>())
-        };
-        assert_eq!(count("kitten", "sitting"), 3);
-        assert_eq!(count("", "abc"), 3);
-        assert_eq!(count("abc", ""), 3);
-        assert_eq!(count("same", "same"), 0);
     }
 }
