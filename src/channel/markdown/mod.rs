@@ -3,9 +3,11 @@
 //! a platform, and nothing here escapes.
 
 mod builder;
+mod fact;
 mod links;
 mod sections;
 
+pub(super) use fact::fact;
 pub(super) use sections::{Section, sections};
 
 use builder::Builder;

@@ -1,8 +1,8 @@
 //! A reply as Block Kit, and as the plain text that notifications show. Our own headings are section
 //! blocks; nothing a model or a repository says ever is, so it cannot pass for a word of ours.
 
-use super::rich_text::{self, block, is_id, preformatted, section, spans};
-use crate::channel::markdown::{Block, Inline, Style, backticks, parse};
+use super::rich_text::{self, block, emboldened, is_id, preformatted, section, spans};
+use crate::channel::markdown::{Block, Inline, Style, backticks, fact, parse};
 use crate::channel::visible::visible;
 use crate::model::{Button, ButtonStyle, Part, Reply, Sender};
 use serde_json::{Value, json};
@@ -110,7 +110,8 @@ fn heading(text: &str, to: Option<&Sender>) -> Option<Value> {
             "type": "section",
             "text": {"type": "mrkdwn", "text": format!("{mention}{line}"), "verbatim": true},
         })),
-        Some(_) | None => words(&inlines, to),
+        // Rich text says what markup cannot.
+        Some(_) | None => words(&emboldened(&inlines), to),
     }
 }
 
@@ -157,9 +158,10 @@ fn facts(rows: &[(String, String)]) -> Option<Value> {
     let mut line = Vec::new();
     for (index, (label, value)) in rows.iter().enumerate() {
         let start = if index == 0 { "" } else { "\n" };
-        line.extend(rich_text::text(&format!("{start}{label}"), bold));
+        line.extend(rich_text::text(start, Style::default()));
+        line.extend(spans(&fact(label, bold)));
         line.extend(rich_text::text("  ", Style::default()));
-        line.extend(spans(&backticks(value)));
+        line.extend(spans(&fact(value, Style::default())));
     }
     block(section(line).into_iter().collect())
 }

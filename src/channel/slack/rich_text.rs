@@ -195,7 +195,8 @@ fn plain(words: &str) -> Inline {
     }
 }
 
-fn emboldened(inlines: &[Inline]) -> Vec<Inline> {
+/// The same line in bold.
+pub(super) fn emboldened(inlines: &[Inline]) -> Vec<Inline> {
     let mut inlines = inlines.to_vec();
     for inline in &mut inlines {
         match inline {

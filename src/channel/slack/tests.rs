@@ -84,7 +84,7 @@ fn a_result_is_one_message_in_our_order() {
             {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [
                 {"type": "text", "text": "Files", "style": bold}, {"type": "text", "text": "  "},
                 {"type": "text", "text": "1, +2 −2"},
-                {"type": "text", "text": "\nBase", "style": bold}, {"type": "text", "text": "  "},
+                {"type": "text", "text": "\n"}, {"type": "text", "text": "Base", "style": bold}, {"type": "text", "text": "  "},
                 {"type": "text", "text": "a1b2c3d", "style": {"code": true}}]}]},
             {"type": "rich_text", "elements": [{"type": "rich_text_preformatted", "elements": [
                 {"type": "text", "text": "-a\n+b\n"}]}]},

@@ -1,7 +1,7 @@
 //! A reply as one Telegram message: text with entities, and a keyboard. Never a markup language.
 
 use super::text::{Finished, Look, RichText};
-use crate::channel::markdown::{Block, Inline, backticks, parse};
+use crate::channel::markdown::{Block, Inline, Style, backticks, fact, parse};
 use crate::channel::visible::visible;
 use crate::model::{Button, ButtonStyle, Part, Reply, Sender};
 use serde_json::{Value, json};
@@ -165,9 +165,10 @@ impl Page<'_> {
         }
         for (label, value) in rows {
             self.text.separate(1);
-            self.text.push_as(&format!("{label}:"), Look::Bold);
+            self.inlines(&fact(label, Style::default()), Some(&Look::Bold));
+            self.text.push_as(":", Look::Bold);
             self.text.push(" ");
-            self.inlines(&backticks(value), None);
+            self.inlines(&fact(value, Style::default()), None);
         }
     }
 

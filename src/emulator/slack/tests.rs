@@ -362,6 +362,39 @@ async fn listed_hosts_are_links_and_headings_are_ours_alone() {
     assert!(!last.request.to_string().contains("https://evil"));
 }
 
+/// T69
+#[tokio::test]
+async fn a_heading_with_signs_of_markup_is_still_a_heading_and_paths_are_code() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let reply = Reply {
+        parts: vec![
+            Part::Heading {
+                text: "CHG-1: scale web_api".to_owned(),
+            },
+            Part::Facts {
+                rows: vec![("Files".to_owned(), "lib/web.libsonnet (new)".to_owned())],
+            },
+        ],
+    };
+    channel.deliver(&post(reply)).await.unwrap();
+    let last = emulator.look(|state| state.messages.last().cloned()).unwrap();
+    let elements = |block: usize| last.request["blocks"][block]["elements"][0]["elements"].clone();
+    assert_eq!(
+        elements(0),
+        json!([{"type": "text", "text": "CHG-1: scale web_api", "style": {"bold": true}}])
+    );
+    assert_eq!(
+        elements(1),
+        json!([
+            {"type": "text", "text": "Files", "style": {"bold": true}},
+            {"type": "text", "text": "  "},
+            {"type": "text", "text": "lib/web.libsonnet", "style": {"code": true}},
+            {"type": "text", "text": " (new)"},
+        ])
+    );
+}
+
 /// T76
 #[tokio::test]
 async fn a_diff_cannot_break_out_of_its_block() {
