@@ -1,6 +1,9 @@
 //! Webhooks: signed events from outside. A webhook verifies the signature over the raw bytes, and
 //! only then decodes, tolerantly. It is synchronous and does no I/O.
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod any_json;
 mod event;
 mod foreign;
 mod generic;
