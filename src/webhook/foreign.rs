@@ -4,9 +4,9 @@
 use super::Rejected;
 use http::HeaderMap;
 
-/// Every header that authenticates a request under some scheme, ours or a common one. GitHub's SHA-1
-/// `x-hub-signature` is not here: GitHub sends it beside the real one, and nothing reads it.
-const SIGNATURE_HEADERS: [&str; 8] = [
+/// Every header that authenticates a request under some scheme, ours or a common one.
+const SIGNATURE_HEADERS: [&str; 9] = [
+    "x-hub-signature",
     "x-hub-signature-256",
     "x-slack-signature",
     "x-telegram-bot-api-secret-token",
@@ -17,11 +17,12 @@ const SIGNATURE_HEADERS: [&str; 8] = [
     "webhook-signature",
 ];
 
-/// Refuses a request that carries the signature header of any scheme but `own`.
-pub(super) fn refuse_foreign(headers: &HeaderMap, own: &str) -> Result<(), Rejected> {
+/// Refuses a request that carries a signature header which the scheme's sender does not send: any that
+/// is not in `own`.
+pub(super) fn refuse_foreign(headers: &HeaderMap, own: &[&str]) -> Result<(), Rejected> {
     if SIGNATURE_HEADERS
         .iter()
-        .any(|header| *header != own && headers.contains_key(*header))
+        .any(|header| !own.contains(header) && headers.contains_key(*header))
     {
         return Err(Rejected::Unauthenticated("hook.mixed"));
     }
@@ -40,10 +41,11 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-hub-signature-256", HeaderValue::from_static("sha256=00"));
         headers.insert("x-hub-signature", HeaderValue::from_static("sha1=00"));
-        assert_eq!(refuse_foreign(&headers, "x-hub-signature-256"), Ok(()));
+        let own = ["x-hub-signature-256", "x-hub-signature"];
+        assert_eq!(refuse_foreign(&headers, &own), Ok(()));
         headers.insert("x-slack-signature", HeaderValue::from_static(""));
         assert_eq!(
-            refuse_foreign(&headers, "x-hub-signature-256"),
+            refuse_foreign(&headers, &own),
             Err(Rejected::Unauthenticated("hook.mixed"))
         );
     }

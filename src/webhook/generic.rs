@@ -41,7 +41,7 @@ pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Web
 impl Webhook for Generic {
     fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        refuse_foreign(headers, SIGNATURE)?;
+        refuse_foreign(headers, &[SIGNATURE])?;
         let signature = single_header(headers, SIGNATURE)?;
         let id = single_header(headers, "x-webhook-id")?;
         let seconds = single_header(headers, "x-webhook-timestamp")?;
@@ -66,7 +66,7 @@ impl Webhook for GenericBody {
     /// Unsigned headers name nothing: not the delivery, not the time.
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        refuse_foreign(headers, SIGNATURE)?;
+        refuse_foreign(headers, &[SIGNATURE])?;
         let signature = single_header(headers, SIGNATURE)?;
         self.0.verify(signature, &[request.body()])?;
         require_json(headers)?;

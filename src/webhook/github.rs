@@ -31,7 +31,8 @@ pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Web
 impl Webhook for Github {
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        refuse_foreign(headers, SIGNATURE)?;
+        // The older SHA-1 signature comes beside the real one, and nothing reads it.
+        refuse_foreign(headers, &[SIGNATURE, "x-hub-signature"])?;
         let signature = single_header(headers, SIGNATURE)?;
         let event = single_header(headers, "x-github-event")?;
         let delivery = single_header(headers, "x-github-delivery")?;

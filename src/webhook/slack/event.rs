@@ -83,13 +83,7 @@ fn message(envelope: &Value, installed: &Installed) -> Result<Received, Rejected
     };
     Ok(Received::Inbound(Box::new(Inbound {
         channel: installed.channel.clone(),
-        delivery: delivery(
-            event_id,
-            chat,
-            ts,
-            text_at(event, "/client_msg_id"),
-            &installed.team,
-        ),
+        delivery: delivery(event_id, chat, ts, text_at(event, "/client_msg_id"), installed),
         sender: sender(account, user),
         place: Place {
             account: installed.account(),
@@ -162,12 +156,20 @@ fn kind(event: &Value, direct: bool, bot: &str) -> Option<Kind> {
 }
 
 /// The names of one message. `message` and `app_mention` of the same message share its `ts`; a client
-/// that sends a message twice repeats its own id.
-fn delivery(event_id: &str, chat: &str, ts: &str, client_id: Option<&str>, team: &str) -> Vec<String> {
+/// that sends a message twice repeats its own id. Two apps of ours in one workspace are both told of
+/// it, and each has its own names for it.
+fn delivery(
+    event_id: &str,
+    chat: &str,
+    ts: &str,
+    client_id: Option<&str>,
+    installed: &Installed,
+) -> Vec<String> {
+    let Installed { channel, team, .. } = installed;
     let mut names = vec![
-        format!("slack:event:{event_id}"),
-        format!("slack:{team}:{chat}:{ts}"),
+        format!("slack:{channel}:event:{event_id}"),
+        format!("slack:{channel}:{team}:{chat}:{ts}"),
     ];
-    names.extend(client_id.map(|id| format!("slack:client:{team}:{id}")));
+    names.extend(client_id.map(|id| format!("slack:{channel}:client:{team}:{id}")));
     names
 }

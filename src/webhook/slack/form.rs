@@ -50,7 +50,7 @@ fn slash_command(fields: &BTreeMap<String, String>, installed: &Installed) -> Re
     let words = text::written(field("text").unwrap_or_default(), &installed.bot).text;
     Ok(Received::Inbound(Box::new(Inbound {
         channel: installed.channel.clone(),
-        delivery: vec![format!("slack:trigger:{trigger}")],
+        delivery: vec![format!("slack:{}:trigger:{trigger}", installed.channel)],
         sender: sender(team, user),
         place: Place {
             account: installed.account(),
@@ -123,7 +123,10 @@ fn press(payload: &Value, installed: &Installed) -> Result<Received, Rejected> {
         == Some(true);
     Ok(Received::Inbound(Box::new(Inbound {
         channel: installed.channel.clone(),
-        delivery: vec![format!("slack:action:{trigger}:{action_ts}")],
+        delivery: vec![format!(
+            "slack:{}:action:{trigger}:{action_ts}",
+            installed.channel
+        )],
         sender: sender(team, user),
         place: Place {
             account: installed.account(),

@@ -6,6 +6,7 @@ mod event;
 mod form;
 mod text;
 
+use super::foreign::refuse_foreign;
 use super::signature::{fresh, single_header, verify_hex_hmac_sha256};
 use super::{Received, Rejected, Webhook};
 use crate::config::SlackSettings;
@@ -18,17 +19,6 @@ use std::sync::Arc;
 
 const SIGNATURE: &str = "x-slack-signature";
 const TIMESTAMP: &str = "x-slack-request-timestamp";
-/// Signature headers of other schemes. One of them on a Slack request means that somebody tries which
-/// check is the weakest.
-const OTHER_SIGNATURES: [&str; 7] = [
-    "x-hub-signature",
-    "x-hub-signature-256",
-    "x-signature",
-    "x-signature-256",
-    "x-webhook-signature",
-    "x-gitlab-token",
-    "x-telegram-bot-api-secret-token",
-];
 /// Characters of an invite token.
 const INVITE_TOKEN_CHARS: usize = 43;
 
@@ -85,9 +75,7 @@ impl Webhook for Slack {
 
 impl Slack {
     fn verify(&self, headers: &HeaderMap, body: &[u8], at: Timestamp) -> Result<(), Rejected> {
-        if OTHER_SIGNATURES.iter().any(|name| headers.contains_key(*name)) {
-            return Err(Rejected::Unauthenticated("signature headers of another scheme"));
-        }
+        refuse_foreign(headers, &[SIGNATURE])?;
         let sent = single_header(headers, TIMESTAMP)?;
         let hex = single_header(headers, SIGNATURE)?
             .strip_prefix("v0=")

@@ -18,6 +18,10 @@ const DOCUMENTED_BODY: &str = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&
 const DOCUMENTED_SIGNATURE: &str = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503";
 
 fn slack() -> Arc<dyn Webhook> {
+    slack_named("ops")
+}
+
+fn slack_named(name: &str) -> Arc<dyn Webhook> {
     let secret = |text: &str| Secret::new(text.to_owned());
     let settings = SlackSettings {
         bot_token: secret("xoxb-1"),
@@ -33,7 +37,7 @@ fn slack() -> Arc<dyn Webhook> {
         bot_id: "UBOT".to_owned(),
         bot_name: "drydock".to_owned(),
     };
-    webhook("slack", &settings, &installation).unwrap()
+    webhook(name, &settings, &installation).unwrap()
 }
 
 fn at(seconds: i64) -> Timestamp {
@@ -307,11 +311,11 @@ fn a_mention_in_a_channel_is_a_message_to_us() {
     assert_eq!(
         inbound_of(mention()),
         Inbound {
-            channel: "slack".to_owned(),
+            channel: "ops".to_owned(),
             delivery: vec![
-                "slack:event:Ev1".to_owned(),
-                "slack:T0ACME:C1:1795293800.000300".to_owned(),
-                "slack:client:T0ACME:c-1".to_owned(),
+                "slack:ops:event:Ev1".to_owned(),
+                "slack:ops:T0ACME:C1:1795293800.000300".to_owned(),
+                "slack:ops:client:T0ACME:c-1".to_owned(),
             ],
             sender: Sender {
                 platform: Platform::Slack,
@@ -353,6 +357,20 @@ fn both_events_of_one_message_share_a_name() {
     assert_eq!(first.delivery.last(), second.delivery.last());
     assert_eq!(first.delivery.get(1), second.delivery.get(1));
     assert_ne!(first.delivery.first(), second.delivery.first());
+}
+
+/// Both hear the same event; if a name of one were a name of the other, one would stay silent.
+#[test]
+fn two_apps_in_one_workspace_do_not_mask_each_other() {
+    let body = with(mention(), "client_msg_id", json!("c-1"));
+    let request = signed("application/json", envelope(body).to_string().as_bytes());
+    let names = |app: &str| match slack_named(app).receive(&request, at(AT)) {
+        Ok(Received::Inbound(inbound)) => inbound.delivery,
+        other => panic!("{other:?}"),
+    };
+    let (ops, web) = (names("ops"), names("web"));
+    assert_eq!(ops.len(), 3);
+    assert!(ops.iter().all(|name| !web.contains(name)), "{ops:?} {web:?}");
 }
 
 #[test]
@@ -572,7 +590,7 @@ fn a_slash_command_is_a_verb_and_its_arguments() {
         let Ok(Received::Inbound(inbound)) = receive_form(&fields) else {
             panic!("{text} was not received");
         };
-        assert_eq!(inbound.delivery, ["slack:trigger:1.2.3"]);
+        assert_eq!(inbound.delivery, ["slack:ops:trigger:1.2.3"]);
         assert_eq!((inbound.place.thread, inbound.message), (None, None));
         assert_eq!(
             inbound.kind,
@@ -593,7 +611,7 @@ fn a_press_carries_its_token_and_its_thread() {
     let Ok(Received::Inbound(press)) = receive_form(&[("payload", &payload.to_string())]) else {
         panic!("not received");
     };
-    assert_eq!(press.delivery, ["slack:action:9.9:3.3"]);
+    assert_eq!(press.delivery, ["slack:ops:action:9.9:3.3"]);
     assert_eq!(press.place.thread.as_deref(), Some("1.1"));
     assert_eq!(press.message.map(|message| message.id).as_deref(), Some("2.2"));
     assert_eq!(
