@@ -8,7 +8,9 @@ mod calls;
 mod repetition;
 
 use crate::access::Identity;
-use crate::model::{Assistant, History, HistoryError, Limits, Source, Step, StopReason, Usage, Verdict};
+use crate::model::{
+    Assistant, Block, History, HistoryError, Limits, Source, Step, StopReason, Turn, Usage, Verdict,
+};
 use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest};
 use crate::redact::Redactor;
 use crate::tool::Toolbox;
@@ -16,6 +18,7 @@ use crate::workspace::Workspace;
 use async_trait::async_trait;
 use calls::Calls;
 use repetition::Repetition;
+use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -248,7 +251,7 @@ impl Running<'_> {
         };
         let answer = self.cx.provider.turn(request, &mut sink, &cancel);
         tokio::select! {
-            completion = answer => completion.map(unique_ids),
+            completion = answer => completion.map(|completion| unique_ids(completion, history)),
             () = self.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
             () = tokio::time::sleep_until(self.deadline) => Err(ProviderError::Cancelled),
         }
@@ -343,29 +346,39 @@ impl Running<'_> {
     }
 }
 
-/// Makes the ids of an answer's calls unique, so that each result has exactly one call. The
-/// provider's own blocks carry the old ids and are dropped with them.
-fn unique_ids(mut completion: Completion) -> Completion {
-    let ids: Vec<&str> = completion
+/// Makes the ids of an answer's calls unique in the whole conversation, so that each result has
+/// exactly one call. The provider's own blocks carry the old ids and are dropped with them.
+fn unique_ids(mut completion: Completion, history: &History) -> Completion {
+    let steps = history.turns().iter().flat_map(Turn::steps);
+    let mut known: HashSet<String> = steps
+        .flat_map(|step| step.assistant().calls().map(|call| call.id.clone()))
+        .chain([String::new()])
+        .collect();
+    let earlier = known.len();
+    let distinct = completion
         .assistant
         .calls()
-        .map(|call| call.id.as_str())
-        .collect();
-    let distinct: std::collections::HashSet<&str> = ids.iter().copied().collect();
-    if distinct.len() == ids.len() && !distinct.contains("") {
-        return completion;
+        .all(|call| known.insert(call.id.clone()));
+    if !distinct {
+        completion.assistant.raw = None;
+        renumber(&mut completion.assistant, earlier, &mut known);
     }
-    completion.assistant.raw = None;
-    renumber(&mut completion.assistant);
     completion
 }
 
-fn renumber(assistant: &mut Assistant) {
+fn renumber(assistant: &mut Assistant, earlier: usize, known: &mut HashSet<String>) {
     let calls = assistant.blocks.iter_mut().filter_map(|block| match block {
-        crate::model::Block::Call(call) => Some(call),
-        crate::model::Block::Text { .. } => None,
+        Block::Call(call) => Some(call),
+        Block::Text { .. } => None,
     });
-    for (number, call) in calls.enumerate() {
-        call.id = format!("call_{}", number + 1);
+    let mut number = earlier;
+    for call in calls {
+        while !known.insert(format!("call_{number}")) {
+            number += 1;
+        }
+        call.id = format!("call_{number}");
     }
 }
+
+#[cfg(test)]
+mod tests;

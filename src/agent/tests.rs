@@ -1,0 +1,521 @@
+//! The loop against a scripted model, on a real workspace.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bench;
+
+use super::Event;
+use crate::model::{Assistant, Block, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict};
+use crate::provider::scripted::{Line, Scripted, calls, says};
+use crate::provider::{Completion, ProviderError};
+use crate::workspace::Tree;
+use bench::{Bench, Book, SECRET};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const READ_A: (&str, &str, &str) = ("1", "file_read", "{\"path\":\"a.txt\"}");
+
+/// An answer that ends for this reason.
+fn ends(line: Line, stop: StopReason) -> Line {
+    match line {
+        Line::Answer(mut completion) => {
+            completion.assistant.stop = stop;
+            Line::Answer(completion)
+        }
+        other => other,
+    }
+}
+
+fn write(id: &'static str, path: &str, content: &str) -> Line {
+    let arguments = serde_json::json!({ "path": path, "content": content }).to_string();
+    calls(&[(id, "file_write", &arguments)])
+}
+
+fn notice(ran: &bench::Ran) -> &str {
+    ran.outcome().notice.as_deref().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_request_is_read_edited_and_answered_and_every_call_is_counted() {
+    let bench = Bench::new();
+    let model = Scripted::new([calls(&[READ_A]), write("2", "a.txt", "omega\n"), says("Done.")]);
+    let ran = bench.run(&model).await;
+    let outcome = ran.outcome();
+    assert_eq!(
+        (outcome.verdict, outcome.answer.as_str(), &outcome.notice),
+        (Verdict::Pass, "Done.", &None)
+    );
+    let usage = Usage {
+        input: 300,
+        output: 30,
+        ..Usage::default()
+    };
+    assert_eq!((outcome.steps, outcome.tool_calls, outcome.usage), (3, 2, usage));
+    let path = RepoPath::parse("a.txt").unwrap();
+    assert_eq!(&bench.overlay.read(&path).unwrap().content[..], b"omega\n");
+    assert_eq!(ran.steps.len(), 3);
+}
+
+/// TK-1
+#[tokio::test]
+async fn what_the_model_got_wrong_is_a_result_it_reads() {
+    let bench = Bench::new();
+    let wrong = calls(&[
+        ("1", "file_raed", "{}"),
+        ("2", "file_read", "{\"path\":"),
+        ("3", "file_read", "{\"path\":\"../../etc/passwd\"}"),
+        ("4", "file_read", "{\"path\":\"a.txt\"}"),
+    ]);
+    let ran = bench.run(&Scripted::new([wrong, says("Sorry.")])).await;
+    let results = ran.results();
+    assert_eq!(
+        results.iter().map(|(_, is_error)| *is_error).collect::<Vec<_>>(),
+        [true, true, true, false]
+    );
+    for (index, says) in [
+        "did you mean `file_read`?",
+        "not valid JSON",
+        "outside the repository",
+        "alpha",
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert!(results[index].0.contains(says), "{}", results[index].0);
+    }
+    assert_eq!(ran.outcome().verdict, Verdict::Pass);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
+    let bench = Bench::new();
+    let step = calls(&[
+        ("1", "slow_read", ""),
+        ("2", "slow_read", ""),
+        ("3", "slow_write", ""),
+        ("4", "slow_read", ""),
+    ]);
+    let started = Instant::now();
+    let ran = bench.run(&Scripted::new([step, says("ok")])).await;
+    assert_eq!(started.elapsed().as_millis(), 300);
+    let log = bench.log.lock().unwrap().join(", ");
+    assert_eq!(
+        log,
+        "slow_read begins, slow_read begins, slow_read ends, slow_read ends, \
+         slow_write begins, slow_write ends, slow_read begins, slow_read ends"
+    );
+    let order: Vec<&str> = ran.results().iter().map(|(content, _)| *content).collect();
+    assert_eq!(order, ["slow_read", "slow_read", "slow_write", "slow_read"]);
+}
+
+#[tokio::test]
+async fn steps_are_bounded() {
+    let mut bench = Bench::new();
+    bench.limits.steps_max = 3;
+    let lines = (0..9).map(|number| write("1", "a.txt", &format!("{number}\n")));
+    let model = Scripted::new(lines);
+    let ran = bench.run(&model).await;
+    assert_eq!(ran.outcome().verdict, Verdict::Limit);
+    assert_eq!(notice(&ran), "I stopped after 3 steps without an answer.");
+    assert_eq!(model.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn tokens_are_bounded_after_the_call_that_passed_the_bound() {
+    let mut bench = Bench::new();
+    bench.limits.turn_tokens_max = 200;
+    let lines = (0..9).map(|number| write("1", "a.txt", &format!("{number}\n")));
+    let ran = bench.run(&Scripted::new(lines)).await;
+    assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Limit, 2));
+    assert_eq!(
+        notice(&ran),
+        "I stopped at 220 tokens; the limit of one turn is 200."
+    );
+}
+
+/// R28
+#[tokio::test(start_paused = true)]
+async fn a_model_or_a_tool_that_never_answers_ends_with_the_time_of_the_turn() {
+    let mut bench = Bench::new();
+    bench.limits.turn_time_max = Duration::from_secs(600);
+    let ran = bench.run(&Scripted::new([Line::Stall])).await;
+    assert_eq!(
+        (ran.outcome().verdict, notice(&ran)),
+        (Verdict::Limit, "I stopped after 600 s without an answer.")
+    );
+    let started = Instant::now();
+    let ran = bench
+        .run(&Scripted::new([calls(&[("1", "hang", "")]), says("never")]))
+        .await;
+    assert_eq!(ran.outcome().verdict, Verdict::Limit);
+    assert_eq!(ran.results(), [("stopped: the turn ran out of time", true)]);
+    assert_eq!(started.elapsed().as_secs(), 600);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ends_a_stalled_model_and_a_hanging_tool_within_a_second() {
+    for script in [
+        vec![Line::Stall],
+        vec![calls(&[("1", "hang", "")]), says("never")],
+    ] {
+        let bench = Bench::new();
+        let cancel = bench.cancel.clone();
+        let model = Scripted::new(script);
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            cancel.cancel();
+            Instant::now()
+        };
+        let (ran, stopped_at) = tokio::join!(bench.run(&model), stop);
+        assert!(stopped_at.elapsed() < Duration::from_secs(1));
+        assert_eq!(
+            (ran.outcome().verdict, notice(&ran)),
+            (Verdict::Cancelled, "Stopped at step 1.")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stop_before_the_first_step_asks_nobody() {
+    let bench = Bench::new();
+    bench.cancel.cancel();
+    let model = Scripted::new([says("never")]);
+    let ran = bench.run(&model).await;
+    assert_eq!(
+        (ran.outcome().verdict, model.asked().len()),
+        (Verdict::Cancelled, 0)
+    );
+}
+
+/// R12
+#[tokio::test]
+async fn ids_that_repeat_are_made_unique_in_the_whole_conversation() {
+    let bench = Bench::new();
+    let twice = || {
+        calls(&[
+            ("x", "file_read", "{\"path\":\"a.txt\"}"),
+            ("x", "file_read", "{\"path\":\"b.txt\"}"),
+        ])
+    };
+    let model = Scripted::new([twice(), calls(&[("", "git_status", "")]), twice(), says("ok")]);
+    let mut history = History::default();
+    let ran = bench.run_on(&model, &mut history, Book::default()).await;
+    assert_eq!(ran.outcome().verdict, Verdict::Pass);
+    assert!(ran.results()[0].0.contains("alpha") && ran.results()[1].0.contains("beta"));
+    assert_eq!(offences(history.turns()), [""; 0]);
+}
+
+#[tokio::test]
+async fn calls_of_an_answer_that_was_cut_are_not_run() {
+    let bench = Bench::new();
+    let cut = ends(write("1", "a.txt", "half"), StopReason::MaxTokens);
+    let ran = bench.run(&Scripted::new([cut, says("ok")])).await;
+    assert!(ran.results()[0].1 && ran.results()[0].0.contains("was cut"));
+    assert_eq!(bench.overlay.changes().unwrap(), []);
+    let cut = ends(says("half an ans"), StopReason::MaxTokens);
+    let ran = bench.run(&Scripted::new([cut])).await;
+    assert_eq!(
+        (ran.outcome().verdict, ran.outcome().answer.as_str()),
+        (Verdict::Incomplete, "half an ans")
+    );
+    let refused = ends(says("No."), StopReason::Refusal);
+    let ran = bench.run(&Scripted::new([refused])).await;
+    assert_eq!(
+        (ran.outcome().verdict, notice(&ran)),
+        (Verdict::Incomplete, "The model refused to go on.")
+    );
+}
+
+/// R12
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_once_more_and_then_told() {
+    let bench = Bench::new();
+    let ran = bench.run(&Scripted::new([says(" "), says("Here.")])).await;
+    assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Pass, 2));
+    let ran = bench.run(&Scripted::new([says(""), says("\n")])).await;
+    assert_eq!(notice(&ran), "The model gave an empty answer twice.");
+}
+
+#[tokio::test]
+async fn the_third_identical_call_ends_the_turn_and_so_does_the_third_malformed_one() {
+    let bench = Bench::new();
+    let again = |id| calls(&[(id, "file_read", "{\"path\":\"a.txt\"}")]);
+    let ran = bench
+        .run(&Scripted::new([
+            again("1"),
+            again("2"),
+            again("3"),
+            says("never"),
+        ]))
+        .await;
+    assert_eq!(
+        notice(&ran),
+        "I stopped: the model repeated the same `file_read` call 3 times."
+    );
+    let wrong = |id| calls(&[(id, "file_read", id)]);
+    let ran = bench
+        .run(&Scripted::new([
+            wrong("{"),
+            wrong("["),
+            wrong("x"),
+            says("never"),
+        ]))
+        .await;
+    assert_eq!(
+        notice(&ran),
+        "I stopped: the model made 3 malformed tool calls in a row."
+    );
+}
+
+#[tokio::test]
+async fn too_many_calls_in_one_answer_are_refused_and_the_rest_is_run() {
+    let mut bench = Bench::new();
+    bench.limits.calls_per_step_max = 1;
+    let step = calls(&[READ_A, ("2", "file_read", "{\"path\":\"b.txt\"}")]);
+    let ran = bench.run(&Scripted::new([step, says("ok")])).await;
+    let results = ran.results();
+    assert_eq!(
+        (results[0].1, results[1]),
+        (
+            false,
+            (
+                "not run: at most 1 calls in one answer; call it in the next one",
+                true
+            )
+        )
+    );
+}
+
+/// T59
+#[tokio::test]
+async fn a_secret_is_gone_before_a_result_is_cut() {
+    let mut bench = Bench::new();
+    // The cut would fall into the middle of the secret.
+    bench.limits.tool_output_bytes_max = 80;
+    let ran = bench
+        .run(&Scripted::new([calls(&[("1", "tell_secret", "")]), says(SECRET)]))
+        .await;
+    let told = format!("{:?}{:?}{:?}", ran.results(), ran.events, ran.outcome());
+    for part in [SECRET, "hunter2-h", "unter2-hunter2"] {
+        let told = told.replace(&format!("Text({SECRET:?})"), "");
+        assert!(!told.contains(part), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_fails_ends_the_turn_at_the_last_durable_step() {
+    let bench = Bench::new();
+    let model = Scripted::new([calls(&[READ_A]), write("2", "a.txt", "x"), says("never")]);
+    let book = Book {
+        breaks_at: Some(1),
+        ..Book::default()
+    };
+    let ran = bench.run_on(&model, &mut History::default(), book).await;
+    assert_eq!(
+        ran.outcome.as_ref().unwrap_err().to_string(),
+        "the journal is full"
+    );
+    assert_eq!((ran.steps.len(), model.asked().len()), (1, 2));
+    let ran = bench
+        .run(&Scripted::new([calls(&[("1", "broken", "")]), says("never")]))
+        .await;
+    assert_eq!(ran.outcome.as_ref().unwrap_err().to_string(), "the disk is gone");
+}
+
+/// R9, R10
+#[tokio::test]
+async fn a_provider_that_fails_closes_the_turn_and_says_why() {
+    for (error, says) in [
+        (
+            ProviderError::Busy {
+                status: 529,
+                retry_after: None,
+            },
+            "overloaded or rate-limiting (529)",
+        ),
+        (
+            ProviderError::Refused("the key is not valid".into()),
+            "the key is not valid",
+        ),
+        (ProviderError::Invalid("too long".into()), "too long"),
+        (ProviderError::Unreachable("timed out".into()), "timed out"),
+    ] {
+        let bench = Bench::new();
+        let model = Scripted::new([write("1", "a.txt", "x"), Line::Fail(error)]);
+        let mut history = History::default();
+        let ran = bench.run_on(&model, &mut history, Book::default()).await;
+        assert_eq!(ran.outcome().verdict, Verdict::Error);
+        assert!(
+            notice(&ran).starts_with("No answer: ") && notice(&ran).contains(says),
+            "{}",
+            notice(&ran)
+        );
+        assert_eq!(offences(history.turns()), [""; 0]);
+        assert_eq!(bench.overlay.changes().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn people_see_each_step_and_each_tool() {
+    let bench = Bench::new();
+    let ran = bench
+        .run(&Scripted::new([calls(&[("1", "slow_read", "")]), says("ok")]))
+        .await;
+    let expected = [
+        Event::StepStarted { step: 1 },
+        Event::ToolStarted {
+            name: "slow_read".into(),
+            arguments: String::new(),
+        },
+        Event::ToolFinished {
+            name: "slow_read".into(),
+            content: "slow_read".into(),
+            is_error: false,
+        },
+        Event::StepStarted { step: 2 },
+        Event::Text("ok".into()),
+    ];
+    assert_eq!(ran.events, expected);
+}
+
+/// What a provider would refuse in these turns.
+fn offences(turns: &[Turn]) -> Vec<String> {
+    let mut offences = Vec::new();
+    let mut ids = HashSet::new();
+    let mut offend = |what: String| offences.push(what);
+    for (index, turn) in turns.iter().enumerate() {
+        let last = turn.steps().len().saturating_sub(1);
+        for (number, step) in turn.steps().iter().enumerate() {
+            let assistant = step.assistant();
+            for (call, result) in assistant.calls().zip(step.results()) {
+                if call.id.is_empty() || !ids.insert(call.id.clone()) || call.id != result.call {
+                    offend(format!("the id `{}` of turn {index}", call.id));
+                }
+            }
+            let calls = assistant.calls().count();
+            if calls != step.results().len()
+                || (calls == 0) != (number == last && index + 1 < turns.len() || calls == 0)
+            {
+                offend(format!("step {number} of turn {index} does not pair"));
+            }
+            if calls == 0 && (assistant.text().is_empty() || number != last) {
+                offend(format!(
+                    "step {number} of turn {index} says nothing, or too early"
+                ));
+            }
+        }
+        if index + 1 < turns.len()
+            && turn
+                .steps()
+                .last()
+                .is_none_or(|step| step.assistant().calls().count() > 0)
+        {
+            offend(format!("turn {index} is open"));
+        }
+    }
+    offences
+}
+
+#[derive(Clone, Debug)]
+enum Does {
+    Says(String),
+    Calls(Vec<(u8, u8)>, StopReason),
+    Fails(u8),
+    Stalls,
+}
+
+fn does() -> impl Strategy<Value = Does> {
+    let stop = prop_oneof![
+        Just(StopReason::ToolUse),
+        Just(StopReason::EndTurn),
+        Just(StopReason::MaxTokens),
+        Just(StopReason::Refusal)
+    ];
+    prop_oneof![
+        2 => "[ a-z]{0,3}".prop_map(Does::Says),
+        6 => (proptest::collection::vec((0_u8..4, any::<u8>()), 1..5), stop).prop_map(|(calls, stop)| Does::Calls(calls, stop)),
+        1 => (0_u8..4).prop_map(Does::Fails),
+        1 => Just(Does::Stalls),
+    ]
+}
+
+fn line(does: &Does) -> Line {
+    match does {
+        Does::Says(text) => says(text),
+        Does::Calls(wanted, stop) => {
+            let call = |(id, what): &(u8, u8)| {
+                let (name, arguments) = match what % 8 {
+                    0 | 1 => ("file_read", format!("{{\"path\":\"{}.txt\"}}", what / 8)),
+                    2 => (
+                        "file_write",
+                        format!("{{\"path\":\"n{what}\",\"content\":\"{what}\"}}"),
+                    ),
+                    3 => ("no_such_tool", "{}".to_owned()),
+                    4 => ("file_read", "{".to_owned()),
+                    5 => ("slow_read", String::new()),
+                    6 => ("slow_write", String::new()),
+                    _ => ("hang", String::new()),
+                };
+                Block::Call(ToolCall {
+                    id: ["", "a", "b", "call_0"][usize::from(*id)].to_owned(),
+                    name: name.to_owned(),
+                    arguments,
+                })
+            };
+            Line::Answer(Completion {
+                assistant: Assistant {
+                    blocks: wanted.iter().map(call).collect(),
+                    raw: None,
+                    stop: *stop,
+                    usage: Usage::default(),
+                },
+                model: "scripted-1".to_owned(),
+            })
+        }
+        Does::Fails(0) => Line::Fail(ProviderError::Busy {
+            status: 429,
+            retry_after: None,
+        }),
+        Does::Fails(1) => Line::Fail(ProviderError::Unreachable("reset".into())),
+        Does::Fails(_) => Line::Fail(ProviderError::Invalid("no".into())),
+        Does::Stalls => Line::Stall,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    /// R13
+    #[test]
+    fn no_ending_of_a_turn_ever_poisons_the_conversation(
+        turns in proptest::collection::vec((proptest::collection::vec(does(), 0..6), 0_u64..2_000), 1..4),
+    ) {
+        thread_local! {
+            static BENCH: std::cell::RefCell<Bench> = std::cell::RefCell::new(Bench::new());
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        BENCH.with_borrow_mut(|bench| runtime.block_on(async {
+            let mut history = History::default();
+            for (script, stop_after_ms) in &turns {
+                bench.reset();
+                bench.limits.turn_time_max = Duration::from_millis(1_000);
+                let model = Scripted::new(script.iter().map(line));
+                let cancel = bench.cancel.clone();
+                let stop = async {
+                    tokio::time::sleep(Duration::from_millis(*stop_after_ms)).await;
+                    cancel.cancel();
+                };
+                let (ran, ()) = tokio::join!(bench.run_on(&model, &mut history, Book::default()), stop);
+                assert!(ran.outcome.is_ok());
+                for asked in model.asked() {
+                    assert_eq!(offences(&asked.turns), [""; 0]);
+                }
+                assert!(history.begin("probe").is_ok(), "the turn is left open");
+                history.close("probed");
+                assert_eq!(offences(history.turns()), [""; 0]);
+            }
+        }));
+    }
+}

@@ -1,0 +1,247 @@
+//! What the tests of the loop share: a workspace on a real repository of two files, tools that take
+//! their time, and a journal that can break.
+
+use crate::access::{Identity, Role, testing::identity};
+use crate::agent::{Event, Journal, Outcome, TurnContext, run_turn};
+use crate::model::{Effect, History, Limits, Secret, Step};
+use crate::provider::ToolSpec;
+use crate::provider::scripted::Scripted;
+use crate::redact::Redactor;
+use crate::tool::{self, Context, Tool, ToolError, Toolbox};
+use crate::workspace::{Base, Edits, Overlay, Repository, Tree, Workspace};
+use async_trait::async_trait;
+use gix::objs::tree::EntryKind;
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// A secret the redactor knows.
+pub(super) const SECRET: &str = "hunter2-hunter2-hunter2";
+
+/// Everything a turn works with.
+pub(super) struct Bench {
+    base: Arc<Base>,
+    pub(super) overlay: Arc<Overlay>,
+    workspace: Workspace,
+    identity: Identity,
+    toolbox: Toolbox,
+    pub(super) limits: Limits,
+    redactor: Redactor,
+    pub(super) cancel: CancellationToken,
+    /// What the slow tools did, in order.
+    pub(super) log: Arc<Mutex<Vec<String>>>,
+    _directory: TempDir,
+}
+
+/// How a turn went.
+pub(super) struct Ran {
+    pub(super) outcome: anyhow::Result<Outcome>,
+    pub(super) events: Vec<Event>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Ran {
+    pub(super) fn outcome(&self) -> &Outcome {
+        self.outcome.as_ref().unwrap()
+    }
+
+    /// Every result, as the model read it.
+    pub(super) fn results(&self) -> Vec<(&str, bool)> {
+        let results = self.steps.iter().flat_map(Step::results);
+        results
+            .map(|result| (result.content.as_str(), result.is_error))
+            .collect()
+    }
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let git = directory.path().join("repo.git");
+        commit(&git, &[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
+        let bases = directory.path().join("bases");
+        let repository = Repository::local("infra", &git, Some("main"), &bases).unwrap();
+        let head = repository.head().unwrap().unwrap();
+        let base = repository.base(&head, &|_| ()).unwrap();
+        let overlay = Arc::new(Overlay::new(Arc::clone(&base), Edits::new()));
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let mut tools = tool::all();
+        for (name, effect) in [
+            ("slow_read", Effect::Read),
+            ("slow_write", Effect::WriteWorkspace),
+        ] {
+            let log = Arc::clone(&log);
+            tools.push(Arc::new(Slow { name, effect, log }));
+        }
+        tools.push(Arc::new(Answers("hang", || None)));
+        tools.push(Arc::new(Answers("tell_secret", || {
+            Some(Ok(format!("{}{SECRET}", "x".repeat(70))))
+        })));
+        tools.push(Arc::new(Answers("broken", || {
+            Some(Err(ToolError::Fatal(anyhow::anyhow!("the disk is gone"))))
+        })));
+        Self {
+            workspace: Workspace {
+                repository,
+                base: Some(head),
+                tree: Arc::clone(&overlay) as Arc<dyn Tree>,
+            },
+            base,
+            overlay,
+            identity: identity(Role::Editor, &["**"]),
+            toolbox: Toolbox::new(tools).unwrap(),
+            limits: Limits::default(),
+            redactor: Redactor::new([Secret::new(SECRET.to_owned())]),
+            cancel: CancellationToken::new(),
+            log,
+            _directory: directory,
+        }
+    }
+
+    /// The workspace without edits, and nobody has said stop.
+    pub(super) fn reset(&mut self) {
+        self.overlay = Arc::new(Overlay::new(Arc::clone(&self.base), Edits::new()));
+        self.workspace.tree = Arc::clone(&self.overlay) as Arc<dyn Tree>;
+        self.cancel = CancellationToken::new();
+    }
+
+    /// One turn of a fresh conversation.
+    pub(super) async fn run(&self, provider: &Scripted) -> Ran {
+        let mut history = History::default();
+        self.run_on(provider, &mut history, Book::default()).await
+    }
+
+    /// One more turn of a conversation.
+    pub(super) async fn run_on(&self, provider: &Scripted, history: &mut History, mut book: Book) -> Ran {
+        history.begin("please").unwrap();
+        let cx = TurnContext {
+            identity: &self.identity,
+            provider,
+            model: "m",
+            system: "s",
+            toolbox: &self.toolbox,
+            workspace: &self.workspace,
+            limits: &self.limits,
+            redactor: &self.redactor,
+            cancel: &self.cancel,
+        };
+        let mut events = Vec::new();
+        let outcome = run_turn(cx, history, &mut book, &mut |event| events.push(event)).await;
+        Ran {
+            outcome,
+            events,
+            steps: book.steps,
+        }
+    }
+}
+
+/// A journal in memory.
+#[derive(Default)]
+pub(super) struct Book {
+    pub(super) steps: Vec<Step>,
+    /// The step, from 0, that cannot be written.
+    pub(super) breaks_at: Option<usize>,
+}
+
+#[async_trait]
+impl Journal for Book {
+    async fn model_call(&mut self, _step: u32) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    async fn step(&mut self, step: &Step, _model: &str) -> anyhow::Result<()> {
+        anyhow::ensure!(self.breaks_at != Some(self.steps.len()), "the journal is full");
+        self.steps.push(step.clone());
+        Ok(())
+    }
+}
+
+/// Takes a tenth of a second and says when it began and ended.
+struct Slow {
+    name: &'static str,
+    effect: Effect,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl Tool for Slow {
+    fn spec(&self) -> ToolSpec {
+        spec(self.name)
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    async fn call(&self, _cx: Context<'_>, _arguments: Value) -> Result<String, ToolError> {
+        self.log.lock().unwrap().push(format!("{} begins", self.name));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        self.log.lock().unwrap().push(format!("{} ends", self.name));
+        Ok(self.name.to_owned())
+    }
+}
+
+/// Answers always the same; `None` is never.
+struct Answers(&'static str, fn() -> Option<Result<String, ToolError>>);
+
+#[async_trait]
+impl Tool for Answers {
+    fn spec(&self) -> ToolSpec {
+        spec(self.0)
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, _cx: Context<'_>, _arguments: Value) -> Result<String, ToolError> {
+        match (self.1)() {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The schema of a tool without parameters is the one of `git_status`.
+fn spec(name: &'static str) -> ToolSpec {
+    let all = tool::all();
+    let status = all.iter().find(|tool| tool.spec().name == "git_status");
+    ToolSpec {
+        name,
+        ..status.unwrap().spec()
+    }
+}
+
+fn commit(git: &std::path::Path, files: &[(&str, &str)]) {
+    let repository = gix::init_bare(git).unwrap();
+    let empty = gix::ObjectId::empty_tree(gix::hash::Kind::Sha1);
+    repository.write_object(gix::objs::Tree::empty()).unwrap();
+    let mut editor = repository.edit_tree(empty).unwrap();
+    for (path, content) in files {
+        let blob = repository.write_blob(content.as_bytes()).unwrap().detach();
+        editor.upsert(*path, EntryKind::Blob, blob).unwrap();
+    }
+    let author = gix::actor::Signature {
+        name: "Ada".into(),
+        email: "ada@example.com".into(),
+        time: gix::date::Time {
+            seconds: 1_000,
+            offset: 0,
+        },
+    };
+    let commit = gix::objs::Commit {
+        tree: editor.write().unwrap().detach(),
+        parents: [].into_iter().collect(),
+        author: author.clone(),
+        committer: author,
+        encoding: None,
+        message: "first\n".into(),
+        extra_headers: Vec::new(),
+    };
+    let commit = repository.write_object(&commit).unwrap();
+    std::fs::create_dir_all(git.join("refs/heads")).unwrap();
+    std::fs::write(git.join("refs/heads/main"), format!("{commit}\n")).unwrap();
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+}
