@@ -2,6 +2,7 @@
 
 use crate::model::{Check, CheckState, FileChange};
 use crate::redact::Redactor;
+use std::collections::HashSet;
 
 /// Where the change stands against its repository.
 #[derive(Clone, Copy, Debug)]
@@ -73,22 +74,28 @@ fn no_conflict_markers(changes: &[FileChange]) -> Check {
 fn no_secrets(changes: &[FileChange], redactor: &Redactor) -> Check {
     let files = written(changes, &[]);
     let mut broken = changes.iter().filter_map(|change| {
-        let before = change
-            .before
-            .as_ref()
-            .map(|before| String::from_utf8_lossy(&before.content));
-        let known: std::collections::HashSet<&str> = before
-            .as_deref()
-            .map(|text| text.lines().collect())
-            .unwrap_or_default();
-        let after = change.after.as_ref()?;
-        let after = String::from_utf8_lossy(&after.content);
-        let line = after
-            .lines()
-            .position(|line| !known.contains(line) && redactor.redact(line) != line)?;
-        Some(format!("`{}`:{} looks like a secret", change.path, line + 1))
+        let line = first_secret_line(change, redactor)?;
+        Some(format!("`{}`:{line} looks like a secret", change.path))
     });
     summarise("no secrets in added lines", files.len(), broken.next())
+}
+
+/// The first added line that redaction touches. The file is redacted as a whole, because a private key
+/// is one secret of many lines.
+fn first_secret_line(change: &FileChange, redactor: &Redactor) -> Option<usize> {
+    let after = String::from_utf8_lossy(&change.after.as_ref()?.content);
+    let redacted = redactor.redact(&after);
+    if redacted == after {
+        return None;
+    }
+    let before = change.before.as_ref();
+    let before = before.map(|before| String::from_utf8_lossy(&before.content));
+    let known: HashSet<&str> = before.iter().flat_map(|text| text.lines()).collect();
+    let untouched: HashSet<&str> = redacted.lines().collect();
+    let line = after
+        .lines()
+        .position(|line| !known.contains(line) && !untouched.contains(line))?;
+    Some(line + 1)
 }
 
 fn jsonnet_evaluates(changes: &[FileChange]) -> Check {
@@ -128,4 +135,100 @@ fn shape(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ")
         .map_or(text.clone(), |(shape, _)| shape.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Standing, checks};
+    use crate::model::{Check, CheckState, FileChange, FileVersion, Mode, RepoPath};
+    use crate::redact::Redactor;
+    use bytes::Bytes;
+
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+        MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n\
+        MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu\n\
+        -----END PRIVATE KEY-----\n";
+
+    fn version(text: &str) -> FileVersion {
+        FileVersion {
+            content: Bytes::copy_from_slice(text.as_bytes()),
+            mode: Mode::Regular,
+        }
+    }
+
+    fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
+        FileChange {
+            path: RepoPath::parse(path).unwrap(),
+            before: before.map(version),
+            after: after.map(version),
+        }
+    }
+
+    fn checked(changes: &[FileChange]) -> Vec<Check> {
+        let standing = Standing {
+            base: "a",
+            head: "a",
+            branch: "main",
+        };
+        checks(changes, standing, &Redactor::new([]))
+    }
+
+    fn state(changes: &[FileChange], name: &str) -> (CheckState, String) {
+        let check = checked(changes)
+            .into_iter()
+            .find(|check| check.name == name)
+            .unwrap();
+        (check.state, check.detail)
+    }
+
+    /// T59
+    #[test]
+    fn a_private_key_of_many_lines_is_found_where_it_begins() {
+        let text = format!("# notes\n{KEY}");
+        let (found, detail) = state(
+            &[change("notes.md", Some("# notes\n"), Some(&text))],
+            "no secrets in added lines",
+        );
+        assert_eq!(
+            (found, detail.as_str()),
+            (CheckState::Fail, "`notes.md`:2 looks like a secret")
+        );
+    }
+
+    #[test]
+    fn a_secret_that_was_there_before_is_not_of_this_change() {
+        let before = format!("{KEY}replicas: 2\n");
+        let after = format!("{KEY}replicas: 3\n");
+        let changes = [change("a.yaml", Some(&before), Some(&after))];
+        assert_eq!(
+            state(&changes, "no secrets in added lines"),
+            (CheckState::Pass, String::new())
+        );
+    }
+
+    #[test]
+    fn broken_json_is_named_by_line_and_a_deleted_file_is_checked_for_nothing() {
+        let changes = [
+            change("old.json", Some("{}"), None),
+            change("environments/dev/spec.json", None, Some("{\n  \"a\": ,\n}")),
+        ];
+        let (found, detail) = state(&changes, "JSON parses");
+        assert_eq!(found, CheckState::Fail);
+        assert!(detail.starts_with("`environments/dev/spec.json`:2:"), "{detail}");
+        let deleted = [change("old.json", Some("{}"), None)];
+        for check in checked(&deleted).iter().skip(1) {
+            assert_eq!(check.state, CheckState::NotRun, "{}", check.name);
+        }
+    }
+
+    #[test]
+    fn a_conflict_marker_is_named_by_line() {
+        let changes = [change("a.md", None, Some("x\n<<<<<<< ours\n"))];
+        assert_eq!(
+            state(&changes, "no conflict markers"),
+            (CheckState::Fail, "`a.md`:2".to_owned())
+        );
+    }
 }
