@@ -16,8 +16,12 @@ use tracing::{error, warn};
 const LANES_MAX: usize = 32;
 /// Tries before an operation is given up and kept as a dead letter.
 const ATTEMPTS_MAX: u32 = 8;
-/// Longest wait between two tries.
+/// Longest wait between two tries that we choose ourselves.
 const WAIT_MAX: Duration = Duration::from_secs(180);
+/// Longest wait that a platform is granted.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+/// How long the pump sleeps when the outbox cannot be read.
+const BROKEN_WAIT: Duration = Duration::from_secs(1);
 /// How long the pump sleeps when nothing is due and nobody wakes it.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Shortest sleep of the pump.
@@ -95,7 +99,8 @@ impl Delivery {
     async fn wait(&self) -> Duration {
         let wait = match self.store.next_due(&self.channel).await {
             Ok(Some(due)) => Duration::try_from(due.duration_since((self.now)())).unwrap_or_default(),
-            Ok(None) | Err(_) => IDLE_MAX,
+            Ok(None) => IDLE_MAX,
+            Err(_) => BROKEN_WAIT,
         };
         wait.clamp(WAIT_MIN, IDLE_MAX)
     }
@@ -148,9 +153,8 @@ impl OneDelivery {
             error!(op.id = op.id, why, attempts, "given up");
             return self.store.failed(&op.id, why, at).await;
         }
-        let wait = retry_after
-            .unwrap_or(Duration::from_secs(1 << attempts.min(7)))
-            .min(WAIT_MAX);
+        let patience = Duration::from_secs(1 << attempts.min(8)).min(WAIT_MAX);
+        let wait = retry_after.map_or(patience, |asked| asked.min(RETRY_AFTER_MAX));
         let due = at.checked_add(wait).unwrap_or(at);
         self.store.retry(&op.id, due, why).await
     }
