@@ -214,11 +214,20 @@ impl Gateway {
             (Some(repository), Some(base)) => format!("{repository} at {}", compose::short(&base)),
             _ => "none yet".to_owned(),
         };
+        let delivery = match (
+            store.unsent(&row.channel).await?,
+            store.given_up(&row.channel).await?,
+        ) {
+            (0, 0) => "everything is sent".to_owned(),
+            (unsent, 0) => format!("{unsent} to send"),
+            (unsent, given_up) => format!("{unsent} to send, {given_up} given up; the log says why"),
+        };
         let rows = [
             ("Running", running),
             ("Waiting", waiting.to_string()),
             ("Prepared", prepared),
             ("Workspace", workspace),
+            ("Delivery", delivery),
         ];
         let rows = rows
             .into_iter()
@@ -420,7 +429,8 @@ impl Gateway {
         let waiting = self.parts.store.waiting(conversation).await?;
         Ok(Reply::text(match (stopped, waiting) {
             (true, 0 | 1) => {
-                "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away.".to_owned()
+                "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away."
+                    .to_owned()
             }
             (true, waiting) => format!(
                 "Stopping. What was edited so far is kept. {} more waiting, which I take up next.",

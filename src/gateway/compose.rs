@@ -3,8 +3,8 @@
 
 use crate::agent::Outcome;
 use crate::model::{
-    Action, Button, ButtonStyle, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply, Sender,
-    Usage,
+    Action, Button, ButtonStyle, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply,
+    Sender, Usage,
 };
 use std::time::Duration;
 

@@ -22,9 +22,7 @@ use crate::access::{Access, AccessError, Identity, Redeemed};
 use crate::channel::Channel;
 use crate::command;
 use crate::config::{Config, HookSettings};
-use crate::model::{
-    Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply,
-};
+use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
 use crate::redact::Redactor;
 use crate::store::{Accepted, Claim, Lane, Store};
@@ -34,7 +32,6 @@ use delivery::Delivery;
 use desk::Desk;
 use jiff::Timestamp;
 use notes::Notes;
-use turn::Assigned;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -42,6 +39,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
+use turn::Assigned;
 
 /// How long a conversation belongs to this process without a sign of life.
 const LEASE: Duration = Duration::from_secs(60);
@@ -169,7 +167,10 @@ impl Gateway {
         match self.parts.store.accept(&inbound, lane, waiting_max, at).await? {
             Accepted::Duplicate => Ok(Acknowledged::Duplicate),
             Accepted::Full => {
-                warn!(inbound.channel, "a message was not taken: {waiting_max} wait before it");
+                warn!(
+                    inbound.channel,
+                    "a message was not taken: {waiting_max} wait before it"
+                );
                 let text = format!(
                     "{waiting_max} messages wait already, so I did not take this one. Send it again later."
                 );

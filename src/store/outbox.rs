@@ -161,6 +161,18 @@ impl Store {
         .await
     }
 
+    /// Operations of a channel that were given up: refused by the platform, or tried too often.
+    pub async fn given_up(&self, channel: &str) -> Result<u64, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |tx| {
+            let given_up = tx
+                .prepare_cached("SELECT COUNT(*) FROM outbox WHERE channel = ?1 AND state = 'failed'")?
+                .query_row([channel], |row| row.get(0))?;
+            Ok(super::column::count(given_up))
+        })
+        .await
+    }
+
     /// Forgets operations that were settled before `before`; says how many. Their ids could be
     /// enqueued again, so `before` should be older than any retry.
     pub async fn forget_sent(&self, before: Timestamp) -> Result<usize, StoreError> {
@@ -343,6 +355,7 @@ mod tests {
         assert_eq!(store.message_of("a1").await, Ok(Some(message("1.1"))));
         assert_eq!(due_ids(&store, 31).await, ["a2"]);
         store.failed("a2", "no such channel", at(32)).await.unwrap();
+        assert_eq!(store.given_up("slack").await, Ok(1));
         store.ambiguous("b1", "reset", at(32)).await.unwrap();
         assert_eq!(due_ids(&store, 99).await, [""; 0]);
         assert_eq!(store.unsent("slack").await, Ok(0));

@@ -88,9 +88,11 @@ impl Gateway {
             summary: facts.line(),
         };
         // The turn has ended whatever becomes of its recording.
-        if let Err(error) =
-            self.record(&opened.conversation.session, turn, change.into_iter().chain([end]))
-        {
+        if let Err(error) = self.record(
+            &opened.conversation.session,
+            turn,
+            change.into_iter().chain([end]),
+        ) {
             tracing::error!(turn.id = %turn, %error, "the end of a turn could not be recorded");
         }
         tracing::info!(

@@ -166,9 +166,9 @@ impl Gateway {
         match (chosen, granted.as_slice()) {
             (Some(name), _) => Ok((name.to_owned(), text)),
             (None, [only]) => Ok(((*only).to_owned(), text)),
-            (None, []) => {
-                Err(told("You have no grant for a repository here; ask an administrator for one."))
-            }
+            (None, []) => Err(told(
+                "You have no grant for a repository here; ask an administrator for one.",
+            )),
             (None, several) => Err(told(format!(
                 "Which repository? Start your message with one of `{}:`.",
                 several.join(":`, `")
@@ -220,8 +220,7 @@ impl Gateway {
             .iter()
             .map(|(name, value)| (name, cut(value, chars_max)))
             .collect();
-        let fields =
-            serde_json::to_string_pretty(&fields).map_err(|error| Refused::Broken(error.into()))?;
+        let fields = serde_json::to_string_pretty(&fields).map_err(|error| Refused::Broken(error.into()))?;
         Ok(format!(
             "{instructions}\n\n{}",
             prompt::data_block(event, "webhook payload", &fields)
