@@ -63,7 +63,10 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         talked = tokio::select! {
             talked = talk(&stage, output) => talked,
             // Leaving with Ctrl-C is as good as with Ctrl-D.
-            () = &mut stop => Ok(()),
+            () = &mut stop => {
+                output.message("");
+                Ok(())
+            }
         };
     }
     stage.stop().await;
