@@ -175,9 +175,12 @@ fn is_placeholder(value: &str) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::disallowed_methods,
+        reason = "tests build their own files"
+    )]
     use super::*;
 
     const REAL: &str = "8f742231b10e8888abcd99yyyzzz85a5";
