@@ -9,7 +9,6 @@
 
 mod support;
 
-mod docs;
 mod cli_admin;
 mod cli_ask;
 mod cli_chat;
@@ -17,6 +16,8 @@ mod cli_check;
 mod cli_demo;
 mod cli_help;
 mod cli_serve;
+mod crash;
+mod docs;
 mod image;
 mod map;
 mod no_apply;
