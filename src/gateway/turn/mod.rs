@@ -12,7 +12,7 @@ use super::compose::Address;
 use super::desk::Seat;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
-use crate::model::{Action, Inbound, InboxId, Reply, Source, TurnId, Usage, Verdict};
+use crate::model::{Action, History, Inbound, InboxId, Reply, Source, TurnId, Usage, Verdict};
 use crate::store::Claim;
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
@@ -65,9 +65,9 @@ impl Gateway {
             }
         };
         let started = Instant::now();
-        let turn = self.begin(assigned, &opened, seat, attempts).await?;
+        let (turn, history) = self.begin(assigned, &opened, seat, attempts).await?;
         let card = self.open_card(assigned, &address, &opened, seat).await?;
-        let ran = self.run_agent(assigned, turn, &opened, seat, shutdown).await;
+        let ran = self.run_agent(assigned, turn, history, &opened, seat, shutdown).await;
         card.close().await;
         let outcome = match ran {
             Ok(outcome) if was_interrupted(&outcome, seat, shutdown) => return Ok(()),
@@ -129,12 +129,15 @@ impl Gateway {
         opened: &Opened,
         seat: &Seat,
         attempts: u32,
-    ) -> anyhow::Result<TurnId> {
+    ) -> anyhow::Result<(TurnId, History)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
         if self.hook(&assigned.inbound).is_some() {
             // Events of a hook have nothing to do with each other.
             store.clear(assigned.claim.conversation, now).await?;
         }
+        // Before the turn has its row: it would be a turn of its own history otherwise.
+        let mut history = store.history(assigned.claim.conversation).await?;
+        history.begin(opened.user_text.clone())?;
         let turn = store
             .begin_turn(&assigned.claim, assigned.inbox, &opened.user_text, now)
             .await?;
@@ -142,19 +145,18 @@ impl Gateway {
         if attempts > 0 {
             seat.card.send_modify(|card| card.set_resumed());
         }
-        Ok(turn)
+        Ok((turn, history))
     }
 
     async fn run_agent(
         &self,
         assigned: &Assigned,
         turn: TurnId,
+        mut history: History,
         opened: &Opened,
         seat: &Seat,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<Outcome> {
-        let mut history = self.parts.store.history(assigned.claim.conversation).await?;
-        history.begin(opened.user_text.clone())?;
         let (provider, model) = self
             .parts
             .providers
