@@ -32,6 +32,13 @@ fn forbidden() -> Vec<String> {
 /// Each is a file and a text its line must contain.
 const ALLOWED: &[(&str, &str)] = &[];
 
+/// Comments in git's sample hooks, which gix carries for laying out a new repository. They are never
+/// installed or run; only these lines are excused, so that nothing else hides behind them.
+const SAMPLE_HOOKS: [&str; 2] = [
+    "# This hook script is triggered by `git push` right after a connection to the remote",
+    "# This hook is called after a pack was received on the remote, i.e. after a successful `git push` operation.",
+];
+
 /// T60
 #[test]
 fn no_source_line_applies_commits_or_pushes() {
@@ -79,8 +86,12 @@ fn the_program_contains_no_command_that_applies() {
         let found = count(&program, text);
         let in_prompts: usize = texts.iter().map(|prompt| count(prompt.as_bytes(), text)).sum();
         let in_lines: usize = ALLOWED.iter().map(|(_, line)| count(line.as_bytes(), text)).sum();
+        let in_hooks: usize = SAMPLE_HOOKS
+            .iter()
+            .map(|line| count(&program, line) * count(line.as_bytes(), text))
+            .sum();
         assert!(
-            found <= in_prompts + in_lines,
+            found <= in_prompts + in_lines + in_hooks,
             "the program contains `{text}` {found} times"
         );
     }

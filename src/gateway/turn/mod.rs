@@ -67,7 +67,9 @@ impl Gateway {
         let started = Instant::now();
         let (turn, history) = self.begin(assigned, &opened, seat, attempts).await?;
         let card = self.open_card(assigned, &address, &opened, seat).await?;
-        let ran = self.run_agent(assigned, turn, history, &opened, seat, shutdown).await;
+        let ran = self
+            .run_agent(assigned, turn, history, &opened, seat, shutdown)
+            .await;
         card.close().await;
         let outcome = match ran {
             Ok(outcome) if was_interrupted(&outcome, seat, shutdown) => return Ok(()),
