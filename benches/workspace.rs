@@ -1,166 +1,166 @@
-//! What a workspace costs on a repository of 10,000 files: `cargo bench --bench workspace`. It makes the
-//! repository itself and needs no git. It prints a table and judges nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
-#![allow(clippy::disallowed_methods, reason = "a benchmark makes its own repository")]
+//! What a private workspace costs, whatever the number of files: `cargo bench --bench workspace`.
+//!
+//! Repositories of 1,000, 10,000 and 100,000 files are made without git. Where git is installed,
+//! `git worktree add` on the same commit, packed, is timed in the same run, its process start included
+//! as it is wherever a tool calls it. A workspace is compared with the commit before it is timed.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod support;
 
 use bytes::Bytes;
 use drydock::model::RepoPath;
-use drydock::workspace::{Edits, Overlay, Repository, Tree, patch};
-use gix::ObjectId;
-use gix::objs::tree::EntryKind;
+use drydock::workspace::{Base, Edits, Overlay, Repository, Tree, patch};
 use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use support::{Times, header, repository, row, value};
 
-const FILES: usize = 10_000;
-const FILE_BYTES: usize = 2_500;
+const RUNS: usize = 101;
+/// Each costs git up to seconds.
+const PEER_RUNS: usize = 5;
 
 fn main() {
-    let directory = tempfile::tempdir().unwrap();
-    let git = directory.path().join("repo.git");
-    let bases = directory.path().join("bases");
-    let commit = make(&git);
-    let repository = Repository::local("bench", &git, Some("main"), &bases).unwrap();
-    once("base: build and store", || {
-        repository.base(&commit, &|_| ()).unwrap()
-    });
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    header("workspace");
+    for files in [1_000, 10_000, 100_000] {
+        if quick && files > 10_000 {
+            continue;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let git = directory.path().join("repo.git");
+        let commit = repository::of_files(&git, files);
+        let base = loading(directory.path(), &git, &commit, files);
+        using(&base, files);
+        peer(directory.path(), &git, &commit, files);
+    }
+}
 
-    let resident = resident_kib();
-    let repository = Repository::local("bench", &git, Some("main"), &bases).unwrap();
-    let base = once("base: open the stored one", || {
-        repository.base(&commit, &|_| ()).unwrap()
+fn loading(directory: &Path, git: &Path, commit: &str, files: usize) -> Arc<Base> {
+    let bases = directory.join("bases");
+    let open = || Repository::local("bench", git, Some("main"), &bases).unwrap();
+    once(&format!("{files} files: pack the base, once per commit"), || {
+        open().base(commit, &|_| ()).unwrap()
     });
-    println!(
-        "{:<44} {:>10} KiB",
-        "base: memory to open it",
-        resident_kib().saturating_sub(resident)
-    );
-
-    let all = globset::Glob::new("**").unwrap().compile_matcher();
+    let resident = support::kib("/proc/self/status", "RssAnon");
+    let repository = open();
+    let base = once(&format!("{files} files: open the packed base"), || {
+        repository.base(commit, &|_| ()).unwrap()
+    });
+    assert_eq!(base.len(), files);
     let tree = Overlay::new(base.clone(), Edits::new());
-    once("B2 list all files, the first time", || tree.files().unwrap());
-    many("B2 list all files", || tree.files().unwrap());
-    many("B5 new workspace", || Overlay::new(base.clone(), Edits::new()));
-    many("B1 search, found once", || {
-        tree.search(&all, "needle-7777 ", 0, 100).unwrap()
+    once(&format!("{files} files: list all, the first time"), || {
+        tree.files().unwrap()
     });
-    many("B1 search, found nowhere", || {
-        tree.search(&all, "no such text", 0, 100).unwrap()
-    });
-    many("B1 search, found in every file", || {
-        tree.search(&all, "needle-", 0, 100).unwrap()
-    });
-
-    for number in 0..3 {
-        let path = RepoPath::parse(&name(number * 1_000)).unwrap();
-        tree.write(
-            &path,
-            Bytes::from(content(number * 1_000).replace("line 5", "changed")),
-        )
-        .unwrap();
-    }
-    many("B1 search with three edits, found once", || {
-        tree.search(&all, "needle-7777 ", 0, 100).unwrap()
-    });
-    many("B6 what changed, three edits", || tree.changes().unwrap());
-    many("patch of three edits", || patch::write(&tree.changes().unwrap()));
-    let path = RepoPath::parse(&name(4_321)).unwrap();
-    many("read a file", || tree.read(&path).unwrap());
+    let grown = support::kib("/proc/self/status", "RssAnon").saturating_sub(resident);
+    value(
+        &format!("{files} files: memory of base and list"),
+        grown as f64 / 1_024.0,
+        "MiB",
+        "",
+    );
+    base
 }
 
-fn name(number: usize) -> String {
-    format!(
-        "environments/team-{}/app-{}/file-{number}.jsonnet",
-        number % 40,
-        number % 500
-    )
-}
-
-fn content(number: usize) -> String {
-    let mut text = format!("// needle-{number} here\n");
-    let mut line = 0;
-    while text.len() < FILE_BYTES {
-        line += 1;
-        text.push_str(&format!(
-            "local value_{line} = {{ key: 'line {line} of {number}' }};\n"
-        ));
-    }
-    text
-}
-
-fn make(git: &std::path::Path) -> String {
-    let objects: gix::Repository = gix::ThreadSafeRepository::init_opts(
-        git,
-        gix::create::Kind::Bare,
-        gix::create::Options::default(),
-        gix::open::Options::isolated(),
-    )
-    .unwrap()
-    .into();
-    objects.write_object(gix::objs::Tree::empty()).unwrap();
-    let mut editor = objects
-        .edit_tree(ObjectId::empty_tree(gix::hash::Kind::Sha1))
-        .unwrap();
-    for number in 0..FILES {
-        let blob = objects.write_blob(content(number)).unwrap().detach();
-        editor
-            .upsert(name(number).as_str(), EntryKind::Blob, blob)
-            .unwrap();
-    }
-    let author = gix::actor::Signature {
-        name: "bench".into(),
-        email: "bench@example.com".into(),
-        time: gix::date::Time {
-            seconds: 0,
-            offset: 0,
+fn using(base: &Arc<Base>, files: usize) {
+    let new = || Overlay::new(base.clone(), Edits::new());
+    let middle = RepoPath::parse(&repository::name(files / 2)).unwrap();
+    assert_eq!(
+        new().read(&middle).unwrap().content,
+        repository::content(files / 2).as_bytes()
+    );
+    let target = if files == 10_000 { "p99 <= 5 ms" } else { "" };
+    many(&format!("{files} files: new workspace"), target, new);
+    many(
+        &format!("{files} files: new workspace, first read and write"),
+        target,
+        || {
+            let tree = new();
+            let content = tree.read(&middle).unwrap().content;
+            tree.write(&middle, Bytes::from([&content, &b"// more\n"[..]].concat()))
+                .unwrap();
+            tree
         },
-    };
-    let commit = gix::objs::Commit {
-        tree: editor.write().unwrap().detach(),
-        parents: [].into_iter().collect(),
-        author: author.clone(),
-        committer: author,
-        encoding: None,
-        message: "bench".into(),
-        extra_headers: Vec::new(),
-    };
-    let commit = objects.write_object(&commit).unwrap().detach().to_string();
-    std::fs::write(git.join("refs/heads/main"), format!("{commit}\n")).unwrap();
-    commit
+    );
+    let tree = new();
+    for number in 0..3 {
+        let path = RepoPath::parse(&repository::name(number * files / 3)).unwrap();
+        let content = repository::content(number * files / 3).replace("line 5", "changed");
+        tree.write(&path, Bytes::from(content)).unwrap();
+    }
+    assert_eq!(tree.changes().unwrap().len(), 3);
+    many(&format!("{files} files: what changed, three edits"), "", || {
+        tree.changes().unwrap()
+    });
+    many(&format!("{files} files: patch of three edits"), "", || {
+        patch::write(&tree.changes().unwrap())
+    });
+    many(&format!("{files} files: list all, with three edits"), "", || {
+        tree.files().unwrap()
+    });
+}
+
+fn peer(directory: &Path, git: &Path, commit: &str, files: usize) {
+    if !git_runs(git, &["repack", "-adq"]) {
+        println!("SKIPPED: there is no git on this machine");
+        return;
+    }
+    let mut add = Vec::new();
+    let mut status = Vec::new();
+    for number in 0..PEER_RUNS {
+        let tree = directory.join(format!("tree-{number}"));
+        let path = tree.to_str().unwrap();
+        let started = Instant::now();
+        assert!(git_runs(
+            git,
+            &["worktree", "add", "--quiet", "--detach", path, commit]
+        ));
+        add.push(started.elapsed());
+        let started = Instant::now();
+        assert!(git_runs(&tree, &["status", "--porcelain"]));
+        status.push(started.elapsed());
+        assert!(git_runs(git, &["worktree", "remove", "--force", path]));
+    }
+    row(
+        &format!("{files} files: git worktree add"),
+        &Times::new(add),
+        "peer",
+    );
+    row(
+        &format!("{files} files: git status in it"),
+        &Times::new(status),
+        "peer",
+    );
+}
+
+fn git_runs(directory: &Path, arguments: &[&str]) -> bool {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(directory).args(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 fn once<T>(what: &str, run: impl FnOnce() -> T) -> T {
     let started = Instant::now();
     let result = run();
-    show(what, started.elapsed());
+    row(what, &Times::new(vec![started.elapsed()]), "");
     result
 }
 
-/// Prints the median of 51 runs.
-fn many<T>(what: &str, run: impl Fn() -> T) {
-    let mut times: Vec<Duration> = (0..51)
+fn many<T>(what: &str, target: &str, run: impl Fn() -> T) {
+    let times: Vec<Duration> = (0..RUNS)
         .map(|_| {
             let started = Instant::now();
             black_box(run());
             started.elapsed()
         })
         .collect();
-    times.sort();
-    show(what, times[25]);
-}
-
-fn show(what: &str, time: Duration) {
-    println!("{what:<44} {:>10.3} ms", time.as_secs_f64() * 1e3);
-}
-
-/// Resident memory of this process, from the kernel.
-fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .unwrap_or_default();
-    line.split_whitespace()
-        .nth(1)
-        .and_then(|number| number.parse().ok())
-        .unwrap_or(0)
+    row(what, &Times::new(times), target);
 }

@@ -1,0 +1,249 @@
+//! How fast a webhook is acknowledged once it is durable: `cargo bench --bench ack`.
+//!
+//! The real release binary runs on one core, the load on another. The load is open-loop: events are
+//! due at fixed moments, and each is timed from the moment it was due, so that a slow answer delays
+//! nobody's clock. Each event is a signed Slack mention by an admitted person that starts a new
+//! conversation: signature, admission, two delivery names, a conversation and an inbox row are written
+//! and synced before the 200. Turns cannot disturb: one turn may run at once, and its model never
+//! answers, so all others wait in the inbox. Slack's Web API answers receipts after 150 ms as the real
+//! one does, so the gateway sends as many as it may have on their way and drops the rest.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod support;
+
+use drydock::emulator::model::{Asked, Fault, ModelEmulator, says};
+use jiff::Timestamp;
+use std::time::{Duration, Instant};
+use support::served::Settings;
+use support::{Times, fsync_floor, header, millis, repository, row, slack, value};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+/// Keep-alive connections of the load.
+const CONNECTIONS: usize = 64;
+const LIMITS: &str = "turns_at_once_max = 1\nwaiting_messages_max = 100";
+/// A rate is sustained if so much of it was answered in the time it was offered.
+const SUSTAINED_MIN: f64 = 0.98;
+
+fn main() {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
+    let pinned = support::pin(std::process::id(), 1);
+    // One thread: the load must not have more cores than what it loads.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(run(pinned));
+}
+
+async fn run(pinned: bool) {
+    let directory = tempfile::tempdir().unwrap();
+    repository::of_environments(&directory.path().join("infra.git"), 3);
+    let model = ModelEmulator::start(|_: &Asked| says("never").but(Fault::Stall)).unwrap();
+    let slack = slack::slow_web_api().await;
+    let settings = Settings::write(directory.path(), slack, model.url(), LIMITS);
+    let served = tokio::task::spawn_blocking(move || {
+        let mut served = settings.start();
+        served.wait_for("/readyz");
+        (served, settings.invite())
+    });
+    let (served, token) = served.await.unwrap();
+    let pinned = pinned && support::pin(served.process(), 0);
+    let mut load = Load::connect(served.address).await;
+    load.admit(&token).await;
+
+    header("ack");
+    if !pinned {
+        println!("taskset is missing: gateway and load share all cores");
+    }
+    let seconds = if std::env::args().any(|argument| argument == "--quick") {
+        2
+    } else {
+        10
+    };
+    let floor = fsync_floor(directory.path());
+    row("floor: 4 KiB append and fdatasync, before", &floor, "");
+    load.offer(1_000, 1).await;
+    for rate in [1_000, 5_000] {
+        let cpu = served.cpu();
+        let offered = load.offer(rate, seconds).await;
+        offered.show(&floor);
+        let each = (served.cpu() - cpu).as_secs_f64() / offered.times.len() as f64;
+        value(
+            &format!("{rate}/s offered: CPU of the gateway"),
+            each * 1e6,
+            "us/ack",
+            "<= 200",
+        );
+    }
+    let floor = fsync_floor(directory.path());
+    row("floor: 4 KiB append and fdatasync, between", &floor, "");
+    let mut best = 0;
+    for rate in [6_000, 8_000, 10_000, 12_000, 15_000, 20_000, 25_000, 30_000] {
+        let offered = load.offer(rate, seconds.min(4)).await;
+        offered.show(&floor);
+        if offered.answered_in_time() < SUSTAINED_MIN {
+            break;
+        }
+        best = rate;
+    }
+    value(
+        "highest rate of these that was sustained",
+        best as f64,
+        "acks/s",
+        ">= 5000",
+    );
+    value(
+        "memory of the gateway after it",
+        served.rss_kib() as f64 / 1_024.0,
+        "MiB RSS",
+        "",
+    );
+}
+
+struct Load {
+    connections: Vec<mpsc::Sender<(Instant, Vec<u8>)>>,
+    answered: mpsc::Receiver<(Instant, Instant)>,
+    sent: u64,
+}
+
+struct Offered {
+    rate: u64,
+    /// From due to answered.
+    times: Times,
+    /// When the last was due, and when the last was answered, since the first was due.
+    due: Duration,
+    done: Duration,
+}
+
+impl Load {
+    async fn connect(address: std::net::SocketAddr) -> Self {
+        let (answers, answered) = mpsc::channel(1 << 20);
+        let mut connections = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let stream = TcpStream::connect(address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let (requests, due) = mpsc::channel(1 << 14);
+            tokio::spawn(converse(stream, due, answers.clone()));
+            connections.push(requests);
+        }
+        Self {
+            connections,
+            answered,
+            sent: 0,
+        }
+    }
+
+    async fn admit(&mut self, token: &str) {
+        let request = slack::direct(9_999_999, Timestamp::now(), &format!("join {token}"));
+        self.connections[0].send((Instant::now(), request)).await.unwrap();
+        self.answered.recv().await.unwrap();
+    }
+
+    /// Offers `rate` events a second for so many seconds; answers once all were acknowledged.
+    async fn offer(&mut self, rate: u64, seconds: u64) -> Offered {
+        let count = rate * seconds;
+        // Signed before the clock starts; a signature is good for five minutes.
+        let at = Timestamp::now();
+        let requests: Vec<Vec<u8>> = (0..count)
+            .map(|number| slack::mention(self.sent + number, at))
+            .collect();
+        self.sent += count;
+        let start = Instant::now() + Duration::from_millis(50);
+        let mut times = Vec::with_capacity(requests.len());
+        let mut last = start;
+        let connections = self.connections.clone();
+        let sending = tokio::spawn(async move {
+            for (number, request) in requests.into_iter().enumerate() {
+                let due = start
+                    + Duration::from_secs(1) * u32::try_from(number).unwrap() / u32::try_from(rate).unwrap();
+                // Timers of the runtime are a millisecond coarse; this core has nothing better to do.
+                while due > Instant::now() {
+                    tokio::task::yield_now().await;
+                }
+                connections[number % CONNECTIONS]
+                    .send((due, request))
+                    .await
+                    .unwrap();
+            }
+        });
+        for _ in 0..count {
+            let (due, answered) = self.answered.recv().await.unwrap();
+            times.push(answered.saturating_duration_since(due));
+            last = last.max(answered);
+        }
+        sending.await.unwrap();
+        Offered {
+            rate,
+            times: Times::new(times),
+            due: Duration::from_secs(seconds),
+            done: last - start,
+        }
+    }
+}
+
+impl Offered {
+    fn answered_in_time(&self) -> f64 {
+        self.due.as_secs_f64() / self.done.as_secs_f64()
+    }
+
+    fn show(&self, floor: &Times) {
+        let target = match self.rate {
+            1_000 | 5_000 => format!("p99 <= {:.1} ms", millis(floor.p99()) + 5.0),
+            _ => String::new(),
+        };
+        row(
+            &format!("{}/s offered, due to acknowledged", self.rate),
+            &self.times,
+            &target,
+        );
+        let rate = self.times.len() as f64 / self.done.as_secs_f64();
+        value(
+            &format!("{}/s offered: acknowledged", self.rate),
+            rate,
+            "acks/s",
+            "",
+        );
+    }
+}
+
+/// One connection: sends what is due, one at a time, and reads the answers.
+async fn converse(
+    mut stream: TcpStream,
+    mut due: mpsc::Receiver<(Instant, Vec<u8>)>,
+    answers: mpsc::Sender<(Instant, Instant)>,
+) {
+    let mut answer = Vec::with_capacity(1_024);
+    while let Some((at, request)) = due.recv().await {
+        stream.write_all(&request).await.unwrap();
+        answer.clear();
+        loop {
+            assert!(
+                stream.read_buf(&mut answer).await.unwrap() > 0,
+                "the gateway hung up"
+            );
+            let Some(end) = memchr::memmem::find(&answer, b"\r\n\r\n") else {
+                continue;
+            };
+            let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+            assert!(head.starts_with("http/1.1 200"), "{head}");
+            let length: usize = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok())
+                .unwrap_or(0);
+            if answer.len() >= end + 4 + length {
+                break;
+            }
+        }
+        answers.send((at, Instant::now())).await.unwrap();
+    }
+}

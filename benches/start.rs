@@ -1,0 +1,192 @@
+//! How fast the gateway starts and what it keeps in memory: `cargo bench --bench start`.
+//!
+//! It starts the real release binary with a repository of 300 environments and a Slack channel on
+//! loopback, and times from before the process is made to the first 200. Memory is read from the
+//! kernel: idle, 5 s after it was ready, and again after 2,000 conversations of one turn each.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod support;
+
+use drydock::emulator::model::{Asked, ModelEmulator, says};
+use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackOptions};
+use drydock::provider::http_client;
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::served::Settings;
+use support::{Times, header, repository, row, slack, value};
+
+const ENVIRONMENTS: usize = 300;
+const STARTS: usize = 21;
+const CONVERSATIONS: usize = 2_000;
+/// People who talk at once.
+const AT_ONCE: usize = 16;
+const SETTLED: Duration = Duration::from_secs(5);
+
+fn main() {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(run());
+}
+
+async fn run() {
+    let directory = tempfile::tempdir().unwrap();
+    let built = Instant::now();
+    repository::of_environments(&directory.path().join("infra.git"), ENVIRONMENTS);
+    let model = ModelEmulator::start(|_: &Asked| says("There are 300 environments.")).unwrap();
+    let slack = Arc::new(workspace().await);
+    let address = slack
+        .api_base_url()
+        .trim_start_matches("http://")
+        .trim_end_matches("/api")
+        .parse()
+        .unwrap();
+    let settings = Arc::new(Settings::write(directory.path(), address, model.url(), ""));
+    header("start");
+    println!("made the repository in {:.1} s", built.elapsed().as_secs_f64());
+
+    // The first start packs the base and is told apart.
+    let (healthy, ready) = start(&settings).await;
+    row("first start: exec to /healthz", &Times::new(vec![healthy]), "");
+    row(
+        "first start, packs 601 files: exec to /readyz",
+        &Times::new(vec![ready]),
+        "",
+    );
+    let (mut healthy, mut ready) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        let (a, b) = start(&settings).await;
+        healthy.push(a);
+        ready.push(b);
+    }
+    row("exec to /healthz", &Times::new(healthy), "p50 <= 100 ms");
+    row("exec to /readyz", &Times::new(ready), "p50 <= 100 ms");
+    memory(&settings, &slack).await;
+    assert_eq!(slack.problems(), Vec::<String>::new());
+    assert_eq!(model.problems(), Vec::<String>::new());
+}
+
+async fn start(settings: &Arc<Settings>) -> (Duration, Duration) {
+    let settings = Arc::clone(settings);
+    let timed = move || {
+        let started = Instant::now();
+        let mut served = settings.start();
+        let healthy = served.wait_for("/healthz");
+        let ready = served.wait_for("/readyz");
+        (healthy - started, ready - started)
+    };
+    tokio::task::spawn_blocking(timed).await.unwrap()
+}
+
+async fn memory(settings: &Arc<Settings>, slack: &Arc<SlackEmulator>) {
+    let starting = Arc::clone(settings);
+    let served = tokio::task::spawn_blocking(move || {
+        let mut served = starting.start();
+        served.wait_for("/readyz");
+        (served, starting.invite())
+    });
+    let (served, token) = served.await.unwrap();
+    tokio::time::sleep(SETTLED).await;
+    let mib = |kib: u64| kib as f64 / 1_024.0;
+    value(
+        "idle, 5 s after ready: RSS",
+        mib(served.rss_kib()),
+        "MiB",
+        "<= 40",
+    );
+    value(
+        "idle, 5 s after ready: Pss",
+        mib(served.pss_kib()),
+        "MiB",
+        "<= 40",
+    );
+    value(
+        "idle, 5 s after ready: anonymous",
+        mib(served.anonymous_kib()),
+        "MiB",
+        "",
+    );
+
+    slack.connect_to(&format!("http://{}/in/slack", served.address));
+    slack.dm(slack::PERSON, &format!("join {token}")).await.unwrap();
+    talk(slack, CONVERSATIONS / 10).await;
+    tokio::time::sleep(SETTLED).await;
+    let (warm, warm_anonymous) = (served.rss_kib(), served.anonymous_kib());
+    value("after 200 conversations: RSS", mib(warm), "MiB", "");
+    talk(slack, CONVERSATIONS).await;
+    tokio::time::sleep(SETTLED).await;
+    value(
+        "after 2,000 more conversations: RSS",
+        mib(served.rss_kib()),
+        "MiB",
+        "",
+    );
+    let each = |now: u64, before: u64| now.saturating_sub(before) as f64 / CONVERSATIONS as f64;
+    value(
+        "memory per idle conversation, RSS",
+        each(served.rss_kib(), warm),
+        "KiB",
+        "<= 64",
+    );
+    value(
+        "memory per idle conversation, anonymous",
+        each(served.anonymous_kib(), warm_anonymous),
+        "KiB",
+        "",
+    );
+}
+
+/// So many conversations of one turn each, some at a time.
+async fn talk(slack: &Arc<SlackEmulator>, count: usize) {
+    let seen = slack.look(|state| state.messages.len());
+    let talkers = (0..AT_ONCE).map(|talker| {
+        let slack = Arc::clone(slack);
+        tokio::spawn(async move {
+            for number in (talker..count).step_by(AT_ONCE) {
+                let text = format!("@drydock which environments are there? {number}");
+                let said = slack.say(slack::PERSON, "C0BENCH", &text).await.unwrap();
+                let done = slack.wait_until(|state| {
+                    let mut new = state.messages.iter().skip(seen).rev();
+                    new.find(|message| {
+                        message.thread_ts.as_deref() == Some(said.ts.as_str())
+                            && message.text.contains("300 environments")
+                    })
+                    .map(|_| ())
+                });
+                done.await.expect("an answer in 10 s");
+            }
+        })
+    });
+    for talker in talkers.collect::<Vec<_>>() {
+        talker.await.unwrap();
+    }
+}
+
+async fn workspace() -> SlackEmulator {
+    let slack = SlackEmulator::start(SlackOptions {
+        team: slack::TEAM.to_owned(),
+        bot_user: slack::BOT.to_owned(),
+        bot_name: "drydock".to_owned(),
+        bot_token: slack::BOT_TOKEN.to_owned(),
+        signing_secret: slack::SIGNING_SECRET.to_owned(),
+        rate_limits: RateLimits::Off,
+        at: Timestamp::now,
+        http: http_client().unwrap(),
+    })
+    .await
+    .unwrap();
+    slack.add_user(slack::PERSON);
+    slack.add_channel("C0BENCH", &[slack::PERSON]);
+    slack
+}

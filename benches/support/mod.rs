@@ -1,0 +1,142 @@
+//! What all benches share: percentiles, tables, the machine, the disk's floor, and repositories made
+//! without git.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+pub mod repository;
+pub mod served;
+pub mod slack;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Sorted measurements of one thing.
+pub struct Times {
+    sorted: Vec<Duration>,
+}
+
+impl Times {
+    pub fn new(mut times: Vec<Duration>) -> Self {
+        times.sort();
+        Self { sorted: times }
+    }
+
+    /// The value below which `per_mille` of 1,000 lie.
+    pub fn at(&self, per_mille: usize) -> Duration {
+        let last = self.sorted.len().saturating_sub(1);
+        self.sorted
+            .get((self.sorted.len() * per_mille / 1_000).min(last))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    pub fn p50(&self) -> Duration {
+        self.at(500)
+    }
+
+    pub fn p99(&self) -> Duration {
+        self.at(990)
+    }
+
+    pub fn len(&self) -> usize {
+        self.sorted.len()
+    }
+}
+
+pub fn header(bench: &str) {
+    println!("\n# {bench}: {}", machine());
+    println!("{:<58} {:>7} {:>10} {:>10}  target", "", "n", "p50 ms", "p99 ms");
+}
+
+/// One line for people, and one for programs.
+pub fn row(what: &str, times: &Times, target: &str) {
+    let (p50, p99) = (millis(times.p50()), millis(times.p99()));
+    println!("{what:<58} {:>7} {p50:>10.3} {p99:>10.3}  {target}", times.len());
+    json(
+        what,
+        &[("n", times.len() as f64), ("p50_ms", p50), ("p99_ms", p99)],
+    );
+}
+
+/// One value with its unit.
+pub fn value(what: &str, value: f64, unit: &str, target: &str) {
+    println!("{what:<58} {:>7} {value:>10.2} {unit:<10}  {target}", "");
+    json(what, &[(unit, value)]);
+}
+
+/// Programs read these lines: `cargo bench 2>/dev/null | grep '^{'` after `DRYDOCK_BENCH_JSON=1`.
+fn json(what: &str, values: &[(&str, f64)]) {
+    if std::env::var_os("DRYDOCK_BENCH_JSON").is_none() {
+        return;
+    }
+    let mut line = serde_json::json!({ "what": what });
+    for (name, value) in values {
+        line[*name] = serde_json::json!(value);
+    }
+    println!("{line}");
+}
+
+pub fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// What one durable append of 4 KiB costs on the disk below `directory`, now.
+pub fn fsync_floor(directory: &Path) -> Times {
+    let mut file = std::fs::File::create(directory.join("fsync-floor")).unwrap();
+    let page = [7_u8; 4_096];
+    let times = (0..1_000).map(|_| {
+        let started = Instant::now();
+        file.write_all(&page).unwrap();
+        file.sync_data().unwrap();
+        started.elapsed()
+    });
+    Times::new(times.collect())
+}
+
+pub fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpu = read("/proc/cpuinfo");
+    let cpu = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("unknown CPU", |(_, name)| name);
+    let load = read("/proc/loadavg");
+    format!(
+        "{cores} x {cpu}, Linux {}, load {}",
+        read("/proc/sys/kernel/osrelease").trim(),
+        load.split(' ').next().unwrap_or_default()
+    )
+}
+
+/// A field of a file of `/proc` that is given in KiB.
+pub fn kib(file: &str, field: &str) -> u64 {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// CPU time of a process, from its `stat` file.
+pub fn cpu(file: &str) -> Duration {
+    let stat = std::fs::read_to_string(file).unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    // User and system time, in ticks of 10 ms.
+    let ticks: u64 = fields
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
+    Duration::from_millis(ticks * 10)
+}
+
+/// Keeps a process on one core, where the system has `taskset`.
+pub fn pin(process: u32, core: usize) -> bool {
+    std::process::Command::new("taskset")
+        .args(["-a", "-c", "-p", &core.to_string(), &process.to_string()])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}

@@ -1,0 +1,215 @@
+//! What the gateway adds to one turn of a model that answers at once: `cargo bench --bench turn`.
+//!
+//! A person writes in the emulated Slack; (a) runs from the moment the event is sent until the model's
+//! emulator has read the request, (b) from the moment it answers until the whole result stands in the
+//! thread, which is two Slack calls after the model's last byte. All of it runs in this process, on
+//! loopback, with the real gateway and its durable store. Nothing is timed before one turn was compared
+//! with what it has to say.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod support;
+
+use drydock::access::Role;
+use drydock::admin::{Answer, Request};
+use drydock::app::World;
+use drydock::demo::stage::Stage;
+use drydock::emulator::model::{Asked, says};
+use jiff::Timestamp;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use support::{Times, fsync_floor, header, row, value};
+
+const TURNS: usize = 1_000;
+const PERSON: &str = "U0ALICE";
+const CHANNEL: &str = "C0BENCH";
+const ANSWER: &str = "There are three environments.";
+const TARGET: &str = "p50 <= 2 ms, p99 <= 10 ms";
+
+/// When the model was asked, and when it answered.
+type Moments = Arc<Mutex<Vec<(Instant, Instant)>>>;
+
+fn main() {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(run());
+}
+
+async fn run() {
+    let moments = Moments::default();
+    let told = Arc::clone(&moments);
+    let script = move |asked: &Asked| {
+        told.lock().unwrap().push((asked.at, Instant::now()));
+        says(ANSWER)
+    };
+    let world = World {
+        now: Timestamp::now,
+        random,
+    };
+    let stage = Stage::build(script, world, &[]).await.unwrap();
+    admit(&stage).await;
+    header("turn");
+    let bench = Bench { stage, moments };
+    let turns = if std::env::args().any(|argument| argument == "--quick") {
+        100
+    } else {
+        TURNS
+    };
+    bench
+        .turns("a new conversation each", turns, Place::NewThread)
+        .await;
+    bench.turns("one conversation", turns, Place::Direct).await;
+    row(
+        "floor: 4 KiB append and fdatasync",
+        &fsync_floor(bench.stage.directory()),
+        "",
+    );
+    assert_eq!(bench.stage.slack.problems(), Vec::<String>::new());
+    assert_eq!(bench.stage.model.problems(), Vec::<String>::new());
+    let Bench { mut stage, .. } = bench;
+    stage.stop().await;
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    NewThread,
+    Direct,
+}
+
+struct Bench {
+    stage: Stage,
+    moments: Moments,
+}
+
+impl Bench {
+    async fn turns(&self, what: &str, count: usize, place: Place) {
+        for number in 0..10 {
+            self.one(place, &format!("warm up {number}")).await;
+        }
+        let (mut before, mut after, mut both) = (Vec::new(), Vec::new(), Vec::new());
+        let cpu = support::cpu("/proc/self/stat");
+        let started = Instant::now();
+        for number in 0..count {
+            let (a, b) = self
+                .one(place, &format!("which environments are there? {number}"))
+                .await;
+            before.push(a);
+            after.push(b);
+            both.push(a + b);
+        }
+        let took = started.elapsed();
+        row(
+            &format!("{what}: event sent to model asked (a)"),
+            &Times::new(before),
+            "",
+        );
+        row(
+            &format!("{what}: model's last byte to whole result (b)"),
+            &Times::new(after),
+            "",
+        );
+        row(
+            &format!("{what}: added per turn (a + b)"),
+            &Times::new(both.clone()),
+            TARGET,
+        );
+        let last = both.split_off(count - count / 10);
+        row(&format!("{what}: the last tenth of them"), &Times::new(last), "");
+        let rate = count as f64 / took.as_secs_f64();
+        value(&format!("{what}: turns one after another"), rate, "turns/s", "");
+        value(
+            &format!("{what}: CPU of gateway and emulators"),
+            support::millis(support::cpu("/proc/self/stat") - cpu) / count as f64,
+            "ms/turn",
+            "",
+        );
+    }
+
+    /// One turn, from the event to the whole result.
+    async fn one(&self, place: Place, text: &str) -> (Duration, Duration) {
+        let slack = &self.stage.slack;
+        let (seen, asked) = (
+            slack.look(|state| state.messages.len()),
+            self.moments.lock().unwrap().len(),
+        );
+        let answered = slack.wait_until(|state| {
+            let mut new = state.messages.iter().skip(seen);
+            new.find(|message| message.text.contains(ANSWER))
+                .map(|message| (Instant::now(), message.clone()))
+        });
+        let sent = Instant::now();
+        let (said, answered) = tokio::join!(
+            async {
+                match place {
+                    Place::NewThread => slack.say(PERSON, CHANNEL, &format!("@drydock {text}")).await,
+                    Place::Direct => slack.dm(PERSON, text).await,
+                }
+            },
+            answered
+        );
+        let said = said.unwrap();
+        assert!(said.answers.iter().all(|answer| answer.status == 200));
+        let (arrived, message) = answered.expect("an answer in 10 s");
+        let thread = match place {
+            Place::NewThread => Some(said.ts),
+            Place::Direct => None,
+        };
+        assert_eq!(message.thread_ts, thread);
+        let moments = self.moments.lock().unwrap();
+        assert_eq!(moments.len(), asked + 1, "one model request per turn");
+        let (read, answered) = moments[asked];
+        drop(moments);
+        self.rest(seen).await;
+        (read - sent, arrived.saturating_duration_since(answered))
+    }
+
+    /// Waits until the card says that it is done too, so that turns do not overlap.
+    async fn rest(&self, seen: usize) {
+        let done = self.stage.slack.wait_until(|state| {
+            let mut new = state.messages.iter().skip(seen);
+            new.find(|message| message.text.contains("the result is below"))
+                .map(|_| ())
+        });
+        done.await.expect("a card in 10 s");
+    }
+}
+
+async fn admit(stage: &Stage) {
+    stage.slack.add_user(PERSON);
+    stage.slack.add_channel(CHANNEL, &[PERSON]);
+    let request = Request::Invite {
+        name: "alice".to_owned(),
+        role: Role::Editor,
+        repositories: "*".to_owned(),
+        environments: vec!["**".to_owned()],
+        hours: 1,
+    };
+    let Answer::Invite { token, .. } = stage.app.as_ref().unwrap().admin.answer(request).await else {
+        panic!("no invite")
+    };
+    stage.slack.dm(PERSON, &format!("join {token}")).await.unwrap();
+    let welcome = stage.slack.wait_until(|state| {
+        state
+            .messages
+            .iter()
+            .find(|message| message.text.contains("You're in"))
+            .map(|_| ())
+    });
+    welcome.await.expect("a welcome");
+}
+
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).unwrap();
+    bytes
+}
