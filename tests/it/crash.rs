@@ -166,6 +166,15 @@ async fn messages_that_wait_are_answered_after_a_kill_each_on_its_own_card() {
     world
         .shows(|message| message.text.contains("Queued (1 ahead)."))
         .await;
+    // Answers of a thread go out in order: once this one shows, it is durable which message is the card.
+    let answer = world
+        .slack
+        .reply_in_thread(ALICE, CHANNEL, &said, "!status")
+        .await;
+    assert_eq!(answer.expect("an answer").answers[0].status, 200);
+    world
+        .shows(|message| message.visible().join("\n").contains("Delivery"))
+        .await;
     world.kill();
     world.hold_at(NONE);
     world.start().await;
