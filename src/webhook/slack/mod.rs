@@ -82,11 +82,11 @@ impl Slack {
             .ok_or(Rejected::Unauthenticated("the signature is not of version 0"))?;
         let parts: [&[u8]; 4] = [b"v0:", sent.as_bytes(), b":", body];
         if !verify_hex_hmac_sha256(&[&self.signing_secret], &parts, hex) {
-            return Err(Rejected::Unauthenticated("the signature is wrong"));
+            return Err(Rejected::Unauthenticated("hook.forged"));
         }
         // Only now, so that the audit log can tell a replay from a forgery.
         if !fresh(sent, at) {
-            return Err(Rejected::Unauthenticated("the signature is stale"));
+            return Err(Rejected::Unauthenticated("hook.stale"));
         }
         Ok(())
     }

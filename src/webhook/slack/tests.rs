@@ -223,8 +223,8 @@ fn a_replay_is_told_from_a_forgery() {
         (0, Ok(Received::Answer("x".to_owned()))),
         (300, Ok(Received::Answer("x".to_owned()))),
         (-300, Ok(Received::Answer("x".to_owned()))),
-        (301, Err(Rejected::Unauthenticated("the signature is stale"))),
-        (-301, Err(Rejected::Unauthenticated("the signature is stale"))),
+        (301, Err(Rejected::Unauthenticated("hook.stale"))),
+        (-301, Err(Rejected::Unauthenticated("hook.stale"))),
     ] {
         let request = signed("application/json", body.as_bytes());
         assert_eq!(
@@ -237,7 +237,7 @@ fn a_replay_is_told_from_a_forgery() {
     *forged.body_mut() = Bytes::from_static(b"{}");
     assert_eq!(
         slack().receive(&forged, at(AT + 301)),
-        Err(Rejected::Unauthenticated("the signature is wrong"))
+        Err(Rejected::Unauthenticated("hook.forged"))
     );
 }
 
