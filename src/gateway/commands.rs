@@ -239,9 +239,10 @@ impl Gateway {
     }
 
     async fn diff(&self, address: &Address, conversation: ConversationId) -> anyhow::Result<Vec<Op>> {
-        let Some(change) = self.parts.store.current_change(conversation).await? else {
+        let Some(mut change) = self.parts.store.current_change(conversation).await? else {
             return Ok(vec![address.post("answer", nothing_prepared())]);
         };
+        change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let inline_max = self.parts.config.limits.inline_diff_bytes_max;
         let reply = titled(&change).with(Part::Facts {
             rows: compose::rows(&change),
@@ -276,9 +277,10 @@ impl Gateway {
     }
 
     async fn patch(&self, address: &Address, conversation: ConversationId) -> anyhow::Result<Vec<Op>> {
-        let Some(change) = self.parts.store.current_change(conversation).await? else {
+        let Some(mut change) = self.parts.store.current_change(conversation).await? else {
             return Ok(vec![address.post("answer", nothing_prepared())]);
         };
+        change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let upload = self.upload(address, conversation, &change, "patch").await?;
         let text = format!(
             "{change}, against {}. `git apply CHG-{}.patch` puts it into your working tree.",

@@ -6,6 +6,9 @@ use crate::model::{
     Action, Button, ButtonStyle, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply,
     Sender, Usage,
 };
+use crate::redact::Redactor;
+use bytes::Bytes;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Said under every change, because it is always true.
@@ -221,6 +224,16 @@ pub(super) fn result(
         ),
     });
     Reply { parts }
+}
+
+/// A patch as it may be shown: secrets in it are masked. Without any it stays as it is, byte for
+/// byte. A masked patch does not apply, which is what should happen to a leaked secret.
+pub(super) fn masked(patch: &Bytes, redactor: &Redactor) -> Bytes {
+    let text = String::from_utf8_lossy(patch);
+    match redactor.redact(&text) {
+        Cow::Borrowed(_) => patch.clone(),
+        Cow::Owned(masked) => masked.into(),
+    }
 }
 
 /// The diff inline where it is small; otherwise a line that names the file that follows.

@@ -51,6 +51,9 @@ impl Gateway {
         let change = self
             .prepared(overlay, repository, &opened.base, &opened.head, &opened.branch)
             .await?;
+        let masked = change
+            .as_ref()
+            .map(|change| compose::masked(&change.patch, &self.parts.redactor));
         let verdict = match (outcome.verdict, &change) {
             (Verdict::Pass, None) => Verdict::NoChange,
             (verdict, _) => verdict,
@@ -74,7 +77,13 @@ impl Gateway {
             change,
             summary,
             answer: notice.and_then(closing),
-            announce: Box::new(move |change| answer.announce(change)),
+            announce: Box::new(move |change| {
+                let shown = change.zip(masked).map(|(change, patch)| Change {
+                    patch,
+                    ..change.clone()
+                });
+                answer.announce(shown.as_ref())
+            }),
         };
         let store = &self.parts.store;
         let change = store
