@@ -2,6 +2,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     clippy::string_slice,
     clippy::disallowed_methods,
     reason = "a test says what it expects by failing, and may look at the machine it runs on"
@@ -9,6 +10,7 @@
 
 mod support;
 
+mod authority;
 mod cli_admin;
 mod cli_ask;
 mod cli_chat;
@@ -16,8 +18,17 @@ mod cli_check;
 mod cli_demo;
 mod cli_help;
 mod cli_serve;
+mod commands;
 mod crash;
 mod docs;
+mod failures;
+mod hooks;
 mod image;
+mod ingress;
+mod isolation;
 mod map;
+mod matrix;
+mod model_output;
 mod no_apply;
+mod queue;
+mod strangers;

@@ -1,5 +1,9 @@
 //! What the tests share.
 
+pub(crate) mod app;
+pub(crate) mod log;
 pub(crate) mod require;
-pub(crate) mod source;
 pub(crate) mod shell;
+pub(crate) mod sign;
+pub(crate) mod source;
+pub(crate) mod world;

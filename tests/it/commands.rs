@@ -1,0 +1,233 @@
+//! Commands are answered without a model, the same on every surface they can be typed on.
+
+use crate::support::app::{TestApp, step};
+use drydock::emulator::model::{Answer, Asked, Fault, calls, says};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const ALICE: &str = "U0ALICE";
+const VERBS: [&str; 10] = [
+    "help", "status", "diff", "patch", "undo", "discard", "clear", "context", "usage", "stop",
+];
+
+/// The first turn sets four replicas in dev, the second three there and in staging.
+fn replicas(asked: &Asked) -> Answer {
+    let first = asked.last_user_text().contains("four");
+    let edit = |environment: &str, from: u32, to: u32| {
+        let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
+        json!({"path": format!("environments/{environment}/main.jsonnet"), "old": of(from), "new": of(to)})
+    };
+    match (first, step(asked)) {
+        (true, 0) => calls("file_edit", edit("dev", 2, 4)),
+        (false, 0) => calls("file_edit", edit("dev", 4, 3)).and_calls("file_edit", edit("staging", 2, 3)),
+        _ => says("Done."),
+    }
+}
+
+#[tokio::test]
+async fn a_follow_up_is_a_revision_and_undo_goes_back_one() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    assert!(
+        first.text.contains("CHG-1 is ready: 1 file, +1 −1."),
+        "{}",
+        first.text
+    );
+    let second = app
+        .ask_in(ALICE, &first.thread, "make it three, staging too")
+        .await;
+    assert!(
+        second.text.contains("CHG-1 rev 2 is ready: 2 files, +2 −2."),
+        "{}",
+        second.text
+    );
+    assert!(
+        second.text.contains("Nothing was applied or committed."),
+        "{}",
+        second.text
+    );
+    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    assert_eq!(undone, "Undone. CHG-1 rev 3 is now 1 file, +1 −1; diff shows it.");
+    let diff = app.command_in(ALICE, &first.thread, "!diff").await;
+    assert!(
+        diff.contains("+    replicas: 4,") && !diff.contains("staging"),
+        "{diff}"
+    );
+    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    assert!(
+        undone.starts_with("Undone; the workspace is as the base again"),
+        "{undone}"
+    );
+    let nothing = app.command_in(ALICE, &first.thread, "!undo").await;
+    assert_eq!(nothing, "There is nothing to undo.");
+}
+
+#[tokio::test]
+async fn every_command_is_answered_on_every_surface_and_no_model_is_asked() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    app.telegram_editor(4_201).await;
+    let thread = app.ask(ALICE, "four replicas in dev").await.thread;
+    app.ask_telegram(4_201, "four replicas in dev").await;
+    let asked = app.asked().len();
+    // What every surface says to the same question about the same state, with the counts of its own.
+    for verb in VERBS {
+        let expected = expected(verb);
+        // Undo empties the workspace; the surfaces after it find nothing to undo.
+        let slash = app.slash(ALICE, verb).await;
+        let bang = app.command_in(ALICE, &thread, &format!("!{verb}")).await;
+        let mention = app.command_in(ALICE, &thread, &format!("@drydock {verb}")).await;
+        let telegram = app.telegram_command(4_201, &format!("/{verb}")).await;
+        for (surface, text) in [
+            ("slash", slash),
+            ("bang", bang),
+            ("mention", mention),
+            ("telegram", telegram),
+        ] {
+            assert!(
+                expected.iter().any(|expected| text.contains(expected)),
+                "{verb} by {surface}: {text}"
+            );
+        }
+    }
+    assert_eq!(app.asked().len(), asked, "a command asked the model");
+    let unknown = app.slash(ALICE, "statsu").await;
+    assert!(unknown.contains("Did you mean status?"), "{unknown}");
+}
+
+fn expected(verb: &str) -> &'static [&'static str] {
+    match verb {
+        "help" => &["These are answered without a model"],
+        "status" => &["CHG-1: 1 file, +1 −1", "CHG-2: 1 file, +1 −1"],
+        "diff" => &["+    replicas: 4,"],
+        "patch" => &["git apply CHG-1.patch", "git apply CHG-2.patch"],
+        "undo" => &[
+            "Undone; the workspace is as the base again",
+            "There is nothing to undo.",
+        ],
+        "discard" => &["Nothing is prepared here."],
+        "clear" => &["I forgot our conversation."],
+        "context" => &["The model sees nothing of this conversation yet."],
+        "usage" => &["2,100 tokens in 2 model calls"],
+        "stop" => &["Nothing is running."],
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn clear_forgets_the_words_and_keeps_the_change_and_discard_throws_it_away() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let thread = app.ask(ALICE, "four replicas in dev").await.thread;
+    let context = app.command_in(ALICE, &thread, "!context").await;
+    assert!(context.contains("four replicas in dev"), "{context}");
+    assert!(context.contains("2 steps, 1 tool calls"), "{context}");
+    app.command_in(ALICE, &thread, "!clear").await;
+    let status = app.command_in(ALICE, &thread, "!status").await;
+    assert!(status.contains("CHG-1: 1 file, +1 −1"), "{status}");
+    app.ask_in(ALICE, &thread, "make it three").await;
+    let last = app.asked().pop().unwrap();
+    assert!(!last.raw.contains("four replicas in dev"), "{}", last.raw);
+    let discarded = app.command_in(ALICE, &thread, "!discard").await;
+    assert!(discarded.contains("is discarded"), "{discarded}");
+    let diff = app.command_in(ALICE, &thread, "!diff").await;
+    assert_eq!(diff, "Nothing is prepared here. Say what should change.");
+}
+
+#[tokio::test]
+async fn a_long_diff_is_a_file_on_both_platforms_and_a_patch_that_applies() {
+    let long: String = (0..400)
+        .map(|line| format!("line {line} of a long file\n"))
+        .collect();
+    let write = json!({"path": "environments/dev/long.txt", "content": long});
+    let app = TestApp::new(move |asked: &Asked| match step(asked) {
+        0 => calls("file_write", write.clone()),
+        _ => says("Written."),
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    app.telegram_editor(4_201).await;
+    let result = app.ask(ALICE, "write the long file").await;
+    assert!(
+        result.text.contains("it follows as CHG-1.diff"),
+        "{}",
+        result.text
+    );
+    let file = app
+        .slack("a diff", |state| {
+            state.files.iter().find(|file| file.name == "CHG-1.diff").cloned()
+        })
+        .await;
+    assert_eq!(file.thread_ts.as_deref(), Some(result.thread.as_str()));
+    let text = String::from_utf8(file.content.to_vec()).unwrap();
+    assert_eq!(text.matches("\n+line ").count(), 400);
+    let posted = app.ask_telegram(4_201, "write the long file").await;
+    assert!(posted.text.contains("CHG-2.diff"), "{}", posted.text);
+    app.telegram("a diff", || {
+        let messages = app.stage.telegram.messages(4_201);
+        messages
+            .into_iter()
+            .find_map(|posted| posted.document.filter(|(name, _)| name == "CHG-2.diff"))
+    })
+    .await;
+    app.stage
+        .slack
+        .click(ALICE, &result.message.ts, "Get patch")
+        .await
+        .unwrap();
+    let patch = app
+        .slack("a patch", |state| {
+            state
+                .files
+                .iter()
+                .find(|file| file.name == "CHG-1.patch")
+                .cloned()
+        })
+        .await;
+    assert_eq!(patch.content, file.content);
+}
+
+#[tokio::test]
+async fn a_stalled_turn_is_stopped_by_command_and_by_button() {
+    let app = TestApp::new(|asked: &Asked| match asked.last_user_text().contains("stall") {
+        true => says("Never said.").but(Fault::Stall),
+        false => says("Here I am."),
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    app.telegram_editor(4_201).await;
+
+    let said = app.say(ALICE, "stall").await;
+    app.until_asked(1).await;
+    let pressed = Instant::now();
+    app.say_in(ALICE, &said.ts, "!stop").await;
+    let stopped = app.nth_result(&said.ts, 1).await;
+    let by_command = pressed.elapsed();
+    assert!(stopped.text.contains("Stopped at step 1."), "{}", stopped.text);
+
+    let said = app.say(ALICE, "stall").await;
+    app.until_asked(2).await;
+    let card = app.slack_reply(&said.ts, "Working").await;
+    let pressed = Instant::now();
+    app.stage.slack.click(ALICE, &card.ts, "Stop").await.unwrap();
+    app.nth_result(&said.ts, 1).await;
+    let by_button = pressed.elapsed();
+
+    app.stage.telegram.say(4_201, 4_201, "stall").await;
+    app.until_asked(3).await;
+    let card = app.telegram_message(4_201, "Working").await;
+    app.stage
+        .telegram
+        .click(4_201, 4_201, card.id, "Stop")
+        .await
+        .unwrap();
+    app.telegram_message(4_201, "Stopped at step 1.").await;
+
+    // Far below the model's idle limit of 30 s; the goal is a second on an idle machine.
+    assert!(by_command < Duration::from_secs(5), "{by_command:?}");
+    assert!(by_button < Duration::from_secs(5), "{by_button:?}");
+    let again = app.ask_in(ALICE, &said.ts, "are you there?").await;
+    assert!(again.text.contains("Here I am."), "{}", again.text);
+    assert_eq!(app.slash(ALICE, "stop").await, "Nothing is running.");
+}

@@ -1,0 +1,163 @@
+//! What people see when something breaks: a short sentence and a reference, never a path, and the
+//! next message works.
+
+use crate::support::app::{TestApp, step};
+use drydock::emulator::model::{Asked, Fault, calls, queue, says};
+use serde_json::json;
+use std::time::Duration;
+
+const ALICE: &str = "U0ALICE";
+
+/// `^.{1,200} \(ref [0-9a-f]{8}\)$` for one line of a text.
+fn has_reference(text: &str) -> bool {
+    let pattern = regex::Regex::new(r"(?m)^.{1,200} \(ref [0-9a-f]{8}\)$").unwrap();
+    pattern.is_match(text)
+}
+
+fn assert_says_little(app: &TestApp, text: &str) {
+    assert!(has_reference(text), "{text}");
+    let directory = app.stage.directory().to_string_lossy().into_owned();
+    for hidden in [
+        directory.as_str(),
+        "/tmp",
+        "SQL",
+        "sqlite",
+        "no such table",
+        "src/",
+        "usage",
+    ] {
+        assert!(!text.contains(hidden), "{hidden}: {text}");
+    }
+}
+
+/// T90
+#[tokio::test]
+async fn a_step_that_cannot_be_recorded_shows_a_reference_and_nothing_else() {
+    let app = TestApp::new(queue([says("Lost."), says("Found.")])).await;
+    app.slack_editor(ALICE).await;
+    app.sabotage("ALTER TABLE usage RENAME TO usage_gone");
+    let result = app.ask(ALICE, "hello").await;
+    assert_says_little(&app, &result.text);
+    let command = app.slash(ALICE, "usage").await;
+    assert_says_little(&app, &command);
+    app.sabotage("ALTER TABLE usage_gone RENAME TO usage");
+    let again = app.ask_in(ALICE, &result.thread, "hello again").await;
+    assert!(again.text.contains("Found."), "{}", again.text);
+}
+
+/// T90
+#[tokio::test]
+async fn a_recording_that_cannot_be_written_shows_a_reference_and_nothing_else() {
+    let app = TestApp::new(queue([])).await;
+    app.slack_editor(ALICE).await;
+    let sessions = app.stage.data().join("sessions");
+    let _ = std::fs::remove_dir_all(&sessions);
+    std::fs::write(&sessions, "not a directory").unwrap();
+    let result = app.ask(ALICE, "hello").await;
+    assert_says_little(&app, &result.text);
+}
+
+/// T90
+#[tokio::test]
+async fn a_repository_that_is_gone_is_named_without_its_path() {
+    let app = TestApp::new(|_: &Asked| says("Here.")).await;
+    app.slack_editor(ALICE).await;
+    let moved = app.stage.directory().join("elsewhere.git");
+    std::fs::rename(app.stage.repository(), &moved).unwrap();
+    let said = app.say(ALICE, "hello").await;
+    let told = app
+        .slack("an answer", |state| {
+            let mut replies = state.replies(drydock::demo::stage::SLACK_CHANNEL, &said.ts);
+            let told = |message: &&drydock::emulator::slack::Message| {
+                !message.request.is_null() && !crate::support::app::visible(message).contains("Working")
+            };
+            replies.find(told).map(crate::support::app::visible)
+        })
+        .await;
+    assert!(
+        !told.contains(&*app.stage.directory().to_string_lossy()),
+        "{told}"
+    );
+    std::fs::rename(&moved, app.stage.repository()).unwrap();
+    let again = app.ask_in(ALICE, &said.ts, "hello again").await;
+    assert!(again.text.contains("Here."), "{}", again.text);
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_is_named_and_the_next_message_works() {
+    let refused = Fault::Status {
+        status: 401,
+        headers: Vec::new(),
+        body: r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#
+            .to_owned(),
+    };
+    let app = TestApp::new(queue([says("").but(refused), says("Back again.")])).await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "hello").await;
+    assert!(result.text.contains("No answer: "), "{}", result.text);
+    assert!(!result.text.contains("sk-ant"), "{}", result.text);
+    let again = app.ask_in(ALICE, &result.thread, "hello again").await;
+    assert!(again.text.contains("Back again."), "{}", again.text);
+}
+
+#[tokio::test]
+async fn a_restart_in_the_middle_of_a_turn_answers_the_message_exactly_once() {
+    let mut before = Some(());
+    let app = TestApp::new(move |asked: &Asked| match (before.take(), step(asked)) {
+        (Some(()), _) => says("Lost in the restart.").but(Fault::Stall),
+        (None, 0) => calls(
+            "file_write",
+            json!({"path": "environments/dev/new.txt", "content": "once\n"}),
+        ),
+        (None, _) => says("Found again."),
+    });
+    let mut app = app.await;
+    app.slack_editor(ALICE).await;
+    app.telegram_editor(4_201).await;
+    let said = app.say(ALICE, "write it").await;
+    app.until_asked(1).await;
+    app.restart().await;
+    let result = app.nth_result(&said.ts, 1).await;
+    assert!(result.text.contains("Found again."), "{}", result.text);
+    assert!(
+        result.text.contains("CHG-1 is ready: 1 file, +1 −0."),
+        "{}",
+        result.text
+    );
+    // Whatever else this conversation says comes after this; then there must still be one result.
+    app.command_in(ALICE, &said.ts, "!status").await;
+    assert_eq!(app.results(&said.ts).len(), 1);
+    assert_eq!(app.count("SELECT count(*) FROM change"), 1);
+    assert_eq!(app.count("SELECT count(*) FROM inbox WHERE done_at IS NULL"), 0);
+}
+
+#[tokio::test]
+async fn a_restart_in_the_middle_of_tool_work_keeps_what_was_done() {
+    let mut stalled = false;
+    let mut app = TestApp::new(move |asked: &Asked| {
+        let words = asked.last_user_text();
+        if words.contains("status") {
+            return says("Nothing more.");
+        }
+        match step(asked) {
+            0 => calls(
+                "file_write",
+                json!({"path": "environments/dev/new.txt", "content": "once\n"}),
+            ),
+            _ if !stalled => {
+                stalled = true;
+                says("").but(Fault::Delay(Duration::from_secs(600)))
+            }
+            _ => says("Done after all."),
+        }
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    let said = app.say(ALICE, "write it").await;
+    app.until_asked(2).await;
+    app.restart().await;
+    let result = app.nth_result(&said.ts, 1).await;
+    assert!(result.text.contains("Done after all."), "{}", result.text);
+    assert!(result.text.contains("1 file, +1 −0"), "{}", result.text);
+    assert_eq!(app.results(&said.ts).len(), 1);
+}

@@ -1,0 +1,233 @@
+//! One person's words, files and secrets never reach another person's model request, chat or recording.
+
+use crate::support::app::{TestApp, step, visible};
+use drydock::access::Role;
+use drydock::demo::stage::{MODEL_KEY, SLACK_BOT_TOKEN};
+use drydock::emulator::model::{Asked, calls, queue, says};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+
+const ALICE: &str = "U0ALICE";
+const BOB: &str = "U0BOB";
+const TURNS: usize = 60;
+
+/// T25
+#[tokio::test]
+async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
+    let app = TestApp::new(|asked: &Asked| {
+        let words = asked.last_user_text().to_owned();
+        let who = if words.contains("CANARY-A") {
+            "CANARY-A"
+        } else {
+            "CANARY-B"
+        };
+        match step(asked) {
+            0 => calls(
+                "file_write",
+                json!({"path": "environments/dev/same.txt", "content": format!("{who} {words}\n")}),
+            )
+            .and_calls("file_read", json!({"path": "environments/dev/same.txt"}))
+            .and_calls("git_diff", json!({})),
+            1 => calls(
+                "file_search",
+                json!({"glob_pattern": "**", "text_query": "CANARY"}),
+            )
+            .and_calls("file_list", json!({"glob_pattern": "environments/dev/*"}))
+            .and_calls("git_status", json!({})),
+            _ => says(format!("noted: {words}")),
+        }
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    app.slack_editor(BOB).await;
+    let talk = async |user: &str, canary: &str| {
+        let first = app.ask(user, &format!("{canary} turn 0")).await;
+        for turn in 1..TURNS {
+            app.ask_in(user, &first.thread, &format!("{canary} turn {turn}"))
+                .await;
+        }
+        first.thread
+    };
+    let (alice, bob) = tokio::join!(talk(ALICE, "CANARY-A"), talk(BOB, "CANARY-B"));
+
+    let asked = app.asked();
+    assert_eq!(asked.len(), 2 * 3 * TURNS);
+    for request in &asked {
+        assert!(
+            !(request.raw.contains("CANARY-A") && request.raw.contains("CANARY-B")),
+            "{}",
+            request.raw
+        );
+    }
+    for (thread, foreign) in [(&alice, "CANARY-B"), (&bob, "CANARY-A")] {
+        app.stage.slack.look(|state| {
+            for message in state.replies(drydock::demo::stage::SLACK_CHANNEL, thread) {
+                assert!(
+                    !message.request.to_string().contains(foreign),
+                    "{}",
+                    visible(message)
+                );
+            }
+        });
+    }
+    for (name, text) in app.sessions() {
+        assert!(
+            !(text.contains("CANARY-A") && text.contains("CANARY-B")),
+            "{name}"
+        );
+    }
+    // Both wrote the same path; each patch holds its writer's bytes only.
+    for (user, thread, own, foreign) in [
+        (ALICE, &alice, "CANARY-A", "CANARY-B"),
+        (BOB, &bob, "CANARY-B", "CANARY-A"),
+    ] {
+        let diff = app.command_in(user, thread, "!diff").await;
+        assert!(diff.contains(own) && !diff.contains(foreign), "{diff}");
+    }
+}
+
+/// T26, T29
+#[tokio::test]
+async fn in_a_thread_everybody_has_their_own_conversation_and_their_own_role() {
+    let app = TestApp::new(|asked: &Asked| match step(asked) {
+        0 if asked.last_user_text().contains("CANARY-A") => calls(
+            "file_write",
+            json!({"path": "environments/dev/alice.txt", "content": "CANARY-A\n"}),
+        ),
+        0 => calls(
+            "file_write",
+            json!({"path": "environments/dev/bob.txt", "content": "x\n"}),
+        )
+        .and_calls("file_read", json!({"path": "environments/dev/alice.txt"}))
+        .and_calls("file_read", json!({"path": "../1/environments/dev/alice.txt"}))
+        .and_calls("git_diff", json!({})),
+        _ => says("So be it."),
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    app.slack_user(BOB, Role::Viewer, &["**"]).await;
+    let alice = app.ask(ALICE, "CANARY-A please").await;
+    let bob = app.ask_in(BOB, &alice.thread, "@drydock yes do it").await;
+    assert!(!bob.text.contains("is ready"), "{}", bob.text);
+    let last = app.asked().pop().unwrap();
+    assert!(!last.raw.contains("CANARY-A"), "{}", last.raw);
+    let results = last.last_results();
+    assert!(results[..3].iter().all(|result| result.is_error), "{results:?}");
+    assert!(
+        results[0].content.contains("not available to this person"),
+        "{results:?}"
+    );
+    // Bob's commands in Alice's thread are about Bob's conversation.
+    let diff = app.command_in(BOB, &alice.thread, "!diff").await;
+    assert!(diff.contains("Nothing is prepared here."), "{diff}");
+    let discarded = app.command_in(BOB, &alice.thread, "!discard").await;
+    assert!(discarded.contains("Nothing is prepared here."), "{discarded}");
+    let diff = app.command_in(ALICE, &alice.thread, "!diff").await;
+    assert!(diff.contains("+CANARY-A"), "{diff}");
+}
+
+/// T32
+#[tokio::test]
+async fn whatever_people_are_called_their_recordings_have_plain_names_and_are_private() {
+    let names = [
+        "../../etc/passwd",
+        "..",
+        ".",
+        "/",
+        "a/b",
+        "a\\b",
+        "CON",
+        "-rf",
+        "name\nwith lines",
+        "ﬁ",
+        "e\u{301}",
+        "é",
+        "İ",
+        "i",
+        "I",
+        "\u{202e}evil",
+        "x.jsonl",
+        "%2e%2e",
+        "~",
+        "$HOME",
+        "`id`",
+        "'; DROP TABLE users; --",
+    ];
+    let app = TestApp::new(|_: &Asked| says("Hello.")).await;
+    for (index, name) in names.iter().enumerate() {
+        let chat = 5_000 + i64::try_from(index).unwrap();
+        let token = app.invite(name, Role::Editor, &["**"]).await;
+        app.stage
+            .telegram
+            .say(chat, chat, &format!("/start {token}"))
+            .await;
+        app.telegram_message(chat, "You're in").await;
+        app.ask_telegram(chat, "hello").await;
+    }
+    app.until_idle().await;
+    let sessions = app.sessions();
+    assert_eq!(sessions.len(), names.len());
+    for (name, _) in &sessions {
+        let stem = name.strip_suffix(".jsonl").unwrap();
+        assert!(
+            !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "{name}"
+        );
+        let path = app.stage.data().join("sessions").join(name);
+        assert_eq!(
+            std::fs::metadata(path).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{name}"
+        );
+    }
+}
+
+/// T87
+#[tokio::test]
+async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording() {
+    // Shaped like a GitHub token; the halves keep this file itself clean.
+    let planted = format!("{}{}", "ghp_", "CANARYcanary0123456789CANARYcanary012345");
+    let file = format!("token: {planted}\nours: {SLACK_BOT_TOKEN}\nkey: {MODEL_KEY}\n");
+    let app = TestApp::new(queue([
+        calls(
+            "file_write",
+            json!({"path": "environments/dev/secret.yaml", "content": "placeholder\n"}),
+        ),
+        calls("file_read", json!({"path": "environments/dev/secret.yaml"}))
+            .and_calls("file_search", json!({"glob_pattern": "**", "text_query": "ours"}))
+            .and_calls("git_diff", json!({})),
+        says(format!("The file holds {SLACK_BOT_TOKEN} and {planted}.")),
+        calls(
+            "file_write",
+            json!({"path": "environments/dev/secret.yaml", "content": file}),
+        ),
+        calls("file_read", json!({"path": "environments/dev/secret.yaml"})).and_calls("git_diff", json!({})),
+        says("Written."),
+    ]))
+    .await;
+    app.slack_editor(ALICE).await;
+    let first = app
+        .ask(ALICE, &format!("use {planted} and {SLACK_BOT_TOKEN}"))
+        .await;
+    app.ask_in(ALICE, &first.thread, "go on").await;
+    app.command_in(ALICE, &first.thread, "!diff").await;
+    app.command_in(ALICE, &first.thread, "!context").await;
+    app.until_idle().await;
+    for secret in [planted.as_str(), SLACK_BOT_TOKEN, MODEL_KEY] {
+        // The model wrote the secrets itself in its own calls; what we add must not repeat them.
+        for asked in app.asked() {
+            let ours = asked.messages.iter().filter(|message| message.calls.is_empty());
+            for message in ours.clone() {
+                let assistant = message.text.starts_with("The file holds");
+                assert!(assistant || !message.text.contains(secret), "{}", message.text);
+            }
+            for result in ours.flat_map(|message| &message.results) {
+                assert!(!result.content.contains(secret), "{}", result.content);
+            }
+        }
+        assert!(!app.slack_shows().contains(secret), "{secret} is shown in Slack");
+        for (name, text) in app.sessions() {
+            assert!(!text.contains(secret), "{secret} is in {name}");
+        }
+    }
+}

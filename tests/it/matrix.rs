@@ -1,0 +1,136 @@
+//! Who gets what: every tool and every command for everybody, through the real gateway, as one
+//! reviewed table. A new tool or command shows up here by itself.
+
+use crate::support::app::{TestApp, step};
+use drydock::access::Role;
+use drydock::command;
+use drydock::emulator::model::{Asked, calls, says};
+use drydock::tool;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+const OWNER: &str = "U0OWNER";
+const CANARY: &str = "CANARY-OWNER";
+const COLUMN_CHARS_MAX: usize = 110;
+
+/// What each tool is tried with; a tool that is missing here fails the test.
+fn tries(tool: &str) -> Vec<Value> {
+    let main = |environment: &str| format!("environments/{environment}/main.jsonnet");
+    match tool {
+        "file_read" => vec![json!({"path": main("prod")}), json!({"path": "environments/dev/owner.txt"})],
+        "file_list" => vec![json!({"glob_pattern": "environments/dev/*"})],
+        "file_search" => vec![json!({"glob_pattern": "**", "text_query": "CANARY"})],
+        "file_write" => ["dev", "prod"]
+            .iter()
+            .map(|environment| json!({"path": format!("environments/{environment}/new.txt"), "content": "x\n"}))
+            .chain([json!({"path": "lib/new.libsonnet", "content": "{}\n"})])
+            .collect(),
+        "file_edit" => ["dev", "prod"]
+            .iter()
+            .map(|environment| json!({"path": main(environment), "old": "web:1.8.3", "new": "web:1.9.0"}))
+            .collect(),
+        "file_delete" => vec![json!({"path": main("dev")}), json!({"path": main("prod")}), json!({"path": "README.md"})],
+        "git_diff" | "git_status" => vec![json!({})],
+        "git_log" => vec![json!({"limit": 1})],
+        "git_show" => vec![json!({"ref": "HEAD"})],
+        other => panic!("say here how `{other}` is tried"),
+    }
+}
+
+/// The first line of a text, without what differs from run to run.
+fn short(text: &str) -> String {
+    let commits = regex::Regex::new(r"\b[0-9a-f]{7,40}\b").unwrap();
+    let seconds = regex::Regex::new(r"\d+\.\d s").unwrap();
+    let text = commits.replace_all(text, "<commit>");
+    let text = seconds.replace_all(&text, "<time>");
+    let line = text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    line.chars().take(COLUMN_CHARS_MAX).collect()
+}
+
+/// T25, T29
+#[tokio::test]
+async fn everybody_gets_what_they_were_granted_and_nothing_else() {
+    let app = TestApp::set(
+        |asked: &Asked| {
+            let words = asked.last_user_text();
+            match (words.split_once(' '), step(asked)) {
+                (Some((tool, arguments)), 0) => calls(tool, serde_json::from_str(arguments).unwrap()),
+                _ => says("Done."),
+            }
+        },
+        &[],
+    )
+    .await;
+    app.slack_editor(OWNER).await;
+    let write = json!({"path": "environments/dev/owner.txt", "content": format!("{CANARY}\n")});
+    let owned = app.ask(OWNER, &format!("file_write {write}")).await;
+    assert!(owned.text.contains(CANARY), "{}", owned.text);
+
+    app.slack_stranger("U0STRANGER");
+    app.slack_user("U0VIEWER", Role::Viewer, &["**"]).await;
+    app.slack_user("U0DEVEDITOR", Role::Editor, &["dev"]).await;
+    app.slack_editor("U0OTHER").await;
+    app.slack_editor("U0REVOKED").await;
+    app.revoke("U0REVOKED").await;
+
+    let mut table = String::new();
+    for actor in ["U0STRANGER", "U0VIEWER", "U0DEVEDITOR", "U0OTHER", "U0REVOKED"] {
+        let admitted = !matches!(actor, "U0STRANGER" | "U0REVOKED");
+        for tool in tool::all() {
+            let name = tool.spec().name;
+            for arguments in tries(&name) {
+                let got = tried(&app, actor, admitted, &name, &arguments).await;
+                let about = arguments["path"].as_str().unwrap_or_default();
+                writeln!(table, "{actor} | {name} {about} | {got}").unwrap();
+            }
+        }
+        for (_, word, _) in command::ALL {
+            let got = commanded(&app, actor, admitted, &owned.thread, word).await;
+            writeln!(table, "{actor} | !{word} in the owner's thread | {got}").unwrap();
+        }
+    }
+    assert!(!table.contains(CANARY), "{table}");
+    // Nobody moved the owner's change.
+    let diff = app.command_in(OWNER, &owned.thread, "!diff").await;
+    assert!(diff.contains(CANARY), "{diff}");
+    insta::assert_snapshot!("who_gets_what", table);
+}
+
+async fn tried(app: &TestApp, actor: &str, admitted: bool, tool: &str, arguments: &Value) -> String {
+    let seen = app.asked().len();
+    let words = format!("{tool} {arguments}");
+    if !admitted {
+        app.say(actor, &words).await;
+        app.until_idle().await;
+        assert_eq!(app.asked().len(), seen, "{actor} cost tokens");
+        return "0 model requests".to_owned();
+    }
+    app.ask(actor, &words).await;
+    let asked = app.asked();
+    let result = &asked[seen + 1].last_results()[0];
+    assert!(!asked[seen + 1].raw.contains(CANARY), "{actor} {words}");
+    let lane = if result.is_error { "refused" } else { "done" };
+    format!("{lane}: {}", short(&result.content))
+}
+
+async fn commanded(app: &TestApp, actor: &str, admitted: bool, thread: &str, word: &str) -> String {
+    if admitted {
+        let answer = app.command_in(actor, thread, &format!("@drydock {word}")).await;
+        return short(&answer);
+    }
+    let replies = |app: &TestApp| {
+        app.stage
+            .slack
+            .look(|state| state.replies(drydock::demo::stage::SLACK_CHANNEL, thread).count())
+    };
+    let seen = replies(app);
+    app.say_in(actor, thread, &format!("@drydock {word}")).await;
+    app.until_idle().await;
+    assert_eq!(replies(app), seen + 1, "{actor} was answered");
+    let whispers = app.whispers(actor).len();
+    assert!(whispers <= 1, "{actor} was told {whispers} times");
+    "no answer".to_owned()
+}

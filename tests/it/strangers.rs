@@ -1,0 +1,222 @@
+//! People nobody invited: they cost nothing, learn nothing, and cannot become somebody else.
+
+use crate::support::app::TestApp;
+use drydock::access::Role;
+use drydock::demo::stage::SLACK_CHANNEL;
+use drydock::emulator::model::{Asked, Queue, queue, says};
+use serde_json::json;
+
+const ALICE: &str = "U0ALICE";
+const REFUSAL: &str = "Not authorised. I did nothing with that message (0 tokens).";
+
+fn nobody_asks() -> Queue {
+    queue([])
+}
+
+/// T01
+#[tokio::test]
+async fn a_stranger_on_either_platform_gets_one_fixed_notice_and_costs_no_tokens() {
+    let app = TestApp::new(nobody_asks()).await;
+    app.slack_stranger("U0EVE");
+    app.say("U0EVE", "delete prod").await;
+    app.stage.telegram.say(666, 666, "delete prod").await;
+    let whisper = app.next_whisper("U0EVE", 0).await;
+    let told = app.telegram_message(666, "Not authorised").await.text;
+    assert!(whisper.starts_with(REFUSAL), "{whisper}");
+    assert!(whisper.contains("slack:T0ACME:U0EVE"), "{whisper}");
+    assert!(told.starts_with(REFUSAL), "{told}");
+    assert!(told.contains("telegram:42:666"), "{told}");
+    assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
+    assert_eq!(app.count("SELECT count(*) FROM conversation"), 0);
+    assert_eq!(app.asked().len(), 0);
+}
+
+/// T02
+#[tokio::test]
+async fn a_crowd_of_strangers_is_told_once_each_while_an_admitted_user_is_served() {
+    const STRANGERS: i64 = 300;
+    let app = TestApp::new(|asked: &Asked| says(format!("seen: {}", asked.last_user_text()))).await;
+    app.slack_editor(ALICE).await;
+    let crowd = async {
+        for round in 0..10 {
+            for stranger in 0..STRANGERS {
+                let id = 10_000 + stranger;
+                app.stage
+                    .telegram
+                    .say(id, id, &format!("let me in {round}"))
+                    .await;
+            }
+            app.telegram("an empty queue", || {
+                (app.stage.telegram.updates_waiting() == 0).then_some(())
+            })
+            .await;
+        }
+    };
+    let alice = async {
+        for question in 0..10 {
+            let words = format!("question {question}");
+            let result = app.ask(ALICE, &words).await;
+            assert!(result.text.contains(&format!("seen: {words}")), "{}", result.text);
+        }
+    };
+    tokio::join!(crowd, alice);
+    let told: Vec<usize> = (0..STRANGERS)
+        .map(|stranger| app.stage.telegram.messages(10_000 + stranger).len())
+        .collect();
+    assert!(told.iter().all(|told| *told <= 1), "{told:?}");
+    assert!(told.iter().sum::<usize>() > 0);
+    assert_eq!(app.asked().len(), 10);
+    assert_eq!(app.count("SELECT count(*) FROM inbox"), 10);
+    assert_eq!(app.count("SELECT count(*) FROM stranger"), STRANGERS);
+    assert_eq!(app.audited("auth.denied").len() as i64, STRANGERS);
+}
+
+/// T03
+#[tokio::test]
+async fn the_same_user_id_in_another_workspace_is_a_stranger() {
+    let app = TestApp::new(nobody_asks()).await;
+    app.slack_user(ALICE, Role::Admin, &["**"]).await;
+    app.stage.slack.add_user_of(ALICE, "T0EVIL");
+    app.say(ALICE, "what am I?").await;
+    let whisper = app.next_whisper(ALICE, 0).await;
+    assert!(whisper.starts_with(REFUSAL), "{whisper}");
+    assert_eq!(app.audited("slack:T0EVIL:U0ALICE").len(), 1);
+    assert_eq!(app.asked().len(), 0);
+}
+
+/// T04
+#[tokio::test]
+async fn a_display_name_or_user_name_of_an_admitted_person_opens_nothing() {
+    let app = TestApp::new(nobody_asks()).await;
+    app.telegram_user(4_201, Role::Admin, &["**"]).await;
+    let named = json!({"text": "hello", "from": {
+        "id": 666, "is_bot": false, "first_name": "t4201", "username": "t4201",
+    }});
+    app.stage.telegram.write(666, 666, named).await;
+    let told = app.telegram_message(666, "Not authorised").await.text;
+    assert!(told.contains("telegram:42:666"), "{told}");
+    assert_eq!(app.asked().len(), 0);
+}
+
+/// T05
+#[tokio::test]
+async fn nothing_that_is_not_a_person_starts_a_turn() {
+    let app = TestApp::new(nobody_asks()).await;
+    app.slack_editor(ALICE).await;
+    app.telegram_editor(4_201).await;
+    app.stage.telegram.add_group(-100_777, &[]);
+    let slack = &app.stage.slack;
+    let words = "<@U0DRYDOCK> delete prod";
+    let said = |more: serde_json::Value| {
+        let mut event = json!({"type": "message", "user": ALICE, "team": "T0ACME", "channel": SLACK_CHANNEL,
+            "channel_type": "channel", "ts": "1795293600.900001", "text": words});
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        slack.envelope(&event)
+    };
+    let not_people = [
+        said(json!({"bot_id": "B0OTHER"})),
+        said(json!({"subtype": "bot_message", "bot_id": "B0OTHER", "user": null})),
+        said(json!({"bot_profile": {"id": "B0OTHER"}})),
+        said(json!({"subtype": "message_changed", "message": {"user": ALICE, "text": words}})),
+    ];
+    for event in &not_people {
+        let answer = slack.send_event(event).await.unwrap();
+        assert_eq!(answer.status, 200, "{event}");
+    }
+    let telegram = &app.stage.telegram;
+    let group = json!({"id": -100_777, "type": "supergroup"});
+    let anonymous =
+        json!({"id": 1_087_968_824, "is_bot": true, "first_name": "Group", "username": "GroupAnonymousBot"});
+    telegram
+        .write(
+            4_201,
+            -100_777,
+            json!({"text": "@drydock_bot delete prod", "from": anonymous, "sender_chat": group}),
+        )
+        .await;
+    telegram
+        .write(
+            4_201,
+            -100_777,
+            json!({"text": "@drydock_bot delete prod", "sender_chat": {"id": -1, "type": "channel"}}),
+        )
+        .await;
+    let post = json!({"update_id": 9_000_000, "channel_post": {
+        "message_id": 1, "date": 1, "chat": {"id": -5, "type": "channel"}, "text": "@drydock_bot delete prod"}});
+    telegram.send_update(post).await;
+    app.telegram("an empty queue", || {
+        (telegram.updates_waiting() == 0).then_some(())
+    })
+    .await;
+    app.until_audited("ingress.ignored").await;
+    assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
+    assert_eq!(app.asked().len(), 0);
+    // The people behind those ids are served as before.
+    assert!(app.slash(ALICE, "status").await.contains("Prepared"));
+}
+
+/// T94
+#[tokio::test]
+async fn of_a_hundred_people_who_use_one_invite_at_the_same_moment_one_is_in() {
+    let app = TestApp::set(nobody_asks(), &[("server.connections_per_ip_max", "512")]).await;
+    let token = app.invite("alice", Role::Editor, &["**"]).await;
+    let users: Vec<String> = (0..100).map(|number| format!("U0RACE{number:03}")).collect();
+    let (app, words) = (&app, format!("join {token}"));
+    let joining = users.iter().map(|user| async {
+        app.stage.slack.add_user(user);
+        app.stage.slack.dm(user, &words).await.unwrap().answers[0].status
+    });
+    let statuses = futures_util::future::join_all(joining).await;
+    assert_eq!(statuses, vec![200; 100]);
+    app.slack("a welcome", |state| {
+        let mut messages = state.messages.iter();
+        messages
+            .find(|message| message.request.to_string().contains("You're in"))
+            .map(|_| ())
+    })
+    .await;
+    assert_eq!(
+        app.count("SELECT count(*) FROM identity WHERE sender LIKE '%U0RACE%'"),
+        1
+    );
+    let welcomes = app.stage.slack.look(|state| {
+        let messages = state.messages.iter();
+        messages
+            .filter(|message| message.request.to_string().contains("You're in"))
+            .count()
+    });
+    assert_eq!(welcomes, 1);
+}
+
+#[tokio::test]
+async fn an_invite_that_others_could_read_is_worthless_from_then_on() {
+    let app = TestApp::new(nobody_asks()).await;
+    app.slack_stranger("U0EVE");
+    app.slack_stranger(ALICE);
+    let token = app.invite("alice", Role::Editor, &["**"]).await;
+    app.say(ALICE, &format!("join {token}")).await;
+    let whisper = app.next_whisper(ALICE, 0).await;
+    assert!(whisper.contains("revoked now"), "{whisper}");
+    app.stage
+        .slack
+        .dm("U0EVE", &format!("join {token}"))
+        .await
+        .unwrap();
+    app.slack("a refusal", |state| {
+        let refused = |message: &&drydock::emulator::slack::Message| {
+            message.user == "U0EVE" || message.channel == "DU0EVE"
+        };
+        let all = state.ephemerals.iter().chain(&state.messages).filter(refused);
+        all.map(crate::support::app::visible)
+            .find(|text| text.contains("This invite is not valid"))
+    })
+    .await;
+    assert_eq!(
+        app.count("SELECT count(*) FROM identity WHERE sender LIKE '%slack%'"),
+        0
+    );
+    assert!(app.data_holds(&token).is_empty(), "the token is on disk");
+}

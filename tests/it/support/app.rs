@@ -1,0 +1,545 @@
+//! The whole gateway between emulators of everything outside, with helpers for what people do. When a
+//! [`TestApp`] is dropped it fails the test if anything outside saw something wrong, if the script
+//! was not used up, or if the database or its audit log is damaged.
+
+use super::world::World;
+use drydock::access::Role;
+use drydock::admin::{Answer, Request};
+use drydock::app::App;
+use drydock::config::Config;
+use drydock::demo::stage::{SLACK_CHANNEL, Stage};
+use drydock::emulator::model::{Asked, Script};
+use drydock::emulator::slack::{Message, Said, State};
+use drydock::emulator::telegram::Posted;
+use rusqlite::{Connection, OpenFlags};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How long anything on loopback may take on a busy machine.
+const BOUND: Duration = Duration::from_secs(60);
+/// Ends every result: steps, tokens, time.
+const FOOTER: &str = " tokens · ";
+
+/// The gateway and the world around it.
+pub(crate) struct TestApp {
+    pub(crate) stage: Stage,
+    members: Mutex<BTreeSet<String>>,
+}
+
+/// A message in a Slack thread and the result below it.
+#[derive(Debug)]
+pub(crate) struct SlackResult {
+    pub(crate) thread: String,
+    pub(crate) text: String,
+    pub(crate) message: Message,
+}
+
+impl TestApp {
+    pub(crate) async fn new(script: impl Script + 'static) -> Self {
+        Self::with(script, super::world::world::<0>(), &[]).await
+    }
+
+    pub(crate) async fn set(script: impl Script + 'static, settings: &[(&str, &str)]) -> Self {
+        Self::with(script, super::world::world::<0>(), settings).await
+    }
+
+    pub(crate) async fn with(script: impl Script + 'static, world: World, settings: &[(&str, &str)]) -> Self {
+        let stage = Stage::build(script, world, settings).await.unwrap();
+        stage.slack.add_channel(SLACK_CHANNEL, &[]);
+        Self {
+            stage,
+            members: Mutex::default(),
+        }
+    }
+
+    // People.
+
+    pub(crate) async fn invite(&self, name: &str, role: Role, environments: &[&str]) -> String {
+        let request = Request::Invite {
+            name: name.to_owned(),
+            role,
+            repositories: "*".to_owned(),
+            environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
+            hours: 24,
+        };
+        match self.operator(request).await {
+            Answer::Invite { token, .. } => token,
+            other => panic!("no invite: {other:?}"),
+        }
+    }
+
+    /// A Slack account in the platform channel whom nobody invited.
+    pub(crate) fn slack_stranger(&self, user: &str) {
+        let mut members = self.members.lock().unwrap();
+        members.insert(user.to_owned());
+        self.stage.slack.add_user(user);
+        let all: Vec<&str> = members.iter().map(String::as_str).collect();
+        self.stage.slack.add_channel(SLACK_CHANNEL, &all);
+    }
+
+    /// Invites and admits a Slack account; its name is its id.
+    pub(crate) async fn slack_user(&self, user: &str, role: Role, environments: &[&str]) {
+        self.slack_stranger(user);
+        let token = self.invite(user, role, environments).await;
+        self.stage.slack.dm(user, &format!("join {token}")).await.unwrap();
+        let direct = format!("D{user}");
+        self.slack_message(&direct, "You're in").await;
+    }
+
+    pub(crate) async fn slack_editor(&self, user: &str) {
+        self.slack_user(user, Role::Editor, &["**"]).await;
+    }
+
+    pub(crate) async fn telegram_user(&self, user: i64, role: Role, environments: &[&str]) {
+        let token = self.invite(&format!("t{user}"), role, environments).await;
+        self.stage
+            .telegram
+            .say(user, user, &format!("/start {token}"))
+            .await;
+        self.telegram_message(user, "You're in").await;
+    }
+
+    pub(crate) async fn telegram_editor(&self, user: i64) {
+        self.telegram_user(user, Role::Editor, &["**"]).await;
+    }
+
+    pub(crate) async fn revoke(&self, which: &str) {
+        let request = Request::Revoke {
+            which: which.to_owned(),
+        };
+        let answer = self.operator(request).await;
+        assert!(matches!(answer, Answer::Revoked { .. }), "{answer:?}");
+    }
+
+    pub(crate) async fn operator(&self, request: Request) -> Answer {
+        self.stage.app.as_ref().unwrap().admin.answer(request).await
+    }
+
+    // Slack.
+
+    /// Waits until the workspace shows something.
+    pub(crate) async fn slack<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
+        let started = std::time::Instant::now();
+        while started.elapsed() < BOUND {
+            if let Some(found) = self.stage.slack.wait_until(&look).await {
+                return found;
+            }
+        }
+        let shown = self.stage.slack.look(|state| {
+            let texts = state.messages.iter().map(|message| visible(message));
+            texts.collect::<Vec<_>>().join("\n---\n")
+        });
+        panic!("Slack never showed {what}; it shows:\n{shown}");
+    }
+
+    /// Waits for a message of the bot in a channel.
+    pub(crate) async fn slack_message(&self, channel: &str, text: &str) -> Message {
+        self.slack(text, |state| {
+            let mut messages = state.messages.iter().filter(|message| is_bots(message));
+            messages
+                .find(|message| message.channel == channel && visible(message).contains(text))
+                .cloned()
+        })
+        .await
+    }
+
+    /// Waits for a message of the bot in a thread of the platform channel.
+    pub(crate) async fn slack_reply(&self, thread: &str, text: &str) -> Message {
+        self.slack(text, |state| {
+            let mut replies = state.replies(SLACK_CHANNEL, thread);
+            replies
+                .find(|message| is_bots(message) && visible(message).contains(text))
+                .cloned()
+        })
+        .await
+    }
+
+    /// Somebody writes to the bot in the platform channel.
+    pub(crate) async fn say(&self, user: &str, words: &str) -> Said {
+        let words = format!("@drydock {words}");
+        self.stage.slack.say(user, SLACK_CHANNEL, &words).await.unwrap()
+    }
+
+    /// Somebody writes in a thread.
+    pub(crate) async fn say_in(&self, user: &str, thread: &str, words: &str) -> Said {
+        let slack = &self.stage.slack;
+        slack
+            .reply_in_thread(user, SLACK_CHANNEL, thread, words)
+            .await
+            .unwrap()
+    }
+
+    /// Somebody asks in the platform channel; waits for the result.
+    pub(crate) async fn ask(&self, user: &str, words: &str) -> SlackResult {
+        let said = self.say(user, words).await;
+        self.nth_result(&said.ts, 1).await
+    }
+
+    /// Somebody asks again in a thread; waits for the next result.
+    pub(crate) async fn ask_in(&self, user: &str, thread: &str, words: &str) -> SlackResult {
+        let before = self.results(thread).len();
+        self.say_in(user, thread, words).await;
+        self.nth_result(thread, before + 1).await
+    }
+
+    /// Waits for the n-th result of a thread, from 1.
+    pub(crate) async fn nth_result(&self, thread: &str, n: usize) -> SlackResult {
+        let message = self
+            .slack(&format!("result {n} in {thread}"), |state| {
+                results_of(state, thread).nth(n - 1).cloned()
+            })
+            .await;
+        SlackResult {
+            thread: thread.to_owned(),
+            text: visible(&message),
+            message,
+        }
+    }
+
+    /// The results of a thread so far.
+    pub(crate) fn results(&self, thread: &str) -> Vec<String> {
+        self.stage
+            .slack
+            .look(|state| results_of(state, thread).map(visible).collect())
+    }
+
+    /// Somebody types `/drydock <words>` in the platform channel; what only they see.
+    pub(crate) async fn slash(&self, user: &str, words: &str) -> String {
+        let seen = self.whispers(user).len();
+        self.stage.slack.slash(user, SLACK_CHANNEL, words).await.unwrap();
+        self.next_whisper(user, seen).await
+    }
+
+    pub(crate) async fn next_whisper(&self, user: &str, seen: usize) -> String {
+        self.slack("a whisper", |state| {
+            let mut whispers = state.ephemerals.iter().filter(|message| message.user == user);
+            whispers.nth(seen).map(visible)
+        })
+        .await
+    }
+
+    /// What only one person saw.
+    pub(crate) fn whispers(&self, user: &str) -> Vec<String> {
+        self.stage.slack.look(|state| {
+            let whispers = state.ephemerals.iter().filter(|message| message.user == user);
+            whispers.map(visible).collect()
+        })
+    }
+
+    /// Waits until nothing is left to run or to deliver.
+    pub(crate) async fn until_idle(&self) {
+        let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)
+            + (SELECT count(*) FROM outbox WHERE done_at IS NULL)";
+        let started = std::time::Instant::now();
+        while self.count(open) > 0 {
+            assert!(started.elapsed() < BOUND, "the gateway is never idle");
+            // The database tells nobody when it changes; a poll is bounded and ends as soon as it can.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Somebody writes a command in a thread; the answer below it.
+    pub(crate) async fn command_in(&self, user: &str, thread: &str, words: &str) -> String {
+        // What an earlier message still brings is no answer to this one.
+        self.until_idle().await;
+        let seen = self
+            .stage
+            .slack
+            .look(|state| state.replies(SLACK_CHANNEL, thread).count());
+        self.say_in(user, thread, words).await;
+        self.slack(words, |state| {
+            let news = state.replies(SLACK_CHANNEL, thread).skip(seen);
+            news.filter(|message| is_bots(message)).map(visible).next()
+        })
+        .await
+    }
+
+    /// Everything the bot shows in Slack: messages, whispers and files.
+    pub(crate) fn slack_shows(&self) -> String {
+        self.stage.slack.look(|state| {
+            let messages = state.messages.iter().filter(|message| is_bots(message));
+            let mut all: Vec<String> = messages
+                .chain(&state.ephemerals)
+                .map(|message| format!("{}\n{}", visible(message), message.request))
+                .collect();
+            all.extend(
+                state
+                    .files
+                    .iter()
+                    .map(|file| format!("{} {}", file.name, String::from_utf8_lossy(&file.content))),
+            );
+            all.join("\n")
+        })
+    }
+
+    // Telegram.
+
+    /// Waits until Telegram shows something.
+    pub(crate) async fn telegram<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
+        self.stage.telegram.wait_until(BOUND, |_| look().is_some()).await;
+        look().unwrap_or_else(|| panic!("Telegram never showed {what}"))
+    }
+
+    /// Waits for a message of the bot in a chat.
+    pub(crate) async fn telegram_message(&self, chat: i64, text: &str) -> Posted {
+        self.telegram(text, || {
+            let messages = self.stage.telegram.messages(chat);
+            messages.into_iter().find(|posted| posted.text.contains(text))
+        })
+        .await
+    }
+
+    /// Somebody asks the bot alone; waits for the result.
+    pub(crate) async fn ask_telegram(&self, user: i64, words: &str) -> Posted {
+        let seen = self.telegram_results(user).len();
+        self.stage.telegram.say(user, user, words).await;
+        self.telegram(words, || self.telegram_results(user).into_iter().nth(seen))
+            .await
+    }
+
+    /// The results in a chat so far.
+    pub(crate) fn telegram_results(&self, chat: i64) -> Vec<Posted> {
+        let mut messages = self.stage.telegram.messages(chat);
+        messages.retain(|posted| posted.edits > 0 && posted.text.contains(FOOTER));
+        messages
+    }
+
+    /// Somebody writes a command to the bot alone; the answer.
+    pub(crate) async fn telegram_command(&self, user: i64, words: &str) -> String {
+        let seen = self.stage.telegram.messages(user).len();
+        self.stage.telegram.say(user, user, words).await;
+        self.telegram(words, || {
+            let news = self.stage.telegram.messages(user).into_iter().nth(seen);
+            news.map(|posted| posted.text)
+        })
+        .await
+    }
+
+    // The model.
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.stage.model.asked()
+    }
+
+    /// Waits until the model was asked so often; by then the gateway waits for its answer.
+    pub(crate) async fn until_asked(&self, count: usize) {
+        let started = std::time::Instant::now();
+        while self.asked().len() < count {
+            assert!(
+                started.elapsed() < BOUND,
+                "the model was asked {} times",
+                self.asked().len()
+            );
+            // The emulator offers nothing to wait for; a poll is bounded and ends as soon as it can.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    // The gateway.
+
+    /// Stops the gateway and starts it again on the same data.
+    pub(crate) async fn restart(&mut self) {
+        self.stage.stop().await;
+        self.stage.start().await.unwrap();
+    }
+
+    /// Starts the stopped gateway with another configuration, and waits until it is ready.
+    pub(crate) async fn start_with(&mut self, config: Config) {
+        let app = App::start(config, super::world::world::<0>()).await.unwrap();
+        let url = format!("http://{}/readyz", app.address);
+        self.stage.app = Some(app);
+        let started = std::time::Instant::now();
+        while !reqwest_client()
+            .get(&url)
+            .send()
+            .await
+            .unwrap()
+            .status()
+            .is_success()
+        {
+            assert!(started.elapsed() < BOUND, "the gateway did not become ready");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Sends any request to the gateway: status and body.
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+        let mut request = reqwest_client().post(format!("{}{path}", self.stage.url()));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut answer = request.body(body.to_vec()).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let mut text = Vec::new();
+        while let Some(chunk) = answer.chunk().await.unwrap() {
+            text.extend_from_slice(&chunk);
+        }
+        (status, String::from_utf8(text).unwrap())
+    }
+
+    /// The first column of the first row of a query, as a number.
+    pub(crate) fn count(&self, query: &str) -> i64 {
+        self.database().query_row(query, [], |row| row.get(0)).unwrap()
+    }
+
+    /// The first column of every row of a query, as text.
+    pub(crate) fn column(&self, query: &str) -> Vec<String> {
+        let database = self.database();
+        let mut statement = database.prepare(query).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    /// Changes the database behind the gateway's back.
+    pub(crate) fn sabotage(&self, statement: &str) {
+        let database = Connection::open(self.database_file()).unwrap();
+        database.busy_timeout(BOUND).unwrap();
+        database.execute_batch(statement).unwrap();
+    }
+
+    /// The audit log's lines that contain a text.
+    pub(crate) fn audited(&self, text: &str) -> Vec<String> {
+        let mut lines = self.column("SELECT line FROM audit ORDER BY id");
+        lines.retain(|line| line.contains(text));
+        lines
+    }
+
+    /// Waits until the audit log has a line with this text; it is written behind the answer.
+    pub(crate) async fn until_audited(&self, text: &str) {
+        let started = std::time::Instant::now();
+        while self.audited(text).is_empty() {
+            assert!(started.elapsed() < BOUND, "nothing audited says `{text}`");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Recordings: file names and contents.
+    pub(crate) fn sessions(&self) -> Vec<(String, String)> {
+        let Ok(entries) = std::fs::read_dir(self.stage.data().join("sessions")) else {
+            return Vec::new();
+        };
+        let files = entries.map(|entry| {
+            let entry = entry.unwrap();
+            let text = String::from_utf8(std::fs::read(entry.path()).unwrap()).unwrap();
+            (entry.file_name().into_string().unwrap(), text)
+        });
+        files.collect()
+    }
+
+    /// Every byte below the data directory, for looking for what must not be there.
+    pub(crate) fn data_holds(&self, needle: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut directories = vec![self.stage.data()];
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let entry = entry.unwrap();
+                let kind = entry.file_type().unwrap();
+                if kind.is_dir() {
+                    directories.push(entry.path());
+                } else if kind.is_file()
+                    && memchr::memmem::find(&std::fs::read(entry.path()).unwrap(), needle.as_bytes())
+                        .is_some()
+                {
+                    found.push(entry.file_name().to_string_lossy().into_owned());
+                }
+            }
+        }
+        found
+    }
+
+    fn database_file(&self) -> std::path::PathBuf {
+        self.stage.data().join("drydock.db")
+    }
+
+    fn database(&self) -> Connection {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let database = Connection::open_with_flags(self.database_file(), flags).unwrap();
+        database.busy_timeout(BOUND).unwrap();
+        database
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let stage = &self.stage;
+        let mut problems = stage.slack.problems();
+        problems.extend(stage.telegram.problems());
+        problems.extend(stage.model.problems());
+        problems.extend(
+            stage
+                .model
+                .unused()
+                .iter()
+                .map(|line| format!("never asked for: {line}")),
+        );
+        problems.extend(self.damage());
+        problems
+    }
+
+    /// What is wrong with the database; the chain is computed here from its definition.
+    fn damage(&self) -> Option<String> {
+        let database = self.database();
+        let integrity: String = database
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        if integrity != "ok" {
+            return Some(integrity);
+        }
+        let mut statement = database
+            .prepare("SELECT line, hash FROM audit ORDER BY id")
+            .unwrap();
+        let rows = statement.query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
+        });
+        let mut previous = vec![0_u8; 32];
+        for row in rows.unwrap() {
+            let (line, hash) = row.unwrap();
+            let mut digest = Sha256::new();
+            digest.update(&previous);
+            digest.update(line.as_bytes());
+            previous = digest.finalize().to_vec();
+            if previous != hash {
+                return Some(format!("the audit chain is broken at {line}"));
+            }
+        }
+        None
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        // A test that failed already says why; a second panic would hide it.
+        if !std::thread::panicking() {
+            let problems = self.problems();
+            assert!(problems.is_empty(), "left behind:\n{}", problems.join("\n"));
+        }
+    }
+}
+
+/// What a person reads in a Slack message.
+pub(crate) fn visible(message: &Message) -> String {
+    message.visible().join("\n")
+}
+
+fn is_bots(message: &Message) -> bool {
+    !message.request.is_null()
+}
+
+fn results_of<'a>(state: &'a State, thread: &'a str) -> impl Iterator<Item = &'a Message> {
+    state
+        .replies(SLACK_CHANNEL, thread)
+        .filter(|message| is_bots(message) && message.edits > 0 && visible(message).contains(FOOTER))
+}
+
+fn reqwest_client() -> reqwest::Client {
+    drydock::provider::http_client().unwrap()
+}
+
+/// Which step of its turn a request is, from 0.
+pub(crate) fn step(asked: &Asked) -> usize {
+    let words = asked.messages.iter().rposition(|message| {
+        !message.text.is_empty() && message.results.is_empty() && message.calls.is_empty()
+    });
+    let after = asked.messages.len() - words.map_or(asked.messages.len(), |index| index + 1);
+    after / 2
+}

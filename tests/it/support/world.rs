@@ -1,0 +1,44 @@
+//! Time and randomness of a test. Time starts at a fixed moment and runs; a test that moves it has a
+//! clock of its own, because tests run side by side.
+
+pub(crate) use drydock::app::World;
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Clocks that can be moved; number 0 never is.
+const CLOCKS: usize = 8;
+/// 2026-11-21 12:00 UTC.
+const BEGINNING: i64 = 1_795_262_400;
+
+static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+static MOVED_SECONDS: [AtomicI64; CLOCKS] = [const { AtomicI64::new(0) }; CLOCKS];
+static DRAWN: AtomicU64 = AtomicU64::new(0);
+
+/// The world with clock number `CLOCK`.
+pub(crate) fn world<const CLOCK: usize>() -> World {
+    World {
+        now: now::<CLOCK>,
+        random,
+    }
+}
+
+/// Moves clock number `CLOCK` forward.
+pub(crate) fn advance<const CLOCK: usize>(seconds: i64) {
+    assert_ne!(CLOCK, 0, "clock 0 belongs to everybody");
+    MOVED_SECONDS[CLOCK].fetch_add(seconds, Ordering::SeqCst);
+}
+
+pub(crate) fn now<const CLOCK: usize>() -> Timestamp {
+    let ran = SignedDuration::try_from(STARTED.elapsed()).unwrap();
+    let moved = SignedDuration::from_secs(MOVED_SECONDS[CLOCK].load(Ordering::SeqCst));
+    Timestamp::from_second(BEGINNING).unwrap() + ran + moved
+}
+
+/// No two draws are alike, and every run draws the same.
+fn random() -> [u8; 32] {
+    let number = DRAWN.fetch_add(1, Ordering::SeqCst);
+    Sha256::digest(format!("draw {number}")).into()
+}
