@@ -62,7 +62,7 @@ impl Delivery {
     pub(super) async fn run(self: Arc<Self>, channel: Arc<dyn Channel>, cancel: CancellationToken) {
         let mut tasks = JoinSet::new();
         while !cancel.is_cancelled() {
-            self.start_due(&channel, &mut tasks).await;
+            self.start_due(&channel, &mut tasks, &cancel).await;
             let wait = self.wait().await;
             tokio::select! {
                 Some(_) = tasks.join_next() => {}
@@ -75,7 +75,12 @@ impl Delivery {
         while tasks.join_next().await.is_some() {}
     }
 
-    async fn start_due(&self, channel: &Arc<dyn Channel>, tasks: &mut JoinSet<()>) {
+    async fn start_due(
+        &self,
+        channel: &Arc<dyn Channel>,
+        tasks: &mut JoinSet<()>,
+        cancel: &CancellationToken,
+    ) {
         let free = LANES_MAX.saturating_sub(tasks.len());
         if free == 0 {
             return;
@@ -85,13 +90,14 @@ impl Delivery {
             Err(error) => return warn!(channel = self.channel, %error, "the outbox could not be read"),
         };
         for due in due {
-            let one = OneDelivery {
+            let lane = LaneDelivery {
                 store: self.store.clone(),
                 channel: Arc::clone(channel),
                 now: self.now,
                 delivered: self.delivered.clone(),
+                cancel: cancel.clone(),
             };
-            tasks.spawn(one.run(due));
+            tasks.spawn(lane.run(due));
         }
     }
 
@@ -106,21 +112,41 @@ impl Delivery {
     }
 }
 
-struct OneDelivery {
+/// Delivers what waits in one lane, one after another, for as long as it goes well.
+struct LaneDelivery {
     store: Store,
     channel: Arc<dyn Channel>,
     now: fn() -> Timestamp,
     delivered: watch::Sender<u64>,
+    cancel: CancellationToken,
 }
 
-impl OneDelivery {
-    async fn run(self, Due { op, attempts }: Due) {
-        let result = self.channel.deliver(&op).await;
+impl LaneDelivery {
+    async fn run(self, first: Due) {
+        let mut next = Some(first);
+        while let Some(due) = next {
+            next = match self.one(&due).await {
+                Ok(next) => next,
+                Err(error) => {
+                    error!(op.id = due.op.id, %error, "the outcome of a delivery could not be stored");
+                    None
+                }
+            };
+            self.delivered.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Delivers one operation and answers what comes after it, if that is due at once.
+    async fn one(&self, Due { op, attempts }: &Due) -> Result<Option<Due>, StoreError> {
+        let result = self.channel.deliver(op).await;
         let at = (self.now)();
         let stored = match result {
-            Ok(delivered) => self.store.delivered(&op.id, delivered.message, at).await,
+            Ok(delivered) if self.cancel.is_cancelled() => {
+                self.store.delivered(&op.id, delivered.message, at).await
+            }
+            Ok(delivered) => return self.store.delivered_and_next(op, delivered.message, at).await,
             Err(SendError::NotSent { why, retry_after }) => {
-                self.again(&op, attempts + 1, &why, retry_after).await
+                self.again(op, attempts + 1, &why, retry_after).await
             }
             Err(SendError::Refused(why)) => {
                 error!(op.id = op.id, why, "refused by the platform");
@@ -128,17 +154,14 @@ impl OneDelivery {
             }
             // An edit can be repeated safely; a post or a file that may have arrived must not be.
             Err(SendError::Ambiguous(why)) if repeatable(&op.action) => {
-                self.again(&op, attempts + 1, &why, None).await
+                self.again(op, attempts + 1, &why, None).await
             }
             Err(SendError::Ambiguous(why)) => {
                 warn!(op.id = op.id, why, "sent with unknown outcome; not repeated");
                 self.store.ambiguous(&op.id, &why, at).await
             }
         };
-        if let Err(error) = stored {
-            error!(op.id = op.id, %error, "the outcome of a delivery could not be stored");
-        }
-        self.delivered.send_modify(|count| *count += 1);
+        stored.map(|()| None)
     }
 
     async fn again(

@@ -5,7 +5,7 @@ use super::column::{json, millis, parse, time};
 use super::{Store, StoreError};
 use crate::model::{Action, MessageRef, Op};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,6 +35,9 @@ impl Store {
     /// with unknown outcome, and everything else is handed out again.
     /// Wait for the answer: operations handed out to a caller that is gone stay taken.
     pub async fn due(&self, channel: &str, at: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
+        if let Some(due) = self.due_unmarked(channel, at, limit).await? {
+            return Ok(due);
+        }
         let channel = channel.to_owned();
         let in_flight = Arc::clone(&self.inner.in_flight);
         let taken = Arc::new(Mutex::new(Vec::new()));
@@ -58,6 +61,29 @@ impl Store {
         result
     }
 
+    /// Takes what is due if none of it has to be marked as being sent: then nothing is written, and
+    /// nobody waits for a disk.
+    async fn due_unmarked(
+        &self,
+        channel: &str,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Option<Vec<Due>>, StoreError> {
+        let channel = channel.to_owned();
+        let in_flight = Arc::clone(&self.inner.in_flight);
+        self.read(move |tx| {
+            // Locked before the snapshot is taken: whatever is not in flight any more is settled in it.
+            let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            let due = heads_due(tx, &channel, at, limit, &busy)?;
+            if due.iter().any(|(_, due)| may_show_twice(&due.op.action)) {
+                return Ok(None);
+            }
+            busy.extend(due.iter().map(|(_, due)| due.op.id.clone()));
+            Ok(Some(due.into_iter().map(|(_, due)| due).collect()))
+        })
+        .await
+    }
+
     /// It was delivered, and became `message` if it is a post.
     pub async fn delivered(
         &self,
@@ -66,32 +92,42 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let id = op.to_owned();
+        let result = self.write(move |tx| delivered(tx, &id, message, at)).await;
+        self.reported(op);
+        result
+    }
+
+    /// Like [`Store::delivered`], and takes what is due next in the same chat and thread, as
+    /// [`Store::due`] would, in the same commit.
+    pub async fn delivered_and_next(
+        &self,
+        op: &Op,
+        message: Option<MessageRef>,
+        at: Timestamp,
+    ) -> Result<Option<Due>, StoreError> {
+        let (id, channel, lane) = (op.id.clone(), op.channel.clone(), lane(op)?);
+        let in_flight = Arc::clone(&self.inner.in_flight);
+        let taken = Arc::new(Mutex::new(None));
+        let taking = Arc::clone(&taken);
         let result = self
             .write(move |tx| {
-                let message = message.map(|message| json(&message)).transpose()?;
-                let body: Option<String> = tx
-                    .prepare_cached(
-                        "UPDATE outbox SET state = 'delivered', done_at = ?2, message = COALESCE(?3, message)
-                         WHERE op = ?1 AND done_at IS NULL RETURNING body",
-                    )?
-                    .query_row(params![id, millis(at), message], |row| row.get(0))
-                    .optional()?;
-                match (
-                    body.map(|body| parse::<Op>("operation", &body)).transpose()?,
-                    message,
-                ) {
-                    (
-                        Some(Op {
-                            action: Action::Fill { post, .. },
-                            ..
-                        }),
-                        Some(message),
-                    ) => replace(tx, &post, &message),
-                    (Some(_) | None, Some(_) | None) => Ok(()),
+                delivered(tx, &id, message, at)?;
+                let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+                let next = take_next(tx, &channel, &lane, at, &busy)?;
+                if let Some(due) = &next {
+                    busy.insert(due.op.id.clone());
+                    let mut taking = taking.lock().unwrap_or_else(PoisonError::into_inner);
+                    *taking = Some(due.op.id.clone());
                 }
+                Ok(next)
             })
             .await;
-        self.reported(op);
+        self.reported(&op.id);
+        if result.is_err()
+            && let Some(next) = taken.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            self.reported(&next);
+        }
         result
     }
 
@@ -221,10 +257,43 @@ pub(super) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result
          VALUES (?1, ?2, ?3, ?4, 'waiting', ?5, 0, ?5) ON CONFLICT (op) DO NOTHING",
     )?;
     for op in ops {
-        let lane = json(&(&op.place.chat, &op.place.thread))?;
-        statement.execute(params![op.id, op.channel, lane, json(op)?, millis(at)])?;
+        statement.execute(params![op.id, op.channel, lane(op)?, json(op)?, millis(at)])?;
     }
     Ok(())
+}
+
+/// The chat and thread whose operations go out one after another.
+fn lane(op: &Op) -> Result<String, StoreError> {
+    json(&(&op.place.chat, &op.place.thread))
+}
+
+fn delivered(
+    tx: &Transaction<'_>,
+    id: &str,
+    message: Option<MessageRef>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let message = message.map(|message| json(&message)).transpose()?;
+    let body: Option<String> = tx
+        .prepare_cached(
+            "UPDATE outbox SET state = 'delivered', done_at = ?2, message = COALESCE(?3, message)
+             WHERE op = ?1 AND done_at IS NULL RETURNING body",
+        )?
+        .query_row(params![id, millis(at), message], |row| row.get(0))
+        .optional()?;
+    match (
+        body.map(|body| parse::<Op>("operation", &body)).transpose()?,
+        message,
+    ) {
+        (
+            Some(Op {
+                action: Action::Fill { post, .. },
+                ..
+            }),
+            Some(message),
+        ) => replace(tx, &post, &message),
+        (Some(_) | None, Some(_) | None) => Ok(()),
+    }
 }
 
 fn take_due(
@@ -234,35 +303,74 @@ fn take_due(
     limit: usize,
     busy: &HashSet<String>,
 ) -> Result<Vec<Due>, StoreError> {
+    let due = heads_due(tx, channel, at, limit, busy)?;
+    mark_sending(tx, &due)?;
+    Ok(due.into_iter().map(|(_, due)| due).collect())
+}
+
+fn take_next(
+    tx: &Transaction<'_>,
+    channel: &str,
+    lane: &str,
+    at: Timestamp,
+    busy: &HashSet<String>,
+) -> Result<Option<Due>, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT id, op, state, due_at, attempts, body FROM outbox
+         WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT 1",
+    )?;
+    let mut rows = statement.query([channel, lane])?;
+    let next = match rows.next()? {
+        Some(row) => if_due(tx, row, at, busy)?,
+        None => None,
+    };
+    mark_sending(tx, next.as_slice())?;
+    Ok(next.map(|(_, due)| due))
+}
+
+/// What is due and not being sent, with its row.
+fn heads_due(
+    tx: &Transaction<'_>,
+    channel: &str,
+    at: Timestamp,
+    limit: usize,
+    busy: &HashSet<String>,
+) -> Result<Vec<(i64, Due)>, StoreError> {
     let mut statement = tx.prepare_cached(HEADS)?;
     let mut rows = statement.query([channel])?;
     let mut due = Vec::new();
     while due.len() < limit
         && let Some(row) = rows.next()?
     {
-        let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
-        let (state, due_at): (String, i64) = (row.get(2)?, row.get(3)?);
-        if state != "waiting" || due_at > millis(at) || busy.contains(&op) {
-            continue;
-        }
-        let op: Op = parse("operation", &row.get::<_, String>(5)?)?;
-        if let Some(op) = resolve(tx, op)? {
-            due.push((
-                id,
-                Due {
-                    op,
-                    attempts: row.get(4)?,
-                },
-            ));
-        }
+        due.extend(if_due(tx, row, at, busy)?);
     }
+    Ok(due)
+}
+
+fn if_due(
+    tx: &Transaction<'_>,
+    row: &Row<'_>,
+    at: Timestamp,
+    busy: &HashSet<String>,
+) -> Result<Option<(i64, Due)>, StoreError> {
+    let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
+    let (state, due_at): (String, i64) = (row.get(2)?, row.get(3)?);
+    if state != "waiting" || due_at > millis(at) || busy.contains(&op) {
+        return Ok(None);
+    }
+    let attempts = row.get(4)?;
+    let op = resolve(tx, parse("operation", &row.get::<_, String>(5)?)?)?;
+    Ok(op.map(|op| (id, Due { op, attempts })))
+}
+
+fn mark_sending(tx: &Transaction<'_>, due: &[(i64, Due)]) -> Result<(), StoreError> {
     let mut mark = tx.prepare_cached("UPDATE outbox SET state = 'sending' WHERE id = ?1")?;
-    for (id, due) in &due {
+    for (id, due) in due {
         if may_show_twice(&due.op.action) {
             mark.execute([id])?;
         }
     }
-    Ok(due.into_iter().map(|(_, due)| due).collect())
+    Ok(())
 }
 
 /// True for what must not be sent again once it may have been sent.
@@ -328,6 +436,58 @@ mod tests {
     async fn due_ids(store: &Store, second: i64) -> Vec<String> {
         let due = store.due("slack", at(second), 10).await.unwrap();
         due.into_iter().map(|due| due.op.id).collect()
+    }
+
+    /// R9
+    #[tokio::test]
+    async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twice() {
+        let (_directory, store) = fresh();
+        let (one, two) = (Some("1.0"), Some("2.0"));
+        let ops = vec![
+            post("a1", one, "x"),
+            fill("a1/fill", "a1", "y"),
+            post("a2", one, "x"),
+            post("b1", two, "x"),
+        ];
+        store.enqueue(ops, at(0)).await.unwrap();
+        let due = store.due("slack", at(1), 10).await.unwrap();
+        let ids: Vec<&str> = due.iter().map(|due| due.op.id.as_str()).collect();
+        assert_eq!(ids, ["a1", "b1"]);
+        let next = store
+            .delivered_and_next(&due[0].op, Some(message("m1")), at(1))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (next.op.id.as_str(), &next.op.action),
+            (
+                "a1/fill",
+                &Action::Edit {
+                    message: message("m1"),
+                    reply: Reply::text("y"),
+                }
+            )
+        );
+        // It is on its way: nobody else gets it, with or without a write.
+        assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
+        let next = store.delivered_and_next(&next.op, None, at(2)).await.unwrap();
+        assert_eq!(next.map(|due| due.op.id), Some("a2".into()));
+        let last = store.delivered_and_next(&due[1].op, None, at(2)).await.unwrap();
+        assert_eq!(last, None);
+    }
+
+    #[tokio::test]
+    async fn what_follows_waits_until_it_is_due() {
+        let (_directory, store) = fresh();
+        store.enqueue(vec![post("a", None, "x")], at(0)).await.unwrap();
+        store
+            .enqueue(vec![post("later", None, "x")], at(50))
+            .await
+            .unwrap();
+        let first = store.due("slack", at(1), 10).await.unwrap().remove(0);
+        let next = store.delivered_and_next(&first.op, None, at(1)).await.unwrap();
+        assert_eq!(next, None);
+        assert_eq!(due_ids(&store, 50).await, ["later"]);
     }
 
     #[tokio::test]
