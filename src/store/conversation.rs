@@ -170,16 +170,7 @@ impl Store {
     /// another repository they make no sense, so they and the open change are let go.
     pub async fn bind(&self, id: ConversationId, repository: &str, base: &str) -> Result<(), StoreError> {
         let (repository, base) = (repository.to_owned(), base.to_owned());
-        self.write(move |tx| {
-            let bound = load(tx, id)?.repository;
-            if bound.is_some_and(|bound| bound != repository) {
-                edits::forget(tx, id)?;
-            }
-            tx.prepare_cached("UPDATE conversation SET repository = ?2, base = ?3 WHERE id = ?1")?
-                .execute(params![id.0, repository, base])?;
-            Ok(())
-        })
-        .await
+        self.write(move |tx| bind(tx, id, &repository, &base)).await
     }
 
     /// The edits of the workspace.
@@ -206,6 +197,22 @@ impl Store {
         })
         .await
     }
+}
+
+/// See [`Store::bind`].
+pub(super) fn bind(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    repository: &str,
+    base: &str,
+) -> Result<(), StoreError> {
+    let bound = load(tx, id)?.repository;
+    if bound.is_some_and(|bound| bound != repository) {
+        edits::forget(tx, id)?;
+    }
+    tx.prepare_cached("UPDATE conversation SET repository = ?2, base = ?3 WHERE id = ?1")?
+        .execute(params![id.0, repository, base])?;
+    Ok(())
 }
 
 fn history(tx: &Transaction<'_>, id: ConversationId) -> Result<History, StoreError> {
@@ -356,8 +363,8 @@ pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::store::StoreError;
     use crate::store::fixture::{LEASE, accept, at, begin, fresh, says};
+    use crate::store::{Begin, StoreError};
     use std::collections::HashSet;
 
     #[tokio::test]
@@ -430,7 +437,10 @@ mod tests {
             (turn.user(), turn.steps()[0].assistant().text().as_str()),
             ("please", "(interrupted)")
         );
-        store.begin_turn(&claim, inbox, "please", at(1)).await.unwrap();
+        store
+            .begin_turn(&claim, inbox, Begin::quiet("please"), at(1))
+            .await
+            .unwrap();
         assert_eq!(store.attempts(inbox).await, Ok(2));
         assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
         store.clear(claim.conversation, at(2)).await.unwrap();

@@ -1,6 +1,6 @@
 //! What the tests of the store share: a store in a directory of its own, and messages to put in.
 
-use super::{Accepted, Claim, Cost, Edits, Lane, Store};
+use super::{Accepted, Begin, Claim, Cost, Edits, Lane, Store};
 use crate::model::{
     Account, Action, Assistant, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
     Platform, Reply, RepoPath, Sender, Step, TurnId, Usage,
@@ -130,7 +130,7 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     let claim = store.claim("w1", at(second), LEASE).await.unwrap().unwrap();
     let (inbox, _) = store.next_message(&claim).await.unwrap().unwrap();
     let turn = store
-        .begin_turn(&claim, inbox, "please", at(second))
+        .begin_turn(&claim, inbox, Begin::quiet("please"), at(second))
         .await
         .unwrap();
     (claim, inbox, turn)

@@ -32,7 +32,7 @@ pub use edits::Edits;
 pub use inbox::{Accepted, Lane};
 pub use open::OpenError;
 pub use outbox::Due;
-pub use turn::{Announce, Announcement, Finish, TurnSummary};
+pub use turn::{Announce, Announcement, Begin, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 
 use reader::Reader;

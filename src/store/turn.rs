@@ -14,15 +14,38 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
+/// How a turn begins, in one transaction.
+pub struct Begin {
+    /// What the model reads as the person's words.
+    pub user_text: String,
+    /// The repository and base commit the workspace is bound to, where they are not what they were.
+    pub bind: Option<(String, String)>,
+    /// What is shown while the turn runs, and its buttons.
+    pub announcement: Announcement,
+}
+
+impl Begin {
+    /// A turn that shows nothing while it runs, in the workspace as it is bound.
+    pub fn quiet(user_text: impl Into<String>) -> Self {
+        Self {
+            user_text: user_text.into(),
+            bind: None,
+            announcement: Announcement::default(),
+        }
+    }
+}
+
 /// How a turn ends, in one transaction.
 pub struct Finish {
     /// How it ended.
     pub verdict: Verdict,
     /// Who says so.
     pub source: Source,
-    /// The final answer where the model gave none: after a stop, a limit, an error. Ignored when the
+    /// The final answer: the model's, or one of ours after a stop, a limit, an error. Ignored when the
     /// last recorded step is one.
     pub answer: Option<Step>,
+    /// What the model call of that answer cost.
+    pub cost: Option<Cost>,
     /// What was prepared, if anything.
     pub change: Option<NewChange>,
     /// The facts of the turn, for `/status` and the record.
@@ -89,19 +112,22 @@ impl Store {
         .await
     }
 
-    /// Begins a turn for a message. A turn of the same conversation that a crash cut short ends here,
-    /// as an error of ours; its steps and edits stay.
+    /// Begins a turn for a message: workspace, turn, and what is shown of it. A turn of the same
+    /// conversation that a crash cut short ends here, as an error of ours; its steps and edits stay.
     pub async fn begin_turn(
         &self,
         claim: &Claim,
         inbox: InboxId,
-        user_text: &str,
+        begin: Begin,
         at: Timestamp,
     ) -> Result<TurnId, StoreError> {
-        let (claim, user_text) = (*claim, user_text.to_owned());
+        let claim = *claim;
         self.write(move |tx| {
             conversation::check_fence(tx, claim)?;
             inbox::check_unfinished(tx, claim.conversation, inbox)?;
+            if let Some((repository, base)) = &begin.bind {
+                conversation::bind(tx, claim.conversation, repository, base)?;
+            }
             tx.prepare_cached(
                 "UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4
                  WHERE conversation = ?1 AND finished_at IS NULL",
@@ -120,11 +146,13 @@ impl Store {
             .execute(params![
                 claim.conversation.0,
                 inbox.0,
-                user_text,
+                begin.user_text,
                 millis(at),
                 edits
             ])?;
-            Ok(TurnId(tx.last_insert_rowid()))
+            let turn = TurnId(tx.last_insert_rowid());
+            announce(tx, &begin.announcement, at)?;
+            Ok(turn)
         })
         .await
     }
@@ -282,6 +310,9 @@ fn finish_turn(
         && !is_answered(tx, turn)?
     {
         insert_step(tx, turn, answer, at)?;
+        if let Some(cost) = &finish.cost {
+            usage::record(tx, claim.conversation, turn, cost, at)?;
+        }
     }
     tx.prepare_cached(
         "UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4, summary = ?5 WHERE id = ?1",
@@ -298,9 +329,7 @@ fn finish_turn(
         .map(|change| change::prepare(tx, claim.conversation, change, at))
         .transpose()?;
     inbox::finish(tx, claim.conversation, inbox, at)?;
-    let announcement = (finish.announce)(change.as_ref());
-    outbox::enqueue(tx, &announcement.ops, at)?;
-    action::insert(tx, &announcement.actions)?;
+    announce(tx, &(finish.announce)(change.as_ref()), at)?;
     let data = serde_json::json!({
         "change": change.as_ref().map(ToString::to_string),
         "conversation": claim.conversation,
@@ -310,6 +339,11 @@ fn finish_turn(
     });
     audit_in(tx, "turn.finished", data, at)?;
     Ok(change)
+}
+
+fn announce(tx: &Transaction<'_>, announcement: &Announcement, at: Timestamp) -> Result<(), StoreError> {
+    outbox::enqueue(tx, &announcement.ops, at)?;
+    action::insert(tx, &announcement.actions)
 }
 
 fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! The end of a turn: the change it prepared, checked by us, and what is said about it. All of it
 //! becomes durable in one transaction, and only then anything is sent.
 
+use super::journal::LastStep;
 use super::{Assigned, Opened};
 use crate::agent::Outcome;
 use crate::channel::Channel;
@@ -27,6 +28,8 @@ pub(super) struct Ended<'a> {
     pub(super) opened: &'a Opened,
     pub(super) address: &'a Address,
     pub(super) outcome: Outcome,
+    /// The model's final answer, if it gave one.
+    pub(super) last: Option<LastStep>,
     pub(super) elapsed: Duration,
 }
 
@@ -39,6 +42,7 @@ impl Gateway {
             opened,
             address,
             outcome,
+            last,
             elapsed,
         } = ended;
         let facts = Facts {
@@ -71,12 +75,18 @@ impl Gateway {
             channel: self.channel(&address.channel),
             buttons: self.change_buttons(opened),
         };
+        let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
+        let recorded = said.iter().zip(&cost);
+        let recorded: Vec<_> = recorded
+            .flat_map(|(step, cost)| session::Event::of_step(step, &cost.model))
+            .collect();
         let finish = Finish {
             verdict,
             source,
             change,
             summary,
-            answer: notice.and_then(closing),
+            answer: said.or_else(|| notice.and_then(closing)),
+            cost,
             announce: Box::new(move |change| {
                 let shown = change.zip(masked).map(|(change, patch)| Change {
                     patch,
@@ -100,7 +110,7 @@ impl Gateway {
         if let Err(error) = self.record(
             &opened.conversation.session,
             turn,
-            change.into_iter().chain([end]),
+            recorded.into_iter().chain(change).chain([end]),
         ) {
             tracing::error!(turn.id = %turn, %error, "the end of a turn could not be recorded");
         }
@@ -198,10 +208,7 @@ impl Answer {
         if is_hook && change.is_none() && self.outcome.notice.is_none() {
             return Announcement::default();
         }
-        let mut ops = Vec::new();
-        if !is_hook {
-            ops.push(self.last_card());
-        }
+        let last_card = (!is_hook).then(|| self.last_card());
         let (buttons, actions) = self.buttons;
         // A button belongs to the person it is made for, and behind a hook there is none.
         let pressed = change.is_some() && !is_hook;
@@ -218,7 +225,9 @@ impl Answer {
             None => vec![reply],
         };
         let headline = compose::headline(change, &self.outcome);
-        ops.extend(self.address.result(&headline, parts));
+        // The result first: it is what somebody waits for.
+        let mut ops = self.address.result(&headline, parts);
+        ops.extend(last_card);
         if let Some(change) =
             change.filter(|change| !compose::fits_inline(change, self.inline_diff_bytes_max))
         {

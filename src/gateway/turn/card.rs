@@ -6,6 +6,7 @@ use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
 use crate::gateway::desk::Seat;
 use crate::gateway::progress::CardEditor;
+use crate::store::Announcement;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -29,34 +30,41 @@ impl OpenCard {
 }
 
 impl Gateway {
-    /// Posts the card of a turn, unless a card of this message is there already, and starts to keep it
-    /// current. Hooks have none: they post one message.
-    pub(super) async fn open_card(
+    /// The card as it is posted with the begin of a turn, unless a card of this message is there
+    /// already. Hooks have none: they post one message.
+    pub(super) async fn card(
         &self,
         assigned: &Assigned,
         address: &Address,
         opened: &Opened,
         seat: &Seat,
-    ) -> anyhow::Result<OpenCard> {
+    ) -> anyhow::Result<Announcement> {
         if self.hook(&assigned.inbound).is_some() {
-            return Ok(OpenCard::default());
+            return Ok(Announcement::default());
         }
-        let store = &self.parts.store;
         let (token, action) = self.button("stop", opened);
-        store.add_actions(vec![action]).await?;
-        let waiting = store.waiting(opened.conversation.id).await?.saturating_sub(1);
+        let waiting = self.parts.store.waiting(opened.conversation.id).await?;
         seat.card.send_modify(|card| {
             card.set_stop(token);
-            card.set_waiting(waiting as usize);
+            card.set_waiting(waiting.saturating_sub(1) as usize);
         });
         let reply = seat.card.borrow().reply();
-        self.send(vec![address.post("card", reply)]).await;
+        Ok(Announcement {
+            ops: vec![address.post("card", reply)],
+            actions: vec![action],
+        })
+    }
+
+    /// Starts to keep the card of a turn that began current.
+    pub(super) fn open_card(&self, assigned: &Assigned, address: &Address, seat: &Seat) -> OpenCard {
         let delivery = self.deliveries.get(&address.channel);
-        let Some((channel, delivery)) = self.channel(&address.channel).zip(delivery) else {
-            return Ok(OpenCard::default());
+        let shown = self.channel(&address.channel).zip(delivery);
+        let Some((channel, delivery)) = shown.filter(|_| self.hook(&assigned.inbound).is_none()) else {
+            return OpenCard::default();
         };
+        delivery.wake();
         let editor = CardEditor {
-            store: store.clone(),
+            store: self.parts.store.clone(),
             channel_name: address.channel.clone(),
             channel,
             place: address.place.clone(),
@@ -65,9 +73,9 @@ impl Gateway {
         };
         let done = CancellationToken::new();
         let editor = tokio::spawn(editor.run(seat.card.subscribe(), done.clone()));
-        Ok(OpenCard {
+        OpenCard {
             done,
             editor: Some(editor),
-        })
+        }
     }
 }

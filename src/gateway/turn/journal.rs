@@ -11,8 +11,17 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use std::sync::Arc;
 
+/// The model's final answer. It becomes durable with the end of its turn, in one commit: a crash
+/// between the two would ask the model again in either case.
+pub(super) struct LastStep {
+    pub(super) step: Step,
+    pub(super) cost: Cost,
+}
+
 /// Steps go to the store first, then to the recording: a recording never holds what is not durable.
 pub(super) struct TurnJournal {
+    /// The final answer, once it was given; whoever ends the turn stores it.
+    pub(super) last: Option<LastStep>,
     store: Store,
     claim: Claim,
     turn: TurnId,
@@ -37,6 +46,11 @@ impl Journal for TurnJournal {
             model: model.to_owned(),
             usage,
         };
+        if step.results().is_empty() {
+            let step = step.clone();
+            self.last = Some(LastStep { step, cost });
+            return Ok(());
+        }
         let edits = self.overlay.edits();
         let at = (self.now)();
         self.store
@@ -71,6 +85,7 @@ impl Gateway {
             },
         })?;
         Ok(TurnJournal {
+            last: None,
             store: self.parts.store.clone(),
             claim: assigned.claim,
             turn,

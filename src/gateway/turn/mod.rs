@@ -13,9 +13,10 @@ use super::desk::Seat;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
 use crate::model::{Action, History, Inbound, InboxId, Reply, Source, TurnId, Usage, Verdict};
-use crate::store::Claim;
+use crate::store::{Begin, Claim};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
+use journal::LastStep;
 use opening::{Opened, Refused};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -65,16 +66,16 @@ impl Gateway {
             }
         };
         let started = Instant::now();
-        let (turn, history) = self.begin(assigned, &opened, seat, attempts).await?;
-        let card = self.open_card(assigned, &address, &opened, seat).await?;
+        let (turn, history) = self.begin(assigned, &address, &opened, seat, attempts).await?;
+        let card = self.open_card(assigned, &address, seat);
         let ran = self
             .run_agent(assigned, turn, history, &opened, seat, shutdown)
             .await;
         card.close().await;
-        let outcome = match ran {
-            Ok(outcome) if was_interrupted(&outcome, seat, shutdown) => return Ok(()),
-            Ok(outcome) => outcome,
-            Err(error) => self.broken(&mut opened, &error).await?,
+        let (outcome, last) = match ran {
+            Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => return Ok(()),
+            Ok((outcome, last)) => (outcome, last),
+            Err(error) => (self.broken(&mut opened, &error).await?, None),
         };
         self.finish(Ended {
             assigned,
@@ -82,6 +83,7 @@ impl Gateway {
             opened: &opened,
             address: &address,
             outcome,
+            last,
             elapsed: started.elapsed(),
         })
         .await
@@ -125,9 +127,11 @@ impl Gateway {
         Ok(())
     }
 
+    /// Begins the turn: its row, the binding of its workspace and its card become durable together.
     async fn begin(
         &self,
         assigned: &Assigned,
+        address: &Address,
         opened: &Opened,
         seat: &Seat,
         attempts: u32,
@@ -137,16 +141,21 @@ impl Gateway {
             // Events of a hook have nothing to do with each other.
             store.clear(assigned.claim.conversation, now).await?;
         }
-        // Before the turn has its row: it would be a turn of its own history otherwise.
-        let mut history = store.history(assigned.claim.conversation).await?;
-        history.begin(opened.user_text.clone())?;
-        let turn = store
-            .begin_turn(&assigned.claim, assigned.inbox, &opened.user_text, now)
-            .await?;
-        seat.began(turn);
         if attempts > 0 {
             seat.card.send_modify(|card| card.set_resumed());
         }
+        // Before the turn has its row: it would be a turn of its own history otherwise.
+        let mut history = store.history(assigned.claim.conversation).await?;
+        history.begin(opened.user_text.clone())?;
+        let begin = Begin {
+            user_text: opened.user_text.clone(),
+            bind: opened.bind.clone(),
+            announcement: self.card(assigned, address, opened, seat).await?,
+        };
+        let turn = store
+            .begin_turn(&assigned.claim, assigned.inbox, begin, now)
+            .await?;
+        seat.began(turn);
         Ok((turn, history))
     }
 
@@ -158,7 +167,7 @@ impl Gateway {
         opened: &Opened,
         seat: &Seat,
         shutdown: &CancellationToken,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<(Outcome, Option<LastStep>)> {
         let (provider, model) = self
             .parts
             .providers
@@ -178,15 +187,18 @@ impl Gateway {
             cancel: &cancel,
         };
         let mut events = |event: Event| seat.card.send_modify(|card| card.observe(&event));
-        let running = agent::run_turn(cx, &mut history, &mut journal, &mut events);
-        tokio::pin!(running);
-        tokio::select! {
-            outcome = &mut running => outcome,
-            () = shutdown.cancelled() => {
-                cancel.cancel();
-                running.await
+        let outcome = {
+            let running = agent::run_turn(cx, &mut history, &mut journal, &mut events);
+            tokio::pin!(running);
+            tokio::select! {
+                outcome = &mut running => outcome?,
+                () = shutdown.cancelled() => {
+                    cancel.cancel();
+                    running.await?
+                }
             }
-        }
+        };
+        Ok((outcome, journal.last))
     }
 
     /// Something of ours broke: the person gets a reference, the log gets the reason. Only what is

@@ -25,6 +25,8 @@ pub(super) struct Opened {
     pub(super) head: String,
     pub(super) system: String,
     pub(super) user_text: String,
+    /// The repository and base to bind the conversation to, where they are new to it.
+    pub(super) bind: Option<(String, String)>,
 }
 
 /// Why a turn cannot begin.
@@ -64,12 +66,14 @@ impl Gateway {
         // Without edits there is nothing to keep apart: the workspace starts from the newest commit.
         let bound = conversation.base.clone().filter(|_| !edits.is_empty());
         let base = bound.unwrap_or_else(|| head.clone());
-        if conversation.base.as_ref() != Some(&base) || conversation.repository.as_ref() != Some(&name) {
-            store.bind(conversation.id, &name, &base).await?;
-        }
+        let is_bound =
+            conversation.base.as_ref() == Some(&base) && conversation.repository.as_ref() == Some(&name);
+        let bind = (!is_bound).then(|| (name.clone(), base.clone()));
         let overlay = Arc::new(Overlay::new(repositories.base(&name, &base).await?, edits));
         let branch = repositories.branch(&name).to_owned();
-        let files = overlay.files().map_err(|error| Refused::Broken(error.into()))?;
+        // Of the base and not of the edits: it is listed once for everybody, and the prompt stays the
+        // same bytes for as long as the base does.
+        let kind = RepositoryKind::of_files(&overlay.base().files());
         let environments = identity.environments(&name);
         let facts = PromptFacts {
             repository: &name,
@@ -77,7 +81,7 @@ impl Gateway {
             role: identity.role(&name),
             environments: &environments,
         };
-        let system = prompt::system(RepositoryKind::of_files(&files), &facts);
+        let system = prompt::system(kind, &facts);
         let user_text = self.user_text(inbound, &words, &name).await?;
         Ok(Opened {
             identity: identity.clone(),
@@ -93,6 +97,7 @@ impl Gateway {
             head,
             system,
             user_text,
+            bind,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Turns from their claim to their end, with crashes and rivals between.
 
-use super::{Announcement, Finish};
+use super::{Announcement, Begin, Finish};
 use crate::model::{Change, Source, TurnId, Usage, Verdict};
 use crate::store::fixture::{LEASE, accept, answer, at, begin, cost, edits, fresh, post, says};
 use crate::store::{Claim, NewChange, Store, StoreError};
@@ -22,6 +22,7 @@ fn ends(change: Option<NewChange>) -> Finish {
         verdict: Verdict::Pass,
         source: Source::Verified,
         answer: Some(answer("done")),
+        cost: None,
         change,
         summary: json!({ "files": 1 }),
         announce: Box::new(|change| Announcement {
@@ -117,7 +118,7 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
         Err(StoreError::Fenced)
     );
     assert_eq!(
-        store.begin_turn(&old, inbox, "x", at(62)).await,
+        store.begin_turn(&old, inbox, Begin::quiet("x"), at(62)).await,
         Err(StoreError::Fenced)
     );
     assert_eq!(store.dismiss(&old, inbox, Vec::new(), at(62)).await, fenced);
@@ -152,7 +153,10 @@ async fn a_crash_leaves_the_message_and_the_edits_and_no_lease() {
         Some(inbox)
     );
     assert_eq!(store.edits(next.conversation).await, Ok(files));
-    store.begin_turn(&next, inbox, "please", at(2)).await.unwrap();
+    store
+        .begin_turn(&next, inbox, Begin::quiet("please"), at(2))
+        .await
+        .unwrap();
     let cut = store.turns(next.conversation, 5).await.unwrap().pop().unwrap();
     assert_eq!(
         (cut.id, cut.verdict, cut.source),
