@@ -29,7 +29,7 @@ use support::{Times, header, repository, row, value};
 use tokio_util::sync::CancellationToken;
 
 const FILES: usize = 10_000;
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 7;
 /// Matches of one page of the tool.
 const PAGE: usize = 200;
 

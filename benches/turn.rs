@@ -66,9 +66,11 @@ async fn run() {
         TURNS
     };
     bench
-        .turns("a new conversation each", turns, Place::NewThread)
+        .turns("a new conversation each", turns, &Place::NewThread)
         .await;
-    bench.turns("one conversation", turns, Place::Direct).await;
+    let thread = bench.one(&Place::NewThread, "the first of many").await.thread;
+    let place = Place::Thread(thread);
+    bench.turns("one conversation", turns, &place).await;
     row(
         "floor: 4 KiB append and fdatasync",
         &fsync_floor(bench.stage.directory()),
@@ -80,10 +82,16 @@ async fn run() {
     stage.stop().await;
 }
 
-#[derive(Clone, Copy)]
 enum Place {
     NewThread,
-    Direct,
+    Thread(String),
+}
+
+/// What one turn took before the model and after it, and the thread it was in.
+struct Took {
+    before: Duration,
+    after: Duration,
+    thread: String,
 }
 
 struct Bench {
@@ -92,7 +100,7 @@ struct Bench {
 }
 
 impl Bench {
-    async fn turns(&self, what: &str, count: usize, place: Place) {
+    async fn turns(&self, what: &str, count: usize, place: &Place) {
         for number in 0..10 {
             self.one(place, &format!("warm up {number}")).await;
         }
@@ -100,12 +108,12 @@ impl Bench {
         let cpu = support::cpu("/proc/self/stat");
         let started = Instant::now();
         for number in 0..count {
-            let (a, b) = self
+            let took = self
                 .one(place, &format!("which environments are there? {number}"))
                 .await;
-            before.push(a);
-            after.push(b);
-            both.push(a + b);
+            before.push(took.before);
+            after.push(took.after);
+            both.push(took.before + took.after);
         }
         let took = started.elapsed();
         row(
@@ -136,7 +144,7 @@ impl Bench {
     }
 
     /// One turn, from the event to the whole result.
-    async fn one(&self, place: Place, text: &str) -> (Duration, Duration) {
+    async fn one(&self, place: &Place, text: &str) -> Took {
         let slack = &self.stage.slack;
         let (seen, asked) = (
             slack.look(|state| state.messages.len()),
@@ -152,7 +160,7 @@ impl Bench {
             async {
                 match place {
                     Place::NewThread => slack.say(PERSON, CHANNEL, &format!("@drydock {text}")).await,
-                    Place::Direct => slack.dm(PERSON, text).await,
+                    Place::Thread(root) => slack.reply_in_thread(PERSON, CHANNEL, root, text).await,
                 }
             },
             answered
@@ -161,16 +169,20 @@ impl Bench {
         assert!(said.answers.iter().all(|answer| answer.status == 200));
         let (arrived, message) = answered.expect("an answer in 10 s");
         let thread = match place {
-            Place::NewThread => Some(said.ts),
-            Place::Direct => None,
+            Place::NewThread => said.ts,
+            Place::Thread(root) => root.clone(),
         };
-        assert_eq!(message.thread_ts, thread);
+        assert_eq!(message.thread_ts.as_ref(), Some(&thread));
         let moments = self.moments.lock().unwrap();
         assert_eq!(moments.len(), asked + 1, "one model request per turn");
         let (read, answered) = moments[asked];
         drop(moments);
         self.rest(seen).await;
-        (read - sent, arrived.saturating_duration_since(answered))
+        Took {
+            before: read - sent,
+            after: arrived.saturating_duration_since(answered),
+            thread,
+        }
     }
 
     /// Waits until the card says that it is done too, so that turns do not overlap.
