@@ -96,10 +96,10 @@ async fn a_release_is_prepared_from_listed_fields_as_data_and_posted_once() {
     assert_eq!((&other.tools, &other.system), (&all[0].tools, &all[0].system));
     // Nor does it reach the next event: that one begins from the base, knowing nothing of the first.
     assert!(!other.raw.contains("Ignore all previous"), "{}", other.raw);
-    assert_eq!(
-        app.column("SELECT number || '.' || revision FROM change ORDER BY id"),
-        ["1.1", "1.2"]
-    );
+    // Both edits found the text of the base again.
+    let edited = all[asked.len() + 1].last_results();
+    assert!(edited.iter().all(|result| !result.is_error), "{edited:?}");
+    assert_eq!(app.count("SELECT count(*) FROM turn WHERE verdict = 'pass'"), 2);
 }
 
 #[tokio::test]

@@ -17,7 +17,15 @@ fn echo(asked: &Asked) -> drydock::emulator::model::Answer {
 /// T31
 #[tokio::test]
 async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one() {
-    let app = TestApp::new(|asked: &Asked| echo(asked).but(Fault::Delay(Duration::from_millis(20)))).await;
+    let app = TestApp::new(|asked: &Asked| {
+        let first = asked.messages.len() == 1;
+        echo(asked).but(Fault::Delay(Duration::from_millis(if first {
+            3_000
+        } else {
+            20
+        })))
+    })
+    .await;
     app.slack_editor(ALICE).await;
     let said = app.say(ALICE, "number 0").await;
     let words: Vec<String> = (1..20).map(|number| format!("number {number}")).collect();
@@ -25,6 +33,9 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
     for said in futures_util::future::join_all(saying).await {
         assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
     }
+    // The first one takes its time, so the others show their places.
+    app.slack_reply(&said.ts, "Queued (1 ahead)").await;
+    app.slack_reply(&said.ts, "Queued (19 ahead)").await;
     app.nth_result(&said.ts, 20).await;
     let answered: Vec<String> = app.results(&said.ts).iter().map(|text| number_in(text)).collect();
     let accepted: Vec<String> = app
@@ -38,7 +49,6 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
     for (index, asked) in app.asked().iter().enumerate() {
         assert_eq!(asked.messages.len(), 2 * index + 1);
     }
-    app.slack_reply(&said.ts, "Queued (1 ahead).").await;
     assert_eq!(
         app.count("SELECT count(*) FROM turn WHERE finished_at IS NULL"),
         0
