@@ -33,7 +33,7 @@ fn assert_says_little(app: &TestApp, text: &str) {
 /// T90
 #[tokio::test]
 async fn a_step_that_cannot_be_recorded_shows_a_reference_and_nothing_else() {
-    let app = TestApp::new(queue([says("Lost."), says("Found.")])).await;
+    let app = TestApp::new(queue([calls("git_status", json!({})), says("Found.")])).await;
     app.slack_editor(ALICE).await;
     app.sabotage("ALTER TABLE usage RENAME TO usage_gone");
     let result = app.ask(ALICE, "hello").await;
