@@ -173,10 +173,11 @@ impl Bench {
             Place::Thread(root) => root.clone(),
         };
         assert_eq!(message.thread_ts.as_ref(), Some(&thread));
-        let moments = self.moments.lock().unwrap();
-        assert_eq!(moments.len(), asked + 1, "one model request per turn");
-        let (read, answered) = moments[asked];
-        drop(moments);
+        let (read, answered) = {
+            let moments = self.moments.lock().unwrap();
+            assert_eq!(moments.len(), asked + 1, "one model request per turn");
+            moments[asked]
+        };
         self.rest(seen).await;
         Took {
             before: read - sent,

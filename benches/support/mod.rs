@@ -2,27 +2,27 @@
 //! without git.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-pub mod repository;
-pub mod served;
-pub mod slack;
+pub(crate) mod repository;
+pub(crate) mod served;
+pub(crate) mod slack;
 
 use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Sorted measurements of one thing.
-pub struct Times {
+pub(crate) struct Times {
     sorted: Vec<Duration>,
 }
 
 impl Times {
-    pub fn new(mut times: Vec<Duration>) -> Self {
+    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
         times.sort();
         Self { sorted: times }
     }
 
     /// The value below which `per_mille` of 1,000 lie.
-    pub fn at(&self, per_mille: usize) -> Duration {
+    pub(crate) fn at(&self, per_mille: usize) -> Duration {
         let last = self.sorted.len().saturating_sub(1);
         self.sorted
             .get((self.sorted.len() * per_mille / 1_000).min(last))
@@ -30,26 +30,26 @@ impl Times {
             .unwrap_or_default()
     }
 
-    pub fn p50(&self) -> Duration {
+    pub(crate) fn p50(&self) -> Duration {
         self.at(500)
     }
 
-    pub fn p99(&self) -> Duration {
+    pub(crate) fn p99(&self) -> Duration {
         self.at(990)
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sorted.len()
     }
 }
 
-pub fn header(bench: &str) {
+pub(crate) fn header(bench: &str) {
     println!("\n# {bench}: {}", machine());
     println!("{:<58} {:>7} {:>10} {:>10}  target", "", "n", "p50 ms", "p99 ms");
 }
 
 /// One line for people, and one for programs.
-pub fn row(what: &str, times: &Times, target: &str) {
+pub(crate) fn row(what: &str, times: &Times, target: &str) {
     let (p50, p99) = (millis(times.p50()), millis(times.p99()));
     println!("{what:<58} {:>7} {p50:>10.3} {p99:>10.3}  {target}", times.len());
     json(
@@ -59,7 +59,7 @@ pub fn row(what: &str, times: &Times, target: &str) {
 }
 
 /// One value with its unit.
-pub fn value(what: &str, value: f64, unit: &str, target: &str) {
+pub(crate) fn value(what: &str, value: f64, unit: &str, target: &str) {
     println!("{what:<58} {:>7} {value:>10.2} {unit:<10}  {target}", "");
     json(what, &[(unit, value)]);
 }
@@ -76,12 +76,12 @@ fn json(what: &str, values: &[(&str, f64)]) {
     println!("{line}");
 }
 
-pub fn millis(time: Duration) -> f64 {
+pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
 /// What one durable append of 4 KiB costs on the disk below `directory`, now.
-pub fn fsync_floor(directory: &Path) -> Times {
+pub(crate) fn fsync_floor(directory: &Path) -> Times {
     let mut file = std::fs::File::create(directory.join("fsync-floor")).unwrap();
     let page = [7_u8; 4_096];
     let times = (0..1_000).map(|_| {
@@ -93,7 +93,7 @@ pub fn fsync_floor(directory: &Path) -> Times {
     Times::new(times.collect())
 }
 
-pub fn machine() -> String {
+pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpu = read("/proc/cpuinfo");
@@ -110,7 +110,7 @@ pub fn machine() -> String {
 }
 
 /// A field of a file of `/proc` that is given in KiB.
-pub fn kib(file: &str, field: &str) -> u64 {
+pub(crate) fn kib(file: &str, field: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines()
         .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
@@ -119,7 +119,7 @@ pub fn kib(file: &str, field: &str) -> u64 {
 }
 
 /// CPU time of a process, from its `stat` file.
-pub fn cpu(file: &str) -> Duration {
+pub(crate) fn cpu(file: &str) -> Duration {
     let stat = std::fs::read_to_string(file).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     // User and system time, in ticks of 10 ms.
@@ -132,7 +132,7 @@ pub fn cpu(file: &str) -> Duration {
 }
 
 /// Keeps a process on one core, where the system has `taskset`.
-pub fn pin(process: u32, core: usize) -> bool {
+pub(crate) fn pin(process: u32, core: usize) -> bool {
     std::process::Command::new("taskset")
         .args(["-a", "-c", "-p", &core.to_string(), &process.to_string()])
         .stdout(std::process::Stdio::null())

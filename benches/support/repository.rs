@@ -8,7 +8,7 @@ use std::path::Path;
 const FILE_BYTES: usize = 2_500;
 
 /// The path of file `number`.
-pub fn name(number: usize) -> String {
+pub(crate) fn name(number: usize) -> String {
     format!(
         "environments/team-{}/app-{}/file-{number}.jsonnet",
         number % 40,
@@ -17,7 +17,7 @@ pub fn name(number: usize) -> String {
 }
 
 /// The text of file `number`.
-pub fn content(number: usize) -> String {
+pub(crate) fn content(number: usize) -> String {
     let mut text = format!("// needle-{number} here\n");
     let mut line = 0;
     while text.len() < FILE_BYTES {
@@ -30,12 +30,12 @@ pub fn content(number: usize) -> String {
 }
 
 /// A repository with one commit of `count` files; answers the commit.
-pub fn of_files(git: &Path, count: usize) -> String {
+pub(crate) fn of_files(git: &Path, count: usize) -> String {
     of(git, (0..count).map(|number| (name(number), content(number))))
 }
 
 /// A repository of `count` Tanka environments that share one library.
-pub fn of_environments(git: &Path, count: usize) -> String {
+pub(crate) fn of_environments(git: &Path, count: usize) -> String {
     let library = "lib/app.libsonnet".to_owned();
     let shared = (
         library,

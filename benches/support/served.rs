@@ -10,20 +10,20 @@ const BINARY: &str = env!("CARGO_BIN_EXE_drydock");
 const READY_MAX: Duration = Duration::from_secs(20);
 
 /// Where a child serves, and what it was told.
-pub struct Settings {
-    pub directory: PathBuf,
-    pub address: SocketAddr,
+pub(crate) struct Settings {
+    pub(crate) directory: PathBuf,
+    pub(crate) address: SocketAddr,
     /// The emulated Slack.
-    pub slack: SocketAddr,
+    pub(crate) slack: SocketAddr,
     /// The emulated model.
-    pub model: String,
+    pub(crate) model: String,
     /// Lines of `[limits]`.
-    pub limits: &'static str,
+    pub(crate) limits: &'static str,
 }
 
 impl Settings {
     /// A free port and a configuration in `directory`, with the repository `infra.git` in it.
-    pub fn write(directory: &Path, slack: SocketAddr, model: &str, limits: &'static str) -> Self {
+    pub(crate) fn write(directory: &Path, slack: SocketAddr, model: &str, limits: &'static str) -> Self {
         let settings = Self {
             directory: directory.to_owned(),
             address: free_address(),
@@ -85,7 +85,7 @@ api_base_url = "http://{slack}/api"
     }
 
     /// Starts a server and does not wait for it.
-    pub fn start(&self) -> Served {
+    pub(crate) fn start(&self) -> Served {
         let log = std::fs::File::create(self.directory.join("log")).unwrap();
         let mut command = self.command();
         command.args(["--log", "warn", "serve"]).stderr(log);
@@ -96,7 +96,7 @@ api_base_url = "http://{slack}/api"
     }
 
     /// An invite token, made as an operator makes it.
-    pub fn invite(&self) -> String {
+    pub(crate) fn invite(&self) -> String {
         let mut command = self.command();
         command.args(["--json", "invite", "alice", "--role", "editor"]);
         let output = command.stdout(Stdio::piped()).output().unwrap();
@@ -107,18 +107,18 @@ api_base_url = "http://{slack}/api"
 }
 
 /// A running server; it ends when it is dropped.
-pub struct Served {
+pub(crate) struct Served {
     child: Child,
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Served {
-    pub fn process(&self) -> u32 {
+    pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits for the first 200 of a path.
-    pub fn wait_for(&mut self, path: &str) -> Instant {
+    pub(crate) fn wait_for(&mut self, path: &str) -> Instant {
         let deadline = Instant::now() + READY_MAX;
         loop {
             if get(self.address, path) == Some(200) {
@@ -131,19 +131,19 @@ impl Served {
     }
 
     /// CPU time it has used: what a busy machine cannot distort.
-    pub fn cpu(&self) -> Duration {
+    pub(crate) fn cpu(&self) -> Duration {
         super::cpu(&format!("/proc/{}/stat", self.process()))
     }
 
-    pub fn rss_kib(&self) -> u64 {
+    pub(crate) fn rss_kib(&self) -> u64 {
         super::kib(&format!("/proc/{}/status", self.process()), "VmRSS")
     }
 
-    pub fn pss_kib(&self) -> u64 {
+    pub(crate) fn pss_kib(&self) -> u64 {
         super::kib(&format!("/proc/{}/smaps_rollup", self.process()), "Pss")
     }
 
-    pub fn anonymous_kib(&self) -> u64 {
+    pub(crate) fn anonymous_kib(&self) -> u64 {
         super::kib(&format!("/proc/{}/status", self.process()), "RssAnon")
     }
 }

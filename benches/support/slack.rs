@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-pub const BOT_TOKEN: &str = "xoxb-110022003300-bench-bot-token";
-pub const SIGNING_SECRET: &str = "5f0d1c9a7be24c6f8a1b3d5e7f901234";
-pub const TEAM: &str = "T0ACME";
-pub const BOT: &str = "U0DRYDOCK";
-pub const PERSON: &str = "U0ALICE";
+pub(crate) const BOT_TOKEN: &str = "xoxb-110022003300-bench-bot-token";
+pub(crate) const SIGNING_SECRET: &str = "5f0d1c9a7be24c6f8a1b3d5e7f901234";
+pub(crate) const TEAM: &str = "T0ACME";
+pub(crate) const BOT: &str = "U0DRYDOCK";
+pub(crate) const PERSON: &str = "U0ALICE";
 /// How long a call of the Web API takes, but for `auth.test`.
 const CALL_TIME: Duration = Duration::from_millis(150);
 
 /// Serves a Web API on which every call works, until it is dropped.
-pub async fn slow_web_api() -> SocketAddr {
+pub(crate) async fn slow_web_api() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -73,7 +73,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// A whole HTTP request with a message of an admitted person that starts a conversation of its own.
-pub fn mention(number: u64, at: jiff::Timestamp) -> Vec<u8> {
+pub(crate) fn mention(number: u64, at: jiff::Timestamp) -> Vec<u8> {
     let ts = format!("1795300000.{number:06}");
     let text = format!(
         "<@{BOT}> set web to {} replicas in dev, request {number}",
@@ -89,7 +89,7 @@ pub fn mention(number: u64, at: jiff::Timestamp) -> Vec<u8> {
 }
 
 /// A whole HTTP request with a direct message.
-pub fn direct(number: u64, at: jiff::Timestamp, text: &str) -> Vec<u8> {
+pub(crate) fn direct(number: u64, at: jiff::Timestamp, text: &str) -> Vec<u8> {
     let ts = format!("1795300000.{number:06}");
     event(
         number,
