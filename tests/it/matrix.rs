@@ -81,8 +81,8 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
         let admitted = !matches!(actor, "U0STRANGER" | "U0REVOKED");
         for tool in tool::all() {
             let name = tool.spec().name;
-            for arguments in tries(&name) {
-                let got = tried(&app, actor, admitted, &name, &arguments).await;
+            for arguments in tries(name) {
+                let got = tried(&app, actor, admitted, name, &arguments).await;
                 let about = arguments["path"].as_str().unwrap_or_default();
                 writeln!(table, "{actor} | {name} {about} | {got}").unwrap();
             }

@@ -128,7 +128,7 @@ impl TestApp {
             }
         }
         let shown = self.stage.slack.look(|state| {
-            let texts = state.messages.iter().map(|message| visible(message));
+            let texts = state.messages.iter().map(visible);
             texts.collect::<Vec<_>>().join("\n---\n")
         });
         panic!("Slack never showed {what}; it shows:\n{shown}");
