@@ -2,6 +2,7 @@
 //! that is damaged or missing by an empty one.
 
 use super::migration;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -264,6 +265,9 @@ fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
         connection.pragma_update(None, "trusted_schema", false)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         connection.set_prepared_statement_cache_capacity(128);
+        // A plan must not depend on the values bound to it: without this SQLite plans a cached statement
+        // anew whenever a value changes that it once looked at.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     };
     open().map_err(|err| database_error(file, err))

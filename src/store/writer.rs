@@ -120,7 +120,7 @@ fn commit(connection: &mut Connection, group: Vec<Work>) -> bool {
 fn attempt(connection: &mut Connection, group: Vec<Work>, done: &mut Vec<Pending>) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for work in group {
-        transaction.execute_batch("SAVEPOINT work")?;
+        transaction.prepare_cached("SAVEPOINT work")?.execute([])?;
         // A work that panics is a defect of its own; the others of the group are not.
         let pending = catch_unwind(AssertUnwindSafe(|| work(&transaction))).ok();
         let failed = pending.as_ref().is_none_or(|pending| pending.failed);
@@ -130,10 +130,10 @@ fn attempt(connection: &mut Connection, group: Vec<Work>, done: &mut Vec<Pending
             let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
             return Err(rusqlite::Error::SqliteFailure(full, None));
         }
-        transaction.execute_batch(match failed {
-            false => "RELEASE work",
-            true => "ROLLBACK TO work; RELEASE work",
-        })?;
+        if failed {
+            transaction.prepare_cached("ROLLBACK TO work")?.execute([])?;
+        }
+        transaction.prepare_cached("RELEASE work")?.execute([])?;
     }
     transaction.commit()
 }
