@@ -74,7 +74,11 @@ async fn invites(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Resu
     transcript.answers(
         "Slack, direct",
         &slack_text(&welcome),
-        &["You're in, alice.", "never apply"],
+        &[
+            "You're in, alice.",
+            "all repositories and all environments",
+            "never apply",
+        ],
     );
 
     transcript.says(TELEGRAM, "bob", "/start <the token>");

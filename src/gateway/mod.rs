@@ -477,9 +477,9 @@ fn greeting(redeemed: &Redeemed) -> Option<Reply> {
                 },
                 Part::Text {
                     text: format!(
-                        "You are {role} for `{repositories}`, environments `{}`. Say what should change; I answer \
-                         with the diff and its checks. I never apply, commit or push.",
-                        environments.join("`, `")
+                        "You are {role} for {}. Say what should change; I answer with the diff and its checks. \
+                         I never apply, commit or push.",
+                        reach(repositories, environments)
                     ),
                 },
                 Part::Footer {
@@ -490,6 +490,18 @@ fn greeting(redeemed: &Redeemed) -> Option<Reply> {
         Redeemed::AlreadyIn => Some(Reply::text("You are in already. Say what should change.")),
         Redeemed::Invalid => Some(Reply::text("This invite is not valid. Ask for a new one.")),
         Redeemed::Silent => None,
+    }
+}
+
+/// What a grant covers, in words: `*` and `**` are not for people.
+fn reach(repositories: &str, environments: &[String]) -> String {
+    let repositories = match repositories {
+        "*" | "**" => "all repositories".to_owned(),
+        glob => format!("`{glob}`"),
+    };
+    match environments.iter().any(|glob| glob == "**") {
+        true => format!("{repositories} and all environments"),
+        false => format!("{repositories}, environments `{}`", environments.join("`, `")),
     }
 }
 

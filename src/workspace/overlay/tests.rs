@@ -117,7 +117,7 @@ fn two_people_on_one_base_do_not_see_each_other() {
 fn another_workspace_cannot_be_named() {
     for name in [
         "../wt-b/secret",
-        "/work/wt-b/secret",
+        "/srv/wt-b/secret",
         "/proc/self/cwd/../b",
         "a/../../b/secret",
     ] {
