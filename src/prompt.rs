@@ -5,7 +5,6 @@
 use crate::access::Role;
 use crate::model::RepoPath;
 use crate::tool::is_invisible;
-use crate::workspace::{Tree, TreeError};
 use serde_json::json;
 
 const SYSTEM: &str = include_str!("../config/prompts/system.md");
@@ -21,11 +20,6 @@ pub enum RepositoryKind {
 }
 
 impl RepositoryKind {
-    /// Looks at the names of the files of a tree. Blocks as the tree does.
-    pub fn of_tree(tree: &dyn Tree) -> Result<Self, TreeError> {
-        Ok(Self::of_files(&tree.files()?))
-    }
-
     /// Tanka is what has a `jsonnetfile.json`, a `main.jsonnet`, or a `spec.json` below `environments`.
     pub fn of_files(files: &[RepoPath]) -> Self {
         let is_sign = |path: &RepoPath| match path.file_name() {
