@@ -81,12 +81,12 @@ CREATE TABLE inbox (
 );
 CREATE INDEX inbox_unfinished ON inbox (conversation, lane, id) WHERE done_at IS NULL;
 
--- Every name a message may arrive under again.
+-- Every name a message may arrive under again. One tree and no index: it is written with every message,
+-- and looked through once an hour.
 CREATE TABLE delivery (
     name TEXT PRIMARY KEY,
     at INTEGER NOT NULL
-);
-CREATE INDEX delivery_at ON delivery (at);
+) WITHOUT ROWID;
 
 CREATE TABLE turn (
     id INTEGER PRIMARY KEY,
@@ -114,15 +114,6 @@ CREATE TABLE step (
     at INTEGER NOT NULL
 );
 CREATE INDEX step_turn ON step (turn, id);
-
-CREATE TABLE journal (
-    id INTEGER PRIMARY KEY,
-    turn INTEGER NOT NULL REFERENCES turn (id),
-    kind TEXT NOT NULL,
-    data TEXT NOT NULL,
-    at INTEGER NOT NULL
-);
-CREATE INDEX journal_turn ON journal (turn, id);
 
 CREATE TABLE usage (
     id INTEGER PRIMARY KEY,

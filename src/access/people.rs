@@ -293,26 +293,4 @@ mod tests {
         let refused = access.hook("release", &settings, at(3)).await;
         assert_eq!(refused.unwrap_err(), AccessError::Revoked("hook:release".into()));
     }
-
-    #[tokio::test]
-    async fn an_errand_beside_the_server_counts_after_a_refresh() {
-        let (directory, server) = fresh().await;
-        join(&server, "alice", 1, &telegram("1")).await;
-        let visit = Store::visit(directory.path()).unwrap();
-        let errand = Access::load(visit, &limits(10)).await.unwrap();
-        let alice = errand.user("alice").await.unwrap();
-        errand.revoke(alice.id, "operator", at(5)).await.unwrap();
-        let token = errand
-            .invite(editor("bob"), "operator", [9; 32], at(5))
-            .await
-            .unwrap();
-        drop(errand);
-        server.refresh().await.unwrap();
-        assert!(server.admit(&telegram("1")).is_none());
-        let joined = server
-            .redeem(token.expose(), &telegram("2"), &["j".into()], at(6))
-            .await
-            .unwrap();
-        assert!(matches!(joined, Redeemed::Welcome { .. }));
-    }
 }

@@ -4,6 +4,7 @@ use super::input::{Input, Line};
 use super::output::{Output, Style};
 use super::terminal::{Options, Terminal, totals};
 use super::{Failure, Global};
+use crate::agent::Outcome;
 use crate::command;
 use crate::model::RepoPath;
 use clap::Args;
@@ -95,10 +96,14 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
                 let words: Vec<&str> = VERBS.iter().map(|(_, word, _)| *word).collect();
                 output.message(&command::unknown_among(word, &words));
             }
-            Meaning::Request(request) => answer(request, &mut terminal, output).await?,
+            Meaning::Request(request) => {
+                let outcome = terminal.turn(request).await?;
+                // A Ctrl-C that stopped the turn is not one at the prompt, too; one that comes after the
+                // first line of the answer is.
+                interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+                show(&outcome, &terminal, output)?;
+            }
         }
-        // A Ctrl-C that stopped the turn is not one at the prompt, too.
-        interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
     }
 }
 
@@ -159,9 +164,8 @@ fn meaning(line: &str) -> Meaning<'_> {
     }
 }
 
-async fn answer(request: &str, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
-    let outcome = terminal.turn(request).await?;
-    terminal.print(&outcome)?;
+fn show(outcome: &Outcome, terminal: &Terminal, output: &Output) -> Result<(), Failure> {
+    terminal.print(outcome)?;
     let patch = terminal.patch()?;
     if !patch.stats.is_empty() {
         output.aside(Style::Dim, &format!("{} so far; /diff shows it", totals(&patch)));

@@ -282,11 +282,14 @@ impl Gateway {
         };
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let upload = self.upload(address, conversation, &change, "patch").await?;
-        let text = format!(
-            "{change}, against {}. `git apply CHG-{}.patch` puts it into your working tree.",
-            compose::short(&change.base),
-            change.number
-        );
+        let base = compose::short(&change.base);
+        let text = match compose::is_masked(&change) {
+            true => format!("{change}, against {base}. A secret in it is masked, so it does not apply."),
+            false => format!(
+                "{change}, against {base}. `git apply CHG-{}.patch` puts it into your working tree.",
+                change.number
+            ),
+        };
         Ok(vec![address.post("answer", Reply::text(text)), upload])
     }
 

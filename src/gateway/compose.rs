@@ -6,7 +6,7 @@ use crate::model::{
     Action, Button, ButtonStyle, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply,
     Sender, Usage,
 };
-use crate::redact::Redactor;
+use crate::redact::{self, Redactor};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -118,7 +118,10 @@ impl Address {
 
     pub(super) fn upload(&self, change: &Change, extension: &str) -> Op {
         let file_name = format!("CHG-{}.{extension}", change.number);
-        let caption = format!("{change}: {}, base {}", totals(change), short(&change.base));
+        let mut caption = format!("{change}: {}, base {}", totals(change), short(&change.base));
+        if is_masked(change) {
+            caption.push_str(". A secret in it is masked, so it does not apply");
+        }
         let action = Action::Upload {
             file_name: file_name.clone(),
             content: change.patch.clone(),
@@ -224,6 +227,11 @@ pub(super) fn result(
         ),
     });
     Reply { parts }
+}
+
+/// True if a secret is masked in the patch of a change that is shown.
+pub(super) fn is_masked(change: &Change) -> bool {
+    redact::contains_placeholder(&String::from_utf8_lossy(&change.patch))
 }
 
 /// A patch as it may be shown: secrets in it are masked. Without any it stays as it is, byte for

@@ -7,8 +7,10 @@ use crate::store::{Due, Store, StoreError};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -33,17 +35,22 @@ pub(super) struct Delivery {
     store: Store,
     channel: String,
     now: fn() -> Timestamp,
-    work: Notify,
+    work: Arc<Notify>,
+    handed: mpsc::Sender<Due>,
+    taken_over: Mutex<mpsc::Receiver<Due>>,
     delivered: watch::Sender<u64>,
 }
 
 impl Delivery {
     pub(super) fn new(store: Store, channel: String, now: fn() -> Timestamp) -> Self {
+        let (handed, taken_over) = mpsc::channel(LANES_MAX);
         Self {
             store,
             channel,
             now,
-            work: Notify::new(),
+            work: Arc::default(),
+            handed,
+            taken_over: Mutex::new(taken_over),
             delivered: watch::Sender::new(0),
         }
     }
@@ -53,6 +60,20 @@ impl Delivery {
         self.work.notify_one();
     }
 
+    /// Delivers operations that were taken out of the outbox already; those there is no room for go back.
+    pub(super) async fn take_over(&self, due: Vec<Due>) {
+        for due in due {
+            let Err(error) = self.handed.try_send(due) else {
+                continue;
+            };
+            let (TrySendError::Full(due) | TrySendError::Closed(due)) = error;
+            if let Err(error) = self.store.give_back(&due.op.id).await {
+                error!(op.id = due.op.id, %error, "an operation could not be given back");
+            }
+            self.wake();
+        }
+    }
+
     /// Changes each time an operation was delivered or given up.
     pub(super) fn delivered(&self) -> watch::Receiver<u64> {
         self.delivered.subscribe()
@@ -60,19 +81,44 @@ impl Delivery {
 
     /// Delivers until `cancel`; what is on its way then is finished first.
     pub(super) async fn run(self: Arc<Self>, channel: Arc<dyn Channel>, cancel: CancellationToken) {
+        let mut taken_over = self.taken_over.lock().await;
         let mut tasks = JoinSet::new();
+        // What is left from before waits in the outbox.
+        self.wake();
+        let mut wake_at = Instant::now();
         while !cancel.is_cancelled() {
-            self.start_due(&channel, &mut tasks, &cancel).await;
-            let wait = self.wait().await;
             tokio::select! {
-                Some(_) = tasks.join_next() => {}
+                Some(due) = taken_over.recv() => {
+                    tasks.spawn(self.lane(&channel, &cancel).run(due));
+                    while tasks.try_join_next().is_some() {}
+                    continue;
+                }
+                Some(_) = tasks.join_next(), if tasks.len() >= LANES_MAX => {}
                 () = self.work.notified() => {}
-                () = tokio::time::sleep(wait) => {}
-                () = cancel.cancelled() => {}
+                () = tokio::time::sleep_until(wake_at) => {}
+                () = cancel.cancelled() => break,
             }
             while tasks.try_join_next().is_some() {}
+            self.start_due(&channel, &mut tasks, &cancel).await;
+            wake_at = Instant::now() + self.wait().await;
+        }
+        // Nothing more is taken over; what was is delivered.
+        taken_over.close();
+        while let Some(due) = taken_over.recv().await {
+            tasks.spawn(self.lane(&channel, &cancel).run(due));
         }
         while tasks.join_next().await.is_some() {}
+    }
+
+    fn lane(&self, channel: &Arc<dyn Channel>, cancel: &CancellationToken) -> LaneDelivery {
+        LaneDelivery {
+            store: self.store.clone(),
+            channel: Arc::clone(channel),
+            now: self.now,
+            work: Arc::clone(&self.work),
+            delivered: self.delivered.clone(),
+            cancel: cancel.clone(),
+        }
     }
 
     async fn start_due(
@@ -90,14 +136,7 @@ impl Delivery {
             Err(error) => return warn!(channel = self.channel, %error, "the outbox could not be read"),
         };
         for due in due {
-            let lane = LaneDelivery {
-                store: self.store.clone(),
-                channel: Arc::clone(channel),
-                now: self.now,
-                delivered: self.delivered.clone(),
-                cancel: cancel.clone(),
-            };
-            tasks.spawn(lane.run(due));
+            tasks.spawn(self.lane(channel, cancel).run(due));
         }
     }
 
@@ -117,6 +156,7 @@ struct LaneDelivery {
     store: Store,
     channel: Arc<dyn Channel>,
     now: fn() -> Timestamp,
+    work: Arc<Notify>,
     delivered: watch::Sender<u64>,
     cancel: CancellationToken,
 }
@@ -144,7 +184,14 @@ impl LaneDelivery {
             Ok(delivered) if self.cancel.is_cancelled() => {
                 self.store.delivered(&op.id, delivered.message, at).await
             }
-            Ok(delivered) => return self.store.delivered_and_next(op, delivered.message, at).await,
+            Ok(delivered) => {
+                let next = self.store.delivered_and_next(op, delivered.message, at).await?;
+                // A fill in another lane may have waited for this post.
+                if next.is_none() && !repeatable(&op.action) {
+                    self.work.notify_one();
+                }
+                return Ok(next);
+            }
             Err(SendError::NotSent { why, retry_after }) => {
                 self.again(op, attempts + 1, &why, retry_after).await
             }
@@ -161,6 +208,8 @@ impl LaneDelivery {
                 self.store.ambiguous(&op.id, &why, at).await
             }
         };
+        // Something may be due later, or elsewhere, because of this.
+        self.work.notify_one();
         stored.map(|()| None)
     }
 

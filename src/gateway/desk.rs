@@ -69,6 +69,11 @@ impl Desk {
         self.lock().contains_key(&conversation)
     }
 
+    /// Conversations that are worked on.
+    pub(super) fn at_work(&self) -> usize {
+        self.lock().len()
+    }
+
     /// The running turn, once it has begun.
     pub(super) fn turn(&self, conversation: ConversationId) -> Option<TurnId> {
         self.lock().get(&conversation)?.turn

@@ -25,7 +25,7 @@ use crate::config::{Config, HookSettings};
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{Accepted, Claim, Lane, Store};
+use crate::store::{Accepted, Claim, Due, Lane, Store};
 use crate::tool::Toolbox;
 use compose::Address;
 use delivery::Delivery;
@@ -258,15 +258,12 @@ impl Gateway {
 
     async fn answer_next(&self, claim: Claim, shutdown: &CancellationToken) -> anyhow::Result<()> {
         let seat = self.desk.sit(claim.conversation);
-        let Some((inbox, inbound)) = self.parts.store.next_message(&claim).await? else {
+        let Some(work) = self.parts.store.work(&claim).await? else {
             return Ok(());
         };
-        let assigned = Assigned {
-            claim,
-            inbox,
-            inbound,
-        };
-        self.turn(&assigned, &seat, shutdown).await
+        seat.card
+            .send_modify(|card| card.add_waiting(work.behind as usize));
+        self.turn(Assigned { claim, work }, &seat, shutdown).await
     }
 
     async fn renew(self: Arc<Self>, claim: Claim, done: CancellationToken) {
@@ -359,6 +356,19 @@ impl Gateway {
     fn wake_deliveries(&self) {
         for delivery in self.deliveries.values() {
             delivery.wake();
+        }
+    }
+
+    /// True if operations for this channel may be taken by the commit that enqueues them.
+    fn delivers_at_once(&self, channel: &str) -> bool {
+        self.deliveries.contains_key(channel) && self.channel(channel).is_some()
+    }
+
+    /// Delivers what a commit took; what it left in the outbox is looked for.
+    async fn hand_out(&self, channel: &str, taken: Option<Vec<Due>>) {
+        match (self.deliveries.get(channel), taken) {
+            (Some(delivery), Some(due)) => delivery.take_over(due).await,
+            (_, _) => self.wake_deliveries(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The card people watch while a turn runs: posted once, edited in place, only its newest state, and
 //! never faster than the platform likes.
 
+use super::desk::Desk;
 use crate::agent::Event;
 use crate::channel::Channel;
 use crate::model::{Action, Button, ButtonStyle, MessageRef, Op, Part, Place, Reply};
@@ -11,8 +12,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Shortest time between two edits of one card.
+/// Shortest time between two edits of one card, however few there are.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);
+/// Time between two edits of any card: what a Slack workspace allows, 50 a minute.
+const EDIT_SPACING: Duration = Duration::from_millis(1_200);
 /// Lines of work the card shows; older ones are counted.
 const LINES_SHOWN_MAX: usize = 6;
 /// Characters of one line.
@@ -43,6 +46,11 @@ enum State {
 }
 
 impl Card {
+    /// The model is asked for the first time.
+    pub(super) fn set_started(&mut self) {
+        self.step = 1;
+    }
+
     /// Puts a button on it.
     pub(super) fn set_stop(&mut self, token: String) {
         self.stop_token = Some(token);
@@ -80,6 +88,11 @@ impl Card {
             }
             Event::Text(_) => {}
         }
+    }
+
+    /// So many messages of this conversation waited at least when the turn was taken up.
+    pub(super) fn add_waiting(&mut self, waiting: usize) {
+        self.waiting = self.waiting.max(waiting);
     }
 
     /// Messages of this conversation that wait behind this turn.
@@ -157,18 +170,25 @@ pub(super) struct CardEditor {
     pub(super) place: Place,
     /// The operation that posts the card.
     pub(super) post: String,
+    /// What it said when it was posted.
+    pub(super) posted: Card,
     pub(super) delivered: watch::Receiver<u64>,
+    pub(super) desk: Desk,
+}
+
+/// How long a card rests after an edit while so many are on show: they share what the platform allows.
+fn interval(cards: usize) -> Duration {
+    let share = EDIT_SPACING.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
+    share.max(EDIT_INTERVAL)
 }
 
 impl CardEditor {
     /// Edits the card whenever it changed, until `done`. A failed edit is dropped: the next one says
     /// more, and the last one goes through the outbox.
     pub(super) async fn run(mut self, mut card: watch::Receiver<Card>, done: CancellationToken) {
-        let Some(message) = self.message(&done).await else {
-            return;
-        };
-        let mut shown = Card::default();
+        let mut shown = self.posted.clone();
         let mut free_at = Instant::now();
+        let mut message = None;
         loop {
             tokio::select! {
                 changed = card.changed() => if changed.is_err() { return },
@@ -182,12 +202,16 @@ impl CardEditor {
             if newest == shown {
                 continue;
             }
+            if message.is_none() {
+                message = self.message(&done).await;
+            }
+            let Some(message) = message.clone() else { return };
             let op = Op {
                 id: format!("{}/progress", self.post),
                 channel: self.channel_name.clone(),
                 place: self.place.clone(),
                 action: Action::Edit {
-                    message: message.clone(),
+                    message,
                     reply: newest.reply(),
                 },
             };
@@ -195,7 +219,7 @@ impl CardEditor {
                 tracing::debug!(%error, "a progress edit was dropped");
             }
             shown = newest;
-            free_at = Instant::now() + EDIT_INTERVAL;
+            free_at = Instant::now() + interval(self.desk.at_work());
         }
     }
 
@@ -214,7 +238,7 @@ impl CardEditor {
 
 #[cfg(test)]
 mod tests {
-    use super::Card;
+    use super::{Card, interval};
     use crate::agent::Event;
     use crate::model::Part;
 
@@ -228,6 +252,14 @@ mod tests {
             })
             .collect::<Vec<_>>()
             .join("\n")
+    }
+
+    #[test]
+    fn cards_share_what_a_workspace_allows() {
+        assert_eq!(
+            [0, 1, 2, 3, 10, 100].map(|cards| interval(cards).as_millis()),
+            [3_000, 3_000, 3_000, 3_600, 12_000, 120_000]
+        );
     }
 
     #[test]

@@ -92,6 +92,9 @@ impl Repositories {
     /// The tree of a commit, loaded once and shared by everyone on it.
     pub async fn base(&self, name: &str, commit: &str) -> Result<Arc<Base>, RepositoryError> {
         let repository = self.get(name).await?;
+        if let Some(base) = repository.opened(commit) {
+            return Ok(base);
+        }
         let (commit, told) = (commit.to_owned(), self.told(name));
         let progress =
             move |progress: Progress| told(&format!("loading {} of {} files", progress.done, progress.of));

@@ -87,4 +87,6 @@ pub enum Receipt {
     Seen,
     /// Accepted and durable; waits behind another message of the same conversation.
     Queued,
+    /// It was [`Receipt::Queued`], and work starts now.
+    Started,
 }

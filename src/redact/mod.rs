@@ -116,7 +116,7 @@ impl Redactor {
     }
 }
 
-/// True if the text holds a placeholder: writing it back would destroy the secret it stands for.
+/// True if the text holds a placeholder: it is not what it was made from, and a patch of it does not apply.
 pub fn contains_placeholder(text: &str) -> bool {
     text.split(OPENING).skip(1).any(|rest| {
         rest.split_once(CLOSING)

@@ -3,8 +3,10 @@
 use super::column::{json, millis, millis_of, parse};
 use super::edits::Edits;
 use super::inbox::Lane;
-use super::{Store, StoreError, edits};
-use crate::model::{Account, ConversationId, ConversationKey, History, HistoryError, Inbound, Sender, Step};
+use super::{Store, StoreError, edits, inbox};
+use crate::model::{
+    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step,
+};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -25,6 +27,25 @@ pub struct Claim {
     pub conversation: ConversationId,
     /// Rises with every claim; writes under an older one fail.
     pub fence: i64,
+}
+
+/// What somebody who claimed a conversation has to know, as of one moment.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The oldest message that waits for a turn.
+    pub inbox: InboxId,
+    /// What it says.
+    pub inbound: Inbound,
+    /// How often a turn was begun for it: more than once means that a crash cut one short.
+    pub attempts: u32,
+    /// How many messages wait behind it.
+    pub behind: u32,
+    /// Where it is said.
+    pub conversation: Conversation,
+    /// The edits of its workspace.
+    pub edits: Edits,
+    /// What was said before.
+    pub history: History,
 }
 
 /// A conversation as stored.
@@ -54,7 +75,7 @@ impl Store {
         lease: Duration,
     ) -> Result<Option<Claim>, StoreError> {
         let owner = owner.to_owned();
-        self.write(move |tx| {
+        self.write_ordered(move |tx| {
             let claim = tx
                 .prepare_cached(
                     "UPDATE conversation SET owner = ?1, lease_until = ?2, fence = fence + 1
@@ -76,14 +97,39 @@ impl Store {
     /// Makes the lease of a claim run until `lease` after `at`.
     pub async fn renew(&self, claim: &Claim, at: Timestamp, lease: Duration) -> Result<(), StoreError> {
         let claim = *claim;
-        self.write(move |tx| set_lease(tx, claim, millis(at).saturating_add(millis_of(lease))))
+        self.write_ordered(move |tx| set_lease(tx, claim, millis(at).saturating_add(millis_of(lease))))
             .await
     }
 
     /// Gives a claim back, so that the next one need not wait for the lease to end.
     pub async fn release(&self, claim: &Claim, _at: Timestamp) -> Result<(), StoreError> {
         let claim = *claim;
-        self.write(move |tx| set_lease(tx, claim, 0)).await
+        self.write_ordered(move |tx| set_lease(tx, claim, 0)).await
+    }
+
+    /// The oldest waiting message of a claimed conversation, with everything its turn starts from.
+    pub async fn work(&self, claim: &Claim) -> Result<Option<Work>, StoreError> {
+        let claim = *claim;
+        self.read(move |tx| {
+            check_fence(tx, claim)?;
+            let id = claim.conversation;
+            let Some((inbox, inbound)) = inbox::next(tx, id)? else {
+                return Ok(None);
+            };
+            let attempts = tx
+                .prepare_cached("SELECT COUNT(*) FROM turn WHERE inbox = ?1")?
+                .query_row([inbox.0], |row| row.get(0))?;
+            Ok(Some(Work {
+                inbox,
+                inbound,
+                attempts,
+                behind: inbox::waiting(tx, id)?.saturating_sub(1),
+                conversation: load(tx, id)?,
+                edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
+                history: history(tx, id)?,
+            }))
+        })
+        .await
     }
 
     /// A conversation.
@@ -91,32 +137,13 @@ impl Store {
         self.read(move |tx| load(tx, id)).await
     }
 
-    /// The conversations that last had a message for a turn, newest first.
-    pub async fn conversations(&self, limit: u32) -> Result<Vec<Conversation>, StoreError> {
-        self.read(move |tx| {
-            let mut statement = tx.prepare_cached(
-                "SELECT id FROM conversation WHERE spoken_at IS NOT NULL ORDER BY spoken_at DESC, id DESC LIMIT ?1",
-            )?;
-            let ids = statement.query_map([limit], |row| row.get(0).map(ConversationId))?;
-            ids.map(|id| load(tx, id?)).collect()
-        })
-        .await
-    }
-
     /// The conversation with this key.
     pub async fn find_conversation(
         &self,
         key: &ConversationKey,
     ) -> Result<Option<ConversationId>, StoreError> {
-        let key = json(key)?;
-        self.read(move |tx| {
-            let id = tx
-                .prepare_cached("SELECT id FROM conversation WHERE key = ?1")?
-                .query_row([key], |row| row.get(0).map(ConversationId))
-                .optional()?;
-            Ok(id)
-        })
-        .await
+        let key = key.clone();
+        self.read(move |tx| find(tx, &key)).await
     }
 
     /// The conversation of this person in this chat that last had a message for a turn, in any of its
@@ -292,25 +319,37 @@ pub(super) fn check_fence(tx: &Transaction<'_>, claim: Claim) -> Result<(), Stor
     }
 }
 
-/// The conversation of a message, created at its first one.
-pub(super) fn find_or_create(
+/// The conversation with this key.
+pub(super) fn find(
+    tx: &Transaction<'_>,
+    key: &ConversationKey,
+) -> Result<Option<ConversationId>, StoreError> {
+    let id = tx
+        .prepare_cached("SELECT id FROM conversation WHERE key = ?1")?
+        .query_row([json(key)?], |row| row.get(0).map(ConversationId))
+        .optional()?;
+    Ok(id)
+}
+
+/// The conversation of a message that is its first one; it waits if it is for a turn.
+pub(super) fn create(
     tx: &Transaction<'_>,
     inbound: &Inbound,
+    lane: Lane,
     pepper: [u8; 32],
     at: Timestamp,
 ) -> Result<ConversationId, StoreError> {
     let key = json(&inbound.key())?;
-    let id = tx
-        .prepare_cached("SELECT id FROM conversation WHERE key = ?1")?
-        .query_row([&key], |row| row.get(0).map(ConversationId))
-        .optional()?;
-    if let Some(id) = id {
-        return Ok(id);
-    }
+    let at = millis(at);
+    let (pending, due, spoken_at) = match lane {
+        Lane::Turn => (1, at, Some(at)),
+        Lane::Command => (0, 0, None),
+    };
     tx.prepare_cached(
         "INSERT INTO conversation
-           (key, sender, account, chat, channel, session, edits, cleared_turn, lease_until, fence, pending, due, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '{}', 0, 0, 0, 0, 0, ?7)",
+           (key, sender, account, chat, channel, session, edits, cleared_turn, lease_until, fence, pending, due,
+            spoken_at, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '{}', 0, 0, 0, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         key,
@@ -319,7 +358,10 @@ pub(super) fn find_or_create(
         inbound.place.chat,
         inbound.channel,
         session_name(pepper, &key)?,
-        millis(at),
+        pending,
+        due,
+        spoken_at,
+        at,
     ])?;
     Ok(ConversationId(tx.last_insert_rowid()))
 }
@@ -382,7 +424,7 @@ mod tests {
         );
         assert_eq!(store.renew(&first, at(91), LEASE).await, Err(StoreError::Fenced));
         assert_eq!(store.release(&first, at(91)).await, Err(StoreError::Fenced));
-        assert_eq!(store.next_message(&first).await, Err(StoreError::Fenced));
+        assert_eq!(store.work(&first).await.unwrap_err(), StoreError::Fenced);
         store.release(&second, at(91)).await.unwrap();
         assert!(store.claim("w1", at(91), LEASE).await.unwrap().is_some());
     }
@@ -441,7 +483,7 @@ mod tests {
             .begin_turn(&claim, inbox, Begin::quiet("please"), at(1))
             .await
             .unwrap();
-        assert_eq!(store.attempts(inbox).await, Ok(2));
+        assert_eq!(store.work(&claim).await.unwrap().unwrap().attempts, 2);
         assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
         store.clear(claim.conversation, at(2)).await.unwrap();
         assert!(

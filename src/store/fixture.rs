@@ -128,8 +128,8 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     let delivery = format!("{name}:{second}");
     accept(store, &says(name, "please", &[&delivery]), second).await;
     let claim = store.claim("w1", at(second), LEASE).await.unwrap().unwrap();
-    let (inbox, _) = store.next_message(&claim).await.unwrap().unwrap();
-    let turn = store
+    let inbox = store.work(&claim).await.unwrap().unwrap().inbox;
+    let (turn, _) = store
         .begin_turn(&claim, inbox, Begin::quiet("please"), at(second))
         .await
         .unwrap();

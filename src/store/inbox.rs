@@ -74,15 +74,7 @@ impl Store {
 
     /// Messages of the turn lane that are not finished, the one being worked on included.
     pub async fn waiting(&self, conversation: ConversationId) -> Result<u32, StoreError> {
-        self.read(move |tx| {
-            let count = tx
-                .prepare_cached(
-                    "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL",
-                )?
-                .query_row(params![conversation.0, Lane::Turn.as_str()], |row| row.get(0))?;
-            Ok(count)
-        })
-        .await
+        self.read(move |tx| waiting(tx, conversation)).await
     }
 
     /// Commands that were accepted and not answered, oldest first: what a crash left over.
@@ -143,32 +135,44 @@ fn accept(
     if was_delivered(tx, &inbound.delivery)? {
         return Ok(Accepted::Duplicate);
     }
-    let conversation = conversation::find_or_create(tx, inbound, pepper, at)?;
-    let unfinished = |lane: Lane| {
-        tx.prepare_cached(
-            "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL",
-        )?
-        .query_row(params![conversation.0, lane.as_str()], |row| row.get::<_, u32>(0))
+    let (conversation, ahead) = match conversation::find(tx, &inbound.key())? {
+        Some(conversation) => {
+            if usize::try_from(unfinished(tx, conversation, lane)?).unwrap_or(usize::MAX) > waiting_max {
+                return Ok(Accepted::Full);
+            }
+            let ahead = waiting(tx, conversation)?;
+            if lane == Lane::Turn {
+                conversation::add_pending(tx, conversation, at)?;
+            }
+            (conversation, ahead)
+        }
+        None => (conversation::create(tx, inbound, lane, pepper, at)?, 0),
     };
-    if usize::try_from(unfinished(lane)?).unwrap_or(usize::MAX) > waiting_max {
-        return Ok(Accepted::Full);
-    }
-    let ahead = unfinished(Lane::Turn)?;
     remember_delivery(tx, &inbound.delivery, at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at) VALUES (?1, ?2, ?3, ?4)",
     )?
     .execute(params![conversation.0, lane.as_str(), json(inbound)?, millis(at)])?;
-    let inbox = InboxId(tx.last_insert_rowid());
-    match lane {
-        Lane::Turn => conversation::add_pending(tx, conversation, at)?,
-        Lane::Command => {}
-    }
     Ok(Accepted::Stored {
-        inbox,
+        inbox: InboxId(tx.last_insert_rowid()),
         conversation,
         ahead,
     })
+}
+
+/// Messages of a lane that are not finished.
+fn unfinished(tx: &Transaction<'_>, conversation: ConversationId, lane: Lane) -> Result<u32, StoreError> {
+    let count = tx
+        .prepare_cached(
+            "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL",
+        )?
+        .query_row(params![conversation.0, lane.as_str()], |row| row.get(0))?;
+    Ok(count)
+}
+
+/// See [`Store::waiting`].
+pub(super) fn waiting(tx: &Transaction<'_>, conversation: ConversationId) -> Result<u32, StoreError> {
+    unfinished(tx, conversation, Lane::Turn)
 }
 
 /// True if a message was taken under one of these names.

@@ -27,7 +27,7 @@ pub use action::{NewAction, Taken};
 pub use audit::AuditState;
 pub(crate) use audit::audit_in;
 pub use change::NewChange;
-pub use conversation::{Claim, Conversation};
+pub use conversation::{Claim, Conversation, Work};
 pub use edits::Edits;
 pub use inbox::{Accepted, Lane};
 pub use open::OpenError;
@@ -40,7 +40,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use writer::Writer;
+use writer::{Promise, Writer};
 
 /// Why the store did not do what it was asked, by what the caller can do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,13 +109,6 @@ impl Store {
         Self::start(open::open(directory)?)
     }
 
-    /// Opens the store of a running process for one short errand of the operator: to invite, to list,
-    /// to revoke. Takes no lock, migrates nothing, and leaves the owner's work alone. The owner sees
-    /// what was written with [`crate::access::Access::refresh`].
-    pub fn visit(directory: &Path) -> Result<Self, OpenError> {
-        Self::start(open::visit(directory)?)
-    }
-
     fn start(opened: open::Opened) -> Result<Self, OpenError> {
         Ok(Self {
             inner: Arc::new(Inner {
@@ -141,7 +134,16 @@ impl Store {
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.writer.write(work, |_| ()).await
+        self.inner.writer.write(Promise::Durable, work, |_| ()).await
+    }
+
+    /// Like [`Store::write`], and does not wait for the disk: a power failure may undo it, the end of the
+    /// process does not, and nothing written later survives without it.
+    pub(crate) async fn write_ordered<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.writer.write(Promise::Ordered, work, |_| ()).await
     }
 
     /// Like [`Store::write`], and runs `after` between the commit and the answer, in commit order:
@@ -151,7 +153,7 @@ impl Store {
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
         after: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.writer.write(work, after).await
+        self.inner.writer.write(Promise::Durable, work, after).await
     }
 
     /// Runs `work` on a connection that cannot write, over one snapshot.

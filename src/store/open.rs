@@ -116,30 +116,6 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
     })
 }
 
-/// Connects to a database that another process owns.
-pub(super) fn visit(directory: &Path) -> Result<Opened, OpenError> {
-    let file = directory.join(DATABASE);
-    let Some(pepper) = read_pepper(directory)? else {
-        return Err(OpenError::Missing(file));
-    };
-    create_file(directory, &file, true)?;
-    let writer = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let (found, known) = (check(&file, &writer)?, migration::newest());
-    if found < known {
-        let why = format!("it is schema {found} and its owner runs an older build than this one");
-        return Err(OpenError::Migration(why));
-    }
-    writer
-        .pragma_update(None, "synchronous", "FULL")
-        .map_err(|err| database_error(&file, err))?;
-    Ok(Opened {
-        writer,
-        readers: readers(&file)?,
-        pepper,
-        lock: None,
-    })
-}
-
 fn readers(file: &Path) -> Result<Vec<Connection>, OpenError> {
     (0..READERS)
         .map(|_| connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY))

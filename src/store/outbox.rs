@@ -6,7 +6,7 @@ use super::{Store, StoreError};
 use crate::model::{Action, MessageRef, Op};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The heads of all lanes of a channel: the oldest open operation of each.
@@ -20,6 +20,12 @@ pub struct Due {
     pub op: Op,
     /// How often it was tried before.
     pub attempts: u32,
+}
+
+/// What is being sent, while a write takes more of it.
+pub(super) struct Busy<'a> {
+    in_flight: MutexGuard<'a, HashSet<String>>,
+    taken: MutexGuard<'a, Vec<String>>,
 }
 
 impl Store {
@@ -39,18 +45,27 @@ impl Store {
             return Ok(due);
         }
         let channel = channel.to_owned();
+        self.write_taking(move |tx, busy| take_due(tx, &channel, at, limit, busy))
+            .await
+    }
+
+    /// Runs a write that takes operations, which are in flight from then on; if nothing comes of it,
+    /// they are not.
+    pub(super) async fn write_taking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let in_flight = Arc::clone(&self.inner.in_flight);
         let taken = Arc::new(Mutex::new(Vec::new()));
         let taking = Arc::clone(&taken);
         let result = self
             .write(move |tx| {
                 // Marked while the write runs, so that the next one sees it even in the same commit.
-                let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-                let due = take_due(tx, &channel, at, limit, &busy)?;
-                let ids = due.iter().map(|due| due.op.id.clone());
-                busy.extend(ids.clone());
-                taking.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
-                Ok(due)
+                let mut busy = Busy {
+                    in_flight: in_flight.lock().unwrap_or_else(PoisonError::into_inner),
+                    taken: taking.lock().unwrap_or_else(PoisonError::into_inner),
+                };
+                work(tx, &mut busy)
             })
             .await;
         if result.is_err() {
@@ -74,7 +89,7 @@ impl Store {
         self.read(move |tx| {
             // Locked before the snapshot is taken: whatever is not in flight any more is settled in it.
             let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-            let due = heads_due(tx, &channel, at, limit, &busy)?;
+            let due = heads_due(tx, &channel, at, limit, |op| busy.contains(op))?;
             if due.iter().any(|(_, due)| may_show_twice(&due.op.action)) {
                 return Ok(None);
             }
@@ -106,28 +121,27 @@ impl Store {
         at: Timestamp,
     ) -> Result<Option<Due>, StoreError> {
         let (id, channel, lane) = (op.id.clone(), op.channel.clone(), lane(op)?);
-        let in_flight = Arc::clone(&self.inner.in_flight);
-        let taken = Arc::new(Mutex::new(None));
-        let taking = Arc::clone(&taken);
         let result = self
-            .write(move |tx| {
+            .write_taking(move |tx, busy| {
                 delivered(tx, &id, message, at)?;
-                let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-                let next = take_next(tx, &channel, &lane, at, &busy)?;
-                if let Some(due) = &next {
-                    busy.insert(due.op.id.clone());
-                    let mut taking = taking.lock().unwrap_or_else(PoisonError::into_inner);
-                    *taking = Some(due.op.id.clone());
-                }
-                Ok(next)
+                take_next(tx, &channel, &lane, at, busy)
             })
             .await;
         self.reported(&op.id);
-        if result.is_err()
-            && let Some(next) = taken.lock().unwrap_or_else(PoisonError::into_inner).take()
-        {
-            self.reported(&next);
-        }
+        result
+    }
+
+    /// It was taken and not tried: it is due as it was.
+    pub async fn give_back(&self, op: &str) -> Result<(), StoreError> {
+        let id = op.to_owned();
+        let result = self
+            .write(move |tx| {
+                tx.prepare_cached("UPDATE outbox SET state = 'waiting' WHERE op = ?1 AND done_at IS NULL")?
+                    .execute([id])?;
+                Ok(())
+            })
+            .await;
+        self.reported(op);
         result
     }
 
@@ -296,15 +310,34 @@ fn delivered(
     }
 }
 
+/// Enqueues operations and takes those that are due at once: what is alone in its chat and thread.
+pub(super) fn enqueue_and_take(
+    tx: &Transaction<'_>,
+    ops: &[Op],
+    at: Timestamp,
+    busy: &mut Busy<'_>,
+) -> Result<Vec<Due>, StoreError> {
+    enqueue(tx, ops, at)?;
+    let mut lanes = BTreeSet::new();
+    let mut taken = Vec::new();
+    for op in ops {
+        let lane = lane(op)?;
+        if lanes.insert((&op.channel, lane.clone())) {
+            taken.extend(take_next(tx, &op.channel, &lane, at, busy)?);
+        }
+    }
+    Ok(taken)
+}
+
 fn take_due(
     tx: &Transaction<'_>,
     channel: &str,
     at: Timestamp,
     limit: usize,
-    busy: &HashSet<String>,
+    busy: &mut Busy<'_>,
 ) -> Result<Vec<Due>, StoreError> {
-    let due = heads_due(tx, channel, at, limit, busy)?;
-    mark_sending(tx, &due)?;
+    let due = heads_due(tx, channel, at, limit, |op| busy.in_flight.contains(op))?;
+    take(tx, &due, busy)?;
     Ok(due.into_iter().map(|(_, due)| due).collect())
 }
 
@@ -313,7 +346,7 @@ fn take_next(
     channel: &str,
     lane: &str,
     at: Timestamp,
-    busy: &HashSet<String>,
+    busy: &mut Busy<'_>,
 ) -> Result<Option<Due>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT id, op, state, due_at, attempts, body FROM outbox
@@ -321,10 +354,10 @@ fn take_next(
     )?;
     let mut rows = statement.query([channel, lane])?;
     let next = match rows.next()? {
-        Some(row) => if_due(tx, row, at, busy)?,
+        Some(row) => if_due(tx, row, at, |op| busy.in_flight.contains(op))?,
         None => None,
     };
-    mark_sending(tx, next.as_slice())?;
+    take(tx, next.as_slice(), busy)?;
     Ok(next.map(|(_, due)| due))
 }
 
@@ -334,7 +367,7 @@ fn heads_due(
     channel: &str,
     at: Timestamp,
     limit: usize,
-    busy: &HashSet<String>,
+    is_busy: impl Fn(&str) -> bool,
 ) -> Result<Vec<(i64, Due)>, StoreError> {
     let mut statement = tx.prepare_cached(HEADS)?;
     let mut rows = statement.query([channel])?;
@@ -342,7 +375,7 @@ fn heads_due(
     while due.len() < limit
         && let Some(row) = rows.next()?
     {
-        due.extend(if_due(tx, row, at, busy)?);
+        due.extend(if_due(tx, row, at, &is_busy)?);
     }
     Ok(due)
 }
@@ -351,16 +384,25 @@ fn if_due(
     tx: &Transaction<'_>,
     row: &Row<'_>,
     at: Timestamp,
-    busy: &HashSet<String>,
+    is_busy: impl Fn(&str) -> bool,
 ) -> Result<Option<(i64, Due)>, StoreError> {
     let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
     let (state, due_at): (String, i64) = (row.get(2)?, row.get(3)?);
-    if state != "waiting" || due_at > millis(at) || busy.contains(&op) {
+    if state != "waiting" || due_at > millis(at) || is_busy(&op) {
         return Ok(None);
     }
     let attempts = row.get(4)?;
     let op = resolve(tx, parse("operation", &row.get::<_, String>(5)?)?)?;
     Ok(op.map(|op| (id, Due { op, attempts })))
+}
+
+/// Marks operations as being sent: in the database where that must not be forgotten.
+fn take(tx: &Transaction<'_>, due: &[(i64, Due)], busy: &mut Busy<'_>) -> Result<(), StoreError> {
+    for (_, due) in due {
+        busy.in_flight.insert(due.op.id.clone());
+        busy.taken.push(due.op.id.clone());
+    }
+    mark_sending(tx, due)
 }
 
 fn mark_sending(tx: &Transaction<'_>, due: &[(i64, Due)]) -> Result<(), StoreError> {

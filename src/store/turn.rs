@@ -5,11 +5,12 @@ use super::audit::audit_in;
 use super::column::{count, json, millis, of_word, parse, time, word};
 use super::conversation::Claim;
 use super::edits::Edits;
+use super::outbox::{Busy, Due};
 use super::usage::Cost;
 use super::{
     NewAction, NewChange, Store, StoreError, action, change, conversation, edits, inbox, outbox, usage,
 };
-use crate::model::{Change, ConversationId, Inbound, InboxId, Op, Source, Step, TurnId, Usage, Verdict};
+use crate::model::{Change, ConversationId, InboxId, Op, Source, Step, TurnId, Usage, Verdict};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
@@ -65,6 +66,8 @@ pub struct Announcement {
     pub ops: Vec<Op>,
     /// The buttons they carry.
     pub actions: Vec<NewAction>,
+    /// Whether the caller delivers at once what it is answered; see [`Store::due`].
+    pub take: bool,
 }
 
 /// A turn as `/status` and `session show` tell it.
@@ -91,38 +94,18 @@ pub struct TurnSummary {
 }
 
 impl Store {
-    /// The oldest unfinished message of the claimed conversation.
-    pub async fn next_message(&self, claim: &Claim) -> Result<Option<(InboxId, Inbound)>, StoreError> {
-        let claim = *claim;
-        self.read(move |tx| {
-            conversation::check_fence(tx, claim)?;
-            inbox::next(tx, claim.conversation)
-        })
-        .await
-    }
-
-    /// How often a turn was begun for a message: more than once means that a crash cut one short.
-    pub async fn attempts(&self, inbox: InboxId) -> Result<u32, StoreError> {
-        self.read(move |tx| {
-            let turns = tx
-                .prepare_cached("SELECT COUNT(*) FROM turn WHERE inbox = ?1")?
-                .query_row([inbox.0], |row| row.get(0))?;
-            Ok(turns)
-        })
-        .await
-    }
-
     /// Begins a turn for a message: workspace, turn, and what is shown of it. A turn of the same
     /// conversation that a crash cut short ends here, as an error of ours; its steps and edits stay.
+    /// Answers what is due of that, if the caller said that it delivers it at once.
     pub async fn begin_turn(
         &self,
         claim: &Claim,
         inbox: InboxId,
         begin: Begin,
         at: Timestamp,
-    ) -> Result<TurnId, StoreError> {
+    ) -> Result<(TurnId, Option<Vec<Due>>), StoreError> {
         let claim = *claim;
-        self.write(move |tx| {
+        self.write_taking(move |tx, busy| {
             conversation::check_fence(tx, claim)?;
             inbox::check_unfinished(tx, claim.conversation, inbox)?;
             if let Some((repository, base)) = &begin.bind {
@@ -151,42 +134,8 @@ impl Store {
                 edits
             ])?;
             let turn = TurnId(tx.last_insert_rowid());
-            announce(tx, &begin.announcement, at)?;
-            Ok(turn)
-        })
-        .await
-    }
-
-    /// Notes something before it happens: a model call, the start and end of a tool, a send.
-    pub async fn journal(
-        &self,
-        claim: &Claim,
-        turn: TurnId,
-        kind: &str,
-        data: Value,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let (claim, kind) = (*claim, kind.to_owned());
-        self.write(move |tx| {
-            check_open(tx, claim, turn)?;
-            tx.prepare_cached("INSERT INTO journal (turn, kind, data, at) VALUES (?1, ?2, ?3, ?4)")?
-                .execute(params![turn.0, kind, json(&data)?, millis(at)])?;
-            Ok(())
-        })
-        .await
-    }
-
-    /// What was noted about a turn, in order.
-    pub async fn journal_of(&self, turn: TurnId) -> Result<Vec<(String, Value)>, StoreError> {
-        self.read(move |tx| {
-            let mut statement =
-                tx.prepare_cached("SELECT kind, data FROM journal WHERE turn = ?1 ORDER BY id")?;
-            let mut rows = statement.query([turn.0])?;
-            let mut entries = Vec::new();
-            while let Some(row) = rows.next()? {
-                entries.push((row.get(0)?, parse("journal entry", &row.get::<_, String>(1)?)?));
-            }
-            Ok(entries)
+            let due = announce(tx, &begin.announcement, at, busy)?;
+            Ok((turn, due))
         })
         .await
     }
@@ -224,16 +173,17 @@ impl Store {
     }
 
     /// Ends a turn: verdict, final answer, change, replies, buttons, audit line and the message's
-    /// "done", in one transaction.
+    /// "done", in one transaction. Answers the change, and what is
+    /// due at once, if the caller said that it delivers it.
     pub async fn finish_turn(
         &self,
         claim: &Claim,
         turn: TurnId,
         finish: Finish,
         at: Timestamp,
-    ) -> Result<Option<Change>, StoreError> {
+    ) -> Result<(Option<Change>, Option<Vec<Due>>), StoreError> {
         let claim = *claim;
-        self.write(move |tx| finish_turn(tx, claim, turn, finish, at))
+        self.write_taking(move |tx, busy| finish_turn(tx, claim, turn, finish, at, busy))
             .await
     }
 
@@ -304,7 +254,8 @@ fn finish_turn(
     turn: TurnId,
     finish: Finish,
     at: Timestamp,
-) -> Result<Option<Change>, StoreError> {
+    busy: &mut Busy<'_>,
+) -> Result<(Option<Change>, Option<Vec<Due>>), StoreError> {
     let inbox = check_open(tx, claim, turn)?;
     if let Some(answer) = &finish.answer
         && !is_answered(tx, turn)?
@@ -329,7 +280,7 @@ fn finish_turn(
         .map(|change| change::prepare(tx, claim.conversation, change, at))
         .transpose()?;
     inbox::finish(tx, claim.conversation, inbox, at)?;
-    announce(tx, &(finish.announce)(change.as_ref()), at)?;
+    let due = announce(tx, &(finish.announce)(change.as_ref()), at, busy)?;
     let data = serde_json::json!({
         "change": change.as_ref().map(ToString::to_string),
         "conversation": claim.conversation,
@@ -338,12 +289,21 @@ fn finish_turn(
         "verdict": finish.verdict,
     });
     audit_in(tx, "turn.finished", data, at)?;
-    Ok(change)
+    Ok((change, due))
 }
 
-fn announce(tx: &Transaction<'_>, announcement: &Announcement, at: Timestamp) -> Result<(), StoreError> {
+fn announce(
+    tx: &Transaction<'_>,
+    announcement: &Announcement,
+    at: Timestamp,
+    busy: &mut Busy<'_>,
+) -> Result<Option<Vec<Due>>, StoreError> {
+    action::insert(tx, &announcement.actions)?;
+    if announcement.take {
+        return outbox::enqueue_and_take(tx, &announcement.ops, at, busy).map(Some);
+    }
     outbox::enqueue(tx, &announcement.ops, at)?;
-    action::insert(tx, &announcement.actions)
+    Ok(None)
 }
 
 fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -> Result<(), StoreError> {

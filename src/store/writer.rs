@@ -13,7 +13,20 @@ const WAITING_MAX: usize = 1_024;
 /// Works of one commit.
 const GROUP_MAX: usize = 256;
 
-type Work = Box<dyn FnOnce(&Transaction<'_>) -> Pending + Send>;
+/// What a caller is promised with its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Promise {
+    /// It survives a power failure.
+    Durable,
+    /// It survives the end of the process, and a power failure once anything durable came after it:
+    /// for what can be found out again, such as who works on a conversation.
+    Ordered,
+}
+
+struct Work {
+    run: Box<dyn FnOnce(&Transaction<'_>) -> Pending + Send>,
+    promise: Promise,
+}
 
 /// A work that ran and whose caller waits for the commit.
 struct Pending {
@@ -42,11 +55,12 @@ impl Writer {
 
     pub(super) async fn write<T: Send + 'static>(
         &self,
+        promise: Promise,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
         after: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answered) = oneshot::channel();
-        let work: Work = Box::new(move |transaction| {
+        let run = move |transaction: &Transaction<'_>| {
             let result = work(transaction);
             Pending {
                 failed: result.is_err(),
@@ -59,7 +73,11 @@ impl Writer {
                     let _ = reply.send(result);
                 }),
             }
-        });
+        };
+        let work = Work {
+            run: Box::new(run),
+            promise,
+        };
         let closed = || StoreError::Unavailable("it is shutting down".to_owned());
         let queue = self.queue.as_ref().ok_or_else(closed)?;
         queue.send(work).await.map_err(|_| closed())?;
@@ -85,6 +103,7 @@ fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>) {
     // After a failed fsync nobody knows what the disk holds: the kernel may report it once and drop
     // the pages. Nothing is stored any more until a restart has read the file again.
     let mut broken = false;
+    let mut synced = true;
     while let Some(first) = works.blocking_recv() {
         let mut group = vec![first];
         while group.len() < GROUP_MAX
@@ -94,12 +113,23 @@ fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>) {
         }
         // A work that is dropped tells its caller that nothing was stored.
         if !broken {
-            broken = commit(&mut connection, group);
+            broken = settle(&connection, &group, &mut synced).is_err() || commit(&mut connection, group);
         }
     }
     if let Err((_, err)) = connection.close() {
         error!("the database did not close cleanly: {err}");
     }
+}
+
+/// Makes the next commit wait for the disk, or not: one that syncs takes along all before it.
+fn settle(connection: &Connection, group: &[Work], synced: &mut bool) -> rusqlite::Result<()> {
+    let wanted = group.iter().any(|work| work.promise == Promise::Durable);
+    if *synced != wanted {
+        let level = if wanted { "FULL" } else { "NORMAL" };
+        connection.pragma_update(None, "synchronous", level)?;
+        *synced = wanted;
+    }
+    Ok(())
 }
 
 /// Runs a group and answers it. True if the disk must not be trusted any more.
@@ -122,7 +152,7 @@ fn attempt(connection: &mut Connection, group: Vec<Work>, done: &mut Vec<Pending
     for work in group {
         transaction.prepare_cached("SAVEPOINT work")?.execute([])?;
         // A work that panics is a defect of its own; the others of the group are not.
-        let pending = catch_unwind(AssertUnwindSafe(|| work(&transaction))).ok();
+        let pending = catch_unwind(AssertUnwindSafe(|| (work.run)(&transaction))).ok();
         let failed = pending.as_ref().is_none_or(|pending| pending.failed);
         done.extend(pending);
         if transaction.is_autocommit() {

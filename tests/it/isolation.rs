@@ -212,7 +212,12 @@ async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording()
     app.ask_in(ALICE, &first.thread, "go on").await;
     app.command_in(ALICE, &first.thread, "!diff").await;
     app.command_in(ALICE, &first.thread, "!context").await;
+    app.command_in(ALICE, &first.thread, "!patch").await;
     app.until_idle().await;
+    assert!(
+        app.slack_shows()
+            .contains("A secret in it is masked, so it does not apply")
+    );
     for secret in [planted.as_str(), SLACK_BOT_TOKEN, MODEL_KEY] {
         // The model wrote the secrets itself in its own calls; what we add must not repeat them.
         for asked in app.asked() {

@@ -85,9 +85,10 @@ impl Channel for Slack {
 
 impl Slack {
     async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
-        let (ours, other) = match receipt {
-            Receipt::Seen => ("eyes", "hourglass_flowing_sand"),
-            Receipt::Queued => ("hourglass_flowing_sand", "eyes"),
+        let (ours, before) = match receipt {
+            Receipt::Seen => ("eyes", None),
+            Receipt::Queued => ("hourglass_flowing_sand", None),
+            Receipt::Started => ("eyes", Some("hourglass_flowing_sand")),
         };
         let body = |name: &str| json!({"channel": message.chat, "timestamp": message.id, "name": name});
         let added = self
@@ -95,11 +96,13 @@ impl Slack {
             .call("reactions.add", &body(ours), Effect::Repeatable)
             .await;
         unless_done(added, "already_reacted")?;
-        let removed = self
-            .client
-            .call("reactions.remove", &body(other), Effect::Repeatable)
-            .await;
-        unless_done(removed, "no_reaction")?;
+        if let Some(before) = before {
+            let removed = self
+                .client
+                .call("reactions.remove", &body(before), Effect::Repeatable)
+                .await;
+            unless_done(removed, "no_reaction")?;
+        }
         Ok(Delivered::default())
     }
 

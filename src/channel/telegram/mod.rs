@@ -192,7 +192,7 @@ impl Telegram {
     /// message was noted and is not being worked on yet.
     async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
         let emoji = match receipt {
-            Receipt::Seen => "👀",
+            Receipt::Seen | Receipt::Started => "👀",
             Receipt::Queued => "✍",
         };
         let parameters = json!({

@@ -513,7 +513,8 @@ async fn a_receipt_replaces_the_other() {
     for (receipt, name) in [
         (Receipt::Queued, "hourglass_flowing_sand"),
         (Receipt::Queued, "hourglass_flowing_sand"),
-        (Receipt::Seen, "eyes"),
+        (Receipt::Started, "eyes"),
+        (Receipt::Started, "eyes"),
         (Receipt::Seen, "eyes"),
     ] {
         channel.deliver(&react(receipt)).await.unwrap();
@@ -608,7 +609,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
         None,
         Action::React {
             message: on(&ts),
-            receipt: Receipt::Seen,
+            receipt: Receipt::Started,
         },
     );
     let upload = op(

@@ -1,14 +1,14 @@
 //! The end of a turn: the change it prepared, checked by us, and what is said about it. All of it
 //! becomes durable in one transaction, and only then anything is sent.
 
-use super::journal::LastStep;
+use super::journal::{LastStep, TurnJournal};
 use super::{Assigned, Opened};
 use crate::agent::Outcome;
 use crate::channel::Channel;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict};
-use crate::session;
+use crate::session::{self, Record, Recorder};
 use crate::store::{Announcement, Finish, NewAction, NewChange};
 use crate::verify::{self, Standing};
 use crate::workspace::{Overlay, Tree, patch};
@@ -28,8 +28,8 @@ pub(super) struct Ended<'a> {
     pub(super) opened: &'a Opened,
     pub(super) address: &'a Address,
     pub(super) outcome: Outcome,
-    /// The model's final answer, if it gave one.
-    pub(super) last: Option<LastStep>,
+    /// Where it was written down, unless that broke.
+    pub(super) journal: Option<TurnJournal>,
     pub(super) elapsed: Duration,
 }
 
@@ -42,9 +42,10 @@ impl Gateway {
             opened,
             address,
             outcome,
-            last,
+            journal,
             elapsed,
         } = ended;
+        let (last, recorder) = journal.map_or((None, None), |journal| (journal.last, Some(journal.recorder)));
         let facts = Facts {
             steps: outcome.steps,
             usage: outcome.usage,
@@ -73,6 +74,7 @@ impl Gateway {
             facts,
             inline_diff_bytes_max: self.parts.config.limits.inline_diff_bytes_max,
             channel: self.channel(&address.channel),
+            take: self.delivers_at_once(&address.channel),
             buttons: self.change_buttons(opened),
         };
         let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
@@ -96,22 +98,27 @@ impl Gateway {
             }),
         };
         let store = &self.parts.store;
-        let change = store
+        let (change, due) = store
             .finish_turn(&assigned.claim, turn, finish, (self.parts.now)())
             .await?;
-        self.wake_deliveries();
+        self.hand_out(&address.channel, due).await;
         let change = change.as_ref().map(session::Event::of_change);
         let end = session::Event::Verdict {
             verdict,
             source,
             summary: facts.line(),
         };
+        let recorder = recorder.map_or_else(|| self.recorder(&opened.conversation.session), Ok);
+        let at = (self.parts.now)();
+        let write = |recorder: Recorder| {
+            let events = recorded.into_iter().chain(change).chain([end]);
+            let turn = Some(turn);
+            events
+                .map(|event| Record { at, turn, event })
+                .try_for_each(|record| recorder.append(&record))
+        };
         // The turn has ended whatever becomes of its recording.
-        if let Err(error) = self.record(
-            &opened.conversation.session,
-            turn,
-            recorded.into_iter().chain(change).chain([end]),
-        ) {
+        if let Err(error) = recorder.and_then(write) {
             tracing::error!(turn.id = %turn, %error, "the end of a turn could not be recorded");
         }
         tracing::info!(
@@ -139,6 +146,9 @@ impl Gateway {
         head: &str,
         branch: &str,
     ) -> anyhow::Result<Option<NewChange>> {
+        if overlay.is_untouched() {
+            return Ok(None);
+        }
         let redactor = Arc::clone(&self.parts.redactor);
         let (repository, base) = (repository.to_owned(), base.to_owned());
         let (head, branch) = (head.to_owned(), branch.to_owned());
@@ -198,6 +208,8 @@ struct Answer {
     inline_diff_bytes_max: usize,
     /// Knows how long a message may be.
     channel: Option<Arc<dyn Channel>>,
+    /// Whether the channel is connected and takes operations as they become durable.
+    take: bool,
     buttons: (ChangeButtons, Vec<NewAction>),
 }
 
@@ -239,6 +251,7 @@ impl Answer {
         Announcement {
             ops,
             actions: if pressed { actions } else { Vec::new() },
+            take: self.take,
         }
     }
 

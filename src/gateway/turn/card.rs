@@ -5,7 +5,7 @@ use super::{Assigned, Opened};
 use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
 use crate::gateway::desk::Seat;
-use crate::gateway::progress::CardEditor;
+use crate::gateway::progress::{Card, CardEditor};
 use crate::store::Announcement;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -32,44 +32,51 @@ impl OpenCard {
 impl Gateway {
     /// The card as it is posted with the begin of a turn, unless a card of this message is there
     /// already. Hooks have none: they post one message.
-    pub(super) async fn card(
+    pub(super) fn card(
         &self,
         assigned: &Assigned,
         address: &Address,
         opened: &Opened,
         seat: &Seat,
-    ) -> anyhow::Result<Announcement> {
-        if self.hook(&assigned.inbound).is_some() {
-            return Ok(Announcement::default());
+    ) -> Announcement {
+        if self.hook(assigned.inbound()).is_some() {
+            return Announcement::default();
         }
         let (token, action) = self.button("stop", opened);
-        let waiting = self.parts.store.waiting(opened.conversation.id).await?;
         seat.card.send_modify(|card| {
+            card.set_started();
             card.set_stop(token);
-            card.set_waiting(waiting.saturating_sub(1) as usize);
         });
         let reply = seat.card.borrow().reply();
-        Ok(Announcement {
+        Announcement {
             ops: vec![address.post("card", reply)],
             actions: vec![action],
-        })
+            take: self.delivers_at_once(&address.channel),
+        }
     }
 
-    /// Starts to keep the card of a turn that began current.
-    pub(super) fn open_card(&self, assigned: &Assigned, address: &Address, seat: &Seat) -> OpenCard {
+    /// Starts to keep the card of a turn that began current; `posted` is what it says so far.
+    pub(super) fn open_card(
+        &self,
+        assigned: &Assigned,
+        address: &Address,
+        seat: &Seat,
+        posted: Card,
+    ) -> OpenCard {
         let delivery = self.deliveries.get(&address.channel);
         let shown = self.channel(&address.channel).zip(delivery);
-        let Some((channel, delivery)) = shown.filter(|_| self.hook(&assigned.inbound).is_none()) else {
+        let Some((channel, delivery)) = shown.filter(|_| self.hook(assigned.inbound()).is_none()) else {
             return OpenCard::default();
         };
-        delivery.wake();
         let editor = CardEditor {
             store: self.parts.store.clone(),
             channel_name: address.channel.clone(),
             channel,
             place: address.place.clone(),
             post: address.id("card"),
+            posted,
             delivered: delivery.delivered(),
+            desk: self.desk.clone(),
         };
         let done = CancellationToken::new();
         let editor = tokio::spawn(editor.run(seat.card.subscribe(), done.clone()));

@@ -26,7 +26,7 @@ pub(super) struct TurnJournal {
     claim: Claim,
     turn: TurnId,
     overlay: Arc<Overlay>,
-    recorder: Recorder,
+    pub(super) recorder: Recorder,
     provider: String,
     now: fn() -> Timestamp,
 }
@@ -96,25 +96,8 @@ impl Gateway {
         })
     }
 
-    /// Appends to the recording of a conversation.
-    pub(super) fn record(
-        &self,
-        session: &str,
-        turn: TurnId,
-        events: impl IntoIterator<Item = session::Event>,
-    ) -> Result<(), SessionError> {
-        let recorder = self.recorder(session)?;
-        for event in events {
-            recorder.append(&Record {
-                at: (self.parts.now)(),
-                turn: Some(turn),
-                event,
-            })?;
-        }
-        Ok(())
-    }
-
-    fn recorder(&self, session: &str) -> Result<Recorder, SessionError> {
+    /// The recording of a conversation.
+    pub(super) fn recorder(&self, session: &str) -> Result<Recorder, SessionError> {
         let redactor = Arc::clone(&self.parts.redactor);
         let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
         Recorder::open(

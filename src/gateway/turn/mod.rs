@@ -10,13 +10,14 @@ mod opening;
 
 use super::compose::Address;
 use super::desk::Seat;
+use super::progress::Card;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
-use crate::model::{Action, History, Inbound, InboxId, Reply, Source, TurnId, Usage, Verdict};
-use crate::store::{Begin, Claim};
+use crate::model::{Action, History, Inbound, Receipt, Reply, Source, TurnId, Usage, Verdict};
+use crate::store::{Begin, Claim, Work};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
-use journal::LastStep;
+use journal::TurnJournal;
 use opening::{Opened, Refused};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -29,8 +30,13 @@ const ATTEMPTS_MAX: u32 = 3;
 #[derive(Debug)]
 pub(super) struct Assigned {
     pub(super) claim: Claim,
-    pub(super) inbox: InboxId,
-    pub(super) inbound: Inbound,
+    pub(super) work: Work,
+}
+
+impl Assigned {
+    fn inbound(&self) -> &Inbound {
+        &self.work.inbound
+    }
 }
 
 impl Gateway {
@@ -38,17 +44,19 @@ impl Gateway {
     /// as it is, for the next start; an error does so for another attempt.
     pub(super) async fn turn(
         &self,
-        assigned: &Assigned,
+        mut assigned: Assigned,
         seat: &Seat,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
+        let history = std::mem::take(&mut assigned.work.history);
+        let assigned = &assigned;
         let address = self.address(assigned);
-        let Some(identity) = self.identity(&assigned.inbound) else {
+        let Some(identity) = self.identity(assigned.inbound()) else {
             return self.refuse(assigned, &address, "Access was revoked.").await;
         };
-        let attempts = self.parts.store.attempts(assigned.inbox).await?;
+        let attempts = assigned.work.attempts;
         if attempts >= ATTEMPTS_MAX {
-            let why = anyhow::anyhow!("message {} was cut short {attempts} times", assigned.inbox);
+            let why = anyhow::anyhow!("message {} was cut short {attempts} times", assigned.work.inbox);
             let why = self.internal(&why, "turn");
             return self.refuse(assigned, &address, &why).await;
         }
@@ -66,15 +74,15 @@ impl Gateway {
             }
         };
         let started = Instant::now();
-        let (turn, history) = self.begin(assigned, &address, &opened, seat, attempts).await?;
-        let card = self.open_card(assigned, &address, seat);
+        let (turn, history, posted) = self.begin(assigned, &address, &opened, seat, history).await?;
+        let card = self.open_card(assigned, &address, seat, posted);
         let ran = self
             .run_agent(assigned, turn, history, &opened, seat, shutdown)
             .await;
         card.close().await;
-        let (outcome, last) = match ran {
+        let (outcome, journal) = match ran {
             Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => return Ok(()),
-            Ok((outcome, last)) => (outcome, last),
+            Ok((outcome, journal)) => (outcome, Some(journal)),
             Err(error) => (self.broken(&mut opened, &error).await?, None),
         };
         self.finish(Ended {
@@ -83,7 +91,7 @@ impl Gateway {
             opened: &opened,
             address: &address,
             outcome,
-            last,
+            journal,
             elapsed: started.elapsed(),
         })
         .await
@@ -91,8 +99,8 @@ impl Gateway {
 
     /// Where the answer to a message goes: a hook's goes to the chat it is configured for.
     fn address(&self, assigned: &Assigned) -> Address {
-        let inbound = &assigned.inbound;
-        let address = Address::of_message(inbound, assigned.inbox);
+        let inbound = assigned.inbound();
+        let address = Address::of_message(inbound, assigned.work.inbox);
         let Some(hook) = self.hook(inbound) else {
             return address;
         };
@@ -121,42 +129,53 @@ impl Gateway {
         ];
         self.parts
             .store
-            .dismiss(&assigned.claim, assigned.inbox, ops, (self.parts.now)())
+            .dismiss(&assigned.claim, assigned.work.inbox, ops, (self.parts.now)())
             .await?;
         self.wake_deliveries();
         Ok(())
     }
 
     /// Begins the turn: its row, the binding of its workspace and its card become durable together.
+    /// Answers what the card says, where it was posted with this.
     async fn begin(
         &self,
         assigned: &Assigned,
         address: &Address,
         opened: &Opened,
         seat: &Seat,
-        attempts: u32,
-    ) -> anyhow::Result<(TurnId, History)> {
+        mut history: History,
+    ) -> anyhow::Result<(TurnId, History, Card)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
-        if self.hook(&assigned.inbound).is_some() {
+        if self.hook(assigned.inbound()).is_some() {
             // Events of a hook have nothing to do with each other.
             store.clear(assigned.claim.conversation, now).await?;
+            history = History::default();
         }
-        if attempts > 0 {
+        if assigned.work.attempts > 0 {
             seat.card.send_modify(|card| card.set_resumed());
         }
-        // Before the turn has its row: it would be a turn of its own history otherwise.
-        let mut history = store.history(assigned.claim.conversation).await?;
         history.begin(opened.user_text.clone())?;
         let begin = Begin {
             user_text: opened.user_text.clone(),
             bind: opened.bind.clone(),
-            announcement: self.card(assigned, address, opened, seat).await?,
+            announcement: self.card(assigned, address, opened, seat),
         };
-        let turn = store
-            .begin_turn(&assigned.claim, assigned.inbox, begin, now)
+        let (turn, due) = store
+            .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
+        let card = address.id("card");
+        let is_posted = due.iter().flatten().any(|due| due.op.id == card);
+        self.hand_out(&address.channel, due).await;
         seat.began(turn);
-        Ok((turn, history))
+        let posted = match is_posted {
+            true => seat.card.borrow().clone(),
+            false => {
+                // It has a card already, which says that it waits.
+                self.react(assigned.inbound(), Receipt::Started);
+                Card::default()
+            }
+        };
+        Ok((turn, history, posted))
     }
 
     async fn run_agent(
@@ -167,7 +186,7 @@ impl Gateway {
         opened: &Opened,
         seat: &Seat,
         shutdown: &CancellationToken,
-    ) -> anyhow::Result<(Outcome, Option<LastStep>)> {
+    ) -> anyhow::Result<(Outcome, TurnJournal)> {
         let (provider, model) = self
             .parts
             .providers
@@ -198,7 +217,7 @@ impl Gateway {
                 }
             }
         };
-        Ok((outcome, journal.last))
+        Ok((outcome, journal))
     }
 
     /// Something of ours broke: the person gets a reference, the log gets the reason. Only what is

@@ -56,11 +56,10 @@ fn told(text: impl Into<String>) -> Refused {
 impl Gateway {
     /// Opens the workspace of a turn.
     pub(super) async fn open(&self, assigned: &Assigned, identity: &Identity) -> Result<Opened, Refused> {
-        let (store, repositories) = (&self.parts.store, &self.parts.repositories);
-        let inbound = &assigned.inbound;
-        let conversation = store.conversation(assigned.claim.conversation).await?;
-        let (name, words) = self.choose_repository(identity, inbound, &conversation)?;
-        let edits = self.edits_of(&conversation, inbound, &name).await?;
+        let repositories = &self.parts.repositories;
+        let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
+        let (name, words) = self.choose_repository(identity, inbound, conversation)?;
+        let edits = self.edits_of(assigned, &name).await?;
         let repository = repositories.get(&name).await?;
         let head = repositories.head(&name).await?;
         // Without edits there is nothing to keep apart: the workspace starts from the newest commit.
@@ -85,7 +84,7 @@ impl Gateway {
         let user_text = self.user_text(inbound, &words, &name).await?;
         Ok(Opened {
             identity: identity.clone(),
-            conversation,
+            conversation: conversation.clone(),
             workspace: Workspace {
                 repository,
                 base: Some(base.clone()),
@@ -103,23 +102,18 @@ impl Gateway {
 
     /// The edits a turn starts from. An event of a hook starts afresh, and what it prepares becomes the
     /// next revision of what the hook prepared before.
-    async fn edits_of(
-        &self,
-        conversation: &Conversation,
-        inbound: &Inbound,
-        repository: &str,
-    ) -> Result<Edits, Refused> {
-        if self.hook(inbound).is_some() {
+    async fn edits_of(&self, assigned: &Assigned, repository: &str) -> Result<Edits, Refused> {
+        if self.hook(assigned.inbound()).is_some() {
             return Ok(Edits::new());
         }
-        let edits = self.parts.store.edits(conversation.id).await?;
+        let (conversation, edits) = (&assigned.work.conversation, &assigned.work.edits);
         let elsewhere = conversation
             .repository
             .as_deref()
             .filter(|bound| *bound != repository && !edits.is_empty());
         match elsewhere {
             Some(bound) => Err(self.prepared_elsewhere(conversation.id, bound).await?),
-            None => Ok(edits),
+            None => Ok(edits.clone()),
         }
     }
 

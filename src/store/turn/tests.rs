@@ -32,6 +32,7 @@ fn ends(change: Option<NewChange>) -> Finish {
                 &change.map(ToString::to_string).unwrap_or_default(),
             )],
             actions: Vec::new(),
+            take: false,
         }),
     }
 }
@@ -59,7 +60,7 @@ async fn turn(
         answer: None,
         ..ends(change)
     };
-    let change = store.finish_turn(&claim, turn, finish, at(second)).await.unwrap();
+    let (change, _) = store.finish_turn(&claim, turn, finish, at(second)).await.unwrap();
     store.release(&claim, at(second)).await.unwrap();
     change
 }
@@ -68,21 +69,14 @@ async fn turn(
 async fn the_end_of_a_turn_is_one_transaction() {
     let (_directory, store) = fresh();
     let (claim, _, id) = begin(&store, "U1", 0).await;
-    store
-        .journal(&claim, id, "tool.started", json!({ "name": "file_read" }), at(1))
-        .await
-        .unwrap();
-    let change = store
+    let (change, due) = store
         .finish_turn(&claim, id, ends(patch("diff")), at(2))
         .await
-        .unwrap()
         .unwrap();
+    let change = change.unwrap();
+    assert_eq!(due, None);
     assert_eq!(change.to_string(), "CHG-1");
-    assert_eq!(store.next_message(&claim).await, Ok(None));
-    assert_eq!(
-        store.journal_of(id).await,
-        Ok(vec![("tool.started".into(), json!({ "name": "file_read" }))])
-    );
+    assert!(store.work(&claim).await.unwrap().is_none());
     let due = store.due("slack", at(2), 10).await.unwrap();
     assert_eq!(due[0].op, post("result", None, "CHG-1"));
     let turns = store.turns(claim.conversation, 5).await.unwrap();
@@ -112,7 +106,6 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
             .await,
         fenced
     );
-    assert_eq!(store.journal(&old, id, "x", json!(null), at(62)).await, fenced);
     assert_eq!(
         store.finish_turn(&old, id, ends(None), at(62)).await,
         Err(StoreError::Fenced)
@@ -124,7 +117,7 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
     assert_eq!(store.dismiss(&old, inbox, Vec::new(), at(62)).await, fenced);
     assert_eq!(store.edits(new.conversation).await, Ok(edits(&[])));
     assert_eq!(
-        store.next_message(&new).await.unwrap().map(|(inbox, _)| inbox),
+        store.work(&new).await.unwrap().map(|work| work.inbox),
         Some(inbox)
     );
 }
@@ -149,7 +142,7 @@ async fn a_crash_leaves_the_message_and_the_edits_and_no_lease() {
         }
     );
     assert_eq!(
-        store.next_message(&next).await.unwrap().map(|(inbox, _)| inbox),
+        store.work(&next).await.unwrap().map(|work| work.inbox),
         Some(inbox)
     );
     assert_eq!(store.edits(next.conversation).await, Ok(files));

@@ -56,6 +56,11 @@ impl Overlay {
         self.state().edits.clone()
     }
 
+    /// True if the files are those of the base.
+    pub fn is_untouched(&self) -> bool {
+        self.state().edits.is_empty()
+    }
+
     /// The base below the edits.
     pub fn base(&self) -> &Arc<Base> {
         &self.base

@@ -249,15 +249,8 @@ impl Repository {
         walk::file(&repository, tree_of(&repository, self.commit_id(commit)?)?, path)
     }
 
-    /// What differs between two commits (40 hex digits each), sorted by path.
-    pub fn changes_between(&self, before: &str, after: &str) -> Result<Vec<FileChange>, RepositoryError> {
-        let repository = self.objects.to_thread_local();
-        let before = tree_of(&repository, self.commit_id(before)?)?;
-        let after = tree_of(&repository, self.commit_id(after)?)?;
-        walk::changes(&repository, Some(before), Some(after))
-    }
-
-    fn opened(&self, commit: &str) -> Option<Arc<Base>> {
+    /// The files of a commit, if they are in memory.
+    pub fn opened(&self, commit: &str) -> Option<Arc<Base>> {
         let mut bases = self.bases();
         let index = bases.iter().position(|base| base.commit() == commit)?;
         let base = bases.remove(index);

@@ -88,16 +88,6 @@ fn history_is_read_as_people_name_it() {
     let (_, root) = repository.show("v1", &head).unwrap();
     assert_eq!(root, [changed("a", None, Some("1\n"))]);
     assert_eq!(
-        repository
-            .changes_between(&second.to_string(), &side.to_string())
-            .unwrap(),
-        [
-            changed("a", Some("2\n"), Some("1\n")),
-            changed("d/b", Some("b\n"), None),
-            changed("s", None, Some("s\n"))
-        ]
-    );
-    assert_eq!(
         repository.file_at(&head, &path("a")).unwrap(),
         Some(version("2\n"))
     );
@@ -428,13 +418,6 @@ fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
     assert_eq!(head, second.to_string());
     assert_eq!(repository.log(&head, 10).unwrap().len(), 2);
     assert_eq!(repository.show("HEAD", &head).unwrap().1.len(), 1);
-    assert_eq!(
-        repository
-            .changes_between(&first.to_string(), &head)
-            .unwrap()
-            .len(),
-        1
-    );
     let file = repository.file_at(&head, &path("a")).unwrap().unwrap();
     assert_eq!(file.content.as_ref(), b"2\n");
     assert!(!ran.exists(), "a program of the repository was run");

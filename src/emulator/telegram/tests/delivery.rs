@@ -85,7 +85,11 @@ async fn in_a_private_chat_nobody_is_mentioned() {
 async fn receipts_edits_files_and_answers_arrive() {
     let setup = Setup::new().await;
     let here = place(ALICE, None);
-    for (receipt, emoji) in [(Receipt::Seen, "👀"), (Receipt::Queued, "✍")] {
+    for (receipt, emoji) in [
+        (Receipt::Seen, "👀"),
+        (Receipt::Queued, "✍"),
+        (Receipt::Started, "👀"),
+    ] {
         let message = setup.asked.clone();
         setup
             .deliver(here.clone(), Action::React { message, receipt })
