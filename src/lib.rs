@@ -14,6 +14,8 @@ pub mod store;
 pub mod session;
 pub mod access;
 pub mod workspace;
+// What we know.
+pub mod jsonnet;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;
 pub mod tool;
