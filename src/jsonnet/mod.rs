@@ -3,6 +3,7 @@
 //! crashes, hangs or eats memory ends as an [`EvalError`] of its own request.
 
 mod contract;
+pub mod yaml;
 
 pub use contract::{
     Entry, EvalError, EvalLimits, Evaluated, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,

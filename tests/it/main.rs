@@ -19,6 +19,7 @@ mod cli_demo;
 mod cli_help;
 mod cli_serve;
 mod commands;
+mod conformance;
 mod crash;
 mod docs;
 mod failures;

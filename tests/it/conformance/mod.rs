@@ -1,0 +1,6 @@
+//! Recorded behaviour of other programs, compared with ours. Each pack prints one line: how many of
+//! its cases are equal, and how many are known to differ for a reason that is written down:
+//! `cargo test conformance -- --nocapture`.
+
+mod pack;
+mod yaml;
