@@ -15,6 +15,7 @@ pub mod session;
 pub mod access;
 pub mod workspace;
 // What we know.
+pub mod sandbox;
 pub mod jsonnet;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;

@@ -1,0 +1,26 @@
+//! The engines, behind one trait. They run inside the jail only, and reach files only through
+//! [`Job`], which asks the parent.
+
+mod job;
+mod jrsonnet;
+mod rsjsonnet;
+
+use super::message::Failure;
+pub(super) use job::{Job, Origin};
+use std::rc::Rc;
+
+/// One implementation of the language.
+pub(super) trait Engine {
+    /// The value of the program as canonical JSON.
+    fn evaluate(&self, job: &Rc<Job>) -> Result<String, Failure>;
+}
+
+/// The engine whose values are used.
+pub(super) fn primary() -> &'static dyn Engine {
+    &jrsonnet::Jrsonnet
+}
+
+/// The engine that is asked whether it sees the same value. It shares no code with the first.
+pub(super) fn second() -> &'static dyn Engine {
+    &rsjsonnet::Rsjsonnet
+}
