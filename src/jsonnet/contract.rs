@@ -1,5 +1,6 @@
 //! What an evaluation is asked and what it answers.
 
+use crate::config::SandboxSettings;
 use crate::model::RepoPath;
 use crate::workspace::Tree;
 use bytes::Bytes;
@@ -122,20 +123,29 @@ pub struct EvalLimits {
     pub jails_max: usize,
     /// Processes started ahead of time, so that an evaluation does not wait for one.
     pub idle_max: usize,
+    /// Bytes in use after which a process evaluates no further program of its batch.
+    pub recycle_bytes: u64,
 }
 
 impl Default for EvalLimits {
     fn default() -> Self {
+        Self::from(&SandboxSettings::default())
+    }
+}
+
+impl From<&SandboxSettings> for EvalLimits {
+    fn from(settings: &SandboxSettings) -> Self {
         Self {
-            time_max: Duration::from_secs(10),
-            memory_bytes_max: 512 << 20,
-            stack_bytes_max: 512 << 20,
-            output_bytes_max: 8 << 20,
-            imports_max: 10_000,
-            import_bytes_max: 128 << 20,
-            nesting_max: 200,
-            jails_max: 2,
-            idle_max: 2,
+            time_max: settings.time_max,
+            memory_bytes_max: settings.memory_bytes_max,
+            stack_bytes_max: settings.stack_bytes_max,
+            output_bytes_max: settings.output_bytes_max,
+            imports_max: settings.imports_max,
+            import_bytes_max: settings.import_bytes_max,
+            nesting_max: settings.nesting_max,
+            jails_max: settings.jails_max,
+            idle_max: settings.idle_max,
+            recycle_bytes: settings.recycle_bytes,
         }
     }
 }
@@ -198,6 +208,16 @@ pub enum EvalError {
     ImportDenied {
         /// As the program wrote it.
         path: String,
+    },
+    /// An import names a file that programs may not read, such as `.env`.
+    #[error("import {path:?} of `{importer}`: `{file}` is on the list of files no program may read")]
+    ImportForbidden {
+        /// As the program wrote it.
+        path: String,
+        /// The file that imports it.
+        importer: String,
+        /// The file it means.
+        file: String,
     },
     /// An import names no file.
     #[error(

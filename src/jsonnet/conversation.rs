@@ -9,6 +9,7 @@ use super::message::{
 use crate::model::RepoPath;
 use crate::sandbox::{Inmate, JailError, LayerName, PostMortem};
 use bytes::Bytes;
+use globset::GlobSet;
 use std::io::ErrorKind;
 use tokio::sync::oneshot;
 
@@ -37,6 +38,7 @@ pub(super) fn hold(
     mut inmate: Inmate,
     request: &Request,
     limits: &EvalLimits,
+    denied: &GlobSet,
     required: &[LayerName],
     first_done: oneshot::Sender<()>,
 ) -> Ending {
@@ -49,7 +51,7 @@ pub(super) fn hold(
     }
     let mut talk = Talk {
         inmate,
-        imports: Imports::new(request.tree.as_ref(), &request.jpath, limits),
+        imports: Imports::new(request.tree.as_ref(), &request.jpath, limits, denied),
         limits,
         refused: None,
     };

@@ -3,7 +3,9 @@
 
 use super::contract::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
 use super::conversation::{self, Ending};
+use crate::config::SandboxSettings;
 use crate::sandbox::{Confinement, JailError, Killer, LayerName, Nursery, Program};
+use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -19,6 +21,7 @@ const ATTEMPTS_MAX: usize = 2;
 pub struct Evaluator {
     limits: EvalLimits,
     required: Arc<[LayerName]>,
+    denied: Arc<GlobSet>,
     jails: Arc<Semaphore>,
     nursery: Nursery,
 }
@@ -45,9 +48,23 @@ impl Evaluator {
         Ok(Self {
             limits,
             required: required.into(),
+            denied: Arc::new(GlobSet::empty()),
             jails: Arc::new(Semaphore::new(limits.jails_max.max(1))),
             nursery,
         })
+    }
+
+    /// The evaluator an operator configured.
+    pub fn configured(program: Program, settings: &SandboxSettings) -> Result<Self, EvalError> {
+        let may_lack = |layer: &LayerName| settings.layers_missing.iter().any(|name| name == layer.name());
+        let required = LayerName::ALL.into_iter().filter(|layer| !may_lack(layer));
+        let mut denied = GlobSetBuilder::new();
+        for glob in &settings.imports_denied {
+            denied.add(Glob::new(glob).map_err(|error| jail(&error))?);
+        }
+        let mut evaluator = Self::with(program, settings.into(), required.collect())?;
+        evaluator.denied = Arc::new(denied.build().map_err(|error| jail(&error))?);
+        Ok(evaluator)
     }
 
     /// Evaluates one program. Whatever the program does, this ends within the limits; when it is
@@ -80,11 +97,12 @@ impl Evaluator {
             let end = EndOnDrop(inmate.killer());
             let (first_done, first) = oneshot::channel();
             let (request_there, limits, required) = (request.clone(), self.limits, self.required.clone());
+            let denied = self.denied.clone();
             // The permit goes along: a jail is free when its process is gone, not when its caller is.
             let held = permit.clone();
             let mut talk = tokio::task::spawn_blocking(move || {
                 let _held = held;
-                conversation::hold(inmate, &request_there, &limits, &required, first_done)
+                conversation::hold(inmate, &request_there, &limits, &denied, &required, first_done)
             });
             let (ending, out_of_time) = self.watch(&mut talk, first, &request, &end.0).await?;
             match ending {

@@ -7,6 +7,7 @@ use super::path;
 use crate::model::RepoPath;
 use crate::workspace::{Tree, TreeError};
 use bytes::Bytes;
+use globset::GlobSet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Questions an evaluation may ask for each file it may import: the same file can be named in many ways.
@@ -17,6 +18,7 @@ pub(super) struct Imports<'a> {
     tree: &'a dyn Tree,
     jpath: &'a [String],
     limits: &'a EvalLimits,
+    denied: &'a GlobSet,
     read: BTreeMap<RepoPath, String>,
     absent: BTreeSet<RepoPath>,
     bytes: u64,
@@ -32,11 +34,17 @@ pub(super) enum Found {
 }
 
 impl<'a> Imports<'a> {
-    pub(super) fn new(tree: &'a dyn Tree, jpath: &'a [String], limits: &'a EvalLimits) -> Self {
+    pub(super) fn new(
+        tree: &'a dyn Tree,
+        jpath: &'a [String],
+        limits: &'a EvalLimits,
+        denied: &'a GlobSet,
+    ) -> Self {
         Self {
             tree,
             jpath,
             limits,
+            denied,
             read: BTreeMap::new(),
             absent: BTreeSet::new(),
             bytes: 0,
@@ -122,6 +130,14 @@ impl<'a> Imports<'a> {
     }
 
     fn open(&mut self, path: &RepoPath, ask: &Ask) -> Result<Option<Found>, EvalError> {
+        let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
+        if path.as_str().split('/').any(is_environment) || self.denied.is_match(path.as_str()) {
+            return Err(EvalError::ImportForbidden {
+                path: cut(ask.path.clone()),
+                importer: ask.importer.clone(),
+                file: path.to_string(),
+            });
+        }
         if self.read.contains_key(path) {
             return Ok(Some(Found::Same(path.clone())));
         }

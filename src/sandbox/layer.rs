@@ -28,6 +28,17 @@ impl LayerName {
         Self::SystemCalls,
         Self::NoNewPrivileges,
     ];
+
+    /// The name an operator writes in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ParentDeath => "parent_death",
+            Self::ResourceLimits => "resource_limits",
+            Self::Landlock => "landlock",
+            Self::SystemCalls => "system_calls",
+            Self::NoNewPrivileges => "no_new_privileges",
+        }
+    }
 }
 
 impl std::fmt::Display for LayerName {

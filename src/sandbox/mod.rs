@@ -20,7 +20,7 @@ pub use nursery::Nursery;
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
     /// This system cannot confine as much as is required.
-    #[error("this system lacks {}; nothing is evaluated without it", names(.0))]
+    #[error("this system lacks {}; nothing is evaluated without it unless `sandbox.layers_missing` lists it", names(.0))]
     Weaker(Vec<LayerName>),
     /// The process did not start, or ended before it was confined.
     #[error("the jail did not start: {0}")]

@@ -294,7 +294,7 @@ async fn output_is_bounded() {
     let error = value(&evaluator, snippet(text)).await.expect_err("no value");
     assert_eq!(error, EvalError::Output { bytes: 8 << 20 });
     assert_eq!(error.to_string(), "output exceeded 8 MiB");
-    let error = value(&evaluator, snippet("std.repeat('x', 8e10)"))
+    let error = value(&evaluator, snippet("std.repeat('x', 4e9)"))
         .await
         .expect_err("no value");
     assert_eq!(error.to_string(), "evaluation exceeded 512 MiB of memory");

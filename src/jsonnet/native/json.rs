@@ -1,14 +1,24 @@
-//! `parseJson` and `manifestJsonFromJson`.
+//! `parseJson`, `manifestJsonFromJson` and `manifestYamlFromJson`.
 
 use super::NativeError;
+use crate::jsonnet::yaml::{Profile, document};
 use serde_json::Value;
 
 /// Spaces of one level that can be asked for.
 const INDENT_MAX: f64 = 100.0;
+/// Nesting of what is laid out; the parser has the same bound.
+const DEPTH_MAX: usize = 128;
 
 /// Reads JSON. Of a field that is there twice the last one counts; nesting is bounded at 128.
 pub(super) fn parse(text: &str) -> Result<Value, NativeError> {
     serde_json::from_str(text).map_err(|error| NativeError::said(format!("parseJson: {error}")))
+}
+
+/// The same value as YAML.
+pub(super) fn yaml(text: &str) -> Result<String, NativeError> {
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| NativeError::said(format!("manifestYamlFromJson: {error}")))?;
+    Ok(document(Profile::V3, &value))
 }
 
 /// Lays JSON out over lines. Fields keep their order and numbers their digits.
@@ -27,7 +37,7 @@ pub(super) fn indent(text: &str, spaces: f64) -> Result<String, NativeError> {
         depth: 0,
         opened: false,
     };
-    layout.lines(text);
+    layout.lines(text)?;
     layout.out.push('\n');
     Ok(layout.out)
 }
@@ -42,7 +52,7 @@ struct Layout {
 
 impl Layout {
     /// `text` is JSON: only its strings need a look inside.
-    fn lines(&mut self, text: &str) {
+    fn lines(&mut self, text: &str) -> Result<(), NativeError> {
         let (mut in_string, mut escaped) = (false, false);
         for character in text.chars() {
             if in_string {
@@ -71,6 +81,9 @@ impl Layout {
                 '[' | '{' => {
                     self.depth += 1;
                     self.opened = true;
+                    if self.depth > DEPTH_MAX {
+                        return Err(NativeError::said("manifestJsonFromJson: exceeded max depth"));
+                    }
                 }
                 ',' => self.line(),
                 ':' => self.out.push(' '),
@@ -78,6 +91,7 @@ impl Layout {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     fn line(&mut self) {
@@ -90,7 +104,7 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
-    use super::{indent, parse};
+    use super::{indent, parse, yaml};
     use serde_json::json;
 
     #[test]
@@ -118,6 +132,16 @@ mod tests {
     }
 
     #[test]
+    fn json_becomes_yaml_as_go_writes_it() {
+        let text = r#"{"b":[1,{"c":"yes"}],"a":0.5}"#;
+        assert_eq!(
+            yaml(text).as_deref(),
+            Ok("a: 0.5\nb:\n    - 1\n    - c: \"yes\"\n")
+        );
+        assert!(yaml("{").is_err());
+    }
+
+    #[test]
     fn the_last_of_two_fields_counts() {
         assert_eq!(parse(r#"{"a":1,"a":2}"#), Ok(json!({"a": 2})));
     }
@@ -126,6 +150,7 @@ mod tests {
     #[test]
     fn json_that_nests_too_deeply_is_refused() {
         assert!(parse(&"[".repeat(100_000)).is_err());
+        assert!(yaml(&"[".repeat(100_000)).is_err());
         assert!(indent(&"[".repeat(100_000), 2.0).is_err());
         assert!(indent(&format!("{}{}", "[".repeat(200), "]".repeat(200)), 2.0).is_err());
     }

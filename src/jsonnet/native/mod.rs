@@ -16,6 +16,7 @@ pub(super) enum Native {
     ParseJson,
     ParseYaml,
     ManifestJsonFromJson,
+    ManifestYamlFromJson,
     EscapeStringRegex,
     RegexMatch,
     RegexSubst,
@@ -25,10 +26,11 @@ pub(super) enum Native {
 }
 
 /// Every function there is.
-pub(super) const ALL: [Native; 9] = [
+pub(super) const ALL: [Native; 10] = [
     Native::ParseJson,
     Native::ParseYaml,
     Native::ManifestJsonFromJson,
+    Native::ManifestYamlFromJson,
     Native::EscapeStringRegex,
     Native::RegexMatch,
     Native::RegexSubst,
@@ -74,6 +76,7 @@ impl Native {
             Self::ParseJson => "parseJson",
             Self::ParseYaml => "parseYaml",
             Self::ManifestJsonFromJson => "manifestJsonFromJson",
+            Self::ManifestYamlFromJson => "manifestYamlFromJson",
             Self::EscapeStringRegex => "escapeStringRegex",
             Self::RegexMatch => "regexMatch",
             Self::RegexSubst => "regexSubst",
@@ -85,7 +88,7 @@ impl Native {
 
     pub(super) fn parameters(self) -> &'static [&'static str] {
         match self {
-            Self::ParseJson => &["json"],
+            Self::ParseJson | Self::ManifestYamlFromJson => &["json"],
             Self::ParseYaml => &["yaml"],
             Self::ManifestJsonFromJson => &["json", "indent"],
             Self::EscapeStringRegex | Self::Sha256 => &["str"],
@@ -108,6 +111,7 @@ impl Native {
                     .ok_or_else(|| NativeError::said("manifestJsonFromJson: indent is not a number"))?;
                 json::indent(text(0)?, indent).map(Value::from)
             }
+            Self::ManifestYamlFromJson => json::yaml(text(0)?).map(Value::from),
             Self::EscapeStringRegex => Ok(regex::quote(text(0)?).into()),
             Self::RegexMatch => regex::is_match(text(0)?, text(1)?).map(Value::from),
             Self::RegexSubst => regex::replace(text(0)?, text(1)?, text(2)?).map(Value::from),

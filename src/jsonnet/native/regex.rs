@@ -50,13 +50,25 @@ fn compile(function: &str, pattern: &str) -> Result<Regex, NativeError> {
 fn translate(pattern: &str) -> Result<String, &'static str> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;
+    let mut repeats = false;
     while let Some(next) = rest.chars().next() {
         let after = rest.get(next.len_utf8()..).unwrap_or_default();
+        let repetition = matches!(next, '*' | '+' | '?') || (next == '{' && is_repetition(after));
+        if repetition {
+            // The crate would repeat a repetition; Go takes it for a mistake.
+            if repeats {
+                return Err("invalid nested repetition operator");
+            }
+            rest = copy_repetition(rest, &mut out);
+            repeats = true;
+            continue;
+        }
+        repeats = false;
         rest = match next {
             '\\' => escape(after, &mut out)?,
             '[' => class(after, &mut out)?,
             '(' => group(after, &mut out)?,
-            '{' if !is_repetition(after) => {
+            '{' => {
                 out.push_str(r"\{");
                 after
             }
@@ -67,6 +79,20 @@ fn translate(pattern: &str) -> Result<String, &'static str> {
         };
     }
     Ok(out)
+}
+
+/// Copies one repetition, with the `?` that makes it lazy.
+fn copy_repetition<'a>(rest: &'a str, out: &mut String) -> &'a str {
+    let operator = match rest.split_once('}') {
+        Some((inside, _)) if rest.starts_with('{') => inside.len() + 1,
+        _ => 1,
+    };
+    let lazy = rest.get(operator..).is_some_and(|after| after.starts_with('?'));
+    let (copied, after) = rest
+        .split_at_checked(operator + usize::from(lazy))
+        .unwrap_or((rest, ""));
+    out.push_str(copied);
+    after
 }
 
 /// What follows a backslash outside of a class.
@@ -86,6 +112,12 @@ fn escape<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> 
         'b' => out.push_str(r"(?-u:\b)"),
         'B' => out.push_str(r"(?-u:\B)"),
         '<' | '>' => out.push(next),
+        // A character by its number, or a class by its name: the braces belong to it.
+        'x' | 'p' | 'P' if after.starts_with('{') => {
+            let (inside, after) = after.split_once('}').ok_or("invalid escape sequence")?;
+            out.push_str(&format!("\\{next}{inside}}}"));
+            return Ok(after);
+        }
         _ => match ascii_class(next) {
             Some((inside, true)) => out.push_str(&format!("[{inside}]")),
             Some((inside, false)) => out.push_str(&format!("[^{inside}]")),

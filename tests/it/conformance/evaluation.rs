@@ -1,5 +1,6 @@
 //! What programs evaluate to, compared with what go-jsonnet 0.22 made of them.
 
+use super::pack::pack;
 use crate::support::evaluation::{Files, evaluate, evaluator, path, snippet};
 use drydock::jsonnet::{
     Entry, EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted,
@@ -8,11 +9,8 @@ use drydock::workspace::Tree;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 
-const PACK: &str = "../shared/oracle/gojsonnet-0.22-eval.jsonl.gz";
 const KNOWN: &str = include_str!("known.toml");
 
 /// One recorded program.
@@ -31,17 +29,11 @@ struct Known {
 }
 
 /// The recorded programs, or `None` after one line that says why there are none.
-fn pack() -> Option<Vec<Case>> {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(PACK);
-    let Ok(file) = std::fs::File::open(&file) else {
-        let line = format!("SKIPPED conformance eval: no {}\n", file.display());
-        std::io::stderr()
-            .write_all(line.as_bytes())
-            .expect("stderr takes a line");
-        return None;
-    };
-    let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
-    let cases = lines.map(|line| serde_json::from_str(&line.expect("a line")).expect("a case"));
+fn cases() -> Option<Vec<Case>> {
+    let pack = pack("gojsonnet-0.22-eval.jsonl.gz")?;
+    let cases = pack
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a case"));
     Some(cases.collect())
 }
 
@@ -117,7 +109,7 @@ fn same(first: &Value, second: &Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_evaluate_to_what_go_jsonnet_makes_of_them() {
-    let Some(cases) = pack() else { return };
+    let Some(cases) = cases() else { return };
     let known: Known = toml::from_str(KNOWN).expect("the list of known differences");
     let files = cases.iter().map(|case| {
         (
@@ -147,10 +139,7 @@ async fn programs_evaluate_to_what_go_jsonnet_makes_of_them() {
             (Some(why), false) => unexpected.push(format!("{}: {why}", case.name)),
         }
     }
-    let line = format!("eval {}/{} ({expected} known)\n", equal + expected, cases.len());
-    std::io::stdout()
-        .write_all(line.as_bytes())
-        .expect("stdout takes a line");
+    println!("eval {}/{} ({expected} known)", equal + expected, cases.len());
     assert!(unexpected.is_empty(), "\n{}", unexpected.join("\n"));
     for name in known.eval.keys() {
         assert!(
