@@ -1,27 +1,30 @@
-//! Evaluates programs one per process, a bounded number at a time, each ended by the clock or by the
-//! caller if it does not end by itself.
+//! Evaluates programs in processes of their own, a bounded number at a time, each ended by the clock or
+//! by the caller if it does not end by itself. One process serves one request, or one batch.
 
+use super::batch::Batch;
 use super::contract::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
-use super::conversation::{self, Ending};
+use super::conversation::{self, Dialogue, Ending, Terms};
 use crate::config::SandboxSettings;
 use crate::sandbox::{Confinement, JailError, Killer, LayerName, Nursery, Program};
+use futures_util::future::join_all;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::sync::Arc;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The task of an inmate that evaluates Jsonnet.
 pub(super) const TASK_NAME: &str = "jsonnet";
 /// Inmates tried for one evaluation: one that waited may have been ended by the system meanwhile.
-const ATTEMPTS_MAX: usize = 2;
+const ATTEMPTS_MAX: usize = 3;
+
+type Permit = Arc<OwnedSemaphorePermit>;
 
 /// Evaluates programs behind the jail. Cheap to share, not to make.
 #[derive(Debug)]
 pub struct Evaluator {
-    limits: EvalLimits,
-    required: Arc<[LayerName]>,
-    denied: Arc<GlobSet>,
+    terms: Terms,
     jails: Arc<Semaphore>,
     nursery: Nursery,
 }
@@ -41,14 +44,16 @@ impl Evaluator {
             task: TASK_NAME.to_owned(),
             memory_bytes_max: limits.memory_bytes_max,
             stack_bytes_max: limits.stack_bytes_max,
-            // Two engines may take their time one after the other.
-            processor_seconds_max: seconds.saturating_mul(2),
+            // Two engines may take their time one after the other, after the programs before.
+            processor_seconds_max: seconds.saturating_mul(3),
         };
         let nursery = Nursery::new(program, confinement, limits.idle_max).map_err(|error| jail(&error))?;
         Ok(Self {
-            limits,
-            required: required.into(),
-            denied: Arc::new(GlobSet::empty()),
+            terms: Terms {
+                limits,
+                denied: Arc::new(GlobSet::empty()),
+                required: required.into(),
+            },
             jails: Arc::new(Semaphore::new(limits.jails_max.max(1))),
             nursery,
         })
@@ -63,7 +68,7 @@ impl Evaluator {
             denied.add(Glob::new(glob).map_err(|error| jail(&error))?);
         }
         let mut evaluator = Self::with(program, settings.into(), required.collect())?;
-        evaluator.denied = Arc::new(denied.build().map_err(|error| jail(&error))?);
+        evaluator.terms.denied = Arc::new(denied.build().map_err(|error| jail(&error))?);
         Ok(evaluator)
     }
 
@@ -77,41 +82,116 @@ impl Evaluator {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(EvalError::Cancelled),
-            result = self.run(Arc::new(request)) => result,
+            result = self.alone(request) => result,
         }
     }
 
-    async fn run(&self, request: Arc<Request>) -> Result<Evaluated, EvalError> {
-        let jail_free = self.jails.clone().acquire_owned().await;
-        let permit = Arc::new(jail_free.map_err(|error| jail(&error))?);
+    /// Evaluates programs of one tenant, several at the same time, and answers in their order. Each
+    /// fails alone. A process serves several of them that have the same tree, and keeps what is the
+    /// same for all; no value is another one for that.
+    pub async fn evaluate_all(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        let batch = Batch::new(requests);
+        let workers = (0..self.terms.limits.jails_max.max(1).min(batch.len())).map(|_| self.work(&batch));
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            _ = join_all(workers) => {}
+        }
+        batch.into_answers()
+    }
+
+    async fn alone(&self, request: Request) -> Result<Evaluated, EvalError> {
+        let permit = self.permit().await?;
+        self.run(&permit, &Arc::new(request), false, &mut None).await
+    }
+
+    /// Takes one program of the batch after the other.
+    async fn work(&self, batch: &Batch) {
+        let permit = match self.permit().await {
+            Ok(permit) => permit,
+            Err(error) => return batch.fail(&error),
+        };
+        let mut warm = None;
+        while let Some((place, request)) = batch.next() {
+            let answer = self
+                .run(&permit, &Arc::new(request), batch.len() > 1, &mut warm)
+                .await;
+            batch.answer(place, answer);
+        }
+    }
+
+    async fn permit(&self) -> Result<Permit, EvalError> {
+        let free = self.jails.clone().acquire_owned().await;
+        free.map(Arc::new).map_err(|error| jail(&error))
+    }
+
+    /// Evaluates one program, in the process of the one before if that may go on.
+    async fn run(
+        &self,
+        permit: &Permit,
+        request: &Arc<Request>,
+        shares: bool,
+        warm: &mut Option<Warm>,
+    ) -> Result<Evaluated, EvalError> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS_MAX {
-            let inmate = match self.nursery.take().await {
-                Ok(inmate) => inmate,
-                Err(JailError::NotStarted(why)) => {
-                    last = why;
-                    continue;
-                }
-                Err(error @ JailError::Weaker(_)) => return Err(jail(&error)),
+            let used = warm.take().filter(|warm| self.may_go_on(warm, request));
+            let has_served = used.is_some();
+            let Warm { dialogue, begun } = match used {
+                Some(used) => used,
+                None => match self.nursery.take().await {
+                    Ok(inmate) => Warm::new(Dialogue::new(inmate, request.tree.clone())),
+                    Err(JailError::NotStarted(why)) => {
+                        last = why;
+                        continue;
+                    }
+                    Err(error @ JailError::Weaker(_)) => return Err(jail(&error)),
+                },
             };
-            let end = EndOnDrop(inmate.killer());
+            let end = EndOnDrop(Some(dialogue.killer()));
             let (first_done, first) = oneshot::channel();
-            let (request_there, limits, required) = (request.clone(), self.limits, self.required.clone());
-            let denied = self.denied.clone();
+            let (request_there, terms) = (request.clone(), self.terms.clone());
             // The permit goes along: a jail is free when its process is gone, not when its caller is.
             let held = permit.clone();
             let mut talk = tokio::task::spawn_blocking(move || {
                 let _held = held;
-                conversation::hold(inmate, &request_there, &limits, &denied, &required, first_done)
+                dialogue.hold(&request_there, &terms, shares, first_done)
             });
-            let (ending, out_of_time) = self.watch(&mut talk, first, &request, &end.0).await?;
+            let (ending, out_of_time) = self.watch(&mut talk, first, request, &end).await?;
             match ending {
                 Ending::NotStarted(_) if out_of_time => return Err(self.time()),
                 Ending::NotStarted(why) => last = why,
-                ending => return self.judge(ending, out_of_time, &request),
+                // What the programs before it left behind may have been too much.
+                Ending::Died { .. } if has_served && !out_of_time => last = "it died".to_owned(),
+                Ending::Died { value, post_mortem } => {
+                    let cause = match out_of_time {
+                        true => self.time(),
+                        false => {
+                            conversation::cause_of_death(&post_mortem, &request.entry, &self.terms.limits)
+                        }
+                    };
+                    return died(value, cause);
+                }
+                Ending::Answered(result, dialogue) => {
+                    if let Some(dialogue) = dialogue.filter(|_| shares && !out_of_time) {
+                        *warm = Some(Warm { dialogue, begun });
+                        end.not();
+                    }
+                    return result;
+                }
             }
         }
         Err(EvalError::Jail(last))
+    }
+
+    /// A process has a bound on the time it may take in all, so it is given a program only while it
+    /// has enough of it left.
+    fn may_go_on(&self, warm: &Warm, request: &Request) -> bool {
+        warm.dialogue.fits(request) && warm.begun.elapsed() < self.terms.limits.time_max
     }
 
     /// Waits for the conversation and ends it when its time is over: once for each engine.
@@ -120,10 +200,11 @@ impl Evaluator {
         talk: &mut JoinHandle<Ending>,
         mut first: oneshot::Receiver<()>,
         request: &Request,
-        killer: &Killer,
+        end: &EndOnDrop,
     ) -> Result<(Ending, bool), EvalError> {
+        let time_max = self.terms.limits.time_max;
         let mut waits_for_first = request.second_opinion == SecondOpinionWanted::Yes;
-        let deadline = tokio::time::sleep(self.limits.time_max);
+        let deadline = tokio::time::sleep(time_max);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
@@ -131,32 +212,12 @@ impl Evaluator {
                 done = &mut first, if waits_for_first => {
                     waits_for_first = false;
                     if done.is_ok() {
-                        deadline.as_mut().reset(tokio::time::Instant::now() + self.limits.time_max);
+                        deadline.as_mut().reset(Instant::now() + time_max);
                     }
                 }
                 () = &mut deadline => {
-                    killer.kill();
+                    end.now();
                     return Ok((talk.await.map_err(|error| jail(&error))?, true));
-                }
-            }
-        }
-    }
-
-    fn judge(&self, ending: Ending, out_of_time: bool, request: &Request) -> Result<Evaluated, EvalError> {
-        match ending {
-            Ending::Answered(result) => result,
-            Ending::NotStarted(why) => Err(EvalError::Jail(why)),
-            Ending::Died { value, post_mortem } => {
-                let cause = match out_of_time {
-                    true => self.time(),
-                    false => conversation::cause_of_death(&post_mortem, &request.entry, &self.limits),
-                };
-                match value {
-                    Some(evaluated) => Ok(Evaluated {
-                        second_opinion: SecondOpinion::Failed(Box::new(cause)),
-                        ..evaluated
-                    }),
-                    None => Err(cause),
                 }
             }
         }
@@ -164,18 +225,55 @@ impl Evaluator {
 
     fn time(&self) -> EvalError {
         EvalError::Time {
-            seconds: self.limits.time_max.as_secs(),
+            seconds: self.terms.limits.time_max.as_secs(),
         }
+    }
+}
+
+/// A process that has served before, and since when it is used.
+struct Warm {
+    dialogue: Dialogue,
+    begun: Instant,
+}
+
+impl Warm {
+    fn new(dialogue: Dialogue) -> Self {
+        let begun = Instant::now();
+        Self { dialogue, begun }
+    }
+}
+
+/// A value that is there survives the death of the process: only the second opinion is missing.
+fn died(value: Option<Evaluated>, cause: EvalError) -> Result<Evaluated, EvalError> {
+    match value {
+        Some(evaluated) => Ok(Evaluated {
+            second_opinion: SecondOpinion::Failed(Box::new(cause)),
+            ..evaluated
+        }),
+        None => Err(cause),
     }
 }
 
 /// Ends the inmate when nobody waits for it any more. Its conversation then ends by itself, and with
 /// it the process is reaped.
-struct EndOnDrop(Killer);
+struct EndOnDrop(Option<Killer>);
+
+impl EndOnDrop {
+    fn now(&self) {
+        if let Some(killer) = &self.0 {
+            killer.kill();
+        }
+    }
+
+    /// The inmate lives on.
+    fn not(mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.kill();
+        self.now();
     }
 }
 

@@ -12,6 +12,9 @@ pub(super) const FILE: u8 = 2;
 pub(super) const SAME_FILE: u8 = 3;
 /// Parent to inmate: no such file. The parent knows why.
 pub(super) const NO_FILE: u8 = 4;
+/// Parent to inmate: files whose values belong to one task only, as a JSON list of paths. It comes
+/// before the answer to an import, and answers [`DEPENDS`].
+pub(super) const OWN: u8 = 9;
 
 /// Inmate to parent: an import, as JSON of [`Ask`].
 pub(super) const ASK: u8 = 5;
@@ -21,6 +24,10 @@ pub(super) const VALUE: u8 = 6;
 pub(super) const FAILED: u8 = 7;
 /// Inmate to parent: the second engine's word, as JSON of [`Opinion`].
 pub(super) const OPINION: u8 = 8;
+
+/// Inmate to parent: the value of the file of this path depends on the task; no path means that it is
+/// not known which file does.
+pub(super) const DEPENDS: u8 = 10;
 
 /// Frames of a trace that are sent.
 pub(super) const FRAMES_MAX: usize = 20;
@@ -39,8 +46,11 @@ pub(super) struct Task {
     pub(super) max_stack: usize,
     pub(super) output_bytes_max: usize,
     pub(super) nesting_max: usize,
-    /// Which engine evaluates first; the answer is its value.
+    /// Whether the second engine is asked too.
     pub(super) second_opinion: bool,
+    /// Whether other tasks of the same batch come before or after, so that values of files are worth
+    /// keeping.
+    pub(super) shares: bool,
 }
 
 /// An import.

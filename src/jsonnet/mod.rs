@@ -2,6 +2,7 @@
 //! nothing of the machine: no file, no environment, no program, no network. An evaluation that
 //! crashes, hangs or eats memory ends as an [`EvalError`] of its own request.
 
+mod batch;
 mod canonical;
 mod contract;
 pub mod yaml;
@@ -10,6 +11,7 @@ mod engine;
 mod evaluator;
 mod import;
 mod jailed;
+mod known;
 mod message;
 mod native;
 mod nesting;

@@ -157,6 +157,18 @@ impl Inmate {
         self.killer.clone()
     }
 
+    /// Bytes of memory it uses now; `None` when it is gone.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the system says how large a process is in a file, and the process is ours"
+    )]
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kibibytes: u64 = size.split_ascii_whitespace().next()?.parse().ok()?;
+        Some(kibibytes.saturating_mul(1_024))
+    }
+
     /// Why it ended, after it stopped talking. Ends it if it has not: nothing is waited for.
     pub fn post_mortem(mut self) -> PostMortem {
         // It closed its output or broke the protocol. One that is dying by a signal of its own may not

@@ -2,7 +2,10 @@
 //! leave nothing behind and cost nobody else anything.
 
 use crate::support::evaluation::{Files, evaluate, evaluator, file, path, program, snippet, value};
-use drydock::jsonnet::{Entry, EvalError, EvalLimits, Request, SecondOpinion, SecondOpinionWanted};
+use drydock::config::SandboxSettings;
+use drydock::jsonnet::{
+    Entry, EvalError, EvalLimits, Evaluator, Request, SecondOpinion, SecondOpinionWanted,
+};
 use drydock::sandbox::{Layer, LayerName, Program, layers};
 use drydock::workspace::{Directory, Tree};
 use std::sync::Arc;
@@ -50,8 +53,7 @@ fn every_layer_is_there_or_named() {
 #[tokio::test]
 async fn a_program_that_cannot_confine_itself_evaluates_nothing() {
     let other = Program::at("/bin/true");
-    let evaluator =
-        drydock::jsonnet::Evaluator::with(other, small(), LayerName::ALL.to_vec()).expect("an evaluator");
+    let evaluator = Evaluator::with(other, small(), LayerName::ALL.to_vec()).expect("an evaluator");
     let error = value(&evaluator, snippet("1")).await.expect_err("no value");
     assert!(matches!(error, EvalError::Jail(_)), "{error:?}");
 }
@@ -82,6 +84,36 @@ async fn nothing_outside_of_the_tree_is_readable() {
             );
         }
     }
+}
+
+/// T45: files that are there and still nobody's to read
+#[tokio::test]
+async fn files_that_hold_secrets_are_not_importable() {
+    let tree = Files::of([
+        (".env", "1"),
+        ("a/.env.local", "1"),
+        ("secrets/key.txt", "1"),
+        ("b/secrets.libsonnet", "1"),
+    ]);
+    let settings = SandboxSettings {
+        imports_denied: vec!["secrets/**".to_owned()],
+        ..SandboxSettings::default()
+    };
+    let evaluator = Evaluator::configured(program(), &settings).expect("an evaluator");
+    for import in [".env", "a/.env.local", "secrets/key.txt", "a/../secrets/key.txt"] {
+        let request = Request {
+            tree: tree.clone(),
+            ..snippet(&format!("importstr '{import}'"))
+        };
+        let error = value(&evaluator, request).await.expect_err("no value");
+        let forbidden = matches!(&error, EvalError::ImportForbidden { path, .. } if path == import);
+        assert!(forbidden, "{import}: {error:?}");
+    }
+    let request = Request {
+        tree,
+        ..snippet("import 'b/secrets.libsonnet'")
+    };
+    assert_eq!(value(&evaluator, request).await, Ok("1".to_owned()));
 }
 
 /// T45: a symlink of the repository
@@ -157,7 +189,13 @@ async fn deep_nesting_ends_as_an_error() {
             ..snippet(&text)
         };
         match evaluate(&evaluator, request).await {
-            Ok(_) | Err(EvalError::Stack(_) | EvalError::Runtime { .. } | EvalError::Memory { .. }) => {}
+            Ok(_) => {}
+            Err(
+                EvalError::Stack(_)
+                | EvalError::Runtime { .. }
+                | EvalError::Memory { .. }
+                | EvalError::Time { .. },
+            ) => {}
             Err(error) => panic!("{}: {error:?}", text.chars().take(20).collect::<String>()),
         }
     }

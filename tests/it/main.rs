@@ -11,6 +11,7 @@
 mod support;
 
 mod authority;
+mod batch;
 mod cli_admin;
 mod cli_ask;
 mod cli_chat;

@@ -1,17 +1,19 @@
 //! One evaluation, as the engines see it: the texts they may read, and where a failure is noted whose
 //! reason an engine cannot carry.
 
-use crate::jsonnet::message::{self, Ask, FILE, Failure, NO_FILE, SAME_FILE, Task};
+use crate::jsonnet::message::{self, Ask, FILE, Failure, NO_FILE, OWN, SAME_FILE, TASK, Task};
 use crate::jsonnet::nesting::is_too_deep;
-use crate::sandbox::{read_frame, write_frame};
-use std::cell::RefCell;
-use std::collections::HashMap;
+use crate::sandbox::{Frame, read_frame, write_frame};
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::rc::Rc;
 
 /// The library that Tanka brings: `import 'tk'`.
 const TANKA: &str = "{ env: std.extVar('tanka.dev/environment') }\n";
 const TANKA_IMPORT: &str = "tk";
+/// The library is there when this variable is.
+const TANKA_VARIABLE: &str = "tanka.dev/environment";
 const TANKA_NAME: &str = "<internal>/tk.libsonnet";
 
 /// Where a text comes from.
@@ -42,59 +44,120 @@ impl std::fmt::Display for Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) struct Refused;
 
-/// One evaluation. Both engines may use it, one after the other, and read the same bytes.
-pub(in crate::jsonnet) struct Job {
-    pub(in crate::jsonnet) task: Task,
+/// The way to the parent, and the files that came along it. It lasts as long as the process.
+pub(in crate::jsonnet) struct Line {
     parent: RefCell<Parent>,
-    /// By the directory of the importer, and the import as it is written.
-    found: RefCell<HashMap<(String, String), Result<Rc<str>, Refused>>>,
     files: RefCell<HashMap<Rc<str>, Rc<[u8]>>>,
-    cause: RefCell<Option<Failure>>,
+    /// Files whose values depend on the task, and are not kept for the next one.
+    own: RefCell<HashSet<Rc<str>>>,
+    tasks: Cell<u64>,
 }
 
 struct Parent {
     input: Box<dyn Read>,
     output: Box<dyn Write>,
-    import_bytes_max: usize,
+    input_bytes_max: usize,
 }
 
-impl Job {
+impl Line {
     pub(in crate::jsonnet) fn new(
-        task: Task,
         input: Box<dyn Read>,
         output: Box<dyn Write>,
-        import_bytes_max: usize,
+        input_bytes_max: usize,
     ) -> Rc<Self> {
         let tanka: (Rc<str>, Rc<[u8]>) = (TANKA_NAME.into(), TANKA.as_bytes().into());
         Rc::new(Self {
-            task,
             parent: RefCell::new(Parent {
                 input,
                 output,
-                import_bytes_max,
+                input_bytes_max,
             }),
-            found: RefCell::default(),
             files: RefCell::new(HashMap::from([tanka])),
-            cause: RefCell::default(),
+            own: RefCell::new(HashSet::from([TANKA_NAME.into()])),
+            tasks: Cell::new(0),
         })
     }
 
+    /// The next task; `None` when there is none.
+    pub(in crate::jsonnet) fn next(self: &Rc<Self>) -> Option<Rc<Job>> {
+        let frame = self.hear().ok().filter(|frame| frame.tag == TASK)?;
+        let task: Task = serde_json::from_slice(&frame.content).ok()?;
+        self.tasks.set(self.tasks.get() + 1);
+        Some(Rc::new(Job {
+            task,
+            number: self.tasks.get(),
+            line: self.clone(),
+            found: RefCell::default(),
+            cause: RefCell::default(),
+        }))
+    }
+
+    fn hear(&self) -> std::io::Result<Frame> {
+        let mut parent = self.parent.borrow_mut();
+        let bytes_max = parent.input_bytes_max;
+        read_frame(&mut parent.input, bytes_max)
+    }
+
+    fn say(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
+        write_frame(&mut self.parent.borrow_mut().output, tag, &[content])
+    }
+
+    fn keep_apart(&self, paths: &[u8]) -> Option<()> {
+        let paths: Vec<String> = serde_json::from_slice(paths).ok()?;
+        self.own.borrow_mut().extend(paths.into_iter().map(Rc::from));
+        Some(())
+    }
+}
+
+/// One evaluation. Both engines may use it, one after the other, and read the same bytes.
+pub(in crate::jsonnet) struct Job {
+    pub(in crate::jsonnet) task: Task,
+    number: u64,
+    line: Rc<Line>,
+    /// By the importer, and the import as it is written.
+    found: RefCell<HashMap<(String, String), Result<Rc<str>, Refused>>>,
+    cause: RefCell<Option<Failure>>,
+}
+
+impl Job {
     /// The program.
     pub(in crate::jsonnet) fn entry(&self) -> Origin {
         Origin::Entry(self.task.name.as_str().into())
     }
 
+    /// Which task the value of a text belongs to; 0 when it is the same for all of them.
+    pub(in crate::jsonnet) fn owner(&self, origin: &Origin) -> u64 {
+        match origin {
+            Origin::File(path) if !self.line.own.borrow().contains(path) => 0,
+            _ => self.number,
+        }
+    }
+
+    /// Notes that a value that would be kept for other tasks depends on this one. The value is right
+    /// for this task; from the next one on, its file is evaluated anew.
+    pub(in crate::jsonnet) fn depends(&self, file: Option<&str>) {
+        if !self.task.shares || file.is_some_and(|file| self.line.own.borrow().contains(file)) {
+            return;
+        }
+        let said = self
+            .line
+            .say(message::DEPENDS, file.unwrap_or_default().as_bytes());
+        let own = said.and_then(|()| self.line.hear()).ok();
+        if own.is_none_or(|own| own.tag != OWN || self.line.keep_apart(&own.content).is_none()) {
+            self.note(Failure::runtime("the parent does not answer"));
+        }
+    }
+
     /// The file an import names.
     pub(in crate::jsonnet) fn import(&self, importer: &Origin, path: &str) -> Result<Rc<str>, Refused> {
-        if path == TANKA_IMPORT {
+        if path == TANKA_IMPORT && self.task.ext_code.contains_key(TANKA_VARIABLE) {
             return Ok(TANKA_NAME.into());
         }
         let importer = match importer {
             Origin::Entry(importer) | Origin::File(importer) => importer.as_ref(),
             Origin::External(_) | Origin::Argument(_) => "",
         };
-        let directory = importer.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let key = (directory.to_owned(), path.to_owned());
+        let key = (importer.to_owned(), path.to_owned());
         if let Some(found) = self.found.borrow().get(&key) {
             return found.clone().inspect_err(|_| self.note(Failure::Import));
         }
@@ -113,7 +176,7 @@ impl Job {
     /// The bytes of a text.
     pub(in crate::jsonnet) fn bytes(&self, origin: &Origin) -> Result<Rc<[u8]>, Refused> {
         let text = match origin {
-            Origin::File(path) => return self.files.borrow().get(path).cloned().ok_or(Refused),
+            Origin::File(path) => return self.line.files.borrow().get(path).cloned().ok_or(Refused),
             Origin::Entry(_) => Some(&self.task.text),
             Origin::External(name) => self.task.ext_code.get(name.as_ref()),
             Origin::Argument(name) => self.task.tla_code.get(name.as_ref()),
@@ -143,17 +206,19 @@ impl Job {
 
     /// Says something to the parent.
     pub(in crate::jsonnet) fn say(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
-        write_frame(&mut self.parent.borrow_mut().output, tag, &[content])
+        self.line.say(tag, content)
     }
 
     fn ask(&self, ask: &Ask) -> Result<Rc<str>, Failure> {
         let lost = |_| Failure::runtime("the parent does not answer");
         let question = serde_json::to_vec(ask).map_err(|_| Failure::runtime("an import has no name"))?;
         self.say(message::ASK, &question).map_err(lost)?;
-        let mut parent = self.parent.borrow_mut();
-        let bytes_max = parent.import_bytes_max;
-        let answer = read_frame(&mut parent.input, bytes_max).map_err(lost)?;
+        let mut answer = self.line.hear().map_err(lost)?;
         let unclear = || Failure::runtime("the parent answers something else");
+        if answer.tag == OWN {
+            self.line.keep_apart(&answer.content).ok_or_else(unclear)?;
+            answer = self.line.hear().map_err(lost)?;
+        }
         match answer.tag {
             NO_FILE => Err(Failure::Import),
             SAME_FILE => String::from_utf8(answer.content)
@@ -162,7 +227,7 @@ impl Job {
             FILE => {
                 let (path, content) = split_file(&answer.content).ok_or_else(unclear)?;
                 let path: Rc<str> = path.into();
-                self.files.borrow_mut().insert(path.clone(), content.into());
+                self.line.files.borrow_mut().insert(path.clone(), content.into());
                 Ok(path)
             }
             _ => Err(unclear()),

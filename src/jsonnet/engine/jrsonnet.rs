@@ -2,23 +2,21 @@
 //! through the job.
 
 use super::job::position;
+use super::library::Library;
 use super::{Engine, Job, Origin};
 use crate::jsonnet::canonical::{TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
-use crate::jsonnet::native::{self, Native};
+use crate::jsonnet::native::Native;
 use jrsonnet_evaluator::error::{ErrorKind, StackTraceElement};
-use jrsonnet_evaluator::function::builtin::{NativeCallback, NativeCallbackHandler};
-use jrsonnet_evaluator::function::{CallLocation, FuncVal};
+use jrsonnet_evaluator::function::CallLocation;
 use jrsonnet_evaluator::stack::limit_stack_depth;
 use jrsonnet_evaluator::tla::TlaArg;
-use jrsonnet_evaluator::trace::PathResolver;
 use jrsonnet_evaluator::{
     AsPathLike, Error, IStr, ImportResolver, NumValue, ObjValueBuilder, ResolvePath, Result, Source,
     SourcePath, Span, State, Thunk, Val, apply_tla, in_description_frame, with_state,
 };
-use jrsonnet_gcmodule::{Acyclic, Trace};
-use jrsonnet_stdlib::{ContextInitializer, TracePrinter};
+use jrsonnet_gcmodule::Acyclic;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -26,27 +24,77 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::rc::Rc;
 
-pub(super) struct Jrsonnet;
+/// The engine, with what it keeps from one task for the next.
+#[derive(Default)]
+pub(super) struct Jrsonnet {
+    warm: Option<Warm>,
+}
+
+/// A state that has the values of files that are the same for every task of the batch.
+struct Warm {
+    state: State,
+    library: Library,
+    tasks: usize,
+}
 
 impl Engine for Jrsonnet {
-    fn evaluate(&self, job: &Rc<Job>) -> std::result::Result<String, Failure> {
-        let _depth = limit_stack_depth(job.task.max_stack);
+    fn evaluate(&mut self, job: &Rc<Job>) -> std::result::Result<String, Failure> {
+        loop {
+            // Taken, not borrowed: what a panic interrupts is not used again.
+            let mut warm = self.warm.take().unwrap_or_else(Warm::new);
+            let alone = warm.tasks == 0;
+            let result = warm.evaluate(job);
+            warm.tasks += 1;
+            match result {
+                Ok(value) => {
+                    self.warm = Some(warm);
+                    return Ok(value);
+                }
+                // A failure stays in the values it passed through. Only where no other task had a part
+                // in them it is this one's, and nothing of it is kept for the next.
+                Err(failure) => {
+                    std::mem::forget(warm);
+                    if alone {
+                        return Err(failure);
+                    }
+                    let _cause = job.take_cause();
+                }
+            }
+        }
+    }
+}
+
+impl Warm {
+    fn new() -> Self {
+        let library = Library::new();
         let mut builder = State::builder();
         builder
             .import_resolver(Resolver)
-            .context_initializer(context(job));
-        let state = builder.build();
+            .context_initializer(library.clone());
+        Self {
+            state: builder.build(),
+            library,
+            tasks: 0,
+        }
+    }
+
+    fn evaluate(&mut self, job: &Rc<Job>) -> std::result::Result<String, Failure> {
+        let _depth = limit_stack_depth(job.task.max_stack);
+        self.library.set_variables(job.task.ext_code.keys().map(|name| {
+            let origin = Origin::External(name.as_str().into());
+            (name.as_str().into(), lazily(&origin, job))
+        }));
         let _current = Current::set(job);
-        let _entered = state.enter();
+        let _entered = self.state.enter();
         let mut out = Writer::new(job.task.output_bytes_max);
         let mut too_long = false;
-        let result = value(&state, job).and_then(|value| manifest(&value, &mut out, &mut too_long));
-        if !job.task.second_opinion {
-            // The process ends with this evaluation: taking its values apart would be for nothing.
-            std::mem::forget(state);
-        }
+        let result = value(&self.state, job).and_then(|value| manifest(&value, &mut out, &mut too_long));
         match result {
-            Ok(()) => Ok(out.finish()),
+            Ok(()) => match job.take_cause() {
+                // The parent was lost on the way.
+                Some(cause) => Err(cause),
+                None => Ok(out.finish()),
+            },
             Err(_) if too_long => Err(Failure::Output),
             Err(error) => Err(job.take_cause().unwrap_or_else(|| failure(&error, job))),
         }
@@ -54,61 +102,26 @@ impl Engine for Jrsonnet {
 }
 
 fn value(state: &State, job: &Rc<Job>) -> Result<Val> {
-    let value = state.import_resolved(SourcePath::new(Place::of(&job.entry())))?;
+    let value = state.import_resolved(SourcePath::new(Place::of(&job.entry(), job)))?;
     let arguments: HashMap<IStr, TlaArg> = job
         .task
         .tla_code
         .keys()
         .map(|name| {
-            (
-                name.as_str().into(),
-                lazily(Origin::Argument(name.as_str().into())),
-            )
+            let origin = Origin::Argument(name.as_str().into());
+            (name.as_str().into(), lazily(&origin, job))
         })
         .collect();
     apply_tla(&arguments, value)
 }
 
-/// The standard library with what the request adds to it.
-fn context(job: &Rc<Job>) -> ContextInitializer {
-    // Only asked about paths on a disk, and there are none.
-    let context = ContextInitializer::new(PathResolver::Absolute);
-    for name in job.task.ext_code.keys() {
-        let variable = lazily(Origin::External(name.as_str().into()));
-        context
-            .settings_mut()
-            .ext_vars
-            .insert(name.as_str().into(), variable);
-    }
-    for native in native::ALL {
-        let parameters = native.parameters().iter().map(ToString::to_string).collect();
-        let handler = Handler {
-            native,
-            job: job.clone(),
-        };
-        #[allow(deprecated, reason = "the way for functions whose signature is data")]
-        let callback = NativeCallback::new(parameters, handler);
-        context.add_native(native.name(), FuncVal::builtin(callback));
-    }
-    context.settings_mut().trace_printer = Rc::new(Silent);
-    context
-}
-
 /// Code that is evaluated when it is first used.
-fn lazily(origin: Origin) -> TlaArg {
+fn lazily(origin: &Origin, job: &Job) -> TlaArg {
     let evaluate = |place: SourcePath| with_state(|state| state.import_resolved(place));
     TlaArg::Lazy(Thunk::new(jrsonnet_evaluator::val::MemoizedClosureThunk::new(
-        SourcePath::new(Place::of(&origin)),
+        SourcePath::new(Place::of(origin, job)),
         evaluate,
     )))
-}
-
-/// What `std.trace` prints is for nobody: the inmate's standard error is not read by people.
-#[derive(Acyclic)]
-struct Silent;
-
-impl TracePrinter for Silent {
-    fn print_trace(&self, _: CallLocation<'_>, _: IStr) {}
 }
 
 thread_local! {
@@ -147,7 +160,11 @@ impl ImportResolver for Resolver {
         };
         let job = Current::get().ok_or_else(refused)?;
         let found = job.import(&place.origin(), written).map_err(|_| refused())?;
-        Ok(SourcePath::new(Place::of(&Origin::File(found))))
+        let found = Place::of(&Origin::File(found), &job);
+        if place.owner == 0 && found.owner != 0 {
+            job.depends(Some(&place.name));
+        }
+        Ok(SourcePath::new(found))
     }
 
     fn load_file_contents(&self, resolved: &SourcePath) -> Result<Vec<u8>> {
@@ -173,6 +190,8 @@ impl ImportResolver for Resolver {
 struct Place {
     kind: PlaceKind,
     name: String,
+    /// The task its value belongs to; 0 when it belongs to all of them.
+    owner: u64,
 }
 
 #[derive(Acyclic, Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,7 +203,8 @@ enum PlaceKind {
 }
 
 impl Place {
-    fn of(origin: &Origin) -> Self {
+    fn of(origin: &Origin, job: &Job) -> Self {
+        let owner = job.owner(origin);
         let (kind, name) = match origin {
             Origin::Entry(name) => (PlaceKind::Entry, name),
             Origin::File(name) => (PlaceKind::File, name),
@@ -192,7 +212,7 @@ impl Place {
             Origin::Argument(name) => (PlaceKind::Argument, name),
         };
         let name = name.to_string();
-        Self { kind, name }
+        Self { kind, name, owner }
     }
 
     fn origin(&self) -> Origin {
@@ -238,25 +258,29 @@ impl jrsonnet_ir::SourcePathT for Place {
     }
 }
 
-#[derive(Trace)]
-struct Handler {
-    #[trace(skip)]
-    native: Native,
-    #[trace(skip)]
-    job: Rc<Job>,
+/// Calls a native function.
+pub(super) fn call(native: Native, arguments: &[Val]) -> Result<Val> {
+    let arguments = arguments.iter().map(to_json).collect::<Result<Vec<_>>>()?;
+    let answer = native.call(&arguments).map_err(|error| {
+        let message = error.to_string();
+        if let (Some(cause), Some(job)) = (error.into_cause(), Current::get()) {
+            job.note(cause);
+        }
+        Error::from(ErrorKind::RuntimeError(message.into()))
+    })?;
+    from_json(answer)
 }
 
-impl NativeCallbackHandler for Handler {
-    fn call(&self, arguments: &[Val]) -> Result<Val> {
-        let arguments = arguments.iter().map(to_json).collect::<Result<Vec<_>>>()?;
-        let answer = self.native.call(&arguments).map_err(|error| {
-            let message = error.to_string();
-            if let Some(cause) = error.into_cause() {
-                self.job.note(cause);
-            }
-            Error::from(ErrorKind::RuntimeError(message.into()))
-        })?;
-        from_json(answer)
+/// Notes that the code at this place asked for what differs between tasks.
+pub(super) fn depends(place: CallLocation<'_>) {
+    let Some(job) = Current::get() else { return };
+    let place = place
+        .0
+        .and_then(|span| span.0.source_path().downcast_ref::<Place>());
+    match place {
+        Some(place) if place.owner != 0 => {}
+        Some(place) => job.depends(Some(&place.name)),
+        None => job.depends(None),
     }
 }
 

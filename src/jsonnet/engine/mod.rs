@@ -3,24 +3,26 @@
 
 mod job;
 mod jrsonnet;
+mod library;
 mod rsjsonnet;
 
 use super::message::Failure;
-pub(super) use job::{Job, Origin};
+pub(super) use job::{Job, Line, Origin};
 use std::rc::Rc;
 
 /// One implementation of the language.
 pub(super) trait Engine {
-    /// The value of the program as canonical JSON.
-    fn evaluate(&self, job: &Rc<Job>) -> Result<String, Failure>;
+    /// The value of the program as canonical JSON. What an engine keeps from one job for the next must
+    /// not show in any value.
+    fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure>;
 }
 
 /// The engine whose values are used.
-pub(super) fn primary() -> &'static dyn Engine {
-    &jrsonnet::Jrsonnet
+pub(super) fn primary() -> impl Engine {
+    jrsonnet::Jrsonnet::default()
 }
 
 /// The engine that is asked whether it sees the same value. It shares no code with the first.
-pub(super) fn second() -> &'static dyn Engine {
-    &rsjsonnet::Rsjsonnet
+pub(super) fn second() -> impl Engine {
+    rsjsonnet::Rsjsonnet
 }

@@ -19,7 +19,7 @@ use std::rc::Rc;
 pub(super) struct Rsjsonnet;
 
 impl Engine for Rsjsonnet {
-    fn evaluate(&self, job: &Rc<Job>) -> Result<String, Failure> {
+    fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
         let arena = Arena::new();
         let mut program = Program::new(&arena);
         program.set_max_stack(job.task.max_stack);
