@@ -29,14 +29,20 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
         imports_denied: reader.list("sandbox.imports_denied"),
         layers_missing: reader.list("sandbox.layers_missing"),
     };
-    for glob in &settings.imports_denied {
-        if let Err(error) = globset::Glob::new(glob) {
-            reader.problem("sandbox.imports_denied", error.to_string());
+    // A value is not repeated: it might be a secret that was put in the wrong place.
+    for (place, glob) in settings.imports_denied.iter().enumerate() {
+        if globset::Glob::new(glob).is_err() {
+            let why = format!("entry {} is no glob", place + 1);
+            reader.problem("sandbox.imports_denied", why);
         }
     }
-    for layer in &settings.layers_missing {
+    for (place, layer) in settings.layers_missing.iter().enumerate() {
         if !LAYERS.contains(&layer.as_str()) {
-            let why = format!("`{layer}` is no layer; the layers are {}", LAYERS.join(", "));
+            let why = format!(
+                "entry {} is no layer; the layers are {}",
+                place + 1,
+                LAYERS.join(", ")
+            );
             reader.problem("sandbox.layers_missing", why);
         }
     }

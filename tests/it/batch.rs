@@ -279,7 +279,7 @@ async fn many_environments_on_one_library_are_evaluated_together() {
         let started = std::time::Instant::now();
         let answers = all(&evaluator, requests).await;
         println!(
-            "60 environments, recycled at {recycle_bytes} bytes: {:?}",
+            "{taken} environments, recycled at {recycle_bytes} bytes: {:?}",
             started.elapsed()
         );
         for (number, answer) in answers.iter().enumerate() {

@@ -199,6 +199,31 @@ async fn natives_of_tanka_are_there_for_both_engines() {
     assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
 }
 
+#[tokio::test]
+async fn fractions_in_text_have_the_digits_of_go_in_both_engines() {
+    let text = "local v = { a: 0.1, b: [1.5, {}], c: 'x' }; {
+        line: std.toString(v),
+        number: std.toString(0.1),
+        text: std.toString('0.1'),
+        json: std.manifestJsonMinified(v),
+        escaped: std.escapeStringJson(1.42),
+    }";
+    let expected = concat!(
+        r#"{"escaped":"\"1.4199999999999999\"","json":"{\"a\":0.1,\"b\":[1.5,{}],\"c\":\"x\"}","#,
+        r#""line":"{\"a\": 0.10000000000000001, \"b\": [1.5, { }], \"c\": \"x\"}","#,
+        r#""number":"0.10000000000000001","text":"0.1"}"#
+    );
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet(text)
+    };
+    let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
+        .await
+        .expect("a value");
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
+    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+}
+
 /// T50, T51
 #[tokio::test]
 async fn what_needs_a_program_says_which_and_for_what() {

@@ -2,7 +2,7 @@
 //! leave nothing behind and cost nobody else anything.
 
 use crate::support::evaluation::{Files, evaluate, evaluator, file, path, program, snippet, value};
-use drydock::config::SandboxSettings;
+use drydock::config::{Config, SandboxSettings, SourceFile, Sources};
 use drydock::jsonnet::{
     Entry, EvalError, EvalLimits, Evaluator, Request, SecondOpinion, SecondOpinionWanted,
 };
@@ -48,6 +48,24 @@ fn every_layer_is_there_or_named() {
         .map(|name| Layer { name, present: true })
         .collect();
     assert_eq!(layers, expected);
+}
+
+/// The names an operator may write are those of the layers.
+#[test]
+fn every_layer_can_be_named_in_the_configuration() {
+    for layer in LayerName::ALL {
+        let text = format!("[sandbox]\nlayers_missing = [\"{}\"]\n", layer.name());
+        let sources = Sources {
+            file: Some(SourceFile {
+                path: "drydock.toml".into(),
+                text,
+            }),
+            ..Sources::default()
+        };
+        // There is no model here, which is a problem; the layer is none.
+        let problems = Config::for_terminal(sources).err().map(|error| error.to_string());
+        assert!(!problems.unwrap_or_default().contains("sandbox"), "{layer}");
+    }
 }
 
 #[tokio::test]

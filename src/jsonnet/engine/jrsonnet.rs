@@ -285,21 +285,24 @@ pub(super) fn depends(place: CallLocation<'_>) {
 }
 
 /// What a native function gets. A function among the arguments is no JSON.
-fn to_json(value: &Val) -> Result<serde_json::Value> {
+pub(super) fn to_json(value: &Val) -> Result<serde_json::Value> {
     Ok(match value {
         Val::Null => serde_json::Value::Null,
         Val::Bool(value) => (*value).into(),
         Val::Num(number) => number.get().into(),
         Val::Str(text) => text.to_string().into(),
         Val::Arr(items) => {
-            let items: Result<Vec<_>> = items.iter().map(|item| to_json(&item?)).collect();
+            let item =
+                |item: Result<Val>| in_description_frame(|| "an element".to_owned(), || to_json(&item?));
+            let items: Result<Vec<_>> = items.iter().map(item).collect();
             serde_json::Value::Array(items?)
         }
         Val::Obj(object) => {
             object.run_assertions()?;
-            let fields = object
-                .iter()
-                .map(|(name, value)| Ok((name.to_string(), to_json(&value?)?)));
+            let fields = object.iter().map(|(name, value)| {
+                let value = in_description_frame(|| format!("field \"{name}\""), || to_json(&value?))?;
+                Ok((name.to_string(), value))
+            });
             serde_json::Value::Object(fields.collect::<Result<_>>()?)
         }
         Val::Func(_) => {

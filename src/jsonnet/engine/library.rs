@@ -1,8 +1,8 @@
 //! The standard library of the first engine, with what Tanka adds to it, and corrected where it differs
 //! from Go's.
 
-use super::jrsonnet::{call, depends};
-use crate::jsonnet::native::{self, Native};
+use super::jrsonnet::{call, depends, to_json};
+use crate::jsonnet::native::{self, Native, text};
 use jrsonnet_evaluator::error::ErrorKind;
 use jrsonnet_evaluator::function::builtin::{NativeCallback, NativeCallbackHandler};
 use jrsonnet_evaluator::function::{CallLocation, FuncVal, builtin};
@@ -62,6 +62,8 @@ impl Library {
         );
         std.method("mantissa", mantissa {});
         std.method("exponent", exponent {});
+        std.method("toString", to_string {});
+        std.method("escapeStringJson", escape_string_json {});
         Self {
             std: std.build(),
             settings,
@@ -129,6 +131,23 @@ fn mantissa(x: f64) -> f64 {
 #[builtin]
 fn exponent(x: f64) -> f64 {
     split(x).1
+}
+
+#[builtin]
+fn to_string(a: Val) -> Result<Val> {
+    match a {
+        text @ Val::Str(_) => Ok(text),
+        value => Ok(Val::string(text(&to_json(&value)?))),
+    }
+}
+
+#[builtin]
+fn escape_string_json(str_: Val) -> Result<String> {
+    let value = match &str_ {
+        Val::Str(text) => text.to_string(),
+        value => text(&to_json(value)?),
+    };
+    Ok(text(&value.into()))
 }
 
 /// A number as a fraction from 1/2 up to 1, and the power of two it is multiplied by.

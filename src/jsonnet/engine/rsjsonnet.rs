@@ -16,6 +16,17 @@ use rsjsonnet_lang::span::{SourceId, SpanContext, SpanId};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+/// Comes before every program, on its first line: the functions of `std` that make a text of any value
+/// write fractions as Go does.
+const PRELUDE: &str = concat!(
+    "local drydock = std; local std = drydock { local text = drydock.native('drydock.text'), ",
+    "toString(a):: if drydock.isString(a) then a else text(a), ",
+    "escapeStringJson(str_):: text(std.toString(str_)) }; ",
+);
+/// The native function behind it.
+const TEXT: &str = "drydock.text";
+const TEXT_PARAMETERS: [&str; 1] = ["value"];
+
 pub(super) struct Rsjsonnet;
 
 impl Engine for Rsjsonnet {
@@ -43,13 +54,11 @@ struct Session<'p> {
 impl<'p> Session<'p> {
     fn run(&mut self, program: &mut Program<'p>) -> Result<String, Failure> {
         let job = self.job.clone();
-        for native in native::ALL {
-            let parameters: Vec<InternedStr<'p>> = native
-                .parameters()
-                .iter()
-                .map(|name| program.intern_str(name))
-                .collect();
-            program.register_native_func(program.intern_str(native.name()), &parameters);
+        let natives = native::ALL.map(|native| (native.name(), native.parameters()));
+        for (name, parameters) in natives.into_iter().chain([(TEXT, TEXT_PARAMETERS.as_slice())]) {
+            let parameters: Vec<InternedStr<'p>> =
+                parameters.iter().map(|name| program.intern_str(name)).collect();
+            program.register_native_func(program.intern_str(name), &parameters);
         }
         for name in job.task.ext_code.keys() {
             let thunk = self.load(program, Origin::External(name.as_str().into()))?;
@@ -89,7 +98,7 @@ impl<'p> Session<'p> {
             return Ok(loaded.clone());
         }
         let lost = |Refused| Failure::runtime(format!("no text for {origin}"));
-        let code = self.job.code(&origin).map_err(lost)?;
+        let code = [PRELUDE.as_bytes(), &self.job.code(&origin).map_err(lost)?].concat();
         let (context, source) = program.span_manager_mut().insert_source_context(code.len());
         self.sources.insert(source, origin.clone());
         let thunk = program
@@ -108,7 +117,10 @@ impl<'p> Session<'p> {
     fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(Origin, usize)> {
         let (context, start, _) = program.span_manager().get_span(span);
         let SpanContext::Source(source) = program.span_manager().get_context(context);
-        Some((self.sources.get(source)?.clone(), start))
+        Some((
+            self.sources.get(source)?.clone(),
+            start.saturating_sub(PRELUDE.len()),
+        ))
     }
 
     fn at(&self, program: &Program<'p>, span: SpanId) -> Option<(String, u64, u64)> {
@@ -228,11 +240,13 @@ impl<'p> Callbacks<'p> for Session<'p> {
         arguments: &[Value<'p>],
     ) -> Result<Value<'p>, NativeError> {
         let call = || -> Result<serde_json::Value, native::NativeError> {
-            let native = native::named(name.value())?;
             let arguments: Option<Vec<_>> = arguments.iter().map(to_json).collect();
-            native.call(
-                &arguments.ok_or_else(|| native::NativeError::said("a native function takes no function"))?,
-            )
+            let arguments =
+                arguments.ok_or_else(|| native::NativeError::said("a native function takes no function"))?;
+            match name.value() {
+                TEXT => Ok(arguments.iter().map(native::text).collect::<String>().into()),
+                name => native::named(name)?.call(&arguments),
+            }
         };
         match call() {
             Ok(value) => Ok(from_json(program, value)),

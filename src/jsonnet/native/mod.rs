@@ -3,12 +3,14 @@
 
 mod json;
 mod regex;
+mod text;
 mod yaml;
 
 use super::message::Failure;
 use super::path;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+pub(super) use text::text;
 
 /// One function of `std.native`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
