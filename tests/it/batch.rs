@@ -240,7 +240,6 @@ async fn a_cancelled_batch_answers_each_program() {
     assert_eq!(answers, [Err(EvalError::Cancelled), Err(EvalError::Cancelled)]);
 }
 
-/// A process takes no further program when it has grown; the rest goes to another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_environments_on_one_library_are_evaluated_together() {
     let mut files: Vec<(String, String)> = (0..40)
@@ -276,12 +275,7 @@ async fn many_environments_on_one_library_are_evaluated_together() {
             time_max: Duration::from_secs(60),
             ..EvalLimits::default()
         });
-        let started = std::time::Instant::now();
         let answers = all(&evaluator, requests).await;
-        println!(
-            "{taken} environments, recycled at {recycle_bytes} bytes: {:?}",
-            started.elapsed()
-        );
         for (number, answer) in answers.iter().enumerate() {
             let value: serde_json::Value =
                 serde_json::from_str(&text(answer).expect("a value")).expect("JSON");

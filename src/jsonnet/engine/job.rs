@@ -109,13 +109,15 @@ impl Line {
     }
 }
 
+/// The importer, and the import as it is written there.
+type Asked = (String, String);
+
 /// One evaluation. Both engines may use it, one after the other, and read the same bytes.
 pub(in crate::jsonnet) struct Job {
     pub(in crate::jsonnet) task: Task,
     number: u64,
     line: Rc<Line>,
-    /// By the importer, and the import as it is written.
-    found: RefCell<HashMap<(String, String), Result<Rc<str>, Refused>>>,
+    found: RefCell<HashMap<Asked, Result<Rc<str>, Refused>>>,
     cause: RefCell<Option<Failure>>,
 }
 

@@ -103,6 +103,10 @@ impl Warm {
 
 fn value(state: &State, job: &Rc<Job>) -> Result<Val> {
     let value = state.import_resolved(SourcePath::new(Place::of(&job.entry(), job)))?;
+    #[allow(
+        clippy::mutable_key_type,
+        reason = "the engine takes them so; what changes in its strings is how often they are used"
+    )]
     let arguments: HashMap<IStr, TlaArg> = job
         .task
         .tla_code
