@@ -14,6 +14,9 @@ pub mod store;
 pub mod session;
 pub mod access;
 pub mod workspace;
+// What we know.
+pub mod sandbox;
+pub mod jsonnet;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;
 pub mod tool;

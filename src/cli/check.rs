@@ -4,6 +4,7 @@ use super::output::Output;
 use super::{Failure, Global};
 use crate::config::Config;
 use crate::model::RepoPath;
+use crate::sandbox::{self, JailError, LayerName, Program};
 use crate::tool::{self, Toolbox};
 use crate::workspace::{Repository, RepositoryError};
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
     let tools = Toolbox::new(tool::all())
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
     findings.push(finding("tools", tools));
+    findings.push(finding("jail", jail(&config.sandbox.layers_missing)));
     report(findings, output)
 }
 
@@ -74,6 +76,28 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
         return Err(refused("is empty"));
     }
     Ok(format!("`{path}` is on the branch, {} bytes", text.len()))
+}
+
+/// Which layers of the jail this system has, and whether it may lack the others.
+fn jail(may_lack: &[String]) -> Result<String, JailError> {
+    let layers = sandbox::layers(&Program::this())?;
+    let names = |present: bool| layers.iter().filter(move |layer| layer.present == present);
+    let missing: Vec<LayerName> = names(false).map(|layer| layer.name).collect();
+    let not_allowed = |layer: &&LayerName| !may_lack.iter().any(|name| name == layer.name());
+    let refused: Vec<LayerName> = missing.iter().filter(not_allowed).copied().collect();
+    if !refused.is_empty() {
+        return Err(JailError::Weaker(refused));
+    }
+    let listed =
+        |present: bool| -> Vec<String> { names(present).map(|layer| layer.name.to_string()).collect() };
+    Ok(match missing.is_empty() {
+        true => listed(true).join(", "),
+        false => format!(
+            "{}; without {}, as configured",
+            listed(true).join(", "),
+            listed(false).join(", ")
+        ),
+    })
 }
 
 fn report(findings: Vec<Finding>, output: &Output) -> Result<(), Failure> {

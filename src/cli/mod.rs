@@ -12,6 +12,7 @@ mod serve;
 mod terminal;
 
 use crate::config::Sources;
+use crate::{jsonnet, sandbox};
 use clap::{Args, Parser, Subcommand};
 use output::Output;
 use std::path::PathBuf;
@@ -159,6 +160,11 @@ impl Failure {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    // An inmate of the jail is this program too. It must not have a thread, a runtime or an open file
+    // when it confines itself, so it is recognised before anything else happens.
+    if let Some(confinement) = sandbox::task_of(std::env::args_os()) {
+        return jsonnet::serve_as_inmate(confinement);
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

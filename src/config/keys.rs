@@ -153,6 +153,19 @@ pub const KEYS: &[Key] = &[
     int("limits.inline_diff_bytes_max", "2_500", 0, 30_000, "bytes of a diff shown inside a reply"),
     int("limits.strangers_remembered_max", "10_000", 100, 1_000_000, "strangers remembered, to greet each once a day"),
     int("limits.invite_attempts_per_minute_max", "5", 1, 60, "invite attempts of one sender in a minute"),
+
+    int("sandbox.seconds_max", "10", 1, 600, "seconds one engine may take for one program"),
+    int("sandbox.memory_bytes_max", "536_870_912", 16_777_216, 17_179_869_184, "bytes of memory of one evaluation, without its stack"),
+    int("sandbox.stack_bytes_max", "536_870_912", 8_388_608, 4_294_967_296, "bytes of stack of one evaluation"),
+    int("sandbox.output_bytes_max", "8_388_608", 65_536, 268_435_456, "bytes of the value of one program"),
+    int("sandbox.imports_max", "10_000", 1, 1_000_000, "files one program may import"),
+    int("sandbox.import_bytes_max", "134_217_728", 65_536, 1_073_741_824, "bytes of all files one program may import"),
+    int("sandbox.nesting_max", "200", 10, 2_000, "nesting of brackets in one file"),
+    int("sandbox.jails_max", "2", 1, 64, "evaluations at the same time"),
+    int("sandbox.idle_max", "2", 0, 64, "processes started ahead of time"),
+    int("sandbox.recycle_bytes", "268_435_456", 16_777_216, 17_179_869_184, "bytes in use after which a process takes no further program"),
+    key("sandbox.imports_denied", Kind::List, Unset::Default("[]"), "globs of files no program may import"),
+    key("sandbox.layers_missing", Kind::List, Unset::Default("[]"), "layers of the jail this system may lack"),
 ];
 
 /// What a dotted path is in the table.

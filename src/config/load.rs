@@ -2,6 +2,7 @@
 
 use crate::config::error::ConfigError;
 use crate::config::reader::Reader;
+use crate::config::sandbox::sandbox;
 use crate::config::settings::{ChannelSettings, Config, DataSettings, LimitSettings, ServerSettings};
 use crate::config::sources::Sources;
 use crate::config::{channels, hooks, models, repositories};
@@ -26,6 +27,7 @@ impl Config {
             channels: channels::channels(&mut reader),
             hooks: hooks::hooks(&mut reader),
             limits: limits(&mut reader),
+            sandbox: sandbox(&mut reader),
         };
         reader.finish()?;
         Ok(config)
@@ -51,6 +53,7 @@ impl Config {
             channels: BTreeMap::new(),
             hooks: BTreeMap::new(),
             limits: limits(&mut reader),
+            sandbox: sandbox(&mut reader),
         };
         reader.finish()?;
         Ok(config)

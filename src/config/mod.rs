@@ -10,6 +10,7 @@ mod load;
 mod models;
 mod reader;
 mod repositories;
+mod sandbox;
 mod secrets;
 mod settings;
 mod sources;
@@ -21,8 +22,8 @@ pub use keys::{KEYS, Key, Kind, Unset};
 pub use models::usual_model;
 pub use settings::{
     ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings, ModelSettings,
-    PostTo, ProviderSettings, RepositorySettings, ServerSettings, SlackSettings, TelegramMode,
-    TelegramSettings,
+    PostTo, ProviderSettings, RepositorySettings, SandboxSettings, ServerSettings, SlackSettings,
+    TelegramMode, TelegramSettings,
 };
 pub use sources::{SourceFile, Sources};
 

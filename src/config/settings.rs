@@ -4,6 +4,7 @@ use crate::model::{Role, Secret};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The whole configuration, valid and with all secrets resolved.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct Config {
     pub hooks: BTreeMap<String, HookSettings>,
     /// `[limits]`
     pub limits: LimitSettings,
+    /// `[sandbox]`
+    pub sandbox: SandboxSettings,
 }
 
 /// `[server]`: the HTTP listener and its bounds.
@@ -237,4 +240,33 @@ pub struct LimitSettings {
     pub strangers_remembered_max: usize,
     /// `invite_attempts_per_minute_max`, default 5, per sender.
     pub invite_attempts_per_minute_max: u32,
+}
+
+/// `[sandbox]`: the bounds of evaluating programs of a repository; see the reference file for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// `seconds_max`, default 10.
+    pub time_max: Duration,
+    /// `memory_bytes_max`, default 512 MiB, not counting the stack.
+    pub memory_bytes_max: u64,
+    /// `stack_bytes_max`, default 512 MiB, taken only as far as they are used.
+    pub stack_bytes_max: u64,
+    /// `output_bytes_max`, default 8 MiB.
+    pub output_bytes_max: usize,
+    /// `imports_max`, default 10,000.
+    pub imports_max: usize,
+    /// `import_bytes_max`, default 128 MiB.
+    pub import_bytes_max: u64,
+    /// `nesting_max`, default 200.
+    pub nesting_max: usize,
+    /// `jails_max`, default 2.
+    pub jails_max: usize,
+    /// `idle_max`, default 2.
+    pub idle_max: usize,
+    /// `recycle_bytes`, default 256 MiB.
+    pub recycle_bytes: u64,
+    /// `imports_denied`, default empty: globs of files no program may import, besides `.env` files.
+    pub imports_denied: Vec<String>,
+    /// `layers_missing`, default empty: layers of the jail that this system may lack.
+    pub layers_missing: Vec<String>,
 }

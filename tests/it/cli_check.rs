@@ -68,6 +68,7 @@ fn a_good_configuration_is_told_check_by_check_and_nothing_is_written() {
         "`main` is at ",
         "remote; not contacted",
         "`prompts/release.md` is on the branch, 16 bytes",
+        "death with its parent, resource limits, Landlock, seccomp, no_new_privs",
     ] {
         assert!(ended.out.contains(shown), "{}", ended.out);
     }
@@ -82,7 +83,13 @@ fn a_good_configuration_is_told_check_by_check_and_nothing_is_written() {
         .collect();
     assert_eq!(
         what,
-        ["repository infra", "repository remote", "hook release", "tools"]
+        [
+            "repository infra",
+            "repository remote",
+            "hook release",
+            "tools",
+            "jail"
+        ]
     );
 }
 

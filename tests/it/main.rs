@@ -11,6 +11,7 @@
 mod support;
 
 mod authority;
+mod batch;
 mod cli_admin;
 mod cli_ask;
 mod cli_chat;
@@ -19,13 +20,16 @@ mod cli_demo;
 mod cli_help;
 mod cli_serve;
 mod commands;
+mod conformance;
 mod crash;
 mod docs;
+mod evaluation;
 mod failures;
 mod hooks;
 mod image;
 mod ingress;
 mod isolation;
+mod jail;
 mod map;
 mod matrix;
 mod model_output;

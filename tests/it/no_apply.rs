@@ -64,6 +64,32 @@ fn no_source_line_applies_commits_or_pushes() {
 
 /// T60
 #[test]
+fn only_the_jail_starts_a_process_and_only_this_program() {
+    let starts = [
+        "process::Command",
+        "process::{Child",
+        "CommandExt",
+        "posix_spawn",
+        "execv",
+        "fork(",
+    ];
+    let mut found: Vec<String> = Vec::new();
+    for (path, text) in rust_files("src") {
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let is_test = path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("fixture.rs");
+        let code: String = code.lines().map(without_comment).collect::<Vec<_>>().join("\n");
+        if !is_test && starts.iter().any(|text| code.contains(text)) {
+            found.push(path);
+        }
+    }
+    assert_eq!(found, ["src/sandbox/inmate.rs"]);
+    let inmate = std::fs::read_to_string(root().join("src/sandbox/inmate.rs")).expect("the jail");
+    assert_eq!(inmate.matches("Command::new(").count(), 1);
+    assert!(inmate.contains("Command::new(&program.0)") && inmate.contains("/proc/self/exe"));
+}
+
+/// T60
+#[test]
 fn no_dependency_can_apply() {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("the lock file");
     for package in ["kube", "kube-client", "k8s-openapi", "git2", "libgit2-sys"] {

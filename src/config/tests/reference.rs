@@ -6,7 +6,7 @@ use crate::config::keys::{KEYS, Unset};
 use crate::config::layers::Layers;
 use crate::config::reader::default_value;
 use crate::config::value::Value;
-use crate::config::{LimitSettings, ServerSettings};
+use crate::config::{LimitSettings, SandboxSettings, ServerSettings};
 use std::collections::BTreeSet;
 
 const REFERENCE: &str = include_str!("../../../config/drydock.toml");
@@ -101,6 +101,7 @@ fn the_reference_file_changes_nothing_as_it_is() {
     let reference = Config::load(sources(REFERENCE)).unwrap();
     assert_eq!(reference.server, ServerSettings::default());
     assert_eq!(reference.limits, LimitSettings::default());
+    assert_eq!(reference.sandbox, SandboxSettings::default());
     assert!(reference.channels.is_empty() && reference.hooks.is_empty());
 }
 

@@ -161,3 +161,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn layers_and_globs_of_the_sandbox_are_checked() {
+    let text =
+        "[sandbox]\nimports_denied = [\"secrets/**\", \"[\"]\nlayers_missing = [\"landlock\", \"walls\"]\n";
+    let problems = problems(with(text, &[]));
+    for expected in [
+        "drydock.toml:2: sandbox.imports_denied: entry 2 is no glob",
+        "drydock.toml:3: sandbox.layers_missing: entry 2 is no layer; the layers are parent_death, \
+         resource_limits, landlock, system_calls, no_new_privileges",
+    ] {
+        assert!(problems.iter().any(|problem| problem == expected), "{problems:?}");
+    }
+}

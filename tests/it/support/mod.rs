@@ -2,6 +2,7 @@
 
 pub(crate) mod app;
 pub(crate) mod log;
+pub(crate) mod evaluation;
 pub(crate) mod require;
 pub(crate) mod shell;
 pub(crate) mod sign;

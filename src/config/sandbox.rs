@@ -1,0 +1,56 @@
+//! `[sandbox]`: how far a program of a repository may go when it is evaluated.
+
+use crate::config::reader::Reader;
+use crate::config::settings::SandboxSettings;
+use crate::config::sources::Sources;
+use std::time::Duration;
+
+/// The layers of the jail, by the names an operator gives them.
+const LAYERS: [&str; 5] = [
+    "parent_death",
+    "resource_limits",
+    "landlock",
+    "system_calls",
+    "no_new_privileges",
+];
+
+pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
+    let settings = SandboxSettings {
+        time_max: Duration::from_secs(reader.integer("sandbox.seconds_max")),
+        memory_bytes_max: reader.integer("sandbox.memory_bytes_max"),
+        stack_bytes_max: reader.integer("sandbox.stack_bytes_max"),
+        output_bytes_max: reader.integer("sandbox.output_bytes_max"),
+        imports_max: reader.integer("sandbox.imports_max"),
+        import_bytes_max: reader.integer("sandbox.import_bytes_max"),
+        nesting_max: reader.integer("sandbox.nesting_max"),
+        jails_max: reader.integer("sandbox.jails_max"),
+        idle_max: reader.integer("sandbox.idle_max"),
+        recycle_bytes: reader.integer("sandbox.recycle_bytes"),
+        imports_denied: reader.list("sandbox.imports_denied"),
+        layers_missing: reader.list("sandbox.layers_missing"),
+    };
+    // A value is not repeated: it might be a secret that was put in the wrong place.
+    for (place, glob) in settings.imports_denied.iter().enumerate() {
+        if globset::Glob::new(glob).is_err() {
+            let why = format!("entry {} is no glob", place + 1);
+            reader.problem("sandbox.imports_denied", why);
+        }
+    }
+    for (place, layer) in settings.layers_missing.iter().enumerate() {
+        if !LAYERS.contains(&layer.as_str()) {
+            let why = format!(
+                "entry {} is no layer; the layers are {}",
+                place + 1,
+                LAYERS.join(", ")
+            );
+            reader.problem("sandbox.layers_missing", why);
+        }
+    }
+    settings
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        sandbox(&mut Reader::new(&Sources::default()))
+    }
+}

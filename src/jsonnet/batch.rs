@@ -1,0 +1,65 @@
+//! Programs that are evaluated together: who takes which, and what came of each.
+
+use super::contract::{EvalError, Evaluated, Request};
+use std::iter::Enumerate;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::vec::IntoIter;
+
+type Answer = Result<Evaluated, EvalError>;
+
+/// The programs of a batch.
+pub(super) struct Batch {
+    waiting: Mutex<Enumerate<IntoIter<Request>>>,
+    answers: Mutex<Vec<Option<Answer>>>,
+    len: usize,
+}
+
+impl Batch {
+    pub(super) fn new(requests: Vec<Request>) -> Self {
+        let len = requests.len();
+        Self {
+            waiting: Mutex::new(requests.into_iter().enumerate()),
+            answers: Mutex::new((0..len).map(|_| None).collect()),
+            len,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The next program, with its place.
+    pub(super) fn next(&self) -> Option<(usize, Request)> {
+        lock(&self.waiting).next()
+    }
+
+    pub(super) fn answer(&self, place: usize, answer: Answer) {
+        if let Some(slot) = lock(&self.answers).get_mut(place) {
+            *slot = Some(answer);
+        }
+    }
+
+    /// None of the programs that are left can be evaluated.
+    pub(super) fn fail(&self, error: &EvalError) {
+        while let Some((place, _)) = self.next() {
+            self.answer(place, Err(error.clone()));
+        }
+    }
+
+    /// The answers in order. What was not evaluated was cancelled.
+    pub(super) fn into_answers(self) -> Vec<Answer> {
+        let answers = self
+            .answers
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .into_iter();
+        answers
+            .map(|answer| answer.unwrap_or(Err(EvalError::Cancelled)))
+            .collect()
+    }
+}
+
+/// Neither list can be left half changed, so one that a panic let go of is as good as another.
+fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,442 @@
+//! The one form in which a value leaves an engine: compact JSON with sorted fields. Two engines agree
+//! when their bytes do.
+
+use super::number::write_number;
+
+/// Characters of a differing value that are shown.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// The value has more bytes than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLong;
+
+/// Writes a value, in order, up to a bound.
+#[derive(Debug)]
+pub(super) struct Writer {
+    text: String,
+    bytes_max: usize,
+    /// Nothing has been written since the last bracket opened.
+    first: bool,
+}
+
+impl Writer {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self {
+            text: String::new(),
+            bytes_max,
+            first: true,
+        }
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+
+    pub(super) fn null(&mut self) -> Result<(), TooLong> {
+        self.word("null")
+    }
+
+    pub(super) fn boolean(&mut self, value: bool) -> Result<(), TooLong> {
+        self.word(if value { "true" } else { "false" })
+    }
+
+    pub(super) fn number(&mut self, value: f64) -> Result<(), TooLong> {
+        write_number(&mut self.text, value);
+        self.check(0)
+    }
+
+    pub(super) fn string(&mut self, value: &str) -> Result<(), TooLong> {
+        self.open_string();
+        self.string_part(value)?;
+        self.close_string()
+    }
+
+    pub(super) fn open_string(&mut self) {
+        self.text.push('"');
+    }
+
+    pub(super) fn string_part(&mut self, value: &str) -> Result<(), TooLong> {
+        self.check(value.len())?;
+        write_escaped(&mut self.text, value);
+        self.check(0)
+    }
+
+    pub(super) fn close_string(&mut self) -> Result<(), TooLong> {
+        self.word("\"")
+    }
+
+    pub(super) fn open(&mut self, bracket: char) -> Result<(), TooLong> {
+        self.first = true;
+        self.text.push(bracket);
+        self.check(0)
+    }
+
+    pub(super) fn close(&mut self, bracket: char) -> Result<(), TooLong> {
+        self.first = false;
+        self.text.push(bracket);
+        self.check(0)
+    }
+
+    /// Before every item of an array.
+    pub(super) fn item(&mut self) {
+        if !std::mem::take(&mut self.first) {
+            self.text.push(',');
+        }
+    }
+
+    /// Before the value of a field.
+    pub(super) fn field(&mut self, name: &str) -> Result<(), TooLong> {
+        self.item();
+        self.string(name)?;
+        self.text.push(':');
+        Ok(())
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), TooLong> {
+        self.text.push_str(word);
+        self.check(0)
+    }
+
+    fn check(&self, more: usize) -> Result<(), TooLong> {
+        match self.text.len().saturating_add(more) > self.bytes_max {
+            true => Err(TooLong),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Appends the inside of a JSON string, with the escapes the Go implementation uses.
+pub(super) fn write_escaped(out: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            _ => out.push(character),
+        }
+    }
+}
+
+/// Where two values differ first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    pub(super) path: String,
+    pub(super) first: String,
+    pub(super) second: String,
+}
+
+/// The first difference between two canonical values, `None` when there is none.
+pub(super) fn difference(first: &str, second: &str) -> Option<Difference> {
+    if first == second {
+        return None;
+    }
+    let (mut left, mut right) = (Events::new(first), Events::new(second));
+    let mut path: Vec<Step> = Vec::new();
+    loop {
+        let (ours, theirs) = (left.next(), right.next());
+        if ours == theirs {
+            match ours {
+                Some(event) => walk(&mut path, event),
+                None => return None,
+            }
+            continue;
+        }
+        // The side that is ahead in its field names lacks nothing: the other has one more.
+        let names = (ours.and_then(Event::name), theirs.and_then(Event::name));
+        let at = |name: Option<&str>| shown_path(&path, name);
+        return Some(match names {
+            (Some(ours), Some(theirs)) if ours < theirs => lacks_second(at(Some(ours)), left.value()),
+            (Some(_), Some(theirs)) | (None, Some(theirs)) => lacks_first(at(Some(theirs)), right.value()),
+            (Some(ours), None) => lacks_second(at(Some(ours)), left.value()),
+            (None, None) => Difference {
+                path: at(None),
+                first: shown(left.again(ours)),
+                second: shown(right.again(theirs)),
+            },
+        });
+    }
+}
+
+fn lacks_second(path: String, value: &str) -> Difference {
+    Difference {
+        path,
+        first: shown(value),
+        second: "missing".to_owned(),
+    }
+}
+
+fn lacks_first(path: String, value: &str) -> Difference {
+    Difference {
+        path,
+        first: "missing".to_owned(),
+        second: shown(value),
+    }
+}
+
+fn shown(value: &str) -> String {
+    match value.chars().nth(SHOWN_CHARS_MAX) {
+        Some(_) => value.chars().take(SHOWN_CHARS_MAX - 1).chain(['…']).collect(),
+        None => value.to_owned(),
+    }
+}
+
+/// One step of the way to a value.
+enum Step {
+    Field(String),
+    /// How many items of the array have been seen.
+    Item(usize),
+    /// Inside an object, between two fields.
+    Object,
+}
+
+fn walk(path: &mut Vec<Step>, event: Event<'_>) {
+    match event {
+        Event::Open("{") => {
+            begin(path);
+            path.push(Step::Object);
+        }
+        Event::Open(_) => {
+            begin(path);
+            path.push(Step::Item(0));
+        }
+        Event::Close(_) => {
+            path.pop();
+            end(path);
+        }
+        Event::Name(name) => path.push(Step::Field(name.to_owned())),
+        Event::Scalar(_) => {
+            begin(path);
+            end(path);
+        }
+    }
+}
+
+fn begin(path: &mut [Step]) {
+    if let Some(Step::Item(seen)) = path.last_mut() {
+        *seen += 1;
+    }
+}
+
+fn end(path: &mut Vec<Step>) {
+    if let Some(Step::Field(_)) = path.last() {
+        path.pop();
+    }
+}
+
+fn shown_path(path: &[Step], name: Option<&str>) -> String {
+    let mut text = "$".to_owned();
+    let last = path.len().saturating_sub(1);
+    for (position, step) in path.iter().enumerate() {
+        match step {
+            Step::Field(name) => push_name(&mut text, name),
+            // The innermost array is about to get the item that differs.
+            Step::Item(seen) if position == last => text.push_str(&format!("[{seen}]")),
+            Step::Item(seen) => text.push_str(&format!("[{}]", seen.saturating_sub(1))),
+            Step::Object => {}
+        }
+    }
+    if let Some(name) = name {
+        push_name(&mut text, name);
+    }
+    text
+}
+
+/// `name` is still quoted and escaped.
+fn push_name(text: &mut String, name: &str) {
+    let bare = name.trim_matches('"');
+    let plain = !bare.is_empty()
+        && bare
+            .chars()
+            .all(|next| next.is_ascii_alphanumeric() || next == '_' || next == '-');
+    match plain {
+        true => {
+            text.push('.');
+            text.push_str(bare);
+        }
+        false => {
+            text.push('[');
+            text.push_str(name);
+            text.push(']');
+        }
+    }
+}
+
+/// A part of canonical JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event<'a> {
+    Open(&'a str),
+    Close(&'a str),
+    Name(&'a str),
+    Scalar(&'a str),
+}
+
+impl<'a> Event<'a> {
+    fn name(self) -> Option<&'a str> {
+        match self {
+            Self::Name(name) => Some(name),
+            Self::Open(_) | Self::Close(_) | Self::Scalar(_) => None,
+        }
+    }
+}
+
+/// Reads canonical JSON part by part. It trusts its input: we wrote it.
+struct Events<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Events<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { rest: text }
+    }
+
+    fn next(&mut self) -> Option<Event<'a>> {
+        self.rest = self.rest.trim_start_matches([',', ':']);
+        let bytes = token_bytes(self.rest)?;
+        let (token, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(match token.as_bytes().first() {
+            Some(b'{' | b'[') => Event::Open(token),
+            Some(b'}' | b']') => Event::Close(token),
+            Some(b'"') if rest.starts_with(':') => Event::Name(token),
+            _ => Event::Scalar(token),
+        })
+    }
+
+    /// The whole value that comes next.
+    fn value(&self) -> &'a str {
+        let start = self.rest.trim_start_matches([',', ':']);
+        let mut ahead = Self { rest: start };
+        let mut depth = 0_usize;
+        while let Some(event) = ahead.next() {
+            match event {
+                Event::Open(_) => depth += 1,
+                Event::Close(_) => depth = depth.saturating_sub(1),
+                Event::Name(_) | Event::Scalar(_) => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+        let bytes = start.len() - ahead.rest.len();
+        start.get(..bytes).unwrap_or_default()
+    }
+
+    /// The whole value that began with the last event; `missing` when a bracket closed instead.
+    fn again(&self, event: Option<Event<'a>>) -> &'a str {
+        match event {
+            Some(Event::Scalar(token)) => token,
+            Some(Event::Open("{")) => "an object",
+            Some(Event::Open(_)) => "an array",
+            Some(Event::Name(_) | Event::Close(_)) | None => "missing",
+        }
+    }
+}
+
+/// How long the first token is.
+fn token_bytes(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    match bytes.first()? {
+        b'{' | b'}' | b'[' | b']' => Some(1),
+        b'"' => {
+            let mut escaped = false;
+            let end = bytes.iter().skip(1).position(|byte| {
+                let ends = *byte == b'"' && !escaped;
+                escaped = *byte == b'\\' && !escaped;
+                ends
+            });
+            end.map(|end| end + 2)
+        }
+        _ => Some(text.find([',', '}', ']']).unwrap_or(text.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Difference, TooLong, Writer, difference};
+
+    fn differs(path: &str, first: &str, second: &str) -> Option<Difference> {
+        Some(Difference {
+            path: path.to_owned(),
+            first: first.to_owned(),
+            second: second.to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_value_is_written_once_and_compactly() {
+        let mut writer = Writer::new(100);
+        writer.open('{').unwrap();
+        writer.field("a").unwrap();
+        writer.open('[').unwrap();
+        for number in [1.0, 0.5] {
+            writer.item();
+            writer.number(number).unwrap();
+        }
+        writer.close(']').unwrap();
+        writer.field("b\n").unwrap();
+        writer.open('{').unwrap();
+        writer.close('}').unwrap();
+        writer.field("c").unwrap();
+        writer.string("\u{7f}\"ü🚀").unwrap();
+        writer.close('}').unwrap();
+        assert_eq!(
+            writer.finish(),
+            "{\"a\":[1,0.5],\"b\\n\":{},\"c\":\"\\u007f\\\"ü🚀\"}"
+        );
+    }
+
+    /// T49
+    #[test]
+    fn a_value_that_is_too_long_stops_before_it_is_built() {
+        let mut writer = Writer::new(10);
+        assert_eq!(writer.string(&"x".repeat(100)), Err(TooLong));
+        assert!(writer.finish().len() < 10);
+    }
+
+    #[test]
+    fn the_first_difference_has_a_path() {
+        assert_eq!(difference("[1,2]", "[1,2]"), None);
+        for (first, second, expected) in [
+            ("1", "2", differs("$", "1", "2")),
+            (
+                r#"{"a":{"b":1}}"#,
+                r#"{"a":{"b":"x,y"}}"#,
+                differs("$.a.b", "1", "\"x,y\""),
+            ),
+            (r#"[[1],[2,3]]"#, r#"[[1],[2,4]]"#, differs("$[1][1]", "3", "4")),
+            ("[1,2]", "[1]", differs("$[1]", "2", "missing")),
+            (
+                r#"{"a":1,"c":{"d":[1]}}"#,
+                r#"{"a":1}"#,
+                differs("$.c", "{\"d\":[1]}", "missing"),
+            ),
+            (r#"{"b":1}"#, r#"{"a":2,"b":1}"#, differs("$.a", "missing", "2")),
+            (
+                r#"{"a b":[{"x":1}]}"#,
+                r#"{"a b":[{"x":{}}]}"#,
+                differs("$[\"a b\"][0].x", "1", "an object"),
+            ),
+            (
+                r#"{"a":[1],"b":3}"#,
+                r#"{"a":[1],"b":[]}"#,
+                differs("$.b", "3", "an array"),
+            ),
+            (
+                r#"{"a":"\\","b":1}"#,
+                r#"{"a":"\\","b":2}"#,
+                differs("$.b", "1", "2"),
+            ),
+        ] {
+            assert_eq!(difference(first, second), expected, "{first} {second}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What an evaluation is asked and what it answers.
+
+use crate::config::SandboxSettings;
+use crate::model::RepoPath;
+use crate::workspace::Tree;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One evaluation.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Every file the program may import.
+    pub tree: Arc<dyn Tree>,
+    /// What is evaluated.
+    pub entry: Entry,
+    /// Directories that imports are searched in, after the directory of the importing file, from the
+    /// END of the list. Relative to the root of the tree, which itself is `""`.
+    pub jpath: Vec<String>,
+    /// External variables as Jsonnet code, by name.
+    pub ext_code: BTreeMap<String, String>,
+    /// Top-level arguments as Jsonnet code, by name. They are used when the program is a function.
+    pub tla_code: BTreeMap<String, String>,
+    /// Depth of calls; 0 means 500, as in the Go implementation.
+    pub max_stack: u32,
+    /// Whether the second engine is asked too.
+    pub second_opinion: SecondOpinionWanted,
+}
+
+/// What is evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A file of the tree.
+    File(RepoPath),
+    /// A text that is not in the tree.
+    Snippet {
+        /// The file it pretends to be: its imports are relative to the directory of this name.
+        name: RepoPath,
+        /// The program.
+        text: String,
+    },
+}
+
+/// Whether the second, independent engine evaluates the program too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SecondOpinionWanted {
+    /// One engine is enough: the value is shown, not relied on.
+    #[default]
+    No,
+    /// Both engines must agree before the value is relied on.
+    Yes,
+}
+
+/// The value of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluated {
+    /// The manifested value as compact JSON: object fields sorted by code point, numbers with the
+    /// digits the Go implementation prints.
+    pub json: Bytes,
+    /// Every file that was read and every path that was looked at in vain, sorted, each once. With
+    /// the request, they determine the value.
+    pub imports: Vec<Import>,
+    /// What the second engine says.
+    pub second_opinion: SecondOpinion,
+}
+
+/// What the second engine says about a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecondOpinion {
+    /// It was not asked.
+    NotAsked,
+    /// It has the same value.
+    Agrees,
+    /// It has another value.
+    Differs {
+        /// The first field that differs, such as `$.spec.replicas`.
+        path: String,
+        /// The value there, as JSON of at most 200 characters; `missing` when there is none.
+        first: String,
+        /// The second engine's value there.
+        second: String,
+    },
+    /// It did not finish the program.
+    Failed(Box<EvalError>),
+}
+
+/// One thing a value depends on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Import {
+    /// A file that was read.
+    Read {
+        /// Where it was found; symlinks on the way are not resolved.
+        path: RepoPath,
+        /// Its content, by git's hash of it as 40 hex digits.
+        blob: String,
+    },
+    /// A path that had no file. The value changes if one appears.
+    Absent {
+        /// The path.
+        path: RepoPath,
+    },
+}
+
+/// The bounds of one evaluation, and of how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvalLimits {
+    /// Wall clock and processor time of one engine on one program.
+    pub time_max: Duration,
+    /// Bytes of memory, not counting the stack.
+    pub memory_bytes_max: u64,
+    /// Bytes of stack, taken only as far as they are used.
+    pub stack_bytes_max: u64,
+    /// Bytes of the manifested value.
+    pub output_bytes_max: usize,
+    /// Files one program may import.
+    pub imports_max: usize,
+    /// Bytes of all files one program may import.
+    pub import_bytes_max: u64,
+    /// Nesting of brackets and of operators in one file.
+    pub nesting_max: usize,
+    /// Evaluations at the same time; more wait.
+    pub jails_max: usize,
+    /// Processes started ahead of time, so that an evaluation does not wait for one.
+    pub idle_max: usize,
+    /// Bytes in use after which a process evaluates no further program of its batch.
+    pub recycle_bytes: u64,
+}
+
+impl Default for EvalLimits {
+    fn default() -> Self {
+        Self::from(&SandboxSettings::default())
+    }
+}
+
+impl From<&SandboxSettings> for EvalLimits {
+    fn from(settings: &SandboxSettings) -> Self {
+        Self {
+            time_max: settings.time_max,
+            memory_bytes_max: settings.memory_bytes_max,
+            stack_bytes_max: settings.stack_bytes_max,
+            output_bytes_max: settings.output_bytes_max,
+            imports_max: settings.imports_max,
+            import_bytes_max: settings.import_bytes_max,
+            nesting_max: settings.nesting_max,
+            jails_max: settings.jails_max,
+            idle_max: settings.idle_max,
+            recycle_bytes: settings.recycle_bytes,
+        }
+    }
+}
+
+/// One line of a trace, innermost first.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Frame {
+    /// Where: `lib/app.libsonnet:12:5`; empty when the engine does not know.
+    pub at: String,
+    /// What happened there, such as `function <deployment> call`.
+    pub what: String,
+}
+
+/// Why there is no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvalError {
+    /// The program failed by itself.
+    #[error("{message}{}", first(.trace))]
+    Runtime {
+        /// What the program says.
+        message: String,
+        /// Where, innermost first, at most 20 frames.
+        trace: Vec<Frame>,
+    },
+    /// A file is not Jsonnet.
+    #[error("`{path}`:{line}:{column}: {message}")]
+    Syntax {
+        /// The file.
+        path: String,
+        /// Its line from 1.
+        line: u64,
+        /// The column from 1, in characters.
+        column: u64,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The program nests calls, or its text nests, too deeply.
+    #[error("jsonnet evaluation is too deeply nested in {0}")]
+    Stack(String),
+    /// The program took too much memory.
+    #[error("evaluation exceeded {} MiB of memory", .bytes >> 20)]
+    Memory {
+        /// The limit.
+        bytes: u64,
+    },
+    /// The program took too long.
+    #[error("evaluation exceeded {seconds} s")]
+    Time {
+        /// The limit.
+        seconds: u64,
+    },
+    /// The value is too large.
+    #[error("output exceeded {} MiB", .bytes >> 20)]
+    Output {
+        /// The limit.
+        bytes: u64,
+    },
+    /// An import leaves the repository.
+    #[error("import outside the repository: {path}")]
+    ImportDenied {
+        /// As the program wrote it.
+        path: String,
+    },
+    /// An import names a file that programs may not read, such as `.env`.
+    #[error("import {path:?} of `{importer}`: `{file}` is on the list of files no program may read")]
+    ImportForbidden {
+        /// As the program wrote it.
+        path: String,
+        /// The file that imports it.
+        importer: String,
+        /// The file it means.
+        file: String,
+    },
+    /// An import names no file.
+    #[error(
+        "couldn't open import {path:?} of `{importer}`: no match locally or in the Jsonnet library paths"
+    )]
+    ImportNotFound {
+        /// As the program wrote it.
+        path: String,
+        /// The file that imports it.
+        importer: String,
+        /// The paths that were looked at, in order.
+        searched: Vec<String>,
+    },
+    /// An import is found but cannot be used: a directory, not UTF-8, too large, too many.
+    #[error("import {path:?} of `{importer}`: {why}")]
+    ImportFailed {
+        /// As the program wrote it.
+        path: String,
+        /// The file that imports it.
+        importer: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The program calls a program that is not enabled.
+    #[error("environment needs {tool} (chart `{chart}`), which is not enabled here")]
+    NeedsHelm {
+        /// `helm` or `kustomize`.
+        tool: &'static str,
+        /// The chart or the directory, as the program wrote it.
+        chart: String,
+    },
+    /// The evaluator died for a reason we do not know.
+    #[error("jsonnet evaluation crashed (signal {signal}) in {entry}")]
+    Crashed {
+        /// The signal; 0 when it ended without one.
+        signal: i32,
+        /// What was evaluated.
+        entry: String,
+    },
+    /// The jail could not be built or did not behave. Nothing was evaluated.
+    #[error("the evaluation jail: {0}")]
+    Jail(String),
+    /// The caller did not want to wait any longer.
+    #[error("evaluation cancelled")]
+    Cancelled,
+}
+
+fn first(trace: &[Frame]) -> String {
+    match trace.iter().find(|frame| !frame.at.is_empty()) {
+        Some(frame) => format!(" (at {})", frame.at),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,256 @@
+//! One evaluation, as the engines see it: the texts they may read, and where a failure is noted whose
+//! reason an engine cannot carry.
+
+use crate::jsonnet::message::{self, Ask, FILE, Failure, NO_FILE, OWN, SAME_FILE, TASK, Task};
+use crate::jsonnet::nesting::is_too_deep;
+use crate::sandbox::{Frame, read_frame, write_frame};
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::io::{Read, Write};
+use std::rc::Rc;
+
+/// The library that Tanka brings: `import 'tk'`.
+const TANKA: &str = "{ env: std.extVar('tanka.dev/environment') }\n";
+const TANKA_IMPORT: &str = "tk";
+/// The library is there when this variable is.
+const TANKA_VARIABLE: &str = "tanka.dev/environment";
+const TANKA_NAME: &str = "<internal>/tk.libsonnet";
+
+/// Where a text comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::jsonnet) enum Origin {
+    /// The program itself.
+    Entry(Rc<str>),
+    /// A file of the tree, or Tanka's own library.
+    File(Rc<str>),
+    /// An external variable.
+    External(Rc<str>),
+    /// A top-level argument.
+    Argument(Rc<str>),
+}
+
+impl std::fmt::Display for Origin {
+    /// The name in traces and in `std.thisFile`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Entry(path) | Self::File(path) => f.write_str(path),
+            Self::External(name) => write!(f, "<extvar:{name}>"),
+            Self::Argument(name) => write!(f, "<top-level-arg:{name}>"),
+        }
+    }
+}
+
+/// An import failed. Why is noted in the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::jsonnet) struct Refused;
+
+/// The way to the parent, and the files that came along it. It lasts as long as the process.
+pub(in crate::jsonnet) struct Line {
+    parent: RefCell<Parent>,
+    files: RefCell<HashMap<Rc<str>, Rc<[u8]>>>,
+    /// Files whose values depend on the task, and are not kept for the next one.
+    own: RefCell<HashSet<Rc<str>>>,
+    tasks: Cell<u64>,
+}
+
+struct Parent {
+    input: Box<dyn Read>,
+    output: Box<dyn Write>,
+    input_bytes_max: usize,
+}
+
+impl Line {
+    pub(in crate::jsonnet) fn new(
+        input: Box<dyn Read>,
+        output: Box<dyn Write>,
+        input_bytes_max: usize,
+    ) -> Rc<Self> {
+        let tanka: (Rc<str>, Rc<[u8]>) = (TANKA_NAME.into(), TANKA.as_bytes().into());
+        Rc::new(Self {
+            parent: RefCell::new(Parent {
+                input,
+                output,
+                input_bytes_max,
+            }),
+            files: RefCell::new(HashMap::from([tanka])),
+            own: RefCell::new(HashSet::from([TANKA_NAME.into()])),
+            tasks: Cell::new(0),
+        })
+    }
+
+    /// The next task; `None` when there is none.
+    pub(in crate::jsonnet) fn next(self: &Rc<Self>) -> Option<Rc<Job>> {
+        let frame = self.hear().ok().filter(|frame| frame.tag == TASK)?;
+        let task: Task = serde_json::from_slice(&frame.content).ok()?;
+        self.tasks.set(self.tasks.get() + 1);
+        Some(Rc::new(Job {
+            task,
+            number: self.tasks.get(),
+            line: self.clone(),
+            found: RefCell::default(),
+            cause: RefCell::default(),
+        }))
+    }
+
+    fn hear(&self) -> std::io::Result<Frame> {
+        let mut parent = self.parent.borrow_mut();
+        let bytes_max = parent.input_bytes_max;
+        read_frame(&mut parent.input, bytes_max)
+    }
+
+    fn say(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
+        write_frame(&mut self.parent.borrow_mut().output, tag, &[content])
+    }
+
+    fn keep_apart(&self, paths: &[u8]) -> Option<()> {
+        let paths: Vec<String> = serde_json::from_slice(paths).ok()?;
+        self.own.borrow_mut().extend(paths.into_iter().map(Rc::from));
+        Some(())
+    }
+}
+
+/// The importer, and the import as it is written there.
+type Asked = (String, String);
+
+/// One evaluation. Both engines may use it, one after the other, and read the same bytes.
+pub(in crate::jsonnet) struct Job {
+    pub(in crate::jsonnet) task: Task,
+    number: u64,
+    line: Rc<Line>,
+    found: RefCell<HashMap<Asked, Result<Rc<str>, Refused>>>,
+    cause: RefCell<Option<Failure>>,
+}
+
+impl Job {
+    /// The program.
+    pub(in crate::jsonnet) fn entry(&self) -> Origin {
+        Origin::Entry(self.task.name.as_str().into())
+    }
+
+    /// Which task the value of a text belongs to; 0 when it is the same for all of them.
+    pub(in crate::jsonnet) fn owner(&self, origin: &Origin) -> u64 {
+        match origin {
+            Origin::File(path) if !self.line.own.borrow().contains(path) => 0,
+            _ => self.number,
+        }
+    }
+
+    /// Notes that a value that would be kept for other tasks depends on this one. The value is right
+    /// for this task; from the next one on, its file is evaluated anew.
+    pub(in crate::jsonnet) fn depends(&self, file: Option<&str>) {
+        if !self.task.shares || file.is_some_and(|file| self.line.own.borrow().contains(file)) {
+            return;
+        }
+        let said = self
+            .line
+            .say(message::DEPENDS, file.unwrap_or_default().as_bytes());
+        let own = said.and_then(|()| self.line.hear()).ok();
+        if own.is_none_or(|own| own.tag != OWN || self.line.keep_apart(&own.content).is_none()) {
+            self.note(Failure::runtime("the parent does not answer"));
+        }
+    }
+
+    /// The file an import names.
+    pub(in crate::jsonnet) fn import(&self, importer: &Origin, path: &str) -> Result<Rc<str>, Refused> {
+        if path == TANKA_IMPORT && self.task.ext_code.contains_key(TANKA_VARIABLE) {
+            return Ok(TANKA_NAME.into());
+        }
+        let importer = match importer {
+            Origin::Entry(importer) | Origin::File(importer) => importer.as_ref(),
+            Origin::External(_) | Origin::Argument(_) => "",
+        };
+        let key = (importer.to_owned(), path.to_owned());
+        if let Some(found) = self.found.borrow().get(&key) {
+            return found.clone().inspect_err(|_| self.note(Failure::Import));
+        }
+        let ask = Ask {
+            importer: importer.to_owned(),
+            path: path.to_owned(),
+        };
+        let found = self.ask(&ask).map_err(|failure| {
+            self.note(failure);
+            Refused
+        });
+        self.found.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    /// The bytes of a text.
+    pub(in crate::jsonnet) fn bytes(&self, origin: &Origin) -> Result<Rc<[u8]>, Refused> {
+        let text = match origin {
+            Origin::File(path) => return self.line.files.borrow().get(path).cloned().ok_or(Refused),
+            Origin::Entry(_) => Some(&self.task.text),
+            Origin::External(name) => self.task.ext_code.get(name.as_ref()),
+            Origin::Argument(name) => self.task.tla_code.get(name.as_ref()),
+        };
+        text.map(|text| text.as_bytes().into()).ok_or(Refused)
+    }
+
+    /// The bytes of a text that is about to be parsed.
+    pub(in crate::jsonnet) fn code(&self, origin: &Origin) -> Result<Rc<[u8]>, Refused> {
+        let bytes = self.bytes(origin)?;
+        if is_too_deep(&bytes, self.task.nesting_max) {
+            self.note(Failure::Stack(origin.to_string()));
+            return Err(Refused);
+        }
+        Ok(bytes)
+    }
+
+    /// Notes why the evaluation is about to fail. The first reason stays.
+    pub(in crate::jsonnet) fn note(&self, cause: Failure) {
+        self.cause.borrow_mut().get_or_insert(cause);
+    }
+
+    /// The reason that was noted, if one was.
+    pub(in crate::jsonnet) fn take_cause(&self) -> Option<Failure> {
+        self.cause.borrow_mut().take()
+    }
+
+    /// Says something to the parent.
+    pub(in crate::jsonnet) fn say(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
+        self.line.say(tag, content)
+    }
+
+    fn ask(&self, ask: &Ask) -> Result<Rc<str>, Failure> {
+        let lost = |_| Failure::runtime("the parent does not answer");
+        let question = serde_json::to_vec(ask).map_err(|_| Failure::runtime("an import has no name"))?;
+        self.say(message::ASK, &question).map_err(lost)?;
+        let mut answer = self.line.hear().map_err(lost)?;
+        let unclear = || Failure::runtime("the parent answers something else");
+        if answer.tag == OWN {
+            self.line.keep_apart(&answer.content).ok_or_else(unclear)?;
+            answer = self.line.hear().map_err(lost)?;
+        }
+        match answer.tag {
+            NO_FILE => Err(Failure::Import),
+            SAME_FILE => String::from_utf8(answer.content)
+                .map(Rc::from)
+                .map_err(|_| unclear()),
+            FILE => {
+                let (path, content) = split_file(&answer.content).ok_or_else(unclear)?;
+                let path: Rc<str> = path.into();
+                self.line.files.borrow_mut().insert(path.clone(), content.into());
+                Ok(path)
+            }
+            _ => Err(unclear()),
+        }
+    }
+}
+
+/// The path and the bytes of a file on the wire.
+fn split_file(content: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = content.split_first_chunk::<2>()?;
+    let (path, bytes) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+    Some((std::str::from_utf8(path).ok()?, bytes))
+}
+
+/// Line and column of a byte of a text, from 1; the column counts characters.
+pub(super) fn position(text: &[u8], at: usize) -> (u64, u64) {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+    let lines = memchr::memchr_iter(b'\n', before).count() as u64;
+    let line = before.get(line_start..).unwrap_or_default();
+    // Every byte that is not a continuation begins a character.
+    let characters = line.iter().filter(|byte| (**byte & 0xc0) != 0x80).count() as u64;
+    (lines + 1, characters + 1)
+}

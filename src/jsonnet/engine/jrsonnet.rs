@@ -1,0 +1,440 @@
+//! The first engine: `jrsonnet-evaluator`. Its own file resolver is never built; every import goes
+//! through the job.
+
+use super::job::position;
+use super::library::Library;
+use super::{Engine, Job, Origin};
+use crate::jsonnet::canonical::{TooLong, Writer};
+use crate::jsonnet::contract::Frame;
+use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
+use crate::jsonnet::native::Native;
+use jrsonnet_evaluator::error::{ErrorKind, StackTraceElement};
+use jrsonnet_evaluator::function::CallLocation;
+use jrsonnet_evaluator::stack::limit_stack_depth;
+use jrsonnet_evaluator::tla::TlaArg;
+use jrsonnet_evaluator::{
+    AsPathLike, Error, IStr, ImportResolver, NumValue, ObjValueBuilder, ResolvePath, Result, Source,
+    SourcePath, Span, State, Thunk, Val, apply_tla, in_description_frame, with_state,
+};
+use jrsonnet_gcmodule::Acyclic;
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+use std::rc::Rc;
+
+/// The engine, with what it keeps from one task for the next.
+#[derive(Default)]
+pub(super) struct Jrsonnet {
+    warm: Option<Warm>,
+}
+
+/// A state that has the values of files that are the same for every task of the batch.
+struct Warm {
+    state: State,
+    library: Library,
+    tasks: usize,
+}
+
+impl Engine for Jrsonnet {
+    fn evaluate(&mut self, job: &Rc<Job>) -> std::result::Result<String, Failure> {
+        loop {
+            // Taken, not borrowed: what a panic interrupts is not used again.
+            let mut warm = self.warm.take().unwrap_or_else(Warm::new);
+            let alone = warm.tasks == 0;
+            let result = warm.evaluate(job);
+            warm.tasks += 1;
+            match result {
+                Ok(value) => {
+                    self.warm = Some(warm);
+                    return Ok(value);
+                }
+                // A failure stays in the values it passed through. Only where no other task had a part
+                // in them it is this one's, and nothing of it is kept for the next.
+                Err(failure) => {
+                    std::mem::forget(warm);
+                    if alone {
+                        return Err(failure);
+                    }
+                    let _cause = job.take_cause();
+                }
+            }
+        }
+    }
+}
+
+impl Warm {
+    fn new() -> Self {
+        let library = Library::new();
+        let mut builder = State::builder();
+        builder
+            .import_resolver(Resolver)
+            .context_initializer(library.clone());
+        Self {
+            state: builder.build(),
+            library,
+            tasks: 0,
+        }
+    }
+
+    fn evaluate(&mut self, job: &Rc<Job>) -> std::result::Result<String, Failure> {
+        let _depth = limit_stack_depth(job.task.max_stack);
+        self.library.set_variables(job.task.ext_code.keys().map(|name| {
+            let origin = Origin::External(name.as_str().into());
+            (name.as_str().into(), lazily(&origin, job))
+        }));
+        let _current = Current::set(job);
+        let _entered = self.state.enter();
+        let mut out = Writer::new(job.task.output_bytes_max);
+        let mut too_long = false;
+        let result = value(&self.state, job).and_then(|value| manifest(&value, &mut out, &mut too_long));
+        match result {
+            Ok(()) => match job.take_cause() {
+                // The parent was lost on the way.
+                Some(cause) => Err(cause),
+                None => Ok(out.finish()),
+            },
+            Err(_) if too_long => Err(Failure::Output),
+            Err(error) => Err(job.take_cause().unwrap_or_else(|| failure(&error, job))),
+        }
+    }
+}
+
+fn value(state: &State, job: &Rc<Job>) -> Result<Val> {
+    let value = state.import_resolved(SourcePath::new(Place::of(&job.entry(), job)))?;
+    #[allow(
+        clippy::mutable_key_type,
+        reason = "the engine takes them so; what changes in its strings is how often they are used"
+    )]
+    let arguments: HashMap<IStr, TlaArg> = job
+        .task
+        .tla_code
+        .keys()
+        .map(|name| {
+            let origin = Origin::Argument(name.as_str().into());
+            (name.as_str().into(), lazily(&origin, job))
+        })
+        .collect();
+    apply_tla(&arguments, value)
+}
+
+/// Code that is evaluated when it is first used.
+fn lazily(origin: &Origin, job: &Job) -> TlaArg {
+    let evaluate = |place: SourcePath| with_state(|state| state.import_resolved(place));
+    TlaArg::Lazy(Thunk::new(jrsonnet_evaluator::val::MemoizedClosureThunk::new(
+        SourcePath::new(Place::of(origin, job)),
+        evaluate,
+    )))
+}
+
+thread_local! {
+    /// The job the engine of this thread works on: its resolver may hold nothing but plain data.
+    static CURRENT: RefCell<Option<Rc<Job>>> = const { RefCell::new(None) };
+}
+
+/// Makes a job the current one until it is dropped.
+struct Current;
+
+impl Current {
+    fn set(job: &Rc<Job>) -> Self {
+        CURRENT.set(Some(job.clone()));
+        Self
+    }
+
+    fn get() -> Option<Rc<Job>> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        CURRENT.set(None);
+    }
+}
+
+#[derive(Acyclic)]
+struct Resolver;
+
+impl ImportResolver for Resolver {
+    fn resolve_from(&self, from: &SourcePath, path: &dyn AsPathLike) -> Result<SourcePath> {
+        let refused = || ErrorKind::ImportNotSupported(from.clone(), path.as_path().to_owned());
+        let (Some(place), ResolvePath::Str(written)) = (from.downcast_ref::<Place>(), path.as_path()) else {
+            return Err(refused().into());
+        };
+        let job = Current::get().ok_or_else(refused)?;
+        let found = job.import(&place.origin(), written).map_err(|_| refused())?;
+        let found = Place::of(&Origin::File(found), &job);
+        if place.owner == 0 && found.owner != 0 {
+            job.depends(Some(&place.name));
+        }
+        Ok(SourcePath::new(found))
+    }
+
+    fn load_file_contents(&self, resolved: &SourcePath) -> Result<Vec<u8>> {
+        let lost = || ErrorKind::ResolvedFileNotFound(resolved.clone());
+        let job = Current::get().ok_or_else(lost)?;
+        let origin = resolved.downcast_ref::<Place>().ok_or_else(lost)?.origin();
+        // The engine does not say whether it is going to parse the text; what looks like data is not
+        // judged as code.
+        let is_code = match &origin {
+            Origin::File(path) => path.ends_with("sonnet") || path.ends_with(".json"),
+            Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => true,
+        };
+        let bytes = match is_code {
+            true => job.code(&origin),
+            false => job.bytes(&origin),
+        };
+        Ok(bytes.map_err(|_| lost())?.to_vec())
+    }
+}
+
+/// A text's origin in the engine's own terms.
+#[derive(Acyclic, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    kind: PlaceKind,
+    name: String,
+    /// The task its value belongs to; 0 when it belongs to all of them.
+    owner: u64,
+}
+
+#[derive(Acyclic, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum PlaceKind {
+    Entry,
+    File,
+    External,
+    Argument,
+}
+
+impl Place {
+    fn of(origin: &Origin, job: &Job) -> Self {
+        let owner = job.owner(origin);
+        let (kind, name) = match origin {
+            Origin::Entry(name) => (PlaceKind::Entry, name),
+            Origin::File(name) => (PlaceKind::File, name),
+            Origin::External(name) => (PlaceKind::External, name),
+            Origin::Argument(name) => (PlaceKind::Argument, name),
+        };
+        let name = name.to_string();
+        Self { kind, name, owner }
+    }
+
+    fn origin(&self) -> Origin {
+        let name = self.name.as_str().into();
+        match self.kind {
+            PlaceKind::Entry => Origin::Entry(name),
+            PlaceKind::File => Origin::File(name),
+            PlaceKind::External => Origin::External(name),
+            PlaceKind::Argument => Origin::Argument(name),
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.origin().fmt(f)
+    }
+}
+
+impl jrsonnet_ir::SourcePathT for Place {
+    fn is_default(&self) -> bool {
+        false
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn dyn_hash(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
+    }
+
+    fn dyn_eq(&self, other: &dyn jrsonnet_ir::SourcePathT) -> bool {
+        other.as_any().downcast_ref::<Self>() == Some(self)
+    }
+
+    fn dyn_debug(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Calls a native function.
+pub(super) fn call(native: Native, arguments: &[Val]) -> Result<Val> {
+    let arguments = arguments.iter().map(to_json).collect::<Result<Vec<_>>>()?;
+    let answer = native.call(&arguments).map_err(|error| {
+        let message = error.to_string();
+        if let (Some(cause), Some(job)) = (error.into_cause(), Current::get()) {
+            job.note(cause);
+        }
+        Error::from(ErrorKind::RuntimeError(message.into()))
+    })?;
+    from_json(answer)
+}
+
+/// Notes that the code at this place asked for what differs between tasks.
+pub(super) fn depends(place: CallLocation<'_>) {
+    let Some(job) = Current::get() else { return };
+    let place = place
+        .0
+        .and_then(|span| span.0.source_path().downcast_ref::<Place>());
+    match place {
+        Some(place) if place.owner != 0 => {}
+        Some(place) => job.depends(Some(&place.name)),
+        None => job.depends(None),
+    }
+}
+
+/// What a native function gets. A function among the arguments is no JSON.
+pub(super) fn to_json(value: &Val) -> Result<serde_json::Value> {
+    Ok(match value {
+        Val::Null => serde_json::Value::Null,
+        Val::Bool(value) => (*value).into(),
+        Val::Num(number) => number.get().into(),
+        Val::Str(text) => text.to_string().into(),
+        Val::Arr(items) => {
+            let item =
+                |item: Result<Val>| in_description_frame(|| "an element".to_owned(), || to_json(&item?));
+            let items: Result<Vec<_>> = items.iter().map(item).collect();
+            serde_json::Value::Array(items?)
+        }
+        Val::Obj(object) => {
+            object.run_assertions()?;
+            let fields = object.iter().map(|(name, value)| {
+                let value = in_description_frame(|| format!("field \"{name}\""), || to_json(&value?))?;
+                Ok((name.to_string(), value))
+            });
+            serde_json::Value::Object(fields.collect::<Result<_>>()?)
+        }
+        Val::Func(_) => {
+            let message = "a native function takes no function";
+            return Err(ErrorKind::RuntimeError(message.into()).into());
+        }
+    })
+}
+
+fn from_json(value: serde_json::Value) -> Result<Val> {
+    Ok(match value {
+        serde_json::Value::Null => Val::Null,
+        serde_json::Value::Bool(value) => Val::Bool(value),
+        serde_json::Value::Number(number) => {
+            let number = number.as_f64().and_then(NumValue::new);
+            Val::Num(number.ok_or_else(|| ErrorKind::RuntimeError("not a finite number".into()))?)
+        }
+        serde_json::Value::String(text) => Val::string(text),
+        serde_json::Value::Array(items) => {
+            Val::arr(items.into_iter().map(from_json).collect::<Result<Vec<Val>>>()?)
+        }
+        serde_json::Value::Object(fields) => {
+            let mut object = ObjValueBuilder::with_capacity(fields.len());
+            for (name, value) in fields {
+                object.field(name).value(from_json(value)?);
+            }
+            Val::Obj(object.build())
+        }
+    })
+}
+
+fn manifest(value: &Val, out: &mut Writer, too_long: &mut bool) -> Result<()> {
+    let written = match value {
+        Val::Null => out.null(),
+        Val::Bool(value) => out.boolean(*value),
+        Val::Num(number) => out.number(number.get()),
+        Val::Str(text) => {
+            out.open_string();
+            let mut written = Ok(());
+            text.chunks(&mut |part: &IStr| {
+                if written.is_ok() {
+                    written = out.string_part(part);
+                }
+            });
+            written.and_then(|()| out.close_string())
+        }
+        Val::Arr(items) => {
+            bounded(out.open('['), too_long)?;
+            for (index, item) in items.iter().enumerate() {
+                let item = item?;
+                out.item();
+                in_description_frame(
+                    || format!("array element {index}"),
+                    || manifest(&item, out, too_long),
+                )?;
+            }
+            out.close(']')
+        }
+        Val::Obj(object) => {
+            object.run_assertions()?;
+            bounded(out.open('{'), too_long)?;
+            for name in object.fields() {
+                bounded(out.field(&name), too_long)?;
+                in_description_frame(
+                    || format!("field \"{name}\""),
+                    || manifest(&object.get_or_bail(name.clone())?, out, too_long),
+                )?;
+            }
+            out.close('}')
+        }
+        Val::Func(_) => {
+            let message = "couldn't manifest function as JSON";
+            return Err(ErrorKind::RuntimeError(message.into()).into());
+        }
+    };
+    bounded(written, too_long)
+}
+
+/// The engine's error type has no place for ours, so it is remembered beside it.
+fn bounded(written: std::result::Result<(), TooLong>, too_long: &mut bool) -> Result<()> {
+    written.map_err(|TooLong| {
+        *too_long = true;
+        ErrorKind::RuntimeError("the value is too long".into()).into()
+    })
+}
+
+fn failure(error: &Error, job: &Job) -> Failure {
+    match error.error() {
+        ErrorKind::StackOverflow => Failure::Stack(job.task.name.clone()),
+        ErrorKind::ImportSyntaxError { path, error } => syntax(path, &error.location, &error.message),
+        ErrorKind::StaticAnalysisError(diagnostics) => {
+            let first = diagnostics
+                .iter()
+                .find_map(|found| Some((found.span.as_ref()?, found)));
+            match first {
+                Some((span, found)) => syntax(&span.0, span, &found.message),
+                None => Failure::runtime(error.error().to_string()),
+            }
+        }
+        ErrorKind::RuntimeError(message) => runtime(message.to_string(), error),
+        kind => runtime(kind.to_string(), error),
+    }
+}
+
+fn runtime(message: String, error: &Error) -> Failure {
+    Failure::Runtime {
+        message: cut(message),
+        trace: error.trace().0.iter().take(FRAMES_MAX).map(frame).collect(),
+    }
+}
+
+fn syntax(source: &Source, span: &Span, message: &str) -> Failure {
+    let (line, column) = position(source.code().as_bytes(), span.1 as usize);
+    Failure::Syntax {
+        path: source.source_path().to_string(),
+        line,
+        column,
+        message: cut(message.to_owned()),
+    }
+}
+
+fn frame(element: &StackTraceElement) -> Frame {
+    let at = element.location.as_ref().map(|span| {
+        let (line, column) = position(span.0.code().as_bytes(), span.1 as usize);
+        format!("{}:{line}:{column}", span.0.source_path())
+    });
+    Frame {
+        at: at.unwrap_or_default(),
+        what: cut(element.desc.clone()),
+    }
+}

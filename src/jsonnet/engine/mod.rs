@@ -1,0 +1,28 @@
+//! The engines, behind one trait. They run inside the jail only, and reach files only through
+//! [`Job`], which asks the parent.
+
+mod job;
+mod jrsonnet;
+mod library;
+mod rsjsonnet;
+
+use super::message::Failure;
+pub(super) use job::{Job, Line, Origin};
+use std::rc::Rc;
+
+/// One implementation of the language.
+pub(super) trait Engine {
+    /// The value of the program as canonical JSON. What an engine keeps from one job for the next must
+    /// not show in any value.
+    fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure>;
+}
+
+/// The engine whose values are used.
+pub(super) fn primary() -> impl Engine {
+    jrsonnet::Jrsonnet::default()
+}
+
+/// The engine that is asked whether it sees the same value. It shares no code with the first.
+pub(super) fn second() -> impl Engine {
+    rsjsonnet::Rsjsonnet
+}

@@ -1,0 +1,340 @@
+//! The second engine: `rsjsonnet-lang`.
+
+use super::job::{Refused, position};
+use super::{Engine, Job, Origin};
+use crate::jsonnet::canonical::{TooLong, Writer};
+use crate::jsonnet::contract::Frame;
+use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
+use crate::jsonnet::native;
+use rsjsonnet_lang::arena::Arena;
+use rsjsonnet_lang::interner::InternedStr;
+use rsjsonnet_lang::program::{
+    AnalyzeError, Callbacks, EvalError, EvalErrorKind, EvalStackTraceItem, ImportError, LoadError,
+    NativeError, Program, Thunk, Value, ValueKind,
+};
+use rsjsonnet_lang::span::{SourceId, SpanContext, SpanId};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Comes before every program, on its first line: the functions of `std` that make a text of any value
+/// write fractions as Go does.
+const PRELUDE: &str = concat!(
+    "local drydock = std; local std = drydock { local text = drydock.native('drydock.text'), ",
+    "toString(a):: if drydock.isString(a) then a else text(a), ",
+    "escapeStringJson(str_):: text(std.toString(str_)) }; ",
+);
+/// The native function behind it.
+const TEXT: &str = "drydock.text";
+const TEXT_PARAMETERS: [&str; 1] = ["value"];
+
+pub(super) struct Rsjsonnet;
+
+impl Engine for Rsjsonnet {
+    fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
+        let arena = Arena::new();
+        let mut program = Program::new(&arena);
+        program.set_max_stack(job.task.max_stack);
+        let mut session = Session {
+            job: job.clone(),
+            sources: HashMap::new(),
+            loaded: HashMap::new(),
+        };
+        let result = session.run(&mut program);
+        result.map_err(|failure| job.take_cause().unwrap_or(failure))
+    }
+}
+
+/// What the engine calls back.
+struct Session<'p> {
+    job: Rc<Job>,
+    sources: HashMap<SourceId, Origin>,
+    loaded: HashMap<Origin, Thunk<'p>>,
+}
+
+impl<'p> Session<'p> {
+    fn run(&mut self, program: &mut Program<'p>) -> Result<String, Failure> {
+        let job = self.job.clone();
+        let natives = native::ALL.map(|native| (native.name(), native.parameters()));
+        for (name, parameters) in natives.into_iter().chain([(TEXT, TEXT_PARAMETERS.as_slice())]) {
+            let parameters: Vec<InternedStr<'p>> =
+                parameters.iter().map(|name| program.intern_str(name)).collect();
+            program.register_native_func(program.intern_str(name), &parameters);
+        }
+        for name in job.task.ext_code.keys() {
+            let thunk = self.load(program, Origin::External(name.as_str().into()))?;
+            program.add_ext_var(program.intern_str(name), &thunk);
+        }
+        let entry = self.load(program, job.entry())?;
+        let mut value = self.check(program, |program, session| program.eval_value(&entry, session))?;
+        if value.is_function() {
+            let mut arguments = Vec::new();
+            for name in job.task.tla_code.keys() {
+                let thunk = self.load(program, Origin::Argument(name.as_str().into()))?;
+                arguments.push((program.intern_str(name), thunk));
+            }
+            value = self.check(program, |program, session| {
+                program.eval_call(&entry, &[], &arguments, session)
+            })?;
+        }
+        let mut out = Writer::new(job.task.output_bytes_max);
+        match manifest(&value, &mut out) {
+            Ok(()) => Ok(out.finish()),
+            Err(Unmanifested::TooLong) => Err(Failure::Output),
+            Err(Unmanifested::Function) => Err(Failure::runtime("couldn't manifest function as JSON")),
+        }
+    }
+
+    fn check(
+        &mut self,
+        program: &mut Program<'p>,
+        evaluate: impl FnOnce(&mut Program<'p>, &mut Self) -> Result<Value<'p>, EvalError>,
+    ) -> Result<Value<'p>, Failure> {
+        evaluate(program, self).map_err(|error| self.failure(program, &error))
+    }
+
+    /// The text of a program as a value that is evaluated when it is first used.
+    fn load(&mut self, program: &mut Program<'p>, origin: Origin) -> Result<Thunk<'p>, Failure> {
+        if let Some(loaded) = self.loaded.get(&origin) {
+            return Ok(loaded.clone());
+        }
+        let lost = |Refused| Failure::runtime(format!("no text for {origin}"));
+        let code = [PRELUDE.as_bytes(), &self.job.code(&origin).map_err(lost)?].concat();
+        let (context, source) = program.span_manager_mut().insert_source_context(code.len());
+        self.sources.insert(source, origin.clone());
+        let thunk = program
+            .load_source(context, &code, true, &origin.to_string())
+            .map_err(|error| self.syntax(program, &error))?;
+        self.loaded.insert(origin, thunk.clone());
+        Ok(thunk)
+    }
+
+    fn find(&self, program: &Program<'p>, from: SpanId, path: &str) -> Result<Origin, ImportError> {
+        let (origin, _) = self.place(program, from).ok_or(ImportError)?;
+        let found = self.job.import(&origin, path).map_err(|Refused| ImportError)?;
+        Ok(Origin::File(found))
+    }
+
+    fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(Origin, usize)> {
+        let (context, start, _) = program.span_manager().get_span(span);
+        let SpanContext::Source(source) = program.span_manager().get_context(context);
+        Some((
+            self.sources.get(source)?.clone(),
+            start.saturating_sub(PRELUDE.len()),
+        ))
+    }
+
+    fn at(&self, program: &Program<'p>, span: SpanId) -> Option<(String, u64, u64)> {
+        let (origin, start) = self.place(program, span)?;
+        let bytes = self.job.bytes(&origin).ok()?;
+        let (line, column) = position(&bytes, start);
+        Some((origin.to_string(), line, column))
+    }
+
+    fn syntax(&self, program: &Program<'p>, error: &LoadError) -> Failure {
+        // The spans of the errors differ in name only; the text of the error names what is wrong.
+        let span = match error {
+            LoadError::Analyze(AnalyzeError::UnknownVariable { span, .. }) => Some(*span),
+            LoadError::Lex(_) | LoadError::Parse(_) | LoadError::Analyze(_) => None,
+        };
+        let message = cut(format!("{error:?}"));
+        match span.and_then(|span| self.at(program, span)) {
+            Some((path, line, column)) => Failure::Syntax {
+                path,
+                line,
+                column,
+                message,
+            },
+            None => Failure::runtime(message),
+        }
+    }
+
+    fn failure(&self, program: &Program<'p>, error: &EvalError) -> Failure {
+        let message = match &error.kind {
+            EvalErrorKind::StackOverflow => return Failure::Stack(self.job.task.name.clone()),
+            EvalErrorKind::ExplicitError { message, .. } => message.clone(),
+            EvalErrorKind::AssertFailed {
+                message: Some(message),
+                ..
+            } => message.clone(),
+            EvalErrorKind::Other { message, .. } => message.clone(),
+            kind => format!("{kind:?}"),
+        };
+        let innermost = error.stack_trace.iter().rev().take(FRAMES_MAX);
+        Failure::Runtime {
+            message: cut(message),
+            trace: innermost.map(|item| self.frame(program, item)).collect(),
+        }
+    }
+
+    fn frame(&self, program: &Program<'p>, item: &EvalStackTraceItem) -> Frame {
+        let (span, what) = match item {
+            EvalStackTraceItem::Expr { span } => (Some(*span), "expression".to_owned()),
+            EvalStackTraceItem::Call { span, name } => (
+                *span,
+                format!("function {}", name.as_deref().unwrap_or("<anonymous>")),
+            ),
+            EvalStackTraceItem::Variable { span, name } => (Some(*span), format!("variable {name}")),
+            EvalStackTraceItem::ArrayItem { span, index } => (*span, format!("array element {index}")),
+            EvalStackTraceItem::ObjectField { span, name } => (*span, format!("field \"{name}\"")),
+            EvalStackTraceItem::CompareArrayItem { index } => (None, format!("comparing element {index}")),
+            EvalStackTraceItem::CompareObjectField { name } => (None, format!("comparing field \"{name}\"")),
+            EvalStackTraceItem::ManifestArrayItem { index } => (None, format!("array element {index}")),
+            EvalStackTraceItem::ManifestObjectField { name } => (None, format!("field \"{name}\"")),
+            EvalStackTraceItem::Import { span } => (Some(*span), "import".to_owned()),
+        };
+        let at = span.and_then(|span| self.at(program, span));
+        Frame {
+            at: at.map_or_else(String::new, |(path, line, column)| {
+                format!("{path}:{line}:{column}")
+            }),
+            what: cut(what),
+        }
+    }
+}
+
+impl<'p> Callbacks<'p> for Session<'p> {
+    fn import(
+        &mut self,
+        program: &mut Program<'p>,
+        from: SpanId,
+        path: &str,
+    ) -> Result<Thunk<'p>, ImportError> {
+        let origin = self.find(program, from, path)?;
+        self.load(program, origin).map_err(|failure| {
+            self.job.note(failure);
+            ImportError
+        })
+    }
+
+    fn import_str(
+        &mut self,
+        program: &mut Program<'p>,
+        from: SpanId,
+        path: &str,
+    ) -> Result<String, ImportError> {
+        let bytes = self.import_bin(program, from, path)?;
+        String::from_utf8(bytes).map_err(|_| {
+            self.job
+                .note(Failure::runtime(format!("import {path:?}: not UTF-8")));
+            ImportError
+        })
+    }
+
+    fn import_bin(
+        &mut self,
+        program: &mut Program<'p>,
+        from: SpanId,
+        path: &str,
+    ) -> Result<Vec<u8>, ImportError> {
+        let origin = self.find(program, from, path)?;
+        let bytes = self.job.bytes(&origin).map_err(|Refused| ImportError)?;
+        Ok(bytes.to_vec())
+    }
+
+    fn trace(&mut self, _: &mut Program<'p>, _: &str, _: &[EvalStackTraceItem]) {}
+
+    fn native_call(
+        &mut self,
+        program: &mut Program<'p>,
+        name: InternedStr<'p>,
+        arguments: &[Value<'p>],
+    ) -> Result<Value<'p>, NativeError> {
+        let call = || -> Result<serde_json::Value, native::NativeError> {
+            let arguments: Option<Vec<_>> = arguments.iter().map(to_json).collect();
+            let arguments =
+                arguments.ok_or_else(|| native::NativeError::said("a native function takes no function"))?;
+            match name.value() {
+                TEXT => Ok(arguments.iter().map(native::text).collect::<String>().into()),
+                name => native::named(name)?.call(&arguments),
+            }
+        };
+        match call() {
+            Ok(value) => Ok(from_json(program, value)),
+            Err(error) => {
+                let message = error.to_string();
+                self.job
+                    .note(error.into_cause().unwrap_or_else(|| Failure::runtime(message)));
+                Err(NativeError)
+            }
+        }
+    }
+}
+
+enum Unmanifested {
+    TooLong,
+    Function,
+}
+
+impl From<TooLong> for Unmanifested {
+    fn from(TooLong: TooLong) -> Self {
+        Self::TooLong
+    }
+}
+
+/// The value is evaluated in full already; only its text is made here.
+fn manifest(value: &Value<'_>, out: &mut Writer) -> Result<(), Unmanifested> {
+    match value.kind() {
+        ValueKind::Null => out.null()?,
+        ValueKind::Bool(value) => out.boolean(value)?,
+        ValueKind::Number(number) => out.number(number)?,
+        ValueKind::String(text) => out.string(&text)?,
+        ValueKind::Array(items) => {
+            out.open('[')?;
+            for item in &items {
+                out.item();
+                manifest(item, out)?;
+            }
+            out.close(']')?;
+        }
+        ValueKind::Object(mut fields) => {
+            fields.sort_by(|(first, _), (second, _)| first.value().cmp(second.value()));
+            out.open('{')?;
+            for (name, value) in &fields {
+                out.field(name.value())?;
+                manifest(value, out)?;
+            }
+            out.close('}')?;
+        }
+        ValueKind::Function => return Err(Unmanifested::Function),
+    }
+    Ok(())
+}
+
+fn to_json(value: &Value<'_>) -> Option<serde_json::Value> {
+    Some(match value.kind() {
+        ValueKind::Null => serde_json::Value::Null,
+        ValueKind::Bool(value) => value.into(),
+        ValueKind::Number(number) => number.into(),
+        ValueKind::String(text) => text.into(),
+        ValueKind::Array(items) => {
+            serde_json::Value::Array(items.iter().map(to_json).collect::<Option<_>>()?)
+        }
+        ValueKind::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(name, value)| Some((name.value().to_owned(), to_json(value)?)));
+            serde_json::Value::Object(fields.collect::<Option<_>>()?)
+        }
+        ValueKind::Function => return None,
+    })
+}
+
+fn from_json<'p>(program: &mut Program<'p>, value: serde_json::Value) -> Value<'p> {
+    match value {
+        serde_json::Value::Null => Value::null(),
+        serde_json::Value::Bool(value) => Value::bool(value),
+        serde_json::Value::Number(number) => Value::number(number.as_f64().unwrap_or_default()),
+        serde_json::Value::String(text) => Value::string(&text),
+        serde_json::Value::Array(items) => {
+            let items: Vec<_> = items.into_iter().map(|item| from_json(program, item)).collect();
+            program.make_array(&items)
+        }
+        serde_json::Value::Object(fields) => {
+            let fields: Vec<_> = fields
+                .into_iter()
+                .map(|(name, value)| (program.intern_str(&name), from_json(program, value)))
+                .collect();
+            program.make_object(&fields)
+        }
+    }
+}

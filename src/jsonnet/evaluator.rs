@@ -1,0 +1,282 @@
+//! Evaluates programs in processes of their own, a bounded number at a time, each ended by the clock or
+//! by the caller if it does not end by itself. One process serves one request, or one batch.
+
+use super::batch::Batch;
+use super::contract::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
+use super::conversation::{self, Dialogue, Ending, Terms};
+use crate::config::SandboxSettings;
+use crate::sandbox::{Confinement, JailError, Killer, LayerName, Nursery, Program};
+use futures_util::future::join_all;
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The task of an inmate that evaluates Jsonnet.
+pub(super) const TASK_NAME: &str = "jsonnet";
+/// Inmates tried for one evaluation: one that waited may have been ended by the system meanwhile.
+const ATTEMPTS_MAX: usize = 3;
+
+type Permit = Arc<OwnedSemaphorePermit>;
+
+/// Evaluates programs behind the jail. Cheap to share, not to make.
+#[derive(Debug)]
+pub struct Evaluator {
+    terms: Terms,
+    jails: Arc<Semaphore>,
+    nursery: Nursery,
+}
+
+impl Evaluator {
+    /// An evaluator that runs this program again for every evaluation and requires every layer of
+    /// the jail.
+    pub fn new(limits: EvalLimits) -> Result<Self, EvalError> {
+        Self::with(Program::this(), limits, LayerName::ALL.to_vec())
+    }
+
+    /// An evaluator that runs another build of this program, or that does with fewer layers because
+    /// the operator said so.
+    pub fn with(program: Program, limits: EvalLimits, required: Vec<LayerName>) -> Result<Self, EvalError> {
+        let seconds = limits.time_max.as_secs().saturating_add(1);
+        let confinement = Confinement {
+            task: TASK_NAME.to_owned(),
+            memory_bytes_max: limits.memory_bytes_max,
+            stack_bytes_max: limits.stack_bytes_max,
+            // Two engines may take their time one after the other, after the programs before.
+            processor_seconds_max: seconds.saturating_mul(3),
+        };
+        let nursery = Nursery::new(program, confinement, limits.idle_max).map_err(|error| jail(&error))?;
+        Ok(Self {
+            terms: Terms {
+                limits,
+                denied: Arc::new(GlobSet::empty()),
+                required: required.into(),
+            },
+            jails: Arc::new(Semaphore::new(limits.jails_max.max(1))),
+            nursery,
+        })
+    }
+
+    /// The evaluator an operator configured.
+    pub fn configured(program: Program, settings: &SandboxSettings) -> Result<Self, EvalError> {
+        let may_lack = |layer: &LayerName| settings.layers_missing.iter().any(|name| name == layer.name());
+        let required = LayerName::ALL.into_iter().filter(|layer| !may_lack(layer));
+        let mut denied = GlobSetBuilder::new();
+        for glob in &settings.imports_denied {
+            denied.add(Glob::new(glob).map_err(|error| jail(&error))?);
+        }
+        let mut evaluator = Self::with(program, settings.into(), required.collect())?;
+        evaluator.terms.denied = Arc::new(denied.build().map_err(|error| jail(&error))?);
+        Ok(evaluator)
+    }
+
+    /// Evaluates one program. Whatever the program does, this ends within the limits; when it is
+    /// cancelled or dropped, the process ends at once.
+    pub async fn evaluate(
+        &self,
+        request: Request,
+        cancel: &CancellationToken,
+    ) -> Result<Evaluated, EvalError> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(EvalError::Cancelled),
+            result = self.alone(request) => result,
+        }
+    }
+
+    /// Evaluates programs of one tenant, several at the same time, and answers in their order. Each
+    /// fails alone. A process serves several of them that have the same tree, and keeps what is the
+    /// same for all; no value is another one for that.
+    pub async fn evaluate_all(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        let batch = Batch::new(requests);
+        let workers = (0..self.terms.limits.jails_max.max(1).min(batch.len())).map(|_| self.work(&batch));
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            _ = join_all(workers) => {}
+        }
+        batch.into_answers()
+    }
+
+    async fn alone(&self, request: Request) -> Result<Evaluated, EvalError> {
+        let permit = self.permit().await?;
+        self.run(&permit, &Arc::new(request), false, &mut None).await
+    }
+
+    /// Takes one program of the batch after the other.
+    async fn work(&self, batch: &Batch) {
+        let permit = match self.permit().await {
+            Ok(permit) => permit,
+            Err(error) => return batch.fail(&error),
+        };
+        let mut warm = None;
+        while let Some((place, request)) = batch.next() {
+            let answer = self
+                .run(&permit, &Arc::new(request), batch.len() > 1, &mut warm)
+                .await;
+            batch.answer(place, answer);
+        }
+    }
+
+    async fn permit(&self) -> Result<Permit, EvalError> {
+        let free = self.jails.clone().acquire_owned().await;
+        free.map(Arc::new).map_err(|error| jail(&error))
+    }
+
+    /// Evaluates one program, in the process of the one before if that may go on.
+    async fn run(
+        &self,
+        permit: &Permit,
+        request: &Arc<Request>,
+        shares: bool,
+        warm: &mut Option<Warm>,
+    ) -> Result<Evaluated, EvalError> {
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS_MAX {
+            let used = warm.take().filter(|warm| self.may_go_on(warm, request));
+            let has_served = used.is_some();
+            let Warm { dialogue, begun } = match used {
+                Some(used) => used,
+                None => match self.nursery.take().await {
+                    Ok(inmate) => Warm::new(Dialogue::new(inmate, request.tree.clone())),
+                    Err(JailError::NotStarted(why)) => {
+                        last = why;
+                        continue;
+                    }
+                    Err(error @ JailError::Weaker(_)) => return Err(jail(&error)),
+                },
+            };
+            let end = EndOnDrop(Some(dialogue.killer()));
+            let (first_done, first) = oneshot::channel();
+            let (request_there, terms) = (request.clone(), self.terms.clone());
+            // The permit goes along: a jail is free when its process is gone, not when its caller is.
+            let held = permit.clone();
+            let mut talk = tokio::task::spawn_blocking(move || {
+                let _held = held;
+                dialogue.hold(&request_there, &terms, shares, first_done)
+            });
+            let (ending, out_of_time) = self.watch(&mut talk, first, request, &end).await?;
+            match ending {
+                Ending::NotStarted(_) if out_of_time => return Err(self.time()),
+                Ending::NotStarted(why) => last = why,
+                // What the programs before it left behind may have been too much.
+                Ending::Died { .. } if has_served && !out_of_time => last = "it died".to_owned(),
+                Ending::Died { value, post_mortem } => {
+                    let cause = match out_of_time {
+                        true => self.time(),
+                        false => {
+                            conversation::cause_of_death(&post_mortem, &request.entry, &self.terms.limits)
+                        }
+                    };
+                    return died(value, cause);
+                }
+                Ending::Answered(result, dialogue) => {
+                    if let Some(dialogue) = dialogue.filter(|_| shares && !out_of_time) {
+                        *warm = Some(Warm { dialogue, begun });
+                        end.not();
+                    }
+                    return result;
+                }
+            }
+        }
+        Err(EvalError::Jail(last))
+    }
+
+    /// A process has a bound on the time it may take in all, so it is given a program only while it
+    /// has enough of it left.
+    fn may_go_on(&self, warm: &Warm, request: &Request) -> bool {
+        warm.dialogue.fits(request) && warm.begun.elapsed() < self.terms.limits.time_max
+    }
+
+    /// Waits for the conversation and ends it when its time is over: once for each engine.
+    async fn watch(
+        &self,
+        talk: &mut JoinHandle<Ending>,
+        mut first: oneshot::Receiver<()>,
+        request: &Request,
+        end: &EndOnDrop,
+    ) -> Result<(Ending, bool), EvalError> {
+        let time_max = self.terms.limits.time_max;
+        let mut waits_for_first = request.second_opinion == SecondOpinionWanted::Yes;
+        let deadline = tokio::time::sleep(time_max);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                ending = &mut *talk => return Ok((ending.map_err(|error| jail(&error))?, false)),
+                done = &mut first, if waits_for_first => {
+                    waits_for_first = false;
+                    if done.is_ok() {
+                        deadline.as_mut().reset(Instant::now() + time_max);
+                    }
+                }
+                () = &mut deadline => {
+                    end.now();
+                    return Ok((talk.await.map_err(|error| jail(&error))?, true));
+                }
+            }
+        }
+    }
+
+    fn time(&self) -> EvalError {
+        EvalError::Time {
+            seconds: self.terms.limits.time_max.as_secs(),
+        }
+    }
+}
+
+/// A process that has served before, and since when it is used.
+struct Warm {
+    dialogue: Dialogue,
+    begun: Instant,
+}
+
+impl Warm {
+    fn new(dialogue: Dialogue) -> Self {
+        let begun = Instant::now();
+        Self { dialogue, begun }
+    }
+}
+
+/// A value that is there survives the death of the process: only the second opinion is missing.
+fn died(value: Option<Evaluated>, cause: EvalError) -> Result<Evaluated, EvalError> {
+    match value {
+        Some(evaluated) => Ok(Evaluated {
+            second_opinion: SecondOpinion::Failed(Box::new(cause)),
+            ..evaluated
+        }),
+        None => Err(cause),
+    }
+}
+
+/// Ends the inmate when nobody waits for it any more. Its conversation then ends by itself, and with
+/// it the process is reaped.
+struct EndOnDrop(Option<Killer>);
+
+impl EndOnDrop {
+    fn now(&self) {
+        if let Some(killer) = &self.0 {
+            killer.kill();
+        }
+    }
+
+    /// The inmate lives on.
+    fn not(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.now();
+    }
+}
+
+fn jail(error: &dyn std::fmt::Display) -> EvalError {
+    EvalError::Jail(error.to_string())
+}

@@ -1,0 +1,259 @@
+//! Finds the file an import means, in the tree and nowhere else, and keeps account of everything that
+//! was looked at. Runs on the parent's side: the inmate has no file system.
+
+use super::contract::{EvalError, EvalLimits, Import};
+use super::known::Known;
+use super::message::{Ask, cut};
+use super::path;
+use crate::model::RepoPath;
+use crate::workspace::{Tree, TreeError};
+use bytes::Bytes;
+use globset::GlobSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// Questions an evaluation may ask for each file it may import: the same file can be named in many ways.
+const ASKS_PER_IMPORT: usize = 4;
+
+/// What an evaluation has read, and what it has looked for in vain.
+pub(super) struct Imports<'a> {
+    tree: &'a dyn Tree,
+    jpath: &'a [String],
+    limits: &'a EvalLimits,
+    denied: &'a GlobSet,
+    known: &'a mut Known,
+    read: BTreeMap<RepoPath, String>,
+    absent: BTreeSet<RepoPath>,
+    /// Files below which every import has been looked at.
+    settled: HashSet<RepoPath>,
+    bytes: u64,
+    asks: usize,
+}
+
+/// A file that an import means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    New(RepoPath, Bytes),
+    /// It has been handed out before.
+    Same(RepoPath),
+}
+
+/// The answer to an import.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) found: Found,
+    /// Files whose values may not be used for this task if they were kept, nor be kept for another.
+    pub(super) own: Vec<String>,
+}
+
+impl<'a> Imports<'a> {
+    pub(super) fn new(
+        tree: &'a dyn Tree,
+        jpath: &'a [String],
+        limits: &'a EvalLimits,
+        denied: &'a GlobSet,
+        known: &'a mut Known,
+    ) -> Self {
+        Self {
+            tree,
+            jpath,
+            limits,
+            denied,
+            known,
+            read: BTreeMap::new(),
+            absent: BTreeSet::new(),
+            settled: HashSet::new(),
+            bytes: 0,
+            asks: 0,
+        }
+    }
+
+    /// Answers an import.
+    pub(super) fn find(&mut self, ask: &Ask) -> Result<Answer, EvalError> {
+        self.asks += 1;
+        if self.asks > self.limits.imports_max.saturating_mul(ASKS_PER_IMPORT) {
+            return Err(failed(ask, "too many imports"));
+        }
+        let path = self.resolve(ask)?;
+        self.known.note(&ask.importer, &ask.path, &path);
+        let own = self.settle(&ask.importer, &path);
+        let found = match self.known.hand_out(&path) {
+            Some(content) => Found::New(path, content),
+            None => Found::Same(path),
+        };
+        Ok(Answer { found, own })
+    }
+
+    /// The inmate says that the value of a file depends on the task; empty when it cannot say which.
+    pub(super) fn depends(&mut self, file: &str) -> Vec<String> {
+        match file.is_empty() {
+            true => self.known.make_all_own(),
+            false => self.known.make_own(file),
+        }
+    }
+
+    /// Looks at every import below a file whose value may have been kept: do they still mean the same?
+    /// The task depends on them either way.
+    fn settle(&mut self, importer: &str, path: &RepoPath) -> Vec<String> {
+        let mut own = Vec::new();
+        let mut waiting = vec![path.clone()];
+        while let Some(file) = waiting.pop() {
+            if !self.settled.insert(file.clone()) {
+                continue;
+            }
+            for (written, before) in self.known.imports(&file) {
+                let ask = Ask {
+                    importer: file.to_string(),
+                    path: written,
+                };
+                if self.resolve(&ask).ok().as_ref() != Some(&before) {
+                    own.extend(self.known.make_own(file.as_str()));
+                }
+                waiting.push(before);
+            }
+        }
+        if self.known.is_own(path.as_str()) && !importer.is_empty() {
+            own.extend(self.known.make_own(importer));
+        }
+        own
+    }
+
+    /// The file an import means: searched in the directory of the importer, then along the path of
+    /// libraries from its end. The first that exists counts, and one that exists but cannot be read
+    /// ends the search.
+    fn resolve(&mut self, ask: &Ask) -> Result<RepoPath, EvalError> {
+        if ask.path.starts_with('/') {
+            return Err(denied(ask));
+        }
+        let own = ask
+            .importer
+            .rsplit_once('/')
+            .map_or("", |(directory, _)| directory);
+        let libraries = self.jpath.iter().rev().map(String::as_str);
+        let mut searched = Vec::new();
+        let mut leaves = false;
+        for directory in std::iter::once(own).chain(libraries) {
+            // Outside of the repository nothing exists; another directory may still have it.
+            let Some(joined) = path::join(directory, &ask.path) else {
+                leaves = true;
+                continue;
+            };
+            if joined.is_empty() {
+                return Err(failed(ask, "is a directory"));
+            }
+            let candidate = RepoPath::parse(&joined).map_err(|_| denied(ask))?;
+            if searched.contains(&joined) {
+                continue;
+            }
+            searched.push(joined);
+            if self.is_there(&candidate, ask)? {
+                return Ok(candidate);
+            }
+            self.absent.insert(candidate);
+        }
+        match leaves {
+            true => Err(denied(ask)),
+            false => Err(EvalError::ImportNotFound {
+                path: cut(ask.path.clone()),
+                importer: ask.importer.clone(),
+                searched,
+            }),
+        }
+    }
+
+    /// The program itself, when it is a file.
+    pub(super) fn program(&mut self, path: &RepoPath) -> Result<Bytes, EvalError> {
+        let ask = Ask {
+            importer: String::new(),
+            path: path.to_string(),
+        };
+        if !self.is_there(path, &ask)? {
+            return Err(EvalError::ImportNotFound {
+                path: path.to_string(),
+                importer: String::new(),
+                searched: vec![path.to_string()],
+            });
+        }
+        self.tree
+            .read(path)
+            .map(|version| version.content)
+            .map_err(|error| failed(&ask, &error.to_string()))
+    }
+
+    /// Everything the value depends on.
+    pub(super) fn into_list(self) -> Vec<Import> {
+        let read = self
+            .read
+            .into_iter()
+            .map(|(path, blob)| Import::Read { path, blob });
+        let absent = self.absent.into_iter().map(|path| Import::Absent { path });
+        let mut all: Vec<Import> = read.chain(absent).collect();
+        all.sort();
+        all
+    }
+
+    /// Whether there is a file. If so, the evaluation depends on it.
+    fn is_there(&mut self, path: &RepoPath, ask: &Ask) -> Result<bool, EvalError> {
+        let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
+        if path.as_str().split('/').any(is_environment) || self.denied.is_match(path.as_str()) {
+            return Err(EvalError::ImportForbidden {
+                path: cut(ask.path.clone()),
+                importer: ask.importer.clone(),
+                file: path.to_string(),
+            });
+        }
+        if self.read.contains_key(path) {
+            return Ok(true);
+        }
+        if self.known.file(path).is_none() {
+            let file = self.open(path, ask)?;
+            self.known.learn(path, file);
+        }
+        let Some(Some(file)) = self.known.file(path) else {
+            return Ok(false);
+        };
+        self.bytes = self.bytes.saturating_add(file.bytes);
+        if self.read.len() >= self.limits.imports_max {
+            let files = self.limits.imports_max;
+            return Err(failed(ask, &format!("more than {files} files")));
+        }
+        if self.bytes > self.limits.import_bytes_max {
+            let mebibytes = self.limits.import_bytes_max >> 20;
+            return Err(failed(ask, &format!("all files together exceed {mebibytes} MiB")));
+        }
+        self.read.insert(path.clone(), file.blob.clone());
+        Ok(true)
+    }
+
+    /// A file's hash and content; `None` when there is no such file.
+    fn open(&self, path: &RepoPath, ask: &Ask) -> Result<Option<(String, Bytes)>, EvalError> {
+        let content = match self.tree.read(path) {
+            Ok(version) => version.content,
+            Err(TreeError::NotFound { .. }) => return Ok(None),
+            Err(TreeError::WrongKind { what, .. }) if what.contains("leaves the repository") => {
+                return Err(denied(ask));
+            }
+            Err(TreeError::WrongKind { what, .. }) => return Err(failed(ask, &format!("is a {what}"))),
+            Err(TreeError::Refused { .. }) => return Err(denied(ask)),
+            Err(error @ (TreeError::TooLarge { .. } | TreeError::Io { .. })) => {
+                return Err(failed(ask, &error.to_string()));
+            }
+        };
+        let blob = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &content)
+            .map_err(|error| failed(ask, &error.to_string()))?;
+        Ok(Some((blob.to_string(), content)))
+    }
+}
+
+fn denied(ask: &Ask) -> EvalError {
+    EvalError::ImportDenied {
+        path: cut(ask.path.clone()),
+    }
+}
+
+fn failed(ask: &Ask, why: &str) -> EvalError {
+    EvalError::ImportFailed {
+        path: cut(ask.path.clone()),
+        importer: ask.importer.clone(),
+        why: why.to_owned(),
+    }
+}

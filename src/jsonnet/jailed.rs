@@ -1,0 +1,83 @@
+//! The inmate's side of an evaluation. It runs confined, reads a task, evaluates it, says what came
+//! out, and ends with its batch.
+
+use super::canonical::difference;
+use super::engine::{self, Engine, Job, Line};
+use super::message::{FAILED, Failure, OPINION, Opinion, VALUE, cut};
+use crate::sandbox::Cell;
+use std::any::Any;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::rc::Rc;
+
+/// Bytes of a task or a file that come in. The parent bounds them more closely.
+const INPUT_BYTES_MAX: usize = 256 << 20;
+
+/// Evaluates the tasks of this process: one, or those of one batch, one after the other.
+pub(super) fn evaluate(cell: Cell) -> ExitCode {
+    // What a panic says goes to the parent as an answer. Nothing is printed.
+    std::panic::set_hook(Box::new(|_| {}));
+    let Cell { input, output, .. } = cell;
+    let line = Line::new(Box::new(input), Box::new(output), INPUT_BYTES_MAX);
+    // Nothing is freed when the process ends: the system is faster at it.
+    let mut first = ManuallyDrop::new(engine::primary());
+    let mut second = engine::second();
+    // The parent ends the input when it has no further task; an idle inmate ends here.
+    while let Some(job) = line.next() {
+        let said = match run(&mut *first, &job) {
+            Ok(value) => {
+                let said = job.say(VALUE, value.as_bytes());
+                match job.task.second_opinion {
+                    true => said.and_then(|()| say_json(&job, OPINION, &opinion(&mut second, &job, &value))),
+                    false => said,
+                }
+            }
+            Err(failure) => say_json(&job, FAILED, &failure),
+        };
+        if said.is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn opinion(engine: &mut impl Engine, job: &Rc<Job>, first: &str) -> Opinion {
+    // A reason noted for the first engine is not the second one's.
+    let _stale = job.take_cause();
+    match run(engine, job) {
+        Ok(second) => match difference(first, &second) {
+            None => Opinion::Agrees,
+            Some(difference) => Opinion::Differs {
+                path: difference.path,
+                first: difference.first,
+                second: difference.second,
+            },
+        },
+        Err(failure) => Opinion::Failed(failure),
+    }
+}
+
+/// Runs an engine. A panic in it is its failure, not ours.
+fn run(engine: &mut impl Engine, job: &Rc<Job>) -> Result<String, Failure> {
+    let result = catch_unwind(AssertUnwindSafe(|| engine.evaluate(job)));
+    result.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or_default();
+    // The words for more bytes than there are addresses, and for a stack that cannot grow any more.
+    match text.contains("capacity overflow") || text.contains("failed to allocate stack") {
+        true => Failure::Memory,
+        false => Failure::runtime(format!("the evaluator gave up: {}", cut(text.to_owned()))),
+    }
+}
+
+fn say_json<T: serde::Serialize>(job: &Job, tag: u8, value: &T) -> std::io::Result<()> {
+    let content = serde_json::to_vec(value)?;
+    job.say(tag, &content)
+}

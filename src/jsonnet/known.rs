@@ -1,0 +1,123 @@
+//! What one inmate has been told of a tree, and what that means for the values it keeps between the
+//! tasks of a batch.
+//!
+//! A value of a file may be kept when it is the same for every task: nothing it is made of depends on
+//! the variables of a task, and every import below it means the same file. The inmate says when a file
+//! asks for a variable. Imports are looked at here, each time a task reaches a file whose value may
+//! have been kept. A file of which either is not so is *own*: it, and whatever imports it, is evaluated
+//! anew for each task.
+
+use crate::model::RepoPath;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// One file of a tree.
+#[derive(Clone, Debug)]
+pub(super) struct KnownFile {
+    /// Git's hash of it.
+    pub(super) blob: String,
+    pub(super) bytes: u64,
+    /// Until it is handed out.
+    content: Option<Bytes>,
+}
+
+/// What one inmate has been told.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// `None` for a path that has no file.
+    files: HashMap<RepoPath, Option<KnownFile>>,
+    /// By importing file: what each import that was evaluated means.
+    edges: BTreeMap<String, BTreeMap<String, RepoPath>>,
+    own: BTreeSet<String>,
+}
+
+impl Known {
+    /// What has been read at a path before.
+    pub(super) fn file(&self, path: &RepoPath) -> Option<&Option<KnownFile>> {
+        self.files.get(path)
+    }
+
+    /// Remembers what was read at a path.
+    pub(super) fn learn(&mut self, path: &RepoPath, file: Option<(String, Bytes)>) {
+        let file = file.map(|(blob, content)| KnownFile {
+            blob,
+            bytes: content.len() as u64,
+            content: Some(content),
+        });
+        self.files.insert(path.clone(), file);
+    }
+
+    /// The content of a file that the inmate has not got yet.
+    pub(super) fn hand_out(&mut self, path: &RepoPath) -> Option<Bytes> {
+        self.files.get_mut(path)?.as_mut()?.content.take()
+    }
+
+    /// Notes what an import means. One of a variable has no file that it is in.
+    pub(super) fn note(&mut self, importer: &str, written: &str, path: &RepoPath) {
+        if !importer.is_empty() {
+            let imports = self.edges.entry(importer.to_owned()).or_default();
+            imports.insert(written.to_owned(), path.clone());
+        }
+    }
+
+    /// The imports of a file whose value may have been kept.
+    pub(super) fn imports(&self, file: &RepoPath) -> Vec<(String, RepoPath)> {
+        match self.edges.get(file.as_str()) {
+            Some(imports) if !self.own.contains(file.as_str()) => imports.clone().into_iter().collect(),
+            Some(_) | None => Vec::new(),
+        }
+    }
+
+    pub(super) fn is_own(&self, file: &str) -> bool {
+        self.own.contains(file)
+    }
+
+    /// Makes a file own, with everything that imports it. Answers with those that were not.
+    pub(super) fn make_own(&mut self, file: &str) -> Vec<String> {
+        let mut added = Vec::new();
+        let mut waiting = vec![file.to_owned()];
+        while let Some(file) = waiting.pop() {
+            if !self.own.insert(file.clone()) {
+                continue;
+            }
+            let imports_it = |imports: &BTreeMap<String, RepoPath>| {
+                imports.values().any(|imported| imported.as_str() == file)
+            };
+            let importers = self.edges.iter().filter(|(_, imports)| imports_it(imports));
+            waiting.extend(importers.map(|(importer, _)| importer.clone()));
+            added.push(file);
+        }
+        added
+    }
+
+    /// Makes every file own that is known so far.
+    pub(super) fn make_all_own(&mut self) -> Vec<String> {
+        let files = self.files.keys().map(|path| path.as_str().to_owned());
+        let added: Vec<String> = files.filter(|path| !self.own.contains(path)).collect();
+        self.own.extend(added.iter().cloned());
+        added
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::Known;
+    use crate::model::RepoPath;
+
+    #[test]
+    fn what_imports_an_own_file_is_own() {
+        let mut known = Known::default();
+        for (importer, path) in [("main", "a"), ("a", "b"), ("b", "c"), ("x", "y"), ("c", "a")] {
+            known.note(importer, path, &RepoPath::parse(path).unwrap());
+        }
+        let mut own = known.make_own("b");
+        own.sort();
+        assert_eq!(own, ["a", "b", "c", "main"]);
+        assert_eq!(known.make_own("b"), [""; 0]);
+        assert!(known.is_own("c") && !known.is_own("y"));
+        assert!(known.imports(&RepoPath::parse("a").unwrap()).is_empty());
+        assert_eq!(known.imports(&RepoPath::parse("x").unwrap()).len(), 1);
+    }
+}

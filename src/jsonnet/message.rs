@@ -1,0 +1,159 @@
+//! What the evaluator and its inmate say to each other.
+
+use super::contract::{EvalError, EvalLimits, Frame};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Parent to inmate: the task, as JSON of [`Task`].
+pub(super) const TASK: u8 = 1;
+/// Parent to inmate: a file, as the length of its path, its path, its bytes.
+pub(super) const FILE: u8 = 2;
+/// Parent to inmate: a file that was sent before, by its path.
+pub(super) const SAME_FILE: u8 = 3;
+/// Parent to inmate: no such file. The parent knows why.
+pub(super) const NO_FILE: u8 = 4;
+/// Parent to inmate: files whose values belong to one task only, as a JSON list of paths. It comes
+/// before the answer to an import, and answers [`DEPENDS`].
+pub(super) const OWN: u8 = 9;
+
+/// Inmate to parent: an import, as JSON of [`Ask`].
+pub(super) const ASK: u8 = 5;
+/// Inmate to parent: the value, as canonical JSON.
+pub(super) const VALUE: u8 = 6;
+/// Inmate to parent: there is no value, as JSON of [`Failure`].
+pub(super) const FAILED: u8 = 7;
+/// Inmate to parent: the second engine's word, as JSON of [`Opinion`].
+pub(super) const OPINION: u8 = 8;
+
+/// Inmate to parent: the value of the file of this path depends on the task; no path means that it is
+/// not known which file does.
+pub(super) const DEPENDS: u8 = 10;
+
+/// Frames of a trace that are sent.
+pub(super) const FRAMES_MAX: usize = 20;
+/// Characters of a message of the program that are kept.
+const MESSAGE_CHARS_MAX: usize = 4_000;
+
+/// What an inmate evaluates.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    /// The path of the program: what its imports are relative to.
+    pub(super) name: String,
+    /// The program.
+    pub(super) text: String,
+    pub(super) ext_code: BTreeMap<String, String>,
+    pub(super) tla_code: BTreeMap<String, String>,
+    pub(super) max_stack: usize,
+    pub(super) output_bytes_max: usize,
+    pub(super) nesting_max: usize,
+    /// Whether the second engine is asked too.
+    pub(super) second_opinion: bool,
+    /// Whether other tasks of the same batch come before or after, so that values of files are worth
+    /// keeping.
+    pub(super) shares: bool,
+}
+
+/// An import.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Ask {
+    /// The file that imports; empty for a variable given from outside.
+    pub(super) importer: String,
+    /// As it is written there.
+    pub(super) path: String,
+}
+
+/// Why an engine has no value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Failure {
+    Runtime {
+        message: String,
+        trace: Vec<Frame>,
+    },
+    Syntax {
+        path: String,
+        line: u64,
+        column: u64,
+        message: String,
+    },
+    Stack(String),
+    Memory,
+    Output,
+    /// The parent refused the last import, and knows why.
+    Import,
+    Helm {
+        chart: String,
+    },
+    Kustomize {
+        path: String,
+    },
+}
+
+/// What the second engine says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Opinion {
+    Agrees,
+    Differs {
+        path: String,
+        first: String,
+        second: String,
+    },
+    Failed(Failure),
+}
+
+impl Failure {
+    /// A failure of the program, with its message cut to what anyone reads.
+    pub(super) fn runtime(message: impl Into<String>) -> Self {
+        Self::Runtime {
+            message: cut(message.into()),
+            trace: Vec::new(),
+        }
+    }
+
+    /// What the caller is told. `refused` is why the parent refused the last import.
+    pub(super) fn into_error(self, limits: &EvalLimits, refused: Option<EvalError>) -> EvalError {
+        match self {
+            Self::Runtime { message, trace } => EvalError::Runtime { message, trace },
+            Self::Syntax {
+                path,
+                line,
+                column,
+                message,
+            } => EvalError::Syntax {
+                path,
+                line,
+                column,
+                message,
+            },
+            Self::Stack(place) => EvalError::Stack(place),
+            Self::Memory => EvalError::Memory {
+                bytes: limits.memory_bytes_max,
+            },
+            Self::Output => EvalError::Output {
+                bytes: limits.output_bytes_max as u64,
+            },
+            Self::Import => {
+                refused.unwrap_or_else(|| EvalError::Jail("an import failed without a reason".to_owned()))
+            }
+            Self::Helm { chart } => EvalError::NeedsHelm { tool: "helm", chart },
+            Self::Kustomize { path } => EvalError::NeedsHelm {
+                tool: "kustomize",
+                chart: path,
+            },
+        }
+    }
+}
+
+/// Cuts a text that a program may have made as long as it likes.
+pub(super) fn cut(text: String) -> String {
+    match text.char_indices().nth(MESSAGE_CHARS_MAX) {
+        None => text,
+        Some((at, _)) => {
+            let mut text = text;
+            text.truncate(at);
+            text.push('…');
+            text
+        }
+    }
+}

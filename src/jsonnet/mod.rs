@@ -1,0 +1,36 @@
+//! Evaluates Jsonnet behind the jail. What the language can reach is the tree it is given, and
+//! nothing of the machine: no file, no environment, no program, no network. An evaluation that
+//! crashes, hangs or eats memory ends as an [`EvalError`] of its own request.
+
+mod batch;
+mod canonical;
+mod contract;
+pub mod yaml;
+mod conversation;
+mod engine;
+mod evaluator;
+mod import;
+mod jailed;
+mod known;
+mod message;
+mod native;
+mod nesting;
+mod number;
+mod path;
+
+pub use contract::{
+    Entry, EvalError, EvalLimits, Evaluated, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,
+};
+pub use evaluator::Evaluator;
+
+use crate::sandbox::Confinement;
+use std::process::ExitCode;
+
+/// Runs this process as the inmate it was started as. Must come before anything else in `main`.
+pub fn serve_as_inmate(confinement: Confinement) -> ExitCode {
+    match confinement.task.as_str() {
+        evaluator::TASK_NAME => confinement.enter(jailed::evaluate),
+        // A probe: it confines itself, says how far it got, and ends.
+        _ => confinement.enter(|_| ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,157 @@
+//! `parseJson`, `manifestJsonFromJson` and `manifestYamlFromJson`.
+
+use super::NativeError;
+use crate::jsonnet::yaml::{Profile, document};
+use serde_json::Value;
+
+/// Spaces of one level that can be asked for.
+const INDENT_MAX: f64 = 100.0;
+/// Nesting of what is laid out; the parser has the same bound.
+const DEPTH_MAX: usize = 128;
+
+/// Reads JSON. Of a field that is there twice the last one counts; nesting is bounded at 128.
+pub(super) fn parse(text: &str) -> Result<Value, NativeError> {
+    serde_json::from_str(text).map_err(|error| NativeError::said(format!("parseJson: {error}")))
+}
+
+/// The same value as YAML.
+pub(super) fn yaml(text: &str) -> Result<String, NativeError> {
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| NativeError::said(format!("manifestYamlFromJson: {error}")))?;
+    Ok(document(Profile::V3, &value))
+}
+
+/// Lays JSON out over lines. Fields keep their order and numbers their digits.
+pub(super) fn indent(text: &str, spaces: f64) -> Result<String, NativeError> {
+    if !(0.0..=INDENT_MAX).contains(&spaces) {
+        return Err(NativeError::said(format!(
+            "manifestJsonFromJson: indent {spaces} is not between 0 and {INDENT_MAX}"
+        )));
+    }
+    serde_json::from_str::<&serde_json::value::RawValue>(text)
+        .map_err(|error| NativeError::said(format!("manifestJsonFromJson: {error}")))?;
+    let mut layout = Layout {
+        out: String::with_capacity(text.len() * 2),
+        // Whole and small: checked above.
+        step: " ".repeat(spaces as usize),
+        depth: 0,
+        opened: false,
+    };
+    layout.lines(text)?;
+    layout.out.push('\n');
+    Ok(layout.out)
+}
+
+struct Layout {
+    out: String,
+    step: String,
+    depth: usize,
+    /// The last thing written opened a bracket.
+    opened: bool,
+}
+
+impl Layout {
+    /// `text` is JSON: only its strings need a look inside.
+    fn lines(&mut self, text: &str) -> Result<(), NativeError> {
+        let (mut in_string, mut escaped) = (false, false);
+        for character in text.chars() {
+            if in_string {
+                self.out.push(character);
+                in_string = escaped || character != '"';
+                escaped = character == '\\' && !escaped;
+                continue;
+            }
+            match character {
+                ' ' | '\t' | '\r' | '\n' => continue,
+                ']' | '}' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if !std::mem::take(&mut self.opened) {
+                        self.line();
+                    }
+                    self.out.push(character);
+                    continue;
+                }
+                _ => {}
+            }
+            if std::mem::take(&mut self.opened) {
+                self.line();
+            }
+            self.out.push(character);
+            match character {
+                '[' | '{' => {
+                    self.depth += 1;
+                    self.opened = true;
+                    if self.depth > DEPTH_MAX {
+                        return Err(NativeError::said("manifestJsonFromJson: exceeded max depth"));
+                    }
+                }
+                ',' => self.line(),
+                ':' => self.out.push(' '),
+                '"' => in_string = true,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self) {
+        self.out.push('\n');
+        for _ in 0..self.depth {
+            self.out.push_str(&self.step);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{indent, parse, yaml};
+    use serde_json::json;
+
+    #[test]
+    fn json_is_laid_out_and_nothing_else() {
+        for (text, spaces, expected) in [
+            (r#"{"b":1.50,"a":[]}"#, 2.0, "{\n  \"b\": 1.50,\n  \"a\": []\n}\n"),
+            (
+                r#" [ 1 , {} , [ 2 ] ] "#,
+                4.0,
+                "[\n    1,\n    {},\n    [\n        2\n    ]\n]\n",
+            ),
+            (r#""a\"[,:{""#, 2.0, "\"a\\\"[,:{\"\n"),
+            (
+                r#"{"a\\":{"b":null}}"#,
+                0.0,
+                "{\n\"a\\\\\": {\n\"b\": null\n}\n}\n",
+            ),
+        ] {
+            assert_eq!(indent(text, spaces).as_deref(), Ok(expected));
+        }
+        assert!(indent("{", 2.0).is_err());
+        assert!(indent("{}", -1.0).is_err());
+        assert!(indent("{}", f64::NAN).is_err());
+        assert!(indent("{}", 1e9).is_err());
+    }
+
+    #[test]
+    fn json_becomes_yaml_as_go_writes_it() {
+        let text = r#"{"b":[1,{"c":"yes"}],"a":0.5}"#;
+        assert_eq!(
+            yaml(text).as_deref(),
+            Ok("a: 0.5\nb:\n    - 1\n    - c: \"yes\"\n")
+        );
+        assert!(yaml("{").is_err());
+    }
+
+    #[test]
+    fn the_last_of_two_fields_counts() {
+        assert_eq!(parse(r#"{"a":1,"a":2}"#), Ok(json!({"a": 2})));
+    }
+
+    /// T54
+    #[test]
+    fn json_that_nests_too_deeply_is_refused() {
+        assert!(parse(&"[".repeat(100_000)).is_err());
+        assert!(yaml(&"[".repeat(100_000)).is_err());
+        assert!(indent(&"[".repeat(100_000), 2.0).is_err());
+        assert!(indent(&format!("{}{}", "[".repeat(200), "]".repeat(200)), 2.0).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! A value as text inside a value: what `std.toString` makes of it. The engines have their own, which
+//! write fractions with fewer digits than Go.
+
+use crate::jsonnet::canonical::write_escaped;
+use crate::jsonnet::number::write_number;
+use serde_json::Value;
+
+/// JSON on one line, with blanks between its parts.
+pub(in crate::jsonnet) fn text(value: &Value) -> String {
+    let mut out = String::new();
+    write(value, &mut out);
+    out
+}
+
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Number(number) => write_number(out, number.as_f64().unwrap_or_default()),
+        Value::String(text) => string(text, out),
+        Value::Array(items) => {
+            out.push('[');
+            for (position, item) in items.iter().enumerate() {
+                separate(position, out);
+                write(item, out);
+            }
+            close(items.is_empty(), ']', out);
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (position, (name, value)) in fields.iter().enumerate() {
+                separate(position, out);
+                string(name, out);
+                out.push_str(": ");
+                write(value, out);
+            }
+            close(fields.is_empty(), '}', out);
+        }
+    }
+}
+
+fn string(text: &str, out: &mut String) {
+    out.push('"');
+    write_escaped(out, text);
+    out.push('"');
+}
+
+fn separate(position: usize, out: &mut String) {
+    if position > 0 {
+        out.push_str(", ");
+    }
+}
+
+fn close(is_empty: bool, bracket: char, out: &mut String) {
+    if is_empty {
+        out.push(' ');
+    }
+    out.push(bracket);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_laid_out_as_go_does() {
+        let value = json!({ "a": [1, 0.1, {}, []], "b": "\u{7f}\"", "c": null });
+        let expected = "{\"a\": [1, 0.10000000000000001, { }, [ ]], \"b\": \"\\u007f\\\"\", \"c\": null}";
+        assert_eq!(text(&value), expected);
+    }
+}

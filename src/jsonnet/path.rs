@@ -1,0 +1,40 @@
+//! Paths as imports write them, by name only: no link is followed and no disk is asked.
+
+/// The path that `path` means in `directory`, both relative to the root, which is `""`. `None` when it
+/// is absolute or leaves the root.
+pub(super) fn join(directory: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') {
+        return None;
+    }
+    let mut components: Vec<&str> = Vec::new();
+    for component in directory.split('/').chain(path.split('/')) {
+        match component {
+            "" | "." => {}
+            ".." => {
+                components.pop()?;
+            }
+            _ => components.push(component),
+        }
+    }
+    Some(components.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::join;
+
+    /// T45
+    #[test]
+    fn what_leaves_the_root_is_no_path() {
+        let inside = |text: &str| Some(text.to_owned());
+        assert_eq!(join("a/b", "c.libsonnet"), inside("a/b/c.libsonnet"));
+        assert_eq!(join("a/b", "../c"), inside("a/c"));
+        assert_eq!(join("a/b", "./../../c//d/"), inside("c/d"));
+        assert_eq!(join("", "c"), inside("c"));
+        assert_eq!(join("a", ".."), inside(""));
+        for path in ["/etc/passwd", "../../x", "c/../../../x", "//x"] {
+            assert_eq!(join("a", path), None, "{path}");
+        }
+        assert_eq!(join("", "../x"), None);
+    }
+}

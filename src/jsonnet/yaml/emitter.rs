@@ -1,0 +1,351 @@
+//! The layout: indentation, line folding, and where a space or a break is due. It follows the state of
+//! the Go emitters exactly, oddities included, because the goal is equal bytes.
+
+use super::scalar::{Position, Shape, Style, is_break, is_printable, style};
+use super::{Profile, key};
+use serde_json::{Map, Value};
+
+/// Columns after which v2 folds a line at the next space.
+const WIDTH_COLUMNS: usize = 80;
+/// Longest key, in bytes, that is written on the line of its value.
+const SIMPLE_KEY_BYTES_MAX: usize = 128;
+
+/// What a node is part of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parent {
+    Document,
+    Sequence,
+    Mapping,
+}
+
+/// One document being written.
+pub(super) struct Emitter {
+    profile: Profile,
+    number: fn(f64) -> String,
+    out: String,
+    column: usize,
+    /// The last thing written was white space, or counts as such.
+    is_after_space: bool,
+    /// Only white space and indicators such as `- ` stand on the line so far.
+    is_in_indentation: bool,
+}
+
+impl Emitter {
+    pub(super) fn new(profile: Profile, number: fn(f64) -> String) -> Self {
+        Self {
+            profile,
+            number,
+            out: String::new(),
+            column: 0,
+            is_after_space: true,
+            is_in_indentation: true,
+        }
+    }
+
+    /// Writes one document.
+    pub(super) fn document(mut self, value: &Value) -> String {
+        self.node(value, None, Parent::Document);
+        self.break_to(0);
+        self.out
+    }
+
+    fn node(&mut self, value: &Value, indent: Option<usize>, parent: Parent) {
+        match value {
+            Value::Null => self.plain_word("null"),
+            Value::Bool(true) => self.plain_word("true"),
+            Value::Bool(false) => self.plain_word("false"),
+            Value::Number(value) => self.plain_word(&(self.number)(value.as_f64().unwrap_or_default())),
+            Value::String(text) => {
+                let indent = self.deeper(indent, parent).unwrap_or(self.step());
+                self.scalar(text, indent, Position::Block);
+            }
+            Value::Array(items) if items.is_empty() => self.plain_word("[]"),
+            Value::Array(items) => self.sequence(items, indent, parent),
+            Value::Object(members) if members.is_empty() => self.plain_word("{}"),
+            Value::Object(members) => self.mapping(members, indent, parent),
+        }
+    }
+
+    fn sequence(&mut self, items: &[Value], indent: Option<usize>, parent: Parent) {
+        // v2 writes the items of a mapping's value right below its key.
+        let is_level = self.profile == Profile::V2 && parent == Parent::Mapping && !self.is_in_indentation;
+        let inner = match indent {
+            Some(indent) if is_level => indent,
+            outer => self.deeper(outer, parent).unwrap_or(0),
+        };
+        for item in items {
+            self.break_to(inner);
+            self.block_indicator('-');
+            self.node(item, Some(inner), Parent::Sequence);
+        }
+    }
+
+    fn mapping(&mut self, members: &Map<String, Value>, indent: Option<usize>, parent: Parent) {
+        let inner = self.deeper(indent, parent).unwrap_or(0);
+        for (key, member) in key::sorted(self.profile, members.iter()) {
+            self.break_to(inner);
+            let is_simple = key.len() <= SIMPLE_KEY_BYTES_MAX && !Shape::of(self.profile, key).is_multiline;
+            if is_simple {
+                self.scalar(key, inner, Position::SimpleKey);
+                self.indicator(":");
+            } else {
+                self.block_indicator('?');
+                let below = self.deeper(Some(inner), Parent::Mapping).unwrap_or(0);
+                self.scalar(key, below, Position::Block);
+                self.break_to(inner);
+                self.block_indicator(':');
+            }
+            self.node(member, Some(inner), Parent::Mapping);
+        }
+    }
+
+    /// The indentation inside a node; `None` in the first node of a document.
+    fn deeper(&self, indent: Option<usize>, parent: Parent) -> Option<usize> {
+        let indent = indent?;
+        let step = self.step();
+        Some(match (self.profile, parent) {
+            (Profile::V2, _) => indent + step,
+            (Profile::V3, Parent::Sequence) => indent + 2,
+            (Profile::V3, Parent::Document | Parent::Mapping) => (indent + step) / step * step,
+        })
+    }
+
+    fn step(&self) -> usize {
+        match self.profile {
+            Profile::V2 => 2,
+            Profile::V3 => 4,
+        }
+    }
+
+    fn scalar(&mut self, text: &str, indent: usize, position: Position) {
+        let folds = self.profile == Profile::V2 && position == Position::Block;
+        let shape = Shape::of(self.profile, text);
+        match style(self.profile, text, shape, position) {
+            Style::Plain => self.plain(text, indent, folds),
+            Style::SingleQuoted => self.single_quoted(text, indent, folds),
+            Style::DoubleQuoted => self.double_quoted(text, indent, folds),
+            Style::Literal => self.literal(text, indent),
+        }
+    }
+
+    fn plain_word(&mut self, word: &str) {
+        self.space_if_due();
+        self.put_all(word);
+        self.is_after_space = false;
+        self.is_in_indentation = false;
+    }
+
+    fn plain(&mut self, text: &str, indent: usize, folds: bool) {
+        self.space_if_due();
+        let mut after_space = false;
+        for (character, next) in with_next(text) {
+            if character == ' ' {
+                let is_fold = folds && !after_space && self.is_wide() && next != Some(' ');
+                self.space(is_fold, indent);
+                after_space = true;
+            } else {
+                self.put(character);
+                self.is_in_indentation = false;
+                after_space = false;
+            }
+        }
+        self.is_after_space = false;
+        self.is_in_indentation = false;
+    }
+
+    fn single_quoted(&mut self, text: &str, indent: usize, folds: bool) {
+        self.space_if_due();
+        self.put('\'');
+        self.is_in_indentation = false;
+        let (mut after_space, mut after_break, mut is_first) = (false, false, true);
+        for (character, next) in with_next(text) {
+            if character == ' ' {
+                let is_inner = !is_first && next.is_some_and(|next| next != ' ');
+                self.space(folds && !after_space && self.is_wide() && is_inner, indent);
+                after_space = true;
+            } else if is_break(character) {
+                self.line_break(character);
+                after_break = true;
+            } else {
+                if after_break {
+                    self.break_to(indent);
+                }
+                if character == '\'' {
+                    self.put('\'');
+                }
+                self.put(character);
+                self.is_in_indentation = false;
+                (after_space, after_break) = (false, false);
+            }
+            is_first = false;
+        }
+        self.indicator("'");
+        self.is_after_space = false;
+        self.is_in_indentation = false;
+    }
+
+    fn double_quoted(&mut self, text: &str, indent: usize, folds: bool) {
+        self.space_if_due();
+        self.put('"');
+        // Both emitters look for a byte order mark at the start of the text for every character, so
+        // one there has everything escaped.
+        let all_escaped = text.starts_with('\u{feff}');
+        let (mut after_space, mut is_first) = (false, true);
+        for (character, next) in with_next(text) {
+            let is_escaped = all_escaped
+                || !is_printable(character)
+                || is_break(character)
+                || matches!(character, '"' | '\\');
+            if is_escaped {
+                self.put_all(&escaped(character));
+                after_space = false;
+            } else if character == ' ' {
+                let is_fold = folds && !after_space && self.is_wide() && !is_first && next.is_some();
+                self.space(is_fold, indent);
+                if is_fold && next == Some(' ') {
+                    self.put('\\');
+                }
+                after_space = true;
+            } else {
+                self.put(character);
+                after_space = false;
+            }
+            is_first = false;
+        }
+        self.put('"');
+        self.is_after_space = false;
+        self.is_in_indentation = false;
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) {
+        self.space_if_due();
+        self.put('|');
+        if text.starts_with([' ', '\n', '\u{2028}', '\u{2029}']) {
+            self.put_all(&self.step().to_string());
+        }
+        let mut from_end = text.chars().rev();
+        match (from_end.next().map(is_break), from_end.next().map(is_break)) {
+            (Some(true), None | Some(true)) => self.put('+'),
+            (Some(true), Some(false)) => {}
+            (Some(false) | None, _) => self.put('-'),
+        }
+        self.is_in_indentation = false;
+        self.is_after_space = true;
+        // v3 leaves this break to the first line, and so loses it when the text starts with one.
+        if self.profile == Profile::V2 {
+            self.line_break('\n');
+        }
+        let mut after_break = true;
+        for character in text.chars() {
+            if is_break(character) {
+                self.line_break(character);
+                after_break = true;
+                continue;
+            }
+            if after_break {
+                self.break_to(indent);
+            }
+            self.put(character);
+            self.is_in_indentation = false;
+            after_break = false;
+        }
+    }
+
+    /// A space, or a break in its place.
+    fn space(&mut self, is_fold: bool, indent: usize) {
+        if is_fold {
+            self.break_to(indent);
+        } else {
+            self.put(' ');
+        }
+    }
+
+    /// Ends the line unless it is still empty enough, and goes to the column of `indent`.
+    fn break_to(&mut self, indent: usize) {
+        let is_used = !self.is_in_indentation
+            || self.column > indent
+            || (self.column == indent && !self.is_after_space);
+        if is_used {
+            self.line_break('\n');
+        }
+        while self.column < indent {
+            self.put(' ');
+        }
+        self.is_after_space = true;
+        self.is_in_indentation = true;
+    }
+
+    /// `- `, `? ` or `: ` at the start of a line.
+    fn block_indicator(&mut self, indicator: char) {
+        self.space_if_due();
+        self.put(indicator);
+        self.is_after_space = false;
+    }
+
+    fn indicator(&mut self, indicator: &str) {
+        self.put_all(indicator);
+        self.is_after_space = false;
+        self.is_in_indentation = false;
+    }
+
+    fn space_if_due(&mut self) {
+        if !self.is_after_space {
+            self.put(' ');
+        }
+    }
+
+    fn line_break(&mut self, character: char) {
+        self.out.push(character);
+        self.column = 0;
+        self.is_in_indentation = true;
+    }
+
+    fn put(&mut self, character: char) {
+        self.out.push(character);
+        self.column += 1;
+    }
+
+    fn put_all(&mut self, text: &str) {
+        for character in text.chars() {
+            self.put(character);
+        }
+    }
+
+    fn is_wide(&self) -> bool {
+        self.column > WIDTH_COLUMNS
+    }
+}
+
+fn with_next(text: &str) -> impl Iterator<Item = (char, Option<char>)> {
+    text.chars()
+        .zip(text.chars().skip(1).map(Some).chain(std::iter::once(None)))
+}
+
+fn escaped(character: char) -> String {
+    let short = match character {
+        '\0' => '0',
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\u{b}' => 'v',
+        '\u{c}' => 'f',
+        '\r' => 'r',
+        '\u{1b}' => 'e',
+        '"' => '"',
+        '\\' => '\\',
+        '\u{85}' => 'N',
+        '\u{a0}' => '_',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        _ => {
+            let code = u32::from(character);
+            return match code {
+                0..=0xff => format!("\\x{code:02X}"),
+                0x100..=0xffff => format!("\\u{code:04X}"),
+                _ => format!("\\U{code:08X}"),
+            };
+        }
+    };
+    format!("\\{short}")
+}

@@ -1,0 +1,176 @@
+//! The order of keys in a mapping: by letters, and runs of digits as numbers.
+
+use super::Profile;
+use regex::Regex;
+use std::sync::LazyLock;
+
+// Letters and digits as Unicode classifies them. The standard library's `is_alphabetic` and
+// `is_numeric` mean more: marks and Roman numerals, for example.
+#[allow(clippy::expect_used, reason = "both patterns are constants")]
+static LETTER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{L}").expect("a pattern"));
+#[allow(clippy::expect_used, reason = "both patterns are constants")]
+static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{Nd}").expect("a pattern"));
+
+/// Up to here Go sorts by insertion, which shows when the relation is no order.
+const INSERTION_MAX: usize = 12;
+
+/// Sorts entries by their keys. The relation of the Go programs is not transitive for some keys of
+/// digits and punctuation; every mapping still ends in one order, the same each time.
+pub(super) fn sorted<'a, T>(
+    profile: Profile,
+    entries: impl Iterator<Item = (&'a String, T)>,
+) -> Vec<(&'a str, T)> {
+    let keyed = entries.map(|(key, value)| (key.chars().collect::<Vec<char>>(), (key.as_str(), value)));
+    let mut keyed: Vec<_> = keyed.collect();
+    keyed.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+    let sorted = sorted_by(keyed, &|left, right| is_before(profile, left, right));
+    sorted.into_iter().map(|(_, entry)| entry).collect()
+}
+
+type Keyed<E> = Vec<(Vec<char>, E)>;
+
+/// A stable sort that, unlike the standard one, accepts a relation that is no order.
+fn sorted_by<E>(mut entries: Keyed<E>, is_before: &dyn Fn(&[char], &[char]) -> bool) -> Keyed<E> {
+    if entries.len() <= INSERTION_MAX {
+        for end in 1..entries.len() {
+            let mut place = end;
+            while place > 0 && is_before(&entries[place].0, &entries[place - 1].0) {
+                entries.swap(place, place - 1);
+                place -= 1;
+            }
+        }
+        return entries;
+    }
+    let right = entries.split_off(entries.len() / 2);
+    let mut left = sorted_by(entries, is_before).into_iter().peekable();
+    let mut right = sorted_by(right, is_before).into_iter().peekable();
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
+        let next = if is_before(&second.0, &first.0) {
+            right.next()
+        } else {
+            left.next()
+        };
+        merged.extend(next);
+    }
+    merged.extend(left);
+    merged.extend(right);
+    merged
+}
+
+fn is_before(profile: Profile, left: &[char], right: &[char]) -> bool {
+    let Some(position) = left.iter().zip(right).position(|(left, right)| left != right) else {
+        return left.len() < right.len();
+    };
+    let (one, other) = (left[position], right[position]);
+    match (is_letter(one), is_letter(other)) {
+        (true, true) => return one < other,
+        (true, false) | (false, true) => {
+            // Since v3, a number that goes on is larger than one that a letter ends.
+            let in_number = profile == Profile::V3 && position > 0 && is_digit(left[position - 1]);
+            return if in_number {
+                is_letter(one)
+            } else {
+                is_letter(other)
+            };
+        }
+        (false, false) => {}
+    }
+    let seed = i64::from((one == '0' || other == '0') && follows_a_number(&left[..position]));
+    let (left_number, left_digits) = number(seed, &left[position..]);
+    let (right_number, right_digits) = number(seed, &right[position..]);
+    (left_number, left_digits, one) < (right_number, right_digits, other)
+}
+
+/// Whether the digits right before are more than zeros: then a `0` counts as a digit of them.
+fn follows_a_number(before: &[char]) -> bool {
+    before
+        .iter()
+        .rev()
+        .take_while(|character| is_digit(**character))
+        .any(|character| *character != '0')
+}
+
+/// The number that starts a text, on top of `seed`, and how many digits it has. It wraps as Go's does.
+fn number(seed: i64, text: &[char]) -> (i64, usize) {
+    let digits = text.iter().take_while(|character| is_digit(**character));
+    digits.fold((seed, 0), |(number, count), digit| {
+        let value = i64::from(u32::from(*digit)) - i64::from(u32::from('0'));
+        (number.wrapping_mul(10).wrapping_add(value), count + 1)
+    })
+}
+
+fn is_letter(character: char) -> bool {
+    if character.is_ascii() {
+        return character.is_ascii_alphabetic();
+    }
+    LETTER.is_match(character.encode_utf8(&mut [0; 4]))
+}
+
+fn is_digit(character: char) -> bool {
+    if character.is_ascii() {
+        return character.is_ascii_digit();
+    }
+    DIGIT.is_match(character.encode_utf8(&mut [0; 4]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sorted;
+    use crate::jsonnet::yaml::Profile;
+
+    fn order(profile: Profile, keys: &[&str]) -> Vec<String> {
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let entries = keys.iter().map(|key| (key, ()));
+        sorted(profile, entries)
+            .into_iter()
+            .map(|(key, ())| key.to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn runs_of_digits_are_numbers_and_letters_come_last() {
+        let keys = [
+            "k10",
+            "k9",
+            "k01",
+            "a.b/c",
+            "K",
+            "1",
+            "",
+            "with space",
+            "on",
+            "-x",
+        ];
+        let sorted = [
+            "",
+            "-x",
+            "1",
+            "K",
+            "a.b/c",
+            "k01",
+            "k9",
+            "k10",
+            "on",
+            "with space",
+        ];
+        assert_eq!(order(Profile::V2, &keys), sorted);
+    }
+
+    #[test]
+    fn keys_without_an_order_are_sorted_all_the_same() {
+        let keys: Vec<String> = (0..400_u32)
+            .map(|number| {
+                let parts = ["0", "00", "1", "-", "a", "01", "9", "."];
+                (0..5)
+                    .map(|place| {
+                        parts[(number as usize * 7 + place * (number as usize % 11 + 1)) % parts.len()]
+                    })
+                    .collect()
+            })
+            .collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        assert_eq!(order(Profile::V2, &keys), order(Profile::V2, &keys));
+        assert_eq!(order(Profile::V3, &keys).len(), 400);
+    }
+}

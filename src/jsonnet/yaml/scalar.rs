@@ -1,0 +1,153 @@
+//! What a text contains, and which styles can therefore hold it.
+
+use super::{Profile, resolve};
+
+/// How a scalar is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    SingleQuoted,
+    DoubleQuoted,
+    Literal,
+}
+
+/// Where a scalar stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// A key on the line of its value: it may not break.
+    SimpleKey,
+    /// Anywhere else.
+    Block,
+}
+
+/// The styles a text allows, whatever its meaning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) is_multiline: bool,
+    plain: bool,
+    single_quoted: bool,
+    literal: bool,
+}
+
+/// The style a text gets. One with a line feed is a literal if it can be; one that would be read as
+/// something else than a text is double-quoted; any other is as plain as it can be.
+pub(super) fn style(profile: Profile, text: &str, shape: Shape, position: Position) -> Style {
+    let is_key = position == Position::SimpleKey;
+    if is_key && shape.is_multiline {
+        return Style::DoubleQuoted;
+    }
+    if text.contains('\n') {
+        return if shape.literal && !is_key {
+            Style::Literal
+        } else {
+            Style::DoubleQuoted
+        };
+    }
+    if !resolve::is_read_as_text(profile, text) {
+        return Style::DoubleQuoted;
+    }
+    if shape.plain {
+        Style::Plain
+    } else if shape.single_quoted {
+        Style::SingleQuoted
+    } else {
+        Style::DoubleQuoted
+    }
+}
+
+/// What there is in a text.
+#[derive(Default)]
+struct Contents {
+    indicator: bool,
+    line_break: bool,
+    special: bool,
+    tab: bool,
+    outer_space: bool,
+    trailing_space: bool,
+    outer_break: bool,
+    space_after_break: bool,
+    break_after_space: bool,
+}
+
+impl Shape {
+    /// Looks at every character once.
+    pub(super) fn of(profile: Profile, text: &str) -> Self {
+        let contents = Contents::of(text);
+        // v2 takes a tab for a special character; v3 knows that a literal can hold one.
+        let unquotable = contents.special || contents.tab;
+        let unliteral = contents.special || profile == Profile::V2 && contents.tab;
+        let is_escaped = contents.break_after_space || unquotable;
+        Self {
+            is_multiline: contents.line_break,
+            plain: !(contents.indicator
+                || contents.line_break
+                || contents.outer_space
+                || contents.outer_break
+                || contents.space_after_break
+                || is_escaped),
+            single_quoted: !(contents.space_after_break || is_escaped),
+            literal: !(text.is_empty() || contents.trailing_space || contents.break_after_space || unliteral),
+        }
+    }
+}
+
+impl Contents {
+    fn of(text: &str) -> Self {
+        let mut contents = Self {
+            indicator: text.starts_with("---") || text.starts_with("..."),
+            ..Self::default()
+        };
+        let mut previous = None;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            let next = characters.peek().copied();
+            contents.indicator |= is_indicator(previous, character, next);
+            if character == '\t' {
+                contents.tab = true;
+            } else if !is_printable(character) {
+                contents.special = true;
+            }
+            let is_outer = previous.is_none() || next.is_none();
+            if character == ' ' {
+                contents.outer_space |= is_outer;
+                contents.trailing_space |= next.is_none();
+                contents.space_after_break |= previous.is_some_and(is_break);
+            } else if is_break(character) {
+                contents.line_break = true;
+                contents.outer_break |= is_outer;
+                contents.break_after_space |= previous == Some(' ');
+            }
+            previous = Some(character);
+        }
+        contents
+    }
+}
+
+/// Whether a character means something to YAML where it stands in a block.
+fn is_indicator(previous: Option<char>, character: char, next: Option<char>) -> bool {
+    let before_blank = next.is_none_or(|next| matches!(next, ' ' | '\t'));
+    let Some(previous) = previous else {
+        return match character {
+            '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@'
+            | '`' => true,
+            '?' | ':' | '-' => before_blank,
+            _ => false,
+        };
+    };
+    match character {
+        ':' => before_blank,
+        '#' => matches!(previous, ' ' | '\t' | '\0') || is_break(previous),
+        _ => false,
+    }
+}
+
+/// Whether the Go emitters write a character as it is. Those beyond the basic plane they escape.
+pub(super) fn is_printable(character: char) -> bool {
+    matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
+        && character != '\u{feff}'
+}
+
+/// Whether a character ends a line for YAML 1.1.
+pub(super) fn is_break(character: char) -> bool {
+    matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}

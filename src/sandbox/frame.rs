@@ -1,0 +1,85 @@
+//! How a parent and its inmate talk: frames of a tag, a length and that many bytes. Neither side
+//! believes a length it did not bound.
+
+use std::io::{Error, ErrorKind, Read, Write};
+
+/// The first frame of every inmate: the layers it is confined by, as JSON.
+pub(super) const CONFINED: u8 = 0;
+/// Bytes of a frame before its content.
+const HEADER_BYTES: usize = 5;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// What kind of message it is. 0 is taken by the jail itself.
+    pub tag: u8,
+    /// What it says.
+    pub content: Vec<u8>,
+}
+
+/// Reads one frame of at most `bytes_max`. `UnexpectedEof` is the end of the other side;
+/// `InvalidData` is a frame that is too large.
+pub fn read_frame(input: &mut impl Read, bytes_max: usize) -> std::io::Result<Frame> {
+    let mut header = [0; HEADER_BYTES];
+    input.read_exact(&mut header)?;
+    let [tag, length @ ..] = header;
+    let bytes = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+    if bytes > bytes_max {
+        return Err(Error::new(ErrorKind::InvalidData, "a frame is too large"));
+    }
+    // Grows with what really arrives: a length alone takes no memory.
+    let mut content = Vec::new();
+    let read = input.take(bytes as u64).read_to_end(&mut content)?;
+    match read == bytes {
+        true => Ok(Frame { tag, content }),
+        false => Err(ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Writes one frame whose content is the parts one after the other.
+pub fn write_frame(output: &mut impl Write, tag: u8, parts: &[&[u8]]) -> std::io::Result<()> {
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
+    let length = u32::try_from(bytes).map_err(|_| Error::from(ErrorKind::InvalidInput))?;
+    let mut header = [tag, 0, 0, 0, 0];
+    for (place, byte) in header.iter_mut().skip(1).zip(length.to_be_bytes()) {
+        *place = byte;
+    }
+    output.write_all(&header)?;
+    for part in parts {
+        output.write_all(part)?;
+    }
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Frame, read_frame, write_frame};
+    use std::io::ErrorKind;
+
+    #[test]
+    fn a_frame_comes_back_as_it_was_sent() {
+        let mut wire = Vec::new();
+        write_frame(&mut wire, 7, &[b"a", b"", b"bc"]).unwrap();
+        let frame = read_frame(&mut wire.as_slice(), 3).unwrap();
+        assert_eq!(
+            frame,
+            Frame {
+                tag: 7,
+                content: b"abc".to_vec()
+            }
+        );
+    }
+
+    /// T49
+    #[test]
+    fn a_length_that_is_a_lie_costs_nothing() {
+        let lie = [1, 0xff, 0xff, 0xff, 0xff, b'x'];
+        let error = read_frame(&mut lie.as_slice(), 8 << 20).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        let short = [1, 0, 0, 0, 9, b'x'];
+        let error = read_frame(&mut short.as_slice(), 8 << 20).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+    }
+}

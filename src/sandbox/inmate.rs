@@ -1,0 +1,196 @@
+//! The parent's side of one inmate: started, spoken to, killed, and never left behind.
+
+use super::confinement::ARGUMENT;
+use super::frame::{self, Frame};
+use super::layer::LayerName;
+use super::{Confinement, JailError};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+/// Bytes of the list of layers.
+const CONFINED_BYTES_MAX: usize = 1_024;
+/// Bytes of standard error that are looked at after the end.
+const LAST_WORDS_BYTES_MAX: u64 = 8_192;
+
+/// The program an inmate runs: this one, unless a test says where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program(PathBuf);
+
+impl Program {
+    /// The program that is running, even if its file was replaced since.
+    pub fn this() -> Self {
+        Self("/proc/self/exe".into())
+    }
+
+    /// Another build of it.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+}
+
+/// A process in the jail. Dropping it kills it and waits until it is gone.
+#[derive(Debug)]
+pub struct Inmate {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    errors: Option<ChildStderr>,
+    killer: Killer,
+    confined: bool,
+}
+
+/// Ends an inmate from anywhere, at any time, also when it is already gone.
+#[derive(Clone, Debug)]
+pub struct Killer(Arc<OwnedFd>);
+
+impl Killer {
+    /// Ends the inmate now. It cannot refuse.
+    pub fn kill(&self) {
+        // The only other answer is that it has ended already. The handle names this process and no
+        // later one that might get its number.
+        let _gone = pidfd_send_signal(&self.0, Signal::KILL);
+    }
+}
+
+/// How an inmate ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostMortem {
+    /// The signal that ended it; `None` when it ended by itself.
+    pub signal: Option<i32>,
+    /// The beginning of what it wrote to standard error.
+    pub last_words: String,
+}
+
+impl Inmate {
+    /// Starts a process with nothing: no environment, no descriptor but its three pipes, no terminal.
+    /// It confines itself as its first act. The thread that calls this must live as long as the
+    /// inmate may: the system ends an inmate with the thread that started it.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the sandbox; the program is our own and confines itself"
+    )]
+    pub fn start(program: &Program, confinement: &Confinement) -> Result<Self, JailError> {
+        let started = |error: &dyn std::fmt::Display| JailError::NotStarted(error.to_string());
+        let confinement = serde_json::to_string(confinement).map_err(|error| started(&error))?;
+        let mut child = Command::new(&program.0)
+            .arg(ARGUMENT)
+            .arg(confinement)
+            .env_clear()
+            // One arena for all threads: memory is then taken as it is used, and the bound is exact.
+            .env("MALLOC_ARENA_MAX", "1")
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A key pressed at a terminal ends the parent, which then decides about its inmates.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| started(&error))?;
+        let killer = match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(handle) => Killer(Arc::new(handle)),
+            Err(error) => {
+                // Without a handle it could not be ended safely later, so it is ended now.
+                let _gone = child.kill();
+                let _reaped = child.wait();
+                return Err(started(&error));
+            }
+        };
+        match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+            (Some(input), Some(output), errors) => Ok(Self {
+                child,
+                input,
+                output,
+                errors,
+                killer,
+                confined: false,
+            }),
+            (_, _, _) => {
+                killer.kill();
+                let _reaped = child.wait();
+                Err(started(&"a pipe is missing"))
+            }
+        }
+    }
+
+    /// The layers it says it is confined by. Waits until it is; asked once, before anything is sent.
+    pub fn confined(&mut self) -> Result<Vec<LayerName>, JailError> {
+        let frame = frame::read_frame(&mut self.output, CONFINED_BYTES_MAX)
+            .map_err(|error| JailError::NotStarted(error.to_string()))?;
+        if frame.tag != frame::CONFINED || self.confined {
+            return Err(JailError::NotStarted("it does not speak our protocol".to_owned()));
+        }
+        self.confined = true;
+        serde_json::from_slice(&frame.content).map_err(|error| JailError::NotStarted(error.to_string()))
+    }
+
+    /// Waits until it is confined, and refuses it when a required layer is missing.
+    pub fn require(&mut self, required: &[LayerName]) -> Result<(), JailError> {
+        let present = self.confined()?;
+        let missing: Vec<LayerName> = required
+            .iter()
+            .filter(|layer| !present.contains(layer))
+            .copied()
+            .collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(JailError::Weaker(missing)),
+        }
+    }
+
+    /// Says something to it.
+    pub fn say(&mut self, tag: u8, parts: &[&[u8]]) -> std::io::Result<()> {
+        frame::write_frame(&mut self.input, tag, parts)
+    }
+
+    /// Waits for its next message.
+    pub fn hear(&mut self, bytes_max: usize) -> std::io::Result<Frame> {
+        frame::read_frame(&mut self.output, bytes_max)
+    }
+
+    /// What can end it from elsewhere.
+    pub fn killer(&self) -> Killer {
+        self.killer.clone()
+    }
+
+    /// Bytes of memory it uses now; `None` when it is gone.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the system says how large a process is in a file, and the process is ours"
+    )]
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kibibytes: u64 = size.split_ascii_whitespace().next()?.parse().ok()?;
+        Some(kibibytes.saturating_mul(1_024))
+    }
+
+    /// Why it ended, after it stopped talking. Ends it if it has not: nothing is waited for.
+    pub fn post_mortem(mut self) -> PostMortem {
+        // It closed its output or broke the protocol. One that is dying by a signal of its own may not
+        // be gone yet; the end of its errors is the end of it.
+        let mut words = Vec::new();
+        if let Some(errors) = self.errors.take() {
+            let mut errors = errors.take(LAST_WORDS_BYTES_MAX);
+            let _cut = errors.read_to_end(&mut words);
+        }
+        self.killer.kill();
+        let status = self.child.wait().ok();
+        PostMortem {
+            signal: status.and_then(|status| status.signal()),
+            last_words: String::from_utf8_lossy(&words).into_owned(),
+        }
+    }
+}
+
+impl Drop for Inmate {
+    fn drop(&mut self) {
+        self.killer.kill();
+        // Reaped here, so that no zombie stays. It is dead already: the wait is the system's work.
+        let _reaped = self.child.wait();
+    }
+}

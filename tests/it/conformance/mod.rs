@@ -1,0 +1,13 @@
+//! Recorded behaviour of other programs, compared with ours. Each pack prints one line: how many of
+//! its cases are equal, and how many are known to differ for a reason that is written down:
+//! `cargo test conformance -- --nocapture`.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "how many cases are equal is what these tests are run for"
+)]
+
+mod evaluation;
+mod pack;
+mod yaml;

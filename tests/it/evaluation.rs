@@ -1,0 +1,343 @@
+//! What evaluating Jsonnet answers: values, imports and their account, variables, natives, errors.
+
+use crate::support::evaluation::{Files, evaluate, evaluator, file, path, snippet, value};
+use drydock::jsonnet::{EvalError, EvalLimits, Import, Request, SecondOpinion, SecondOpinionWanted};
+use std::collections::BTreeMap;
+
+fn variables<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs
+        .map(|(name, code)| (name.to_owned(), code.to_owned()))
+        .into()
+}
+
+/// Git's hash of the content.
+fn blob(text: &str) -> String {
+    let hash = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, text.as_bytes());
+    hash.expect("a hash").to_string()
+}
+
+#[tokio::test]
+async fn a_value_is_sorted_compact_json() {
+    let evaluator = evaluator(EvalLimits::default());
+    let text = "{ b: [1, 0.1, 1e21, -0], a: { x: 'é\\n\"', h:: 1 }, A: null, e: {}, l: [], t: true }";
+    let expected = concat!(
+        r#"{"A":null,"a":{"x":"é\n\""},"b":[1,0.10000000000000001,1000000000000000000000,-0],"#,
+        r#""e":{},"l":[],"t":true}"#
+    );
+    let mut request = snippet(text);
+    request.second_opinion = SecondOpinionWanted::Yes;
+    let evaluated = evaluate(&evaluator, request).await.expect("a value");
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
+    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(evaluated.imports, []);
+}
+
+#[tokio::test]
+async fn imports_are_searched_from_the_importer_then_from_the_end_of_the_path() {
+    let tree = Files::of([
+        (
+            "environments/dev/main.jsonnet",
+            "(import 'app.libsonnet') + (import 'x/lib.libsonnet')",
+        ),
+        ("environments/dev/app.libsonnet", "{ from: 'base' }"),
+        ("lib/app.libsonnet", "{ from: 'lib' }"),
+        (
+            "vendor/x/lib.libsonnet",
+            "{ lib: 'vendor' } + (import './near.libsonnet') + (import '../y.libsonnet')",
+        ),
+        (
+            "lib/x/lib.libsonnet",
+            "{ lib: 'lib' } + (import 'near.libsonnet')",
+        ),
+        ("lib/x/near.libsonnet", "{ near: importstr 'text.txt' }"),
+        ("vendor/text.txt", "text"),
+    ]);
+    let jpath = ["vendor", "environments/dev/vendor", "lib", "environments/dev"];
+    let request = Request {
+        jpath: jpath.map(str::to_owned).to_vec(),
+        ..file(tree, "environments/dev/main.jsonnet")
+    };
+    let evaluator = evaluator(EvalLimits::default());
+    let evaluated = evaluate(&evaluator, request).await.expect("a value");
+    let json = r#"{"from":"base","lib":"lib","near":"text"}"#;
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(json));
+    let read = |name: &str, text: &str| Import::Read {
+        path: path(name),
+        blob: blob(text),
+    };
+    let absent = |name: &str| Import::Absent { path: path(name) };
+    assert_eq!(
+        evaluated.imports,
+        [
+            read("environments/dev/app.libsonnet", "{ from: 'base' }"),
+            read(
+                "environments/dev/main.jsonnet",
+                "(import 'app.libsonnet') + (import 'x/lib.libsonnet')"
+            ),
+            read(
+                "lib/x/lib.libsonnet",
+                "{ lib: 'lib' } + (import 'near.libsonnet')"
+            ),
+            read("lib/x/near.libsonnet", "{ near: importstr 'text.txt' }"),
+            read("vendor/text.txt", "text"),
+            absent("environments/dev/text.txt"),
+            absent("environments/dev/vendor/text.txt"),
+            absent("environments/dev/x/lib.libsonnet"),
+            absent("lib/text.txt"),
+            absent("lib/x/text.txt"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_import_that_is_not_there_says_where_it_was_searched() {
+    let tree = Files::of([("a/main.jsonnet", "import 'x.libsonnet'"), ("d/y", "")]);
+    let evaluator = evaluator(EvalLimits::default());
+    let request = Request {
+        jpath: vec!["vendor".to_owned(), String::new()],
+        ..file(tree.clone(), "a/main.jsonnet")
+    };
+    let error = evaluate(&evaluator, request).await.expect_err("no value");
+    let searched = ["a/x.libsonnet", "x.libsonnet", "vendor/x.libsonnet"];
+    assert_eq!(
+        error,
+        EvalError::ImportNotFound {
+            path: "x.libsonnet".to_owned(),
+            importer: "a/main.jsonnet".to_owned(),
+            searched: searched.map(str::to_owned).to_vec(),
+        }
+    );
+    let expected = "couldn't open import \"x.libsonnet\" of `a/main.jsonnet`: \
+                    no match locally or in the Jsonnet library paths";
+    assert_eq!(error.to_string(), expected);
+    let request = Request {
+        tree,
+        ..snippet("importstr 'd'")
+    };
+    let error = evaluate(&evaluator, request).await.expect_err("no value");
+    assert_eq!(
+        error.to_string(),
+        "import \"d\" of `main.jsonnet`: is a directory"
+    );
+}
+
+#[tokio::test]
+async fn a_program_sees_the_variables_it_is_given() {
+    let evaluator = evaluator(EvalLimits::default());
+    for second_opinion in [SecondOpinionWanted::No, SecondOpinionWanted::Yes] {
+        let request = Request {
+            ext_code: variables([
+                ("tanka.dev/environment", "{ metadata: { name: 'dev' } }"),
+                ("broken", "error 'never used'"),
+            ]),
+            tla_code: variables([("replicas", "1 + 1")]),
+            second_opinion,
+            ..snippet(
+                "local tk = import 'tk'; function(replicas, zone='a') { r: replicas, z: zone, n: tk.env.metadata.name }",
+            )
+        };
+        let evaluated = evaluate(&evaluator, request).await.expect("a value");
+        assert_eq!(
+            std::str::from_utf8(&evaluated.json),
+            Ok(r#"{"n":"dev","r":2,"z":"a"}"#)
+        );
+        let agrees = match second_opinion {
+            SecondOpinionWanted::No => SecondOpinion::NotAsked,
+            SecondOpinionWanted::Yes => SecondOpinion::Agrees,
+        };
+        assert_eq!(evaluated.second_opinion, agrees);
+    }
+    let error = value(&evaluator, snippet("std.extVar('x')"))
+        .await
+        .expect_err("no value");
+    assert!(matches!(error, EvalError::Runtime { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_file_knows_its_own_name() {
+    let tree = Files::of([
+        ("a/main.jsonnet", "[std.thisFile, import '../b.jsonnet']"),
+        ("b.jsonnet", "std.thisFile"),
+    ]);
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..file(tree, "a/main.jsonnet")
+    };
+    let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
+        .await
+        .expect("a value");
+    assert_eq!(
+        std::str::from_utf8(&evaluated.json),
+        Ok(r#"["a/main.jsonnet","b.jsonnet"]"#)
+    );
+    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+}
+
+#[tokio::test]
+async fn natives_of_tanka_are_there_for_both_engines() {
+    let evaluator = evaluator(EvalLimits::default());
+    let text = "local n = std.native; {
+        json: n('parseJson')('{\"a\":[1,null,\"x\"]}'),
+        yaml: n('parseYaml')('a: yes\\n---\\nb: 0o17\\n'),
+        out: n('manifestJsonFromJson')('{\"b\":1.50}', 2),
+        quoted: n('escapeStringRegex')('a.b'),
+        match: n('regexMatch')('^a+$', 'aaa'),
+        subst: n('regexSubst')('a(x*)b', '-axxb-', '${1}!'),
+        sha: std.length(n('sha256')('')),
+        none: n('exec'),
+    }";
+    let expected = concat!(
+        r#"{"json":{"a":[1,null,"x"]},"match":true,"none":null,"out":"{\n  \"b\": 1.50\n}\n","#,
+        r#""quoted":"a\\.b","sha":64,"subst":"-xx!-","yaml":[{"a":"yes"},{"b":15}]}"#
+    );
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet(text)
+    };
+    let evaluated = evaluate(&evaluator, request).await.expect("a value");
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
+    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+}
+
+#[tokio::test]
+async fn fractions_in_text_have_the_digits_of_go_in_both_engines() {
+    let text = "local v = { a: 0.1, b: [1.5, {}], c: 'x' }; {
+        line: std.toString(v),
+        number: std.toString(0.1),
+        text: std.toString('0.1'),
+        json: std.manifestJsonMinified(v),
+        escaped: std.escapeStringJson(1.42),
+    }";
+    let expected = concat!(
+        r#"{"escaped":"\"1.4199999999999999\"","json":"{\"a\":0.1,\"b\":[1.5,{}],\"c\":\"x\"}","#,
+        r#""line":"{\"a\": 0.10000000000000001, \"b\": [1.5, { }], \"c\": \"x\"}","#,
+        r#""number":"0.10000000000000001","text":"0.1"}"#
+    );
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet(text)
+    };
+    let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
+        .await
+        .expect("a value");
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
+    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+}
+
+/// T50, T51
+#[tokio::test]
+async fn what_needs_a_program_says_which_and_for_what() {
+    let evaluator = evaluator(EvalLimits::default());
+    let tree = Files::of([(
+        "environments/dev/main.jsonnet",
+        "{ a: std.native('helmTemplate')('--post-renderer=./x', './charts/web', { calledFrom: std.thisFile }) }",
+    )]);
+    let error = evaluate(&evaluator, file(tree, "environments/dev/main.jsonnet"))
+        .await
+        .expect_err("no value");
+    let chart = "environments/dev/charts/web".to_owned();
+    assert_eq!(error, EvalError::NeedsHelm { tool: "helm", chart });
+    let text = "std.native('kustomizeBuild')('https://evil.example', { calledFrom: std.thisFile })";
+    let error = evaluate(&evaluator, snippet(text)).await.expect_err("no value");
+    assert!(
+        matches!(
+            error,
+            EvalError::NeedsHelm {
+                tool: "kustomize",
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_error_of_the_program_has_its_message_and_its_place() {
+    let evaluator = evaluator(EvalLimits::default());
+    let tree = Files::of([
+        (
+            "main.jsonnet",
+            "local lib = import 'lib.libsonnet';\n{ a: lib.f(1) }",
+        ),
+        ("lib.libsonnet", "{\n  f(x): error 'no ' + x,\n}"),
+    ]);
+    let error = evaluate(&evaluator, file(tree, "main.jsonnet"))
+        .await
+        .expect_err("no value");
+    let EvalError::Runtime { message, trace } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(message, "no 1");
+    let places: Vec<&str> = trace.iter().map(|frame| frame.at.as_str()).collect();
+    assert!(places.contains(&"lib.libsonnet:2:9"), "{trace:?}");
+    assert!(
+        places.iter().any(|at| at.starts_with("main.jsonnet:2:")),
+        "{trace:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_jsonnet_says_where() {
+    let evaluator = evaluator(EvalLimits::default());
+    let tree = Files::of([
+        ("main.jsonnet", "import 'ü.libsonnet'"),
+        ("ü.libsonnet", "{\n  'é': ]\n}"),
+    ]);
+    let error = evaluate(&evaluator, file(tree, "main.jsonnet"))
+        .await
+        .expect_err("no value");
+    let EvalError::Syntax {
+        path, line, column, ..
+    } = error
+    else {
+        panic!("{error:?}")
+    };
+    assert_eq!((path.as_str(), line, column), ("ü.libsonnet", 2, 8));
+    let error = value(&evaluator, snippet("local a = 1; b"))
+        .await
+        .expect_err("no value");
+    assert!(
+        matches!(
+            error,
+            EvalError::Syntax {
+                line: 1,
+                column: 14,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_difference_between_the_engines_is_shown_with_its_field() {
+    // The engines compare numbers differently: one allows for a tiny difference.
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet("{ a: { b: 0.1 + 0.2 == 0.3 } }")
+    };
+    let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
+        .await
+        .expect("a value");
+    assert_eq!(
+        evaluated.second_opinion,
+        SecondOpinion::Differs {
+            path: "$.a.b".to_owned(),
+            first: "true".to_owned(),
+            second: "false".to_owned(),
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_an_import_that_is_not_found() {
+    let error = evaluate(
+        &evaluator(EvalLimits::default()),
+        file(Files::of([]), "a.jsonnet"),
+    )
+    .await;
+    assert!(
+        matches!(error, Err(EvalError::ImportNotFound { .. })),
+        "{error:?}"
+    );
+}

@@ -1,0 +1,462 @@
+//! The jail holds: hostile programs end as errors of their own request, see nothing of the machine,
+//! leave nothing behind and cost nobody else anything.
+
+use crate::support::evaluation::{Files, evaluate, evaluator, file, path, program, snippet, value};
+use drydock::config::{Config, SandboxSettings, SourceFile, Sources};
+use drydock::jsonnet::{
+    Entry, EvalError, EvalLimits, Evaluator, Request, SecondOpinion, SecondOpinionWanted,
+};
+use drydock::sandbox::{Layer, LayerName, Program, layers};
+use drydock::workspace::{Directory, Tree};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Small enough for a test to wait for.
+fn small() -> EvalLimits {
+    EvalLimits {
+        time_max: Duration::from_secs(5),
+        memory_bytes_max: 64 << 20,
+        ..EvalLimits::default()
+    }
+}
+
+/// What the server may grow by while it has a hostile evaluation: other tests run beside this one.
+const GROWTH_BYTES_MAX: u64 = 32 << 20;
+
+/// Bytes of memory this process has, in use.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("our status");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("our size");
+    let kibibytes: u64 = line
+        .split_ascii_whitespace()
+        .next()
+        .expect("a number")
+        .parse()
+        .expect("a number");
+    kibibytes << 10
+}
+
+#[test]
+fn every_layer_is_there_or_named() {
+    let layers = layers(&program()).expect("a jail");
+    let expected: Vec<Layer> = LayerName::ALL
+        .into_iter()
+        .map(|name| Layer { name, present: true })
+        .collect();
+    assert_eq!(layers, expected);
+}
+
+/// The names an operator may write are those of the layers.
+#[test]
+fn every_layer_can_be_named_in_the_configuration() {
+    for layer in LayerName::ALL {
+        let text = format!("[sandbox]\nlayers_missing = [\"{}\"]\n", layer.name());
+        let sources = Sources {
+            file: Some(SourceFile {
+                path: "drydock.toml".into(),
+                text,
+            }),
+            ..Sources::default()
+        };
+        // There is no model here, which is a problem; the layer is none.
+        let problems = Config::for_terminal(sources).err().map(|error| error.to_string());
+        assert!(!problems.unwrap_or_default().contains("sandbox"), "{layer}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_confine_itself_evaluates_nothing() {
+    let other = Program::at("/bin/true");
+    let evaluator = Evaluator::with(other, small(), LayerName::ALL.to_vec()).expect("an evaluator");
+    let error = value(&evaluator, snippet("1")).await.expect_err("no value");
+    assert!(matches!(error, EvalError::Jail(_)), "{error:?}");
+}
+
+/// T45: E7
+#[tokio::test]
+async fn nothing_outside_of_the_tree_is_readable() {
+    let evaluator = evaluator(small());
+    for import in [
+        "/etc/passwd",
+        "../../x",
+        "../../../../etc/hostname",
+        "/proc/self/environ",
+        "a/../../b",
+        "//x",
+        ".git/config",
+        "..\\\\x",
+    ] {
+        for word in ["import", "importstr", "importbin"] {
+            let error = value(&evaluator, snippet(&format!("{word} '{import}'")))
+                .await
+                .expect_err("no value");
+            let shown = import.replace("\\\\", "\\");
+            assert_eq!(error, EvalError::ImportDenied { path: shown.clone() }, "{word}");
+            assert_eq!(
+                error.to_string(),
+                format!("import outside the repository: {shown}")
+            );
+        }
+    }
+}
+
+/// T45: files that are there and still nobody's to read
+#[tokio::test]
+async fn files_that_hold_secrets_are_not_importable() {
+    let tree = Files::of([
+        (".env", "1"),
+        ("a/.env.local", "1"),
+        ("secrets/key.txt", "1"),
+        ("b/secrets.libsonnet", "1"),
+    ]);
+    let settings = SandboxSettings {
+        imports_denied: vec!["secrets/**".to_owned()],
+        ..SandboxSettings::default()
+    };
+    let evaluator = Evaluator::configured(program(), &settings).expect("an evaluator");
+    for import in [".env", "a/.env.local", "secrets/key.txt", "a/../secrets/key.txt"] {
+        let request = Request {
+            tree: tree.clone(),
+            ..snippet(&format!("importstr '{import}'"))
+        };
+        let error = value(&evaluator, request).await.expect_err("no value");
+        let forbidden = matches!(&error, EvalError::ImportForbidden { path, .. } if path == import);
+        assert!(forbidden, "{import}: {error:?}");
+    }
+    let request = Request {
+        tree,
+        ..snippet("import 'b/secrets.libsonnet'")
+    };
+    assert_eq!(value(&evaluator, request).await, Ok("1".to_owned()));
+}
+
+/// T45: a symlink of the repository
+#[tokio::test]
+async fn a_link_that_leaves_the_tree_is_not_followed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(directory.path().join(".git")).expect("a repository");
+    std::fs::create_dir(directory.path().join("lib")).expect("a directory");
+    std::fs::write(directory.path().join("lib/a.libsonnet"), "1").expect("a file");
+    for (name, target) in [
+        ("out", "/etc/passwd"),
+        ("up", "../../etc/passwd"),
+        ("in", "lib/a.libsonnet"),
+    ] {
+        std::os::unix::fs::symlink(target, directory.path().join(name)).expect("a link");
+    }
+    let tree: Arc<dyn Tree> = Arc::new(Directory::open(directory.path()).expect("a tree"));
+    let evaluator = evaluator(small());
+    for name in ["out", "up"] {
+        let request = Request {
+            tree: tree.clone(),
+            ..snippet(&format!("importstr '{name}'"))
+        };
+        let error = value(&evaluator, request).await.expect_err("no value");
+        assert_eq!(
+            error,
+            EvalError::ImportDenied {
+                path: name.to_owned()
+            }
+        );
+    }
+    let request = Request {
+        tree,
+        ..snippet("import 'in'")
+    };
+    assert_eq!(value(&evaluator, request).await, Ok("1".to_owned()));
+}
+
+/// T46: E8. Neither engine's parser may take the server along.
+#[tokio::test]
+async fn deep_nesting_ends_as_an_error() {
+    let evaluator = evaluator(small());
+    for (open, middle, close) in [
+        ("{a:", "1", "}"),
+        ("[", "", "]"),
+        ("(", "1", ")"),
+        ("std.length(", "[]", ")"),
+        ("{a:[(", "1", ")]}"),
+    ] {
+        let text = format!("{}{middle}{}", open.repeat(40_000), close.repeat(40_000));
+        let error = value(&evaluator, snippet(&text)).await.expect_err("no value");
+        assert_eq!(error, EvalError::Stack("main.jsonnet".to_owned()), "{open}");
+        let tree = Files::of([
+            ("main.jsonnet", "import 'deep.libsonnet'"),
+            ("deep.libsonnet", &text),
+        ]);
+        let error = value(&evaluator, file(tree, "main.jsonnet"))
+            .await
+            .expect_err("no value");
+        assert_eq!(error, EvalError::Stack("deep.libsonnet".to_owned()), "{open}");
+    }
+    // What is legal and flat, but recursive in a parser, may have a value or an error; never a crash
+    // that is not named.
+    for text in [
+        format!("{}1", "if true then ".repeat(40_000)),
+        format!("{}1", "local a=1;".repeat(40_000)),
+        format!("{}1", "-".repeat(40_000)),
+        format!("{}1", "1+".repeat(40_000)),
+        format!("{}1", "function(x) ".repeat(40_000)),
+    ] {
+        let request = Request {
+            second_opinion: SecondOpinionWanted::Yes,
+            ..snippet(&text)
+        };
+        match evaluate(&evaluator, request).await {
+            Ok(_) => {}
+            Err(
+                EvalError::Stack(_)
+                | EvalError::Runtime { .. }
+                | EvalError::Memory { .. }
+                | EvalError::Time { .. },
+            ) => {}
+            Err(error) => panic!("{}: {error:?}", text.chars().take(20).collect::<String>()),
+        }
+    }
+    assert_eq!(value(&evaluator, snippet("1 + 1")).await, Ok("2".to_owned()));
+}
+
+/// T46: recursion of the program, not of its text
+#[tokio::test]
+async fn endless_recursion_ends_as_an_error() {
+    let evaluator = evaluator(small());
+    for text in [
+        "local f(x) = f(x + 1) + 1; f(0)",
+        "local a = { b: a }; a",
+        "local a = [a]; a",
+        "{ a: self.b + 1, b: self.a + 1 }",
+        "local f(x) = if x == 0 then 0 else f(x - 1) + 1; f(100000)",
+    ] {
+        let error = value(&evaluator, snippet(text)).await.expect_err("no value");
+        assert!(
+            matches!(error, EvalError::Stack(_) | EvalError::Runtime { .. }),
+            "{text}: {error:?}"
+        );
+    }
+    // Nobody can talk the stack into the server's memory either.
+    let request = Request {
+        max_stack: u32::MAX,
+        ..snippet("local f(x) = f(x + 1) + 1; f(0)")
+    };
+    let error = value(&evaluator, request).await.expect_err("no value");
+    assert!(
+        matches!(
+            error,
+            EvalError::Stack(_) | EvalError::Memory { .. } | EvalError::Time { .. }
+        ),
+        "{error:?}"
+    );
+}
+
+/// T47: E9
+#[tokio::test]
+async fn memory_is_bounded() {
+    let evaluator = evaluator(small());
+    let before = resident_bytes();
+    for text in [
+        "'a' * 1e12",
+        "std.repeat('a', 1e10)",
+        "local f(s, n) = if n == 0 then s else f(s + s, n - 1); std.length(std.toString(f('aaaaaaaa', 40)))",
+        "std.length(std.join('', std.makeArray(1e9, function(i) 'abc')))",
+        "std.foldl(function(a, i) a + [a], std.range(1, 1e6), [])",
+        "std.length(std.manifestJson(std.makeArray(1e8, function(i) i)))",
+        "std.length(std.parseYaml('a: &a [x,x,x,x,x,x,x,x,x]\\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\\nh: [*g,*g,*g,*g,*g,*g,*g,*g,*g]\\n'))",
+    ] {
+        let error = value(&evaluator, snippet(text)).await.expect_err("no value");
+        assert!(
+            matches!(
+                error,
+                EvalError::Memory { .. }
+                    | EvalError::Stack(_)
+                    | EvalError::Time { .. }
+                    | EvalError::Runtime { .. }
+            ),
+            "{text}: {error:?}"
+        );
+    }
+    let error = value(&evaluator, snippet("std.length(std.repeat('a', 1e9))")).await;
+    assert_eq!(error, Err(EvalError::Memory { bytes: 64 << 20 }));
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown <= GROWTH_BYTES_MAX, "the server has grown by {grown} bytes");
+}
+
+/// T48
+#[tokio::test]
+async fn time_is_bounded_and_nothing_stays() {
+    let limits = EvalLimits {
+        time_max: Duration::from_secs(1),
+        jails_max: 1,
+        ..small()
+    };
+    let evaluator = evaluator(limits);
+    for text in [
+        "local f(x) = f(x + 1) tailstrict; f(0)",
+        "std.foldl(function(a, i) a + i, std.range(0, 1e9), 0)",
+    ] {
+        let started = Instant::now();
+        let error = value(&evaluator, snippet(text)).await.expect_err("no value");
+        let stopped = matches!(
+            error,
+            EvalError::Time { seconds: 1 } | EvalError::Stack(_) | EvalError::Memory { .. }
+        );
+        assert!(stopped, "{text}: {error:?}");
+        assert!(
+            started.elapsed() < Duration::from_secs(4),
+            "{text}: {:?}",
+            started.elapsed()
+        );
+    }
+    // A jail is free when its process is gone and reaped, so the only one was not left behind.
+    assert_eq!(value(&evaluator, snippet("1")).await, Ok("1".to_owned()));
+}
+
+/// T48: whoever does not want to wait does not
+#[tokio::test]
+async fn a_cancelled_evaluation_ends_its_process() {
+    let evaluator = evaluator(EvalLimits {
+        idle_max: 0,
+        jails_max: 1,
+        ..EvalLimits::default()
+    });
+    let cancel = CancellationToken::new();
+    let endless = snippet("std.foldl(function(a, i) a + i, std.range(0, 1e9), 0)");
+    let started = Instant::now();
+    let stop = cancel.clone();
+    let (result, ()) = tokio::join!(evaluator.evaluate(endless.clone(), &cancel), async move {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stop.cancel();
+    });
+    assert_eq!(result, Err(EvalError::Cancelled));
+    assert!(started.elapsed() < Duration::from_secs(5));
+    // The only jail is free again, which it is when its process is gone.
+    assert_eq!(value(&evaluator, snippet("1")).await, Ok("1".to_owned()));
+    cancel.cancel();
+    assert_eq!(
+        evaluator.evaluate(endless, &cancel).await,
+        Err(EvalError::Cancelled)
+    );
+}
+
+/// T49
+#[tokio::test]
+async fn output_is_bounded() {
+    let evaluator = evaluator(EvalLimits::default());
+    let before = resident_bytes();
+    let text = "local s = std.repeat('x', 1000); std.makeArray(20000, function(i) s)";
+    let error = value(&evaluator, snippet(text)).await.expect_err("no value");
+    assert_eq!(error, EvalError::Output { bytes: 8 << 20 });
+    assert_eq!(error.to_string(), "output exceeded 8 MiB");
+    let error = value(&evaluator, snippet("std.repeat('x', 4e9)"))
+        .await
+        .expect_err("no value");
+    assert_eq!(error.to_string(), "evaluation exceeded 512 MiB of memory");
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown <= GROWTH_BYTES_MAX, "the server has grown by {grown} bytes");
+}
+
+/// T54
+#[tokio::test]
+async fn an_alias_bomb_in_a_value_is_refused() {
+    let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..=8 {
+        let above = format!("*a{}", level - 1);
+        bomb.push_str(&format!(
+            "a{level}: &a{level} [{}]\n",
+            [above.as_str(); 9].join(",")
+        ));
+    }
+    let deep = "[".repeat(100_000);
+    let tree = Files::of([("bomb.yaml", &bomb), ("deep.json", &deep)]);
+    let evaluator = evaluator(small());
+    let request = |text: &str| Request {
+        tree: tree.clone(),
+        ..snippet(text)
+    };
+    let error = value(
+        &evaluator,
+        request("std.native('parseYaml')(importstr 'bomb.yaml')"),
+    )
+    .await
+    .expect_err("no value");
+    assert!(error.to_string().contains("yaml: too many aliases"), "{error}");
+    for text in [
+        "std.native('parseJson')(importstr 'deep.json')",
+        "std.native('parseYaml')(importstr 'deep.json')",
+        "std.parseJson(std.repeat('[', 100000))",
+        "std.parseYaml(std.repeat('[', 100000))",
+    ] {
+        let error = value(&evaluator, request(text)).await.expect_err("no value");
+        assert!(
+            matches!(error, EvalError::Runtime { .. } | EvalError::Stack(_)),
+            "{text}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_second_engine_cannot_cost_the_first_ones_value() {
+    // Endless for the second engine only: it evaluates what the first never asks for.
+    let evaluator = evaluator(EvalLimits {
+        time_max: Duration::from_secs(2),
+        ..small()
+    });
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet("{ a: 0.1 + 0.2 == 0.3 || std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) > 0 }")
+    };
+    let evaluated = evaluate(&evaluator, request).await.expect("a value");
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(r#"{"a":true}"#));
+    let SecondOpinion::Failed(error) = evaluated.second_opinion else {
+        panic!("{:?}", evaluated.second_opinion)
+    };
+    assert!(
+        matches!(*error, EvalError::Time { .. } | EvalError::Memory { .. }),
+        "{error:?}"
+    );
+}
+
+/// R27, scaled: hostile programs and honest ones at the same time
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_of_crashes_costs_honest_users_nothing_but_turns() {
+    let evaluator = Arc::new(evaluator(EvalLimits {
+        time_max: Duration::from_secs(20),
+        ..small()
+    }));
+    let hostile = [
+        "'a' * 1e12",
+        "std.repeat('a', 1e10)",
+        "local f(x) = f(x + 1) + 1; f(0)",
+        "importstr '/proc/self/environ'",
+        "error 'x'",
+        "[[[",
+    ];
+    let mut tasks = Vec::new();
+    for round in 0..30_usize {
+        let evaluator = evaluator.clone();
+        let text = hostile[round % hostile.len()];
+        tasks.push(tokio::spawn(async move {
+            assert!(value(&evaluator, snippet(text)).await.is_err(), "{text}");
+        }));
+    }
+    for number in 0..30_usize {
+        let evaluator = evaluator.clone();
+        tasks.push(tokio::spawn(async move {
+            let request = Request {
+                entry: Entry::Snippet {
+                    name: path(&format!("user{number}.jsonnet")),
+                    text: format!("{{ n: {number}, f: std.thisFile }}"),
+                },
+                ..snippet("")
+            };
+            let expected = format!(r#"{{"f":"user{number}.jsonnet","n":{number}}}"#);
+            assert_eq!(value(&evaluator, request).await, Ok(expected));
+        }));
+    }
+    for task in tasks {
+        task.await.expect("a user's answer");
+    }
+}

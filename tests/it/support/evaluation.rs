@@ -1,0 +1,114 @@
+//! Evaluations in the real jail: the program itself is the inmate.
+
+use drydock::jsonnet::{Entry, EvalError, EvalLimits, Evaluated, Evaluator, Request, SecondOpinionWanted};
+use drydock::model::{FileChange, FileVersion, Mode, RepoPath};
+use drydock::sandbox::{LayerName, Program};
+use drydock::workspace::{Match, Tree, TreeError};
+use globset::GlobMatcher;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Files that are there and cannot be changed.
+#[derive(Debug, Default)]
+pub(crate) struct Files(BTreeMap<RepoPath, bytes::Bytes>);
+
+impl Files {
+    pub(crate) fn of<const N: usize>(files: [(&str, &str); N]) -> Arc<dyn Tree> {
+        Self::from_pairs(files.into_iter().map(|(name, text)| (path(name), text)))
+    }
+
+    pub(crate) fn from_pairs<'a>(files: impl Iterator<Item = (RepoPath, &'a str)>) -> Arc<dyn Tree> {
+        let files = files.map(|(name, text)| (name, bytes::Bytes::from(text.to_owned())));
+        Arc::new(Self(files.collect()))
+    }
+}
+
+impl Tree for Files {
+    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
+        if let Some(content) = self.0.get(path) {
+            let content = content.clone();
+            let mode = Mode::Regular;
+            return Ok(FileVersion { content, mode });
+        }
+        let below = format!("{path}/");
+        match self.0.keys().any(|file| file.as_str().starts_with(&below)) {
+            true => Err(TreeError::WrongKind {
+                path: path.clone(),
+                what: "directory",
+            }),
+            false => Err(TreeError::NotFound {
+                path: path.clone(),
+                similar: Vec::new(),
+            }),
+        }
+    }
+
+    fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        Ok(Arc::new(self.0.keys().cloned().collect()))
+    }
+
+    fn write(&self, path: &RepoPath, _: bytes::Bytes) -> Result<(), TreeError> {
+        panic!("an evaluation writes `{path}`")
+    }
+
+    fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
+        panic!("an evaluation deletes `{path}`")
+    }
+
+    fn search(&self, _: &GlobMatcher, _: &str, _: usize, _: usize) -> Result<(Vec<Match>, usize), TreeError> {
+        panic!("an evaluation searches")
+    }
+
+    fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
+        panic!("an evaluation asks what has changed")
+    }
+}
+
+pub(crate) fn path(text: &str) -> RepoPath {
+    RepoPath::parse(text).expect("a path")
+}
+
+/// The program these tests belong to.
+pub(crate) fn program() -> Program {
+    Program::at(env!("CARGO_BIN_EXE_drydock"))
+}
+
+pub(crate) fn evaluator(limits: EvalLimits) -> Evaluator {
+    Evaluator::with(program(), limits, LayerName::ALL.to_vec()).expect("an evaluator")
+}
+
+/// A request for a text, named as a file in the root.
+pub(crate) fn snippet(text: &str) -> Request {
+    Request {
+        tree: Files::of([]),
+        entry: Entry::Snippet {
+            name: path("main.jsonnet"),
+            text: text.to_owned(),
+        },
+        jpath: Vec::new(),
+        ext_code: BTreeMap::new(),
+        tla_code: BTreeMap::new(),
+        max_stack: 0,
+        second_opinion: SecondOpinionWanted::No,
+    }
+}
+
+/// A request for a file of a tree.
+pub(crate) fn file(tree: Arc<dyn Tree>, name: &str) -> Request {
+    Request {
+        tree,
+        entry: Entry::File(path(name)),
+        ..snippet("")
+    }
+}
+
+pub(crate) async fn evaluate(evaluator: &Evaluator, request: Request) -> Result<Evaluated, EvalError> {
+    evaluator.evaluate(request, &CancellationToken::new()).await
+}
+
+/// The value, as text.
+pub(crate) async fn value(evaluator: &Evaluator, request: Request) -> Result<String, EvalError> {
+    let evaluated = evaluate(evaluator, request).await?;
+    Ok(String::from_utf8(evaluated.json.to_vec()).expect("JSON is UTF-8"))
+}
