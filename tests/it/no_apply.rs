@@ -144,8 +144,5 @@ fn prompts() -> Vec<String> {
 }
 
 fn count(bytes: &[u8], text: &str) -> usize {
-    bytes
-        .windows(text.len())
-        .filter(|window| *window == text.as_bytes())
-        .count()
+    memchr::memmem::find_iter(bytes, text).count()
 }
