@@ -2,5 +2,6 @@
 //! its cases are equal, and how many are known to differ for a reason that is written down:
 //! `cargo test conformance -- --nocapture`.
 
+mod jb;
 mod pack;
 mod yaml;
