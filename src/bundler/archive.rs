@@ -64,9 +64,11 @@ const COMPONENTS_BEFORE: char = '/';
 
 /// Reads the package `id` out of an archive.
 pub(super) fn read(sent: &[u8], id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
-    let budget = limits
-        .unpacked_bytes_max
-        .min((sent.len() as u64).saturating_mul(limits.ratio_max).max(RATIO_BYTES_MIN));
+    let budget = limits.unpacked_bytes_max.min(
+        (sent.len() as u64)
+            .saturating_mul(limits.ratio_max)
+            .max(RATIO_BYTES_MIN),
+    );
     let over = match budget == limits.unpacked_bytes_max {
         true => ArchiveError::TooLarge(limits.unpacked_bytes_max),
         false => ArchiveError::Bomb(limits.ratio_max),
@@ -101,7 +103,9 @@ fn entries(unpacked: &mut impl Read, id: PackageId, limits: ArchiveLimits) -> Re
             LayerError::Name(_) => Ok(None),
             other => Err(other),
         })?;
-        let separator = trimmed.iter().position(|byte| char::from(*byte) == COMPONENTS_BEFORE);
+        let separator = trimmed
+            .iter()
+            .position(|byte| char::from(*byte) == COMPONENTS_BEFORE);
         let Some(path) = separator.and_then(|at| trimmed.get(at + 1..)) else {
             if kind == EntryType::Directory {
                 continue;

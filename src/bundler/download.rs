@@ -30,7 +30,9 @@ pub(super) async fn get(
     watch: &Watch,
 ) -> Result<Answer, FetchError> {
     let whole = tokio::time::timeout(DOWNLOAD_TIME_MAX, follow(client, hosts, url, bytes_max, watch));
-    whole.await.unwrap_or_else(|_| Err(remote("the download took too long")))
+    whole
+        .await
+        .unwrap_or_else(|_| Err(remote("the download took too long")))
 }
 
 async fn follow(

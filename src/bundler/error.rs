@@ -2,6 +2,7 @@
 
 use super::fetch::FetchError;
 use super::uri::{RemoteRefused, UriError};
+use crate::model::PathError;
 use crate::workspace::TreeError;
 
 /// Why an operation does nothing.
@@ -31,6 +32,9 @@ pub enum BundlerError {
     /// A version that is no commit, and that no branch or tag can have.
     #[error("`{0}` is not a version: use a branch, a tag or a commit of 40 hex digits")]
     Version(String),
+    /// The project's directory is not a path inside the repository.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// A directory outside the repository.
     #[error("local dependency `{0}` is outside the repository; only its own directories can be linked")]
     Outside(String),

@@ -108,7 +108,13 @@ impl Fetch for Offline {
         Err(FetchError::Off)
     }
 
-    fn package(&self, _git: &Git, _commit: &str, _form: Form, _watch: &Watch) -> Result<Arc<Layer>, FetchError> {
+    fn package(
+        &self,
+        _git: &Git,
+        _commit: &str,
+        _form: Form,
+        _watch: &Watch,
+    ) -> Result<Arc<Layer>, FetchError> {
         Err(FetchError::Off)
     }
 }

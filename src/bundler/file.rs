@@ -151,7 +151,9 @@ impl JsonnetFile {
 
     /// The dependency of that name.
     pub fn get(&self, name: &str) -> Option<&Dependency> {
-        self.dependencies.iter().find(|dependency| dependency.name() == name)
+        self.dependencies
+            .iter()
+            .find(|dependency| dependency.name() == name)
     }
 
     /// Puts a dependency in the place of the one of its name, else at the end.
@@ -212,7 +214,10 @@ impl WrittenGit {
         };
         git.subdir = match version {
             0 => clean_rooted(&self.subdir),
-            _ => self.subdir.strip_prefix('/').map_or(self.subdir.clone(), str::to_owned),
+            _ => self
+                .subdir
+                .strip_prefix('/')
+                .map_or(self.subdir.clone(), str::to_owned),
         };
         Ok(git)
     }

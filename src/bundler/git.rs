@@ -22,11 +22,21 @@ const REFERENCES_MAX: usize = 100_000;
 const DEPTH_MAX: usize = 100;
 
 /// The commit that a tag, else a branch, of exactly this name is of.
-pub(super) fn resolve(url: &str, version: &str, scratch: &Path, watch: &Watch) -> Result<Option<String>, FetchError> {
+pub(super) fn resolve(
+    url: &str,
+    version: &str,
+    scratch: &Path,
+    watch: &Watch,
+) -> Result<Option<String>, FetchError> {
     let place = Place::new(scratch)?;
-    let specs = ["+refs/heads/*:refs/heads/*".to_owned(), "+refs/tags/*:refs/tags/*".to_owned()];
+    let specs = [
+        "+refs/heads/*:refs/heads/*".to_owned(),
+        "+refs/tags/*:refs/tags/*".to_owned(),
+    ];
     let remote = place.remote(url, &specs)?;
-    let mut connection = remote.connect(Direction::Fetch).map_err(|err| failure(&err, watch))?;
+    let mut connection = remote
+        .connect(Direction::Fetch)
+        .map_err(|err| failure(&err, watch))?;
     connection.set_transport_options(Box::new(transport(None)));
     connection.set_credentials(|_| Ok(None));
     let meter = Meter::new(bounded(watch));
@@ -34,17 +44,27 @@ pub(super) fn resolve(url: &str, version: &str, scratch: &Path, watch: &Watch) -
         .ref_map(meter, gix::remote::ref_map::Options::default())
         .map_err(|err| failure(&err, watch))?;
     let named = |wanted: &str| {
-        map.remote_refs.iter().take(REFERENCES_MAX).find_map(|reference| match reference {
-            // A tag with a message is another object than its commit.
-            Ref::Peeled {
-                full_ref_name, object, ..
-            }
-            | Ref::Direct { full_ref_name, object }
-            | Ref::Symbolic {
-                full_ref_name, object, ..
-            } => (full_ref_name == wanted).then(|| object.to_string()),
-            Ref::Unborn { .. } => None,
-        })
+        map.remote_refs
+            .iter()
+            .take(REFERENCES_MAX)
+            .find_map(|reference| match reference {
+                // A tag with a message is another object than its commit.
+                Ref::Peeled {
+                    full_ref_name,
+                    object,
+                    ..
+                }
+                | Ref::Direct {
+                    full_ref_name,
+                    object,
+                }
+                | Ref::Symbolic {
+                    full_ref_name,
+                    object,
+                    ..
+                } => (full_ref_name == wanted).then(|| object.to_string()),
+                Ref::Unborn { .. } => None,
+            })
     };
     Ok(named(&format!("refs/tags/{version}")).or_else(|| named(&format!("refs/heads/{version}"))))
 }
@@ -52,13 +72,19 @@ pub(super) fn resolve(url: &str, version: &str, scratch: &Path, watch: &Watch) -
 /// The files of the package `id`, as git keeps them.
 pub(super) fn package(url: &str, id: PackageId, scratch: &Path, watch: &Watch) -> Result<Layer, FetchError> {
     let place = Place::new(scratch)?;
-    let commit = ObjectId::from_hex(id.commit.as_bytes()).map_err(|_| FetchError::NoVersion(id.commit.clone()))?;
+    let commit =
+        ObjectId::from_hex(id.commit.as_bytes()).map_err(|_| FetchError::NoVersion(id.commit.clone()))?;
     let remote = place.remote(url, &[format!("{commit}:refs/drydock/package")])?;
-    let mut connection = remote.connect(Direction::Fetch).map_err(|err| failure(&err, watch))?;
+    let mut connection = remote
+        .connect(Direction::Fetch)
+        .map_err(|err| failure(&err, watch))?;
     connection.set_transport_options(Box::new(transport(None)));
     connection.set_credentials(|_| Ok(None));
     connection
-        .prepare_fetch(Meter::new(bounded(watch)), gix::remote::ref_map::Options::default())
+        .prepare_fetch(
+            Meter::new(bounded(watch)),
+            gix::remote::ref_map::Options::default(),
+        )
         .map_err(|err| failure(&err, watch))?
         .with_write_packed_refs_only(true)
         .with_shallow(gix::remote::fetch::Shallow::DepthAtRemote(NonZeroU32::MIN))
@@ -76,7 +102,8 @@ struct Place {
 
 impl Place {
     fn new(scratch: &Path) -> Result<Self, FetchError> {
-        let disk = |err: std::io::Error| FetchError::Remote(format!("no room for the download: {}", err.kind()));
+        let disk =
+            |err: std::io::Error| FetchError::Remote(format!("no room for the download: {}", err.kind()));
         std::fs::create_dir_all(scratch).map_err(disk)?;
         let directory = tempfile::tempdir_in(scratch).map_err(disk)?;
         let repository = gix::ThreadSafeRepository::init_opts(
@@ -98,7 +125,10 @@ impl Place {
             return Err(FetchError::Remote("no TLS provider is installed".to_owned()));
         }
         let refused = |_| FetchError::Remote("the remote's address is not one".to_owned());
-        let remote = self.repository.remote_at_without_url_rewrite(url).map_err(refused)?;
+        let remote = self
+            .repository
+            .remote_at_without_url_rewrite(url)
+            .map_err(refused)?;
         let specs = specs.iter().map(String::as_str);
         let remote = remote.with_refspecs(specs, Direction::Fetch).map_err(refused)?;
         Ok(remote.with_fetch_tags(gix::remote::fetch::Tags::None))
@@ -122,7 +152,10 @@ fn files(repository: &gix::Repository, commit: ObjectId, id: PackageId) -> Resul
     let mut tree = commit.tree().map_err(broken)?;
     let empty = || FetchError::Repository(LayerError::Empty(id.subdir.clone()));
     if !id.subdir.is_empty() {
-        let entry = tree.lookup_entry_by_path(&id.subdir).map_err(broken)?.ok_or_else(empty)?;
+        let entry = tree
+            .lookup_entry_by_path(&id.subdir)
+            .map_err(broken)?
+            .ok_or_else(empty)?;
         if !entry.mode().is_tree() {
             return Err(empty());
         }
@@ -152,7 +185,9 @@ fn files(repository: &gix::Repository, commit: ObjectId, id: PackageId) -> Resul
                 EntryKind::Commit => Found::Directory,
                 EntryKind::Link => Found::Link(blob(repository, oid, &gathering)?),
                 EntryKind::Blob => Found::File(Mode::Regular, blob(repository, oid, &gathering)?.into()),
-                EntryKind::BlobExecutable => Found::File(Mode::Executable, blob(repository, oid, &gathering)?.into()),
+                EntryKind::BlobExecutable => {
+                    Found::File(Mode::Executable, blob(repository, oid, &gathering)?.into())
+                }
             };
             gathering.add(&path, found).map_err(FetchError::Repository)?;
         }
@@ -177,7 +212,14 @@ fn failure(err: &gix::Error, watch: &Watch) -> FetchError {
     }
     let text = format!("{err:?}").to_ascii_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
-    let why = if says(&["401", "403", "credential", "unauthorized", "permissiondenied", "identity"]) {
+    let why = if says(&[
+        "401",
+        "403",
+        "credential",
+        "unauthorized",
+        "permissiondenied",
+        "identity",
+    ]) {
         "the remote asks for a password, or there is no such repository"
     } else if says(&["404", "not found", "not our ref", "couldn't find"]) {
         "there is no such repository or commit"

@@ -46,7 +46,10 @@ impl Layer {
 
     /// Bytes in all.
     pub fn bytes(&self) -> u64 {
-        self.entries.iter().map(|entry| entry.file.content.len() as u64).sum()
+        self.entries
+            .iter()
+            .map(|entry| entry.file.content.len() as u64)
+            .sum()
     }
 
     /// Each path with the SHA-256 of its content in hex: what a store keeps of a layer whose contents
@@ -62,7 +65,10 @@ impl Layer {
 
     /// Its sum, as a lock states it.
     pub fn sum(&self) -> String {
-        let files = self.entries.iter().map(|entry| (entry.path.as_str(), &entry.file));
+        let files = self
+            .entries
+            .iter()
+            .map(|entry| (entry.path.as_str(), &entry.file));
         super::sum::sum(&files.collect())
     }
 }
@@ -136,7 +142,12 @@ impl Gathering {
     /// Whether an entry with this path, inside the repository, is of the package; an error when no
     /// entry may have it. Asked before its content is read.
     pub(super) fn wants<'p>(&self, path: &'p [u8]) -> Result<Option<&'p str>, LayerError> {
-        let shown = || String::from_utf8_lossy(path).chars().take(200).collect::<String>();
+        let shown = || {
+            String::from_utf8_lossy(path)
+                .chars()
+                .take(200)
+                .collect::<String>()
+        };
         let text = std::str::from_utf8(path).map_err(|_| LayerError::Name(shown()))?;
         let leaves = |part: &str| matches!(part, "" | "." | "..") || part.contains(['\\', '\0']);
         if text.split('/').any(leaves) {
@@ -155,7 +166,12 @@ impl Gathering {
     /// Takes an entry. `path` is inside the repository.
     pub(super) fn add(&mut self, path: &[u8], found: Found) -> Result<(), LayerError> {
         let inside = self.wants(path)?.map(str::to_owned);
-        let shown = || String::from_utf8_lossy(path).chars().take(200).collect::<String>();
+        let shown = || {
+            String::from_utf8_lossy(path)
+                .chars()
+                .take(200)
+                .collect::<String>()
+        };
         let file = match found {
             Found::Directory => return Ok(()),
             Found::Special => return Err(LayerError::Special(shown())),
@@ -205,7 +221,11 @@ impl Gathering {
             let path = RepoPath::parse(&path).map_err(|_| LayerError::Name(path))?;
             Ok(Entry { path, file })
         };
-        let entries = self.files.into_iter().map(entry).collect::<Result<_, LayerError>>()?;
+        let entries = self
+            .files
+            .into_iter()
+            .map(entry)
+            .collect::<Result<_, LayerError>>()?;
         Ok(Layer { id, entries })
     }
 }

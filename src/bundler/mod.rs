@@ -22,7 +22,10 @@ mod settle;
 mod sum;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
-#[allow(clippy::disallowed_methods, reason = "tests build their own files and ask the real git")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "tests build their own files and ask the real git"
+)]
 mod tests;
 mod uri;
 mod vendor;

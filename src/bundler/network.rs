@@ -55,7 +55,9 @@ struct Kept {
 
 impl std::fmt::Debug for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Network").field("hosts", &self.hosts).finish_non_exhaustive()
+        f.debug_struct("Network")
+            .field("hosts", &self.hosts)
+            .finish_non_exhaustive()
     }
 }
 
@@ -71,7 +73,10 @@ impl Network {
     ) -> Self {
         Self {
             hosts: Hosts {
-                allowed: hosts_allowed.iter().map(|host| host.to_ascii_lowercase()).collect(),
+                allowed: hosts_allowed
+                    .iter()
+                    .map(|host| host.to_ascii_lowercase())
+                    .collect(),
                 here: BTreeMap::new(),
             },
             client,
@@ -117,7 +122,9 @@ impl Network {
     }
 
     fn address(&self, git: &Git) -> Result<reqwest::Url, FetchError> {
-        Ok(self.hosts.url(&git.host, &format!("{}/{}.git", git.user, git.repo))?)
+        Ok(self
+            .hosts
+            .url(&git.host, &format!("{}/{}.git", git.user, git.repo))?)
     }
 
     fn had(&self, id: PackageId, git: &Git, form: Form, watch: &Watch) -> Result<Layer, FetchError> {

@@ -28,7 +28,8 @@ pub struct Prepared {
 impl Prepared {
     /// Does it: what goes first goes away, then the rest is written. It stops at the first failure.
     pub fn apply(&self, tree: &dyn Tree) -> Result<(), TreeError> {
-        let (written, deleted): (Vec<_>, Vec<_>) = self.changes.iter().partition(|(_, after)| after.is_some());
+        let (written, deleted): (Vec<_>, Vec<_>) =
+            self.changes.iter().partition(|(_, after)| after.is_some());
         for (path, _) in deleted {
             tree.put(path, None)?;
         }
@@ -92,7 +93,8 @@ pub fn install(
         dependency.single = order.single;
         dependency.legacy_name = order.legacy_name.clone().unwrap_or_default();
         let name = dependency.name();
-        let same = |known: &Dependency| known.version == dependency.version && known.source == dependency.source;
+        let same =
+            |known: &Dependency| known.version == dependency.version && known.source == dependency.source;
         if !file.get(&name).is_some_and(same) {
             file.set(dependency);
             // What is asked for now counts more than what was locked.
@@ -138,7 +140,8 @@ pub fn list(project: Project<'_>) -> Result<Vec<Listed>, BundlerError> {
     let locked = project.file(LOCK_FILE)?.unwrap_or_default();
     let mut listed: BTreeMap<String, Listed> = BTreeMap::new();
     let both = file.dependencies.iter().map(|dependency| (dependency, true));
-    for (dependency, declared) in both.chain(locked.dependencies.iter().map(|dependency| (dependency, false))) {
+    for (dependency, declared) in both.chain(locked.dependencies.iter().map(|dependency| (dependency, false)))
+    {
         let name = dependency.name();
         let entry = listed.entry(name.clone()).or_insert_with(|| Listed {
             name,
@@ -163,7 +166,9 @@ pub fn list(project: Project<'_>) -> Result<Vec<Listed>, BundlerError> {
 
 fn wanted(project: Project<'_>) -> Result<JsonnetFile, BundlerError> {
     let path = project.path(FILE)?;
-    project.file(FILE)?.ok_or_else(|| BundlerError::NoFile(path.to_string()))
+    project
+        .file(FILE)?
+        .ok_or_else(|| BundlerError::NoFile(path.to_string()))
 }
 
 /// A package as a person names it: an address, or a directory of the project's repository.
@@ -199,8 +204,19 @@ fn ensure(
     let mut vendor = Vendor::read(project)?;
     let known = Locks::new(locks.dependencies.clone());
     let notices = &mut prepared.notices;
-    let settled = settle(project, &file.dependencies, known, &mut vendor, fetch, watch, notices)?;
-    let dependencies = settled.dependencies.into_iter().map(Dependency::without_usual_name);
+    let settled = settle(
+        project,
+        &file.dependencies,
+        known,
+        &mut vendor,
+        fetch,
+        watch,
+        notices,
+    )?;
+    let dependencies = settled
+        .dependencies
+        .into_iter()
+        .map(Dependency::without_usual_name);
     let lock = JsonnetFile {
         dependencies: dependencies.collect(),
         legacy_imports: false,
@@ -218,7 +234,11 @@ fn ensure(
 }
 
 /// What became of every package, by name.
-fn packages(before: Option<&JsonnetFile>, after: &JsonnetFile, placed: &dyn Fn(&str) -> bool) -> Vec<Package> {
+fn packages(
+    before: Option<&JsonnetFile>,
+    after: &JsonnetFile,
+    placed: &dyn Fn(&str) -> bool,
+) -> Vec<Package> {
     let before = before.cloned().unwrap_or_default();
     let mut packages: BTreeMap<String, Package> = BTreeMap::new();
     for dependency in &after.dependencies {
@@ -260,10 +280,16 @@ fn compare(dependency: &Dependency, from: &str) -> Option<String> {
     };
     let to = &dependency.version;
     let place = format!("https://{}/{}/{}", git.host, git.user, git.repo);
-    (git.host == "github.com" && from != to && !from.is_empty()).then(|| format!("{place}/compare/{from}...{to}"))
+    (git.host == "github.com" && from != to && !from.is_empty())
+        .then(|| format!("{place}/compare/{from}...{to}"))
 }
 
-fn write(edits: &mut Edits, project: Project<'_>, name: &str, file: &JsonnetFile) -> Result<(), BundlerError> {
+fn write(
+    edits: &mut Edits,
+    project: Project<'_>,
+    name: &str,
+    file: &JsonnetFile,
+) -> Result<(), BundlerError> {
     let version = FileVersion {
         content: file.write().into(),
         mode: Mode::Regular,

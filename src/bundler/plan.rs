@@ -50,7 +50,10 @@ impl Locks {
 /// What each dependency needs, in their order. What is locked counts, whatever the list says of its
 /// version: whoever wants another one asks for an update.
 pub fn plan(wanted: &[Dependency], locks: &Locks, vendor: &Vendor) -> Result<Vec<Action>, BundlerError> {
-    wanted.iter().map(|dependency| action(dependency, locks, vendor)).collect()
+    wanted
+        .iter()
+        .map(|dependency| action(dependency, locks, vendor))
+        .collect()
 }
 
 fn action(wanted: &Dependency, locks: &Locks, vendor: &Vendor) -> Result<Action, BundlerError> {
@@ -70,7 +73,9 @@ fn action(wanted: &Dependency, locks: &Locks, vendor: &Vendor) -> Result<Action,
         Source::Local(_) => Ok(Action::Link(dependency)),
         Source::Git(_) => {
             check_version(&dependency.version)?;
-            let expected = locked.map(|locked| locked.sum.clone()).filter(|sum| !sum.is_empty());
+            let expected = locked
+                .map(|locked| locked.sum.clone())
+                .filter(|sum| !sum.is_empty());
             Ok(Action::Fetch { dependency, expected })
         }
     }

@@ -22,15 +22,12 @@ pub struct Project<'a> {
 impl<'a> Project<'a> {
     /// The project in a directory of a tree; `.` and nothing are the root.
     pub fn new(tree: &'a dyn Tree, directory: &'a str) -> Result<Self, BundlerError> {
-        let directory = directory.trim_end_matches('/');
-        let directory = match directory.strip_prefix("./").unwrap_or(directory) {
-            "." => "",
-            other => other,
-        };
-        let outside = |_| BundlerError::Outside(directory.chars().take(120).collect());
-        if !directory.is_empty() {
-            RepoPath::parse(directory).map_err(outside)?;
+        if matches!(directory, "" | "." | "./") {
+            return Ok(Self { tree, directory: "" });
         }
+        let directory = directory.strip_suffix('/').unwrap_or(directory);
+        RepoPath::parse(directory)?;
+        let directory = directory.strip_prefix("./").unwrap_or(directory);
         Ok(Self { tree, directory })
     }
 
@@ -104,9 +101,15 @@ pub(super) fn join(directory: &str, relative: &str) -> Option<String> {
 pub(super) fn relative(directory: &str, path: &str) -> String {
     let from: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     let to: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+    let shared = from
+        .iter()
+        .zip(&to)
+        .take_while(|(one, other)| one == other)
+        .count();
     let up = from.iter().skip(shared).map(|_| "..");
-    up.chain(to.iter().skip(shared).copied()).collect::<Vec<_>>().join("/")
+    up.chain(to.iter().skip(shared).copied())
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 /// A relative path without what changes nothing: `./a//b/../c/` is `a/c`.

@@ -268,5 +268,6 @@ fn list_of(
 
 /// A path inside `vendor/`, where what counts is what is about to be written.
 fn vendored<'p>(project: Project<'_>, path: &'p str) -> Option<&'p str> {
-    path.strip_prefix(&under(project.directory(), VENDOR))?.strip_prefix('/')
+    path.strip_prefix(&under(project.directory(), VENDOR))?
+        .strip_prefix('/')
 }

@@ -22,7 +22,9 @@ pub(super) fn sum(files: &BTreeMap<&str, &FileVersion>) -> String {
     order.sort_by(|one, other| walk_order(one, other));
     let mut hash = Sha256::new();
     for path in order {
-        let Some(content) = content(files, path) else { break };
+        let Some(content) = content(files, path) else {
+            break;
+        };
         hash.update(content);
     }
     base64::engine::general_purpose::STANDARD.encode(hash.finalize())

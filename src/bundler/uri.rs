@@ -55,8 +55,15 @@ const ENDS: [&str; 4] = [
 /// Each form with each end. The expressions are ours and compile; one that did not would match
 /// nothing.
 static EXPRESSIONS: LazyLock<Vec<(Scheme, Vec<Regex>)>> = LazyLock::new(|| {
-    let with_ends = |form: &str| ENDS.iter().flat_map(|end| Regex::new(&format!("{form}{end}"))).collect();
-    FORMS.iter().map(|(scheme, form)| (*scheme, with_ends(form))).collect()
+    let with_ends = |form: &str| {
+        ENDS.iter()
+            .flat_map(|end| Regex::new(&format!("{form}{end}")))
+            .collect()
+    };
+    FORMS
+        .iter()
+        .map(|(scheme, form)| (*scheme, with_ends(form)))
+        .collect()
 });
 
 /// The package of a git repository that a text names.
@@ -70,7 +77,11 @@ pub fn parse(text: &str) -> Result<Dependency, UriError> {
     for (scheme, expressions) in EXPRESSIONS.iter() {
         // The last one is the form alone, which every other one begins with.
         let fits = expressions.last().is_some_and(|form| form.is_match(text));
-        if fits && let Some(found) = expressions.iter().find_map(|expression| expression.captures(text)) {
+        if fits
+            && let Some(found) = expressions
+                .iter()
+                .find_map(|expression| expression.captures(text))
+        {
             return Ok(dependency(*scheme, &found));
         }
     }
@@ -101,6 +112,14 @@ pub(super) fn screen(text: &str) -> Result<(), RemoteRefused> {
     if text.starts_with('-') {
         return refused("it reads as an option, because it starts with `-`".to_owned());
     }
+    // `ext::command`: the word before it names a program that git would run.
+    if let Some((helper, _)) = text.split_once("::")
+        && helper
+            .chars()
+            .all(|next| next.is_ascii_alphanumeric() || "+-.".contains(next))
+    {
+        return refused(format!("scheme {}", shown(helper)));
+    }
     if let Some((scheme, rest)) = text.split_once("://") {
         let authority = rest.split('/').next().unwrap_or_default();
         if !["https", "http", "ssh"].contains(&scheme) {
@@ -114,15 +133,14 @@ pub(super) fn screen(text: &str) -> Result<(), RemoteRefused> {
             return refused("scheme ssh".to_owned());
         }
     }
-    // `ext::command`: the word before it names a program that git would run.
-    if let Some((helper, _)) = text.split_once("::")
-        && helper.chars().all(|next| next.is_ascii_alphanumeric() || "+-.".contains(next))
-    {
-        return refused(format!("scheme {}", shown(helper)));
-    }
     Ok(())
 }
 
 fn shown(scheme: &str) -> String {
-    scheme.chars().take(40).collect::<String>().escape_debug().to_string()
+    scheme
+        .chars()
+        .take(40)
+        .collect::<String>()
+        .escape_debug()
+        .to_string()
 }

@@ -72,7 +72,8 @@ impl Vendor {
     pub(super) fn place(&mut self, name: &str, layer: &Layer) {
         self.remove(name);
         for entry in layer.entries() {
-            self.now.insert(format!("{name}/{}", entry.path), entry.file.clone());
+            self.now
+                .insert(format!("{name}/{}", entry.path), entry.file.clone());
         }
     }
 
@@ -160,7 +161,8 @@ impl Vendor {
 
     fn remove(&mut self, name: &str) {
         let prefix = format!("{name}/");
-        self.now.retain(|path, _| path != name && !path.starts_with(&prefix));
+        self.now
+            .retain(|path, _| path != name && !path.starts_with(&prefix));
         self.live.remove(name);
     }
 }

@@ -20,8 +20,8 @@ pub use error::{ConfigError, Problem};
 pub use keys::{KEYS, Key, Kind, Unset};
 pub use models::usual_model;
 pub use settings::{
-    ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings, ModelSettings,
-    PostTo, ProviderSettings, RepositorySettings, ServerSettings, SlackSettings, TelegramMode,
+    BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings,
+    ModelSettings, PostTo, ProviderSettings, RepositorySettings, ServerSettings, SlackSettings, TelegramMode,
     TelegramSettings,
 };
 pub use sources::{SourceFile, Sources};

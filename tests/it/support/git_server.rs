@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Serves every bare repository below a directory until the test process ends.
+/// Serves every bare repository below a directory, and every `.tar.gz`, until the test process ends.
 pub(crate) struct GitServer {
     /// `http://127.0.0.1:port/`
     pub(crate) address: String,
@@ -54,6 +54,17 @@ fn serve(stream: TcpStream, backend: &Path, directory: &Path) -> std::io::Result
     let mut words = head.first().map_or("", String::as_str).split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let (file, query) = target.split_once('?').unwrap_or((target, ""));
+    if file.ends_with(".tar.gz")
+        && let Ok(content) = std::fs::read(directory.join(file.trim_start_matches('/')))
+    {
+        let mut out = stream;
+        let length = content.len();
+        write!(
+            out,
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        )?;
+        return out.write_all(&content);
+    }
     let mut child = Command::new(backend)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
