@@ -65,6 +65,9 @@ pub enum BundlerError {
     /// More packages than a project may have.
     #[error("more than {0} packages; a dependency of a dependency asks for too much")]
     TooMany(usize),
+    /// More files than can be compared.
+    #[error("`vendor/` has more than {0} bytes; delete what no package needs")]
+    TooLarge(u64),
     /// Two packages want to be in each other's place.
     #[error("`vendor/{0}` would be a file and a directory at once; rename one of the two packages")]
     Clash(String),

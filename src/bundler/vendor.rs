@@ -11,6 +11,9 @@ use crate::workspace::Edits;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Bytes of a `vendor/` that are read.
+const VENDOR_BYTES_MAX: u64 = 512 << 20;
+
 /// The files of a `vendor/`, by their paths inside it.
 #[derive(Clone, Debug, Default)]
 pub struct Vendor {
@@ -25,10 +28,15 @@ impl Vendor {
     pub fn read(project: Project<'_>) -> Result<Self, BundlerError> {
         let home = under(project.directory(), VENDOR);
         let mut vendor = Self::default();
+        let mut bytes: u64 = 0;
         for path in project.tree().below(&home)? {
             let Some(file) = project.tree().stored(&path)? else {
                 continue;
             };
+            bytes = bytes.saturating_add(file.content.len() as u64);
+            if bytes > VENDOR_BYTES_MAX {
+                return Err(BundlerError::TooLarge(VENDOR_BYTES_MAX));
+            }
             let inside = path.as_str().strip_prefix(&home).unwrap_or_default();
             let inside = inside.trim_start_matches('/').to_owned();
             if file.mode == Mode::Symlink

@@ -103,7 +103,8 @@ impl Desk {
         Ok(changes)
     }
 
-    fn admit_write(&self, path: &RepoPath) -> Result<(), ToolError> {
+    /// Refuses a write that the grant or the budget does not allow, or that comes too late.
+    pub(super) fn admit_write(&self, path: &RepoPath) -> Result<(), ToolError> {
         let files = self.tree.files()?;
         self.identity
             .may_write(&self.repository, path, environment_of(path, &files))

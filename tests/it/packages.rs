@@ -42,7 +42,7 @@ impl World {
             name: "v1".into(),
             tagger: None,
             message: "one\n".into(),
-            pgp_signature: None,
+            signature: None,
         };
         let tag = objects.write_object(&tag).unwrap().detach();
         std::fs::write(git.join("HEAD"), "ref: refs/heads/master\n").unwrap();

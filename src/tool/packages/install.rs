@@ -35,6 +35,7 @@ impl Work for Install {
 
     fn run(shelf: &Shelf, arguments: InstallArguments) -> Result<String, ToolError> {
         let project = shelf.project(&arguments.path)?;
+        shelf.admit(project)?;
         let order = bundler::Install {
             packages: arguments.packages,
             ..bundler::Install::default()

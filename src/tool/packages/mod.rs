@@ -69,6 +69,11 @@ impl Shelf {
         }
     }
 
+    /// Refuses who may not change the project, before anything is downloaded for them.
+    fn admit(&self, project: Project<'_>) -> Result<(), ToolError> {
+        self.desk.admit_write(&project.path(bundler::FILE)?)
+    }
+
     fn put(&self, project: Project<'_>, prepared: &Prepared) -> Result<(), ToolError> {
         self.desk.put(&project.path(bundler::FILE)?, prepared)
     }

@@ -35,6 +35,7 @@ impl Work for Update {
 
     fn run(shelf: &Shelf, arguments: UpdateArguments) -> Result<String, ToolError> {
         let project = shelf.project(&arguments.path)?;
+        shelf.admit(project)?;
         let watch = shelf.watch();
         let prepared = bundler::update(project, &arguments.packages, shelf.fetch.as_ref(), &watch)?;
         shelf.put(project, &prepared)?;
