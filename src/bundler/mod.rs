@@ -1,7 +1,7 @@
 //! Packages of Jsonnet, as jsonnet-bundler manages them: `jsonnetfile.json` says what a project
 //! wants, `jsonnetfile.lock.json` what it got, `vendor/` holds the files.
 //!
-//! Read [`operation`] first. An operation reads a tree, asks [`Fetch`] for what is missing, and
+//! Read `operation.rs` first. An operation reads a tree, asks [`Fetch`] for what is missing, and
 //! answers with the writes and deletions that make it so; it changes nothing itself, and names
 //! nothing outside `vendor/` and the two files. What a remote sends is checked before it is a
 //! [`Layer`]: there is no way to make one with a path that leaves its package, or with a link.

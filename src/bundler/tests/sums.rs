@@ -18,17 +18,16 @@ fn a_sum_is_of_contents_in_the_order_of_a_walk_with_links_followed() {
             ("a", "1"),
             ("b/c", "2")
         ]),
-        sum(&[("all", "12345".replace("345", "345").as_str())]),
+        whole,
     );
     assert_eq!(
         sum(&[("a", "12"), ("b", "->c/d"), ("c/d", "3"), ("e", "->b")]),
         sum(&[("all", "12333")])
     );
-    // A link to a directory, out of the package, to nowhere or in a circle ends the walk.
-    for target in ["c", "missing", "c/missing", "b", "c/../../c"] {
-        let files = [("a", "12345"), ("b", &*format!("->{target}")), ("c/d", "never")];
-        if target != "c/../../c" {
-            assert_eq!(sum(&files), whole, "{target}");
-        }
+    // A link to a directory, to nowhere or in a circle ends the walk.
+    for target in ["c", "missing", "c/missing", "b", "./c/.."] {
+        let link = format!("->{target}");
+        let files = [("a", "12345"), ("b", link.as_str()), ("c/d", "never")];
+        assert_eq!(sum(&files), whole, "{target}");
     }
 }

@@ -372,7 +372,7 @@ impl Tree for Directory {
             why: format!("{err}"),
         };
         // Not a symlink: the walk would follow it.
-        match self.handle.node(directory).map_err(|err| at(err))? {
+        match self.handle.node(directory).map_err(at)? {
             Some(Node::Directory) => {}
             Some(Node::File { .. } | Node::Symlink | Node::Other) | None => return Ok(Vec::new()),
         }
