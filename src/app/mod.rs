@@ -5,6 +5,7 @@ mod ingress;
 
 use crate::access::{Access, AccessError};
 use crate::admin::{self, Admin};
+use crate::bundler::{Fetch, Network, Offline};
 use crate::config::Config;
 use crate::gateway::{Gateway, Parts, Repositories};
 use crate::http;
@@ -87,7 +88,8 @@ impl App {
             store: store.clone(),
             access: Arc::clone(&access),
             providers: provider::build(&config.providers, client.clone(), config.model.stream),
-            toolbox: Toolbox::new(tool::all()).map_err(|error| StartError::Setup(error.to_string()))?,
+            toolbox: Toolbox::new(tool::with_packages(&packages(&config, client.clone())))
+                .map_err(|error| StartError::Setup(error.to_string()))?,
             repositories,
             redactor,
             config: Arc::clone(&config),
@@ -187,6 +189,17 @@ impl App {
             self.tasks.shutdown().await;
         }
     }
+}
+
+/// Where packages of Jsonnet come from: nowhere, while no host is allowed.
+fn packages(config: &Config, client: reqwest::Client) -> Arc<dyn Fetch> {
+    let hosts = &config.bundler.hosts_allowed;
+    if hosts.is_empty() {
+        return Arc::new(Offline);
+    }
+    let runtime = tokio::runtime::Handle::current();
+    let scratch = config.data.directory.join("scratch");
+    Arc::new(Network::new(hosts, client, runtime, scratch))
 }
 
 fn log_progress(repository: &str, text: &str) {

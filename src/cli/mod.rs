@@ -7,6 +7,7 @@ mod chat;
 mod check;
 mod demo;
 mod input;
+mod jb;
 mod output;
 mod serve;
 mod terminal;
@@ -123,6 +124,9 @@ enum Command {
     /// Shows what was recorded of a conversation
     #[command(subcommand, after_help = SESSION_EXAMPLES)]
     Session(admin::SessionCommand),
+    /// Manages packages of Jsonnet, as jsonnet-bundler does
+    #[command(subcommand, after_help = jb::EXAMPLES)]
+    Jb(jb::Command),
     /// Checks the audit log
     #[command(subcommand, after_help = AUDIT_EXAMPLES)]
     Audit(admin::AuditCommand),
@@ -207,6 +211,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Command::Invite(arguments) => admin::invite(arguments, global, output).await,
         Command::User(command) => admin::user(command, global, output).await,
         Command::Session(command) => admin::session(command, global, output).await,
+        Command::Jb(command) => jb::run(command, global, output).await,
         Command::Audit(command) => admin::audit(command, global, output).await,
     }
 }

@@ -135,6 +135,8 @@ pub const KEYS: &[Key] = &[
     key("hooks.*.grants.role", Kind::Choice(&["viewer", "editor"]), Unset::Default("\"editor\""), "what the hook may do"),
     key("hooks.*.grants.environments", Kind::List, Unset::Default("[\"**\"]"), "globs of the environments it may change"),
 
+    key("bundler.hosts_allowed", Kind::List, Unset::Default("[]"), "hosts that Jsonnet packages may be fetched from"),
+
     int("limits.steps_max", "20", 1, 200, "model calls of one turn"),
     int("limits.turn_seconds_max", "600", 1, 86_400, "seconds of one turn"),
     int("limits.turn_tokens_max", "0", 0, 100_000_000, "tokens of one turn; 0 means no bound"),

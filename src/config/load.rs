@@ -3,7 +3,9 @@
 use crate::config::error::ConfigError;
 use crate::config::reader::Reader;
 use crate::config::sandbox::sandbox;
-use crate::config::settings::{ChannelSettings, Config, DataSettings, LimitSettings, ServerSettings};
+use crate::config::settings::{
+    BundlerSettings, ChannelSettings, Config, DataSettings, LimitSettings, ServerSettings,
+};
 use crate::config::sources::Sources;
 use crate::config::{channels, hooks, models, repositories};
 use crate::model::{Limits, Secret};
@@ -26,6 +28,7 @@ impl Config {
             repositories: repositories::repositories(&mut reader),
             channels: channels::channels(&mut reader),
             hooks: hooks::hooks(&mut reader),
+            bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             sandbox: sandbox(&mut reader),
         };
@@ -52,6 +55,7 @@ impl Config {
             repositories: BTreeMap::new(),
             channels: BTreeMap::new(),
             hooks: BTreeMap::new(),
+            bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             sandbox: sandbox(&mut reader),
         };
@@ -65,6 +69,15 @@ impl Config {
     pub fn for_operator(sources: Sources) -> Result<(DataSettings, LimitSettings), ConfigError> {
         let mut reader = Reader::new(&sources);
         let settings = (data(&mut reader), limits(&mut reader));
+        reader.finish()?;
+        Ok(settings)
+    }
+
+    /// What packages of Jsonnet may be fetched from, for a person who works on them in a terminal. No
+    /// secret is fetched.
+    pub fn for_packages(sources: Sources) -> Result<BundlerSettings, ConfigError> {
+        let mut reader = Reader::new(&sources);
+        let settings = bundler(&mut reader);
         reader.finish()?;
         Ok(settings)
     }
@@ -158,6 +171,17 @@ fn is_host(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let part = |part: &str| !part.is_empty() && part.chars().all(fits);
     text.len() <= 253 && text.split('.').all(part)
+}
+
+fn bundler(reader: &mut Reader<'_>) -> BundlerSettings {
+    let hosts_allowed = reader.list("bundler.hosts_allowed");
+    if !hosts_allowed.iter().all(|host| is_host(host)) {
+        reader.problem(
+            "bundler.hosts_allowed",
+            "expected host names such as github.com, without scheme or path",
+        );
+    }
+    BundlerSettings { hosts_allowed }
 }
 
 fn data(reader: &mut Reader<'_>) -> DataSettings {

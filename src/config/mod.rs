@@ -21,8 +21,8 @@ pub use error::{ConfigError, Problem};
 pub use keys::{KEYS, Key, Kind, Unset};
 pub use models::usual_model;
 pub use settings::{
-    ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings, ModelSettings,
-    PostTo, ProviderSettings, RepositorySettings, SandboxSettings, ServerSettings, SlackSettings,
+    BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings,
+    ModelSettings, PostTo, ProviderSettings, RepositorySettings, SandboxSettings, ServerSettings, SlackSettings,
     TelegramMode, TelegramSettings,
 };
 pub use sources::{SourceFile, Sources};

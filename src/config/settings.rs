@@ -23,10 +23,20 @@ pub struct Config {
     pub channels: BTreeMap<String, ChannelSettings>,
     /// `[hooks.<name>]`
     pub hooks: BTreeMap<String, HookSettings>,
+    /// `[bundler]`
+    pub bundler: BundlerSettings,
     /// `[limits]`
     pub limits: LimitSettings,
     /// `[sandbox]`
     pub sandbox: SandboxSettings,
+}
+
+/// `[bundler]`: packages of Jsonnet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundlerSettings {
+    /// `hosts_allowed`, default empty: hosts that packages may be fetched from, over https. While it
+    /// is empty, nothing is fetched.
+    pub hosts_allowed: Vec<String>,
 }
 
 /// `[server]`: the HTTP listener and its bounds.

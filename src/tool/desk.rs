@@ -5,6 +5,7 @@ use super::text::text_of;
 use super::work::stopped;
 use super::{Context, ToolError};
 use crate::access::Identity;
+use crate::bundler::{self, Prepared};
 use crate::model::{FileChange, RepoPath};
 use crate::workspace::{Tree, TreeError, patch};
 use bytes::Bytes;
@@ -70,6 +71,16 @@ impl Desk {
         Ok(self.tree.delete(path)?)
     }
 
+    /// Puts in place what an operation on packages prepared. It stays in its project's directory, so
+    /// the grant for its `file` is the grant for all of it.
+    pub(super) fn put(&self, file: &RepoPath, prepared: &Prepared) -> Result<(), ToolError> {
+        if prepared.changes.is_empty() {
+            return Ok(());
+        }
+        self.admit_write(file)?;
+        Ok(prepared.apply(self.tree.as_ref())?)
+    }
+
     /// What a file adds to and takes from the base: `+3 −1 against the base`.
     pub(super) fn delta(&self, path: &RepoPath) -> Result<String, ToolError> {
         let changes = self.tree.changes()?;
@@ -92,14 +103,21 @@ impl Desk {
         Ok(changes)
     }
 
-    fn admit_write(&self, path: &RepoPath) -> Result<(), ToolError> {
+    /// Refuses a write that the grant or the budget does not allow, or that comes too late.
+    pub(super) fn admit_write(&self, path: &RepoPath) -> Result<(), ToolError> {
         let files = self.tree.files()?;
         self.identity
             .may_write(&self.repository, path, environment_of(path, &files))
             .map_err(ToolError::Failed)?;
         let changes = self.tree.changes()?;
         let is_new = changes.iter().all(|change| change.path != *path);
-        if is_new && changes.len() >= self.files_changed_max {
+        // Packages come whole. What is written by hand into `vendor/` is counted with all of them.
+        let packaged = |path: &RepoPath| is_packaged(path, &files);
+        let counted = match packaged(path) {
+            true => changes.len(),
+            false => changes.iter().filter(|change| !packaged(&change.path)).count(),
+        };
+        if is_new && counted >= self.files_changed_max {
             return Err(ToolError::Failed(format!(
                 "the change budget of {} files is used up: `{path}` was not touched; finish with the files \
                  changed so far or ask the person to split the request",
@@ -128,6 +146,21 @@ fn environment_of<'a>(path: &'a RepoPath, files: &[RepoPath]) -> Option<&'a str>
         directory = candidate.rsplit_once('/').map(|(parent, _)| parent);
     }
     None
+}
+
+/// Whether a path is in the `vendor/` of a project that has a lock.
+fn is_packaged(path: &RepoPath, files: &[RepoPath]) -> bool {
+    let parts: Vec<&str> = path.as_str().split('/').collect();
+    let holds_lock = |depth: usize| {
+        let directory = parts.get(..depth).unwrap_or_default();
+        let lock = [directory, &[bundler::LOCK_FILE]].concat().join("/");
+        files.binary_search_by(|file| file.as_str().cmp(&lock)).is_ok()
+    };
+    let mut vendors = parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| **part == bundler::VENDOR);
+    vendors.any(|(depth, _)| holds_lock(depth))
 }
 
 fn is_at_or_below(path: &RepoPath, directory: &RepoPath) -> bool {

@@ -12,6 +12,7 @@ mod git_diff;
 mod git_log;
 mod git_show;
 mod git_status;
+mod packages;
 // What they share.
 mod arguments;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub(crate) use invisible::is_invisible;
 pub use toolbox::{Prepared, Toolbox, ToolboxError};
 
 use crate::access::Identity;
+use crate::bundler::{Fetch, Offline};
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::workspace::Workspace;
@@ -83,8 +85,19 @@ pub trait Tool: Send + Sync {
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError>;
 }
 
-/// Every tool there is, in a fixed order.
+/// Every tool there is, in a fixed order, without a network for packages.
 pub fn all() -> Vec<Arc<dyn Tool>> {
+    with_packages(&(Arc::new(Offline) as Arc<dyn Fetch>))
+}
+
+/// Every tool there is, in a fixed order. Packages come from `fetch`.
+pub fn with_packages(fetch: &Arc<dyn Fetch>) -> Vec<Arc<dyn Tool>> {
+    let mut tools = of_files_and_history();
+    tools.extend(packages::all(fetch));
+    tools
+}
+
+fn of_files_and_history() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(Framed::<file_delete::FileDelete>::new()),
         Arc::new(Framed::<file_edit::FileEdit>::new()),
@@ -137,7 +150,7 @@ mod tests {
         Toolbox::new(all()).unwrap();
     }
 
-    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36
+    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-44, TK-45, TK-46, TK-47
     #[test]
     fn parameters_defaults_and_bounds_are_as_promised() {
         let toolbox = Toolbox::new(all()).unwrap();
@@ -154,6 +167,7 @@ mod tests {
             )
         };
         let text = json!({ "type": "string" });
+        let packages = json!({ "type": "array", "items": text, "default": [] });
         let offset = json!({ "type": "integer", "minimum": 0, "default": 0 });
         let limit = |default: u64, maximum: u64| json!({ "type": "integer", "minimum": 1, "maximum": maximum, "default": default });
         for (name, properties, required) in [
@@ -191,6 +205,23 @@ mod tests {
             ),
             ("git_diff", json!({ "path": text }), json!(null)),
             ("git_status", json!({}), json!(null)),
+            ("jb_init", json!({ "path": text }), json!(["path"])),
+            (
+                "jb_install",
+                json!({ "path": text, "packages": packages }),
+                json!(["path"]),
+            ),
+            (
+                "jb_update",
+                json!({ "path": text, "packages": packages }),
+                json!(["path"]),
+            ),
+            ("jb_list", json!({ "path": text }), json!(["path"])),
+            (
+                "jb_plan",
+                json!({ "path": text, "packages": packages, "update": { "type": "boolean", "default": false } }),
+                json!(["path"]),
+            ),
         ] {
             let expected: (serde_json::Value, serde_json::Value) = (properties, required);
             assert_eq!(parameters(name), expected, "{name}");

@@ -51,6 +51,26 @@ impl Tree for MemoryTree {
         removed.map(|_| ()).ok_or_else(|| not_found(path))
     }
 
+    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+        let prefix = format!("{directory}/");
+        let files = self.files.lock().unwrap();
+        let below = files.keys().filter(|path| path.as_str().starts_with(&prefix));
+        Ok(below.cloned().collect())
+    }
+
+    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+        Ok(self.files.lock().unwrap().get(path).cloned())
+    }
+
+    fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
+        let mut files = self.files.lock().unwrap();
+        match after {
+            Some(after) => drop(files.insert(path.clone(), after)),
+            None => drop(files.remove(path)),
+        }
+        Ok(())
+    }
+
     fn search(
         &self,
         glob: &globset::GlobMatcher,

@@ -8,15 +8,14 @@ use crate::model::Effect;
 use crate::provider::ToolSpec;
 use async_trait::async_trait;
 use serde_json::Value;
-use std::marker::PhantomData;
 use tokio_util::sync::CancellationToken;
 
 /// One tool: what it is called, what it needs, and what it does with it.
 pub(super) trait Work: Send + Sync + 'static {
     /// Its arguments.
     type Arguments: Arguments;
-    /// The part of the context it works on.
-    type On: for<'a> From<Context<'a>> + Send + 'static;
+    /// What it works on: a part of the context, or more than that.
+    type On: Send + 'static;
 
     /// Its name.
     const NAME: &'static str;
@@ -29,15 +28,26 @@ pub(super) trait Work: Send + Sync + 'static {
     fn run(on: &Self::On, arguments: Self::Arguments) -> Result<String, ToolError>;
 }
 
+/// Takes what a tool works on out of the context of a call.
+type Take<On> = Box<dyn Fn(Context<'_>) -> On + Send + Sync>;
+
 /// A [`Work`] as a [`Tool`].
-pub(super) struct Framed<W> {
+pub(super) struct Framed<W: Work> {
     spec: ToolSpec,
-    work: PhantomData<fn() -> W>,
+    take: Take<W::On>,
 }
 
 impl<W: Work> Framed<W> {
-    /// Renders the schema.
-    pub(super) fn new() -> Self {
+    /// A tool that works on a part of the context.
+    pub(super) fn new() -> Self
+    where
+        W::On: for<'a> From<Context<'a>>,
+    {
+        Self::on(|cx| W::On::from(cx))
+    }
+
+    /// A tool that works on something more. Renders the schema.
+    pub(super) fn on(take: impl Fn(Context<'_>) -> W::On + Send + Sync + 'static) -> Self {
         let spec = ToolSpec {
             name: W::NAME,
             description: W::DESCRIPTION,
@@ -45,7 +55,7 @@ impl<W: Work> Framed<W> {
         };
         Self {
             spec,
-            work: PhantomData,
+            take: Box::new(take),
         }
     }
 }
@@ -62,7 +72,7 @@ impl<W: Work> Tool for Framed<W> {
 
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
         let arguments = bind::<W::Arguments>(W::NAME, &self.spec.schema, arguments).map_err(readable)?;
-        let on = W::On::from(cx);
+        let on = (self.take)(cx);
         unless_stopped(cx.cancel, move || perform::<W>(&on, arguments)).await
     }
 }

@@ -20,6 +20,7 @@ pub use base::{Base, Progress, Skipped};
 pub use directory::Directory;
 pub use overlay::{Edits, Overlay};
 pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
+pub(crate) use repository::{Meter, transport};
 
 use crate::model::{FileChange, FileVersion, RepoPath};
 use bytes::Bytes;
@@ -113,6 +114,17 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
 
     /// Deletes a file.
     fn delete(&self, path: &RepoPath) -> Result<(), TreeError>;
+
+    /// All files below a directory, sorted by path; also those that are ignored.
+    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError>;
+
+    /// The file or symlink at `path` as git would store it, not followed, of at most 16 MiB; `None`
+    /// when nothing is there.
+    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError>;
+
+    /// Puts what a program of ours made in place: content, mode and all, or a symlink, or `None` to
+    /// take away what is there. For vendored packages, whose files tools do not write one by one.
+    fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError>;
 
     /// Every line of a text file accepted by `glob` that contains `needle`, sorted by path and line:
     /// the matches from `offset` on, at most `limit`, and how many there are in all. Binary files

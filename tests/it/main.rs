@@ -34,5 +34,6 @@ mod map;
 mod matrix;
 mod model_output;
 mod no_apply;
+mod packages;
 mod queue;
 mod strangers;

@@ -33,6 +33,9 @@ fn tries(tool: &str) -> Vec<Value> {
         "git_diff" | "git_status" => vec![json!({})],
         "git_log" => vec![json!({"limit": 1})],
         "git_show" => vec![json!({"ref": "HEAD"})],
+        "jb_init" => ["environments/dev", "lib"].iter().map(|path| json!({"path": path})).collect(),
+        "jb_install" | "jb_update" | "jb_plan" => vec![json!({"path": ".", "packages": ["github.com/org/c"]})],
+        "jb_list" => vec![json!({"path": "."})],
         other => panic!("say here how `{other}` is tried"),
     }
 }

@@ -108,6 +108,7 @@ impl Terminal {
         let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let client = provider::http_client().map_err(Failure::failed)?;
+        let fetch = super::jb::fetch(&config.bundler.hosts_allowed, client.clone());
         let providers = provider::build(&config.providers, client, config.model.stream);
         let (provider, model) = providers
             .resolve(&config.model.default)
@@ -129,7 +130,7 @@ impl Terminal {
                 tree,
             },
             directory,
-            toolbox: Toolbox::new(tool::all()).map_err(Failure::failed)?,
+            toolbox: Toolbox::new(tool::with_packages(&fetch)).map_err(Failure::failed)?,
             system,
             history: History::default(),
             recording: Recording::open(options.record.as_deref(), &redactor)?,

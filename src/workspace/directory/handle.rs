@@ -130,6 +130,23 @@ impl Handle {
         rustix::fs::unlinkat(&parent, name, AtFlags::empty())
     }
 
+    /// Removes the directories a path lies in, as far as nothing is in them.
+    pub(super) fn prune(&self, path: &str) {
+        let mut path = path;
+        while let Some((directory, _)) = path.rsplit_once('/') {
+            let (parents, name) = directory.rsplit_once('/').unwrap_or((".", directory));
+            let open = OFlags::PATH | OFlags::DIRECTORY;
+            let Ok(parent) = beneath(self.root.as_fd(), parents, open, Mode::empty()) else {
+                return;
+            };
+            // The kernel removes no directory that holds anything.
+            if rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_err() {
+                return;
+            }
+            path = directory;
+        }
+    }
+
     fn create_directories(&self, parents: &str) -> rustix::io::Result<OwnedFd> {
         let open = OFlags::PATH | OFlags::DIRECTORY;
         let mut directory = beneath(self.root.as_fd(), ".", open, Mode::empty())?;

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::lines::{self, Found};
-use crate::workspace::overlay::check_size;
+use crate::workspace::overlay::{check_size, check_stored};
 use crate::workspace::{Match, RepositoryError, Tree, TreeError, links, nearest};
 use bytes::Bytes;
 use handle::{Handle, Node};
@@ -188,6 +188,11 @@ impl Directory {
 
     fn check_change(&self, path: &RepoPath) -> Result<(), TreeError> {
         links::check_settings(path)?;
+        self.check_place(path)
+    }
+
+    /// Refuses a place behind a symlink or a file.
+    fn check_place(&self, path: &RepoPath) -> Result<(), TreeError> {
         for ancestor in links::ancestors(path) {
             match self.handle.node(ancestor).map_err(|err| failed(path, err))? {
                 Some(Node::Symlink) => return Err(behind_symlink(path)),
@@ -203,6 +208,29 @@ impl Directory {
             }
         }
         Ok(())
+    }
+
+    /// The files and symlinks of a walk.
+    fn listed(&self, walk: ignore::Walk) -> Result<Vec<RepoPath>, TreeError> {
+        let mut files = Vec::new();
+        for entry in walk {
+            // What vanished or may not be read is not listed.
+            let Ok(entry) = entry else { continue };
+            let listed = entry
+                .file_type()
+                .is_some_and(|kind| kind.is_file() || kind.is_symlink());
+            let name = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str);
+            if let (true, Some(Ok(path))) = (listed, name.map(RepoPath::parse)) {
+                files.push(path);
+            }
+            if files.len() > FILES_MAX {
+                return Err(TreeError::Io {
+                    path: ".".to_owned(),
+                    why: format!("more than {FILES_MAX} files"),
+                });
+            }
+        }
+        Ok(files)
     }
 
     fn not_found(&self, path: &RepoPath) -> TreeError {
@@ -290,24 +318,7 @@ impl Tree for Directory {
                 entry.file_name() != ".git" && (!directory || has_plain_ignore_file(entry.path()))
             })
             .build();
-        let mut files = Vec::new();
-        for entry in walk {
-            // What vanished or may not be read is not listed.
-            let Ok(entry) = entry else { continue };
-            let listed = entry
-                .file_type()
-                .is_some_and(|kind| kind.is_file() || kind.is_symlink());
-            let name = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str);
-            if let (true, Some(Ok(path))) = (listed, name.map(RepoPath::parse)) {
-                files.push(path);
-            }
-            if files.len() > FILES_MAX {
-                return Err(TreeError::Io {
-                    path: ".".to_owned(),
-                    why: format!("more than {FILES_MAX} files"),
-                });
-            }
-        }
+        let mut files = self.listed(walk)?;
         files.sort();
         Ok(Arc::new(files))
     }
@@ -352,6 +363,70 @@ impl Tree for Directory {
             .delete(path.as_str())
             .map_err(|err| failed(path, err))?;
         before.entry(path.clone()).or_insert(Some(was));
+        Ok(())
+    }
+
+    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+        let at = |err| TreeError::Io {
+            path: directory.to_owned(),
+            why: format!("{err}"),
+        };
+        // Not a symlink: the walk would follow it.
+        match self.handle.node(directory).map_err(at)? {
+            Some(Node::Directory) => {}
+            Some(Node::File { .. } | Node::Symlink | Node::Other) | None => return Ok(Vec::new()),
+        }
+        let walk = ignore::WalkBuilder::new(self.root.join(directory))
+            .standard_filters(false)
+            .follow_links(false)
+            .filter_entry(|entry| entry.file_name() != ".git")
+            .build();
+        let mut files = self.listed(walk)?;
+        files.sort();
+        Ok(files)
+    }
+
+    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+        match self.version(path, KEPT_BYTES_MAX) {
+            Err(TreeError::WrongKind { .. }) => Ok(None),
+            other => other,
+        }
+    }
+
+    fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
+        let mut before = self.before();
+        self.check_place(path)?;
+        let was = self.version(path, KEPT_BYTES_MAX)?;
+        let delete = || self.handle.delete(path.as_str()).map_err(|err| failed(path, err));
+        match &after {
+            None if was.is_none() => return Ok(()),
+            None => {
+                delete()?;
+                self.handle.prune(path.as_str());
+            }
+            Some(version) => {
+                check_stored(path, version.content.len() as u64)?;
+                links::check_git_directory(path, &|name| {
+                    // What cannot be looked at counts as there, which refuses the write.
+                    self.handle.node(name).map_or(true, |node| node.is_some())
+                })?;
+                if was
+                    .as_ref()
+                    .is_some_and(|was| was.mode == Mode::Symlink || version.mode == Mode::Symlink)
+                {
+                    delete()?;
+                }
+                if version.mode == Mode::Symlink {
+                    let linked = self.handle.link(path.as_str(), &version.content);
+                    linked.map_err(|err| failed(path, err))?;
+                } else {
+                    let permissions = self.permissions(path, version.mode)?;
+                    let written = self.handle.write(path.as_str(), &version.content, permissions);
+                    written.map_err(|err| io(path, &err))?;
+                }
+            }
+        }
+        before.entry(path.clone()).or_insert(was);
         Ok(())
     }
 

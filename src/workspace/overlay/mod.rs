@@ -134,6 +134,11 @@ impl Overlay {
     /// Refuses what a tool may not change: git's settings, and anything behind a symlink.
     fn check_change(&self, edits: &Edits, path: &RepoPath) -> Result<(), TreeError> {
         links::check_settings(path)?;
+        self.check_place(edits, path)
+    }
+
+    /// Refuses a place behind a symlink or a file.
+    fn check_place(&self, edits: &Edits, path: &RepoPath) -> Result<(), TreeError> {
         for ancestor in links::ancestors(path) {
             let Ok(ancestor) = RepoPath::parse(ancestor) else {
                 continue;
@@ -176,6 +181,21 @@ impl Overlay {
 
 fn is_deleted(edits: &Edits, name: &str) -> bool {
     !edits.is_empty() && RepoPath::parse(name).is_ok_and(|path| matches!(edits.get(&path), Some(None)))
+}
+
+/// Largest file that is stored for a person who did not write it, such as one of a package.
+const STORED_BYTES_MAX: u64 = 16 << 20;
+
+/// Refuses content that is larger than anything that is stored.
+pub(super) fn check_stored(path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
+    if bytes <= STORED_BYTES_MAX {
+        return Ok(());
+    }
+    Err(TreeError::TooLarge {
+        path: path.clone(),
+        bytes,
+        bytes_max: STORED_BYTES_MAX,
+    })
 }
 
 /// Refuses content that is larger than a tool may handle.
@@ -268,6 +288,43 @@ impl Tree for Overlay {
             });
         }
         self.edit(&mut state, path, None)
+    }
+
+    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+        let prefix = format!("{directory}/");
+        let files = self.files()?;
+        let first = files.partition_point(|path| path.as_str() < prefix.as_str());
+        let below = files.iter().skip(first);
+        Ok(below
+            .take_while(|path| path.as_str().starts_with(&prefix))
+            .cloned()
+            .collect())
+    }
+
+    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+        let state = self.state();
+        let bytes = match state.edits.get(path) {
+            Some(edit) => edit.as_ref().map(|version| version.content.len() as u64),
+            None => self.base.stat(path).map(|(_, bytes)| bytes),
+        };
+        check_stored(path, bytes.unwrap_or(0))?;
+        self.version(&state.edits, path)
+    }
+
+    fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
+        let mut state = self.state();
+        self.check_place(&state.edits, path)?;
+        if let Some(after) = &after {
+            check_stored(path, after.content.len() as u64)?;
+            links::check_git_directory(path, &|name| self.exists(&state.edits, name))?;
+            if self.mode(&state.edits, path).is_none() && self.is_directory(&state.edits, path.as_str()) {
+                return Err(TreeError::WrongKind {
+                    path: path.clone(),
+                    what: "directory",
+                });
+            }
+        }
+        self.edit(&mut state, path, after)
     }
 
     fn search(

@@ -12,6 +12,7 @@ mod walk;
 mod tests;
 
 pub use mirror::{FetchProgress, Mirror, OnFetch};
+pub(crate) use mirror::{Meter, transport};
 pub(super) use walk::{Entry, Listing};
 
 use super::base::{Base, Progress};

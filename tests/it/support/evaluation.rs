@@ -56,6 +56,18 @@ impl Tree for Files {
         panic!("an evaluation deletes `{path}`")
     }
 
+    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+        panic!("an evaluation lists `{directory}`")
+    }
+
+    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+        panic!("an evaluation looks at `{path}` unfollowed")
+    }
+
+    fn put(&self, path: &RepoPath, _: Option<FileVersion>) -> Result<(), TreeError> {
+        panic!("an evaluation puts `{path}`")
+    }
+
     fn search(&self, _: &GlobMatcher, _: &str, _: usize, _: usize) -> Result<(Vec<Match>, usize), TreeError> {
         panic!("an evaluation searches")
     }

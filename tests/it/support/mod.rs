@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub(crate) mod app;
+pub(crate) mod git_server;
 pub(crate) mod log;
 pub(crate) mod evaluation;
 pub(crate) mod require;

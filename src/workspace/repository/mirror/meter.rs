@@ -12,7 +12,7 @@ const OBJECTS_PER_REPORT: usize = 1_000;
 const BYTES_PER_REPORT: usize = 1 << 20;
 
 /// One counter and its children.
-pub(super) struct Meter {
+pub(crate) struct Meter {
     name: String,
     watcher: OnFetch,
     step: StepShared,
@@ -21,7 +21,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(watcher: OnFetch) -> Self {
+    pub(crate) fn new(watcher: OnFetch) -> Self {
         Self {
             name: String::new(),
             watcher,

@@ -16,7 +16,7 @@ use crate::model::Secret;
 use base64::Engine as _;
 use gix::protocol::transport::client::blocking_io::http;
 use gix::remote::Direction;
-use meter::Meter;
+pub(crate) use meter::Meter;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -215,7 +215,7 @@ fn forget_others(repository: &gix::Repository, there: &HashSet<String>) -> gix::
 }
 
 /// The token goes with every request, and every request goes to the configured host.
-fn transport(token: Option<&Secret>) -> http::Options {
+pub(crate) fn transport(token: Option<&Secret>) -> http::Options {
     let options = http::reqwest::Options {
         configure_client: Some(Box::new(|client| Ok(client.timeout(SILENCE_MAX)))),
         configure_request: None,

@@ -1,0 +1,160 @@
+//! A repository as a `tar.gz`, as GitHub sends it: read as a stream, within bounds, and never onto a
+//! disk. Every entry is checked, also those that are not wanted.
+
+use super::layer::{self, Found, Gathering, Layer, LayerError, PackageId};
+use crate::model::Mode;
+use flate2::read::GzDecoder;
+use std::io::Read;
+use tar::EntryType;
+
+/// How large an archive may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveLimits {
+    /// Bytes as they are sent.
+    pub sent_bytes_max: u64,
+    /// Bytes when it is unpacked, all of the repository.
+    pub unpacked_bytes_max: u64,
+    /// How many times larger it may be unpacked than sent; not looked at below a MiB.
+    pub ratio_max: u64,
+    /// Entries of all of the repository.
+    pub entries_max: usize,
+    /// Files of the package.
+    pub files_max: usize,
+    /// Bytes of the package.
+    pub bytes_max: u64,
+}
+
+impl Default for ArchiveLimits {
+    fn default() -> Self {
+        Self {
+            sent_bytes_max: 128 << 20,
+            unpacked_bytes_max: 512 << 20,
+            ratio_max: 100,
+            entries_max: 200_000,
+            files_max: layer::FILES_MAX,
+            bytes_max: layer::BYTES_MAX,
+        }
+    }
+}
+
+/// Why an archive is no package.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArchiveError {
+    /// An entry, or all of them together.
+    #[error("archive {0}")]
+    Layer(#[from] LayerError),
+    /// Not an archive, or a broken one.
+    #[error("archive cannot be read: {0}")]
+    Unreadable(String),
+    /// It has more entries than a repository may have.
+    #[error("archive has more than {0} entries")]
+    TooMany(usize),
+    /// It unpacks to more than a repository may have.
+    #[error("archive unpacks to more than {0} bytes")]
+    TooLarge(u64),
+    /// It unpacks to far more than was sent, as a bomb does.
+    #[error("archive unpacks to more than {0} times its size")]
+    Bomb(u64),
+}
+
+/// Below this, how far something unpacks says nothing.
+const RATIO_BYTES_MIN: u64 = 1 << 20;
+/// The first component, which GitHub names after repository and commit, is taken away.
+const COMPONENTS_BEFORE: char = '/';
+
+/// Reads the package `id` out of an archive.
+pub(super) fn read(sent: &[u8], id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
+    let budget = limits.unpacked_bytes_max.min(
+        (sent.len() as u64)
+            .saturating_mul(limits.ratio_max)
+            .max(RATIO_BYTES_MIN),
+    );
+    let over = match budget == limits.unpacked_bytes_max {
+        true => ArchiveError::TooLarge(limits.unpacked_bytes_max),
+        false => ArchiveError::Bomb(limits.ratio_max),
+    };
+    let mut unpacked = Metered {
+        inner: GzDecoder::new(sent),
+        left: budget,
+        over: false,
+    };
+    let result = entries(&mut unpacked, id, limits);
+    // The reader of the format cannot tell why its source ended.
+    if unpacked.over { Err(over) } else { result }
+}
+
+fn entries(unpacked: &mut impl Read, id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
+    let unreadable = |err: std::io::Error| ArchiveError::Unreadable(err.to_string());
+    let mut gathering = Gathering::new(&id.subdir, limits.files_max, limits.bytes_max);
+    let mut archive = tar::Archive::new(unpacked);
+    for (index, entry) in archive.entries().map_err(unreadable)?.enumerate() {
+        let mut entry = entry.map_err(unreadable)?;
+        if index >= limits.entries_max {
+            return Err(ArchiveError::TooMany(limits.entries_max));
+        }
+        let kind = entry.header().entry_type();
+        if matches!(kind, EntryType::XGlobalHeader) {
+            continue;
+        }
+        let whole = entry.path_bytes().into_owned();
+        let trimmed = whole.strip_suffix(b"/").unwrap_or(&whole);
+        // Checked whole, so that nothing hides in the component that is taken away.
+        Gathering::new("", 0, 0).wants(trimmed).or_else(|err| match err {
+            LayerError::Name(_) => Ok(None),
+            other => Err(other),
+        })?;
+        let separator = trimmed
+            .iter()
+            .position(|byte| char::from(*byte) == COMPONENTS_BEFORE);
+        let Some(path) = separator.and_then(|at| trimmed.get(at + 1..)) else {
+            if kind == EntryType::Directory {
+                continue;
+            }
+            return Err(LayerError::Name(String::from_utf8_lossy(trimmed).into_owned()).into());
+        };
+        let found = match kind {
+            EntryType::Directory => Found::Directory,
+            EntryType::Symlink => Found::Link(entry.link_name_bytes().unwrap_or_default().into_owned()),
+            EntryType::Regular | EntryType::Continuous => {
+                if gathering.wants(path)?.is_none() {
+                    continue;
+                }
+                let mode = match entry.header().mode().unwrap_or(0o644) & 0o100 {
+                    0 => Mode::Regular,
+                    _ => Mode::Executable,
+                };
+                let bytes_max = gathering.bytes_left();
+                let mut content = Vec::new();
+                (&mut entry)
+                    .take(bytes_max.saturating_add(1))
+                    .read_to_end(&mut content)
+                    .map_err(unreadable)?;
+                Found::File(mode, content.into())
+            }
+            _ => Found::Special,
+        };
+        gathering.add(path, found)?;
+    }
+    Ok(gathering.finish(id)?)
+}
+
+/// Ends when more was read than allowed, and remembers it.
+struct Metered<R> {
+    inner: R,
+    left: u64,
+    over: bool,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        match self.left.checked_sub(count as u64) {
+            Some(left) => self.left = left,
+            None => {
+                self.over = true;
+                return Err(std::io::Error::other("too large"));
+            }
+        }
+        Ok(count)
+    }
+}

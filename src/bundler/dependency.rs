@@ -1,0 +1,122 @@
+//! What a project depends on, and the names it has: below `vendor/` by where it comes from, and the
+//! short one that older imports use.
+
+/// One dependency, of a `jsonnetfile.json` or of its lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependency {
+    /// Where it comes from.
+    pub source: Source,
+    /// What was asked for, or in a lock the commit that is there; empty for a local directory.
+    pub version: String,
+    /// In a lock, the sum of its files; empty without one.
+    pub sum: String,
+    /// Whether what it depends on itself is left out.
+    pub single: bool,
+    /// The short name somebody chose for it; empty for the usual one.
+    pub legacy_name: String,
+}
+
+/// Where a package comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A directory of a git repository.
+    Git(Git),
+    /// A directory of the project's own repository.
+    Local(Local),
+}
+
+/// A directory of a remote repository.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Git {
+    /// How it is reached.
+    pub scheme: Scheme,
+    /// Its host: `github.com`.
+    pub host: String,
+    /// Its owner; with subgroups, all of them: `group/subgroup`.
+    pub user: String,
+    /// The repository, without `.git`.
+    pub repo: String,
+    /// The directory inside it, without slashes around it; empty for all of it.
+    pub subdir: String,
+}
+
+/// How a remote is reached. Only https is ever fetched from; the other one is known because files
+/// name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scheme {
+    /// `https://`
+    Https,
+    /// `ssh://git@`
+    Ssh,
+}
+
+/// A directory of the project's own repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Local {
+    /// As it is written, relative to the file that names it.
+    pub directory: String,
+    /// The last component of the path it has: its name.
+    pub name: String,
+}
+
+impl Dependency {
+    /// A dependency on a source, with nothing chosen yet.
+    pub fn new(source: Source, version: &str) -> Self {
+        Self {
+            source,
+            version: version.to_owned(),
+            sum: String::new(),
+            single: false,
+            legacy_name: String::new(),
+        }
+    }
+
+    /// Its name, which is its path below `vendor/`.
+    pub fn name(&self) -> String {
+        match &self.source {
+            Source::Git(git) => git.name(),
+            Source::Local(local) => local.name.clone(),
+        }
+    }
+
+    /// The short name older imports use.
+    pub fn legacy_name(&self) -> String {
+        match self.legacy_name.as_str() {
+            "" => self.usual_legacy_name(),
+            chosen => chosen.to_owned(),
+        }
+    }
+
+    /// The same, with a short name that says nothing new taken away.
+    pub(super) fn without_usual_name(mut self) -> Self {
+        if self.legacy_name == self.usual_legacy_name() {
+            self.legacy_name.clear();
+        }
+        self
+    }
+
+    fn usual_legacy_name(&self) -> String {
+        let name = self.name();
+        name.rsplit('/').next().unwrap_or(&name).to_owned()
+    }
+}
+
+impl Git {
+    /// `host/user/repo`, and the directory if there is one.
+    pub fn name(&self) -> String {
+        let repository = format!("{}/{}/{}", self.host, self.user, self.repo);
+        match self.subdir.as_str() {
+            "" => repository,
+            subdir => format!("{repository}/{subdir}"),
+        }
+    }
+
+    /// The address of the repository, as it is written into files.
+    pub fn remote(&self) -> String {
+        let scheme = match self.scheme {
+            Scheme::Https => "https://",
+            Scheme::Ssh => "ssh://git@",
+        };
+        format!("{scheme}{}/{}/{}.git", self.host, self.user, self.repo)
+    }
+}

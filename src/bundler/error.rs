@@ -1,0 +1,93 @@
+//! Why an operation does nothing. Where jsonnet-bundler has words for it, they are its words.
+
+use super::fetch::FetchError;
+use super::uri::{RemoteRefused, UriError};
+use crate::model::PathError;
+use crate::workspace::TreeError;
+
+/// Why an operation does nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum BundlerError {
+    /// There is no `jsonnetfile.json`: the project has to be initialised.
+    #[error("failed to load jsonnetfile: open {0}: no such file or directory")]
+    NoFile(String),
+    /// There is no lock, and an update starts from one: install first.
+    #[error("failed to load lockfile: open {0}: no such file or directory")]
+    NoLock(String),
+    /// The project is initialised already.
+    #[error("jsonnetfile.json already exists")]
+    Exists,
+    /// One of the two files is not what it should be.
+    #[error("{0}")]
+    File(#[from] FileError),
+    /// A package that was asked for is not named as packages are.
+    #[error("{0}")]
+    Uri(#[from] UriError),
+    /// A legacy name fits one package only.
+    #[error("Cannot use --legacy-name multiple times")]
+    OneLegacyName,
+    /// A name that would lie outside `vendor/`, or under which a file could not be stored.
+    #[error("`{0}` is not a name for a package: it would not stay below `vendor/`")]
+    Name(String),
+    /// A version that is no commit, and that no branch or tag can have.
+    #[error("`{0}` is not a version: use a branch, a tag or a commit of 40 hex digits")]
+    Version(String),
+    /// The project's directory is not a path inside the repository.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// A directory outside the repository.
+    #[error("local dependency `{0}` is outside the repository; only its own directories can be linked")]
+    Outside(String),
+    /// A local directory that is not there.
+    #[error("failed to install packages: downloading: symlink destination path does not exist: `{0}`")]
+    NoDirectory(String),
+    /// The remote is not one that may be asked.
+    #[error("{0}")]
+    Remote(#[from] RemoteRefused),
+    /// The package could not be had.
+    #[error("failed to install packages: downloading: `{package}`: {source}")]
+    Download {
+        /// The package.
+        package: String,
+        /// Why.
+        source: FetchError,
+    },
+    /// The remote sends something else than what was locked.
+    #[error("failed to install packages: checksum mismatch for {package}. Expected {expected} but got {got}")]
+    Checksum {
+        /// The package.
+        package: String,
+        /// The sum of the lock.
+        expected: String,
+        /// The sum of what came.
+        got: String,
+    },
+    /// More packages than a project may have.
+    #[error("more than {0} packages; a dependency of a dependency asks for too much")]
+    TooMany(usize),
+    /// More files than can be compared.
+    #[error("`vendor/` has more than {0} bytes; delete what no package needs")]
+    TooLarge(u64),
+    /// Two packages want to be in each other's place.
+    #[error("`vendor/{0}` would be a file and a directory at once; rename one of the two packages")]
+    Clash(String),
+    /// The workspace could not be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+/// What is wrong with a `jsonnetfile.json` or its lock.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// Written by something newer than we know.
+    #[error("jsonnetfile version unknown, update jb")]
+    Unknown,
+    /// Not JSON, or not of the form such a file has.
+    #[error("`{file}`: {why}")]
+    Malformed {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}

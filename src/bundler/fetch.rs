@@ -1,0 +1,120 @@
+//! How packages are had: a version becomes a commit, a commit becomes files. Everything that is asked
+//! for is asked for through here, so a test, a cache and the network are the same to an operation.
+
+use super::archive::ArchiveError;
+use super::dependency::Git;
+use super::layer::{Layer, LayerError};
+use super::uri::RemoteRefused;
+use crate::workspace::{FetchProgress, OnFetch};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whoever waits for a fetch. It is told how far it is, from any thread, and may stop it.
+#[derive(Clone)]
+pub struct Watch {
+    /// Told often; must return at once.
+    pub progress: OnFetch,
+    /// Set to stop.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// Nobody waits.
+    pub fn nobody() -> Self {
+        Self {
+            progress: Arc::new(|_| ()),
+            stop: Arc::default(),
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn bytes(&self, what: &str, done: usize, of: Option<usize>) {
+        (self.progress)(FetchProgress {
+            what: what.to_owned(),
+            done,
+            of,
+            bytes: true,
+        });
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+/// The two ways to the files of a commit. A repository may say that its archives leave files out or
+/// change them, so the two can have different sums, and a lock may have been made with either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Form {
+    /// What jsonnet-bundler tries first: an archive where the host has them, else the files as git
+    /// keeps them.
+    Usual,
+    /// The other one, if there is one.
+    Other,
+}
+
+/// Why a package could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The remote is not one that may be asked.
+    #[error(transparent)]
+    Refused(#[from] RemoteRefused),
+    /// The network is off.
+    #[error(
+        "the network is off for packages; an operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]"
+    )]
+    Off,
+    /// No branch, tag or commit has that name.
+    #[error("`{0}` has no tag, branch or commit of that name")]
+    NoVersion(String),
+    /// There is no other form of this package.
+    #[error("there is no other form of this package")]
+    NoOtherForm,
+    /// The archive is no package.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The repository's files are no package.
+    #[error("repository {0}")]
+    Repository(LayerError),
+    /// The remote could not be reached, or did not answer as it should.
+    #[error("{0}")]
+    Remote(String),
+    /// Somebody stopped it.
+    #[error("the download was stopped")]
+    Stopped,
+}
+
+/// Where packages come from. Both methods may block for long.
+pub trait Fetch: Send + Sync {
+    /// The commit a version names, as 40 hex digits: a commit itself, else the tag of exactly that
+    /// name, peeled, else the branch.
+    fn resolve(&self, git: &Git, version: &str, watch: &Watch) -> Result<String, FetchError>;
+
+    /// The files of the package at a commit.
+    fn package(&self, git: &Git, commit: &str, form: Form, watch: &Watch) -> Result<Arc<Layer>, FetchError>;
+}
+
+/// No network: every package is refused with how to change that.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offline;
+
+impl Fetch for Offline {
+    fn resolve(&self, _git: &Git, _version: &str, _watch: &Watch) -> Result<String, FetchError> {
+        Err(FetchError::Off)
+    }
+
+    fn package(
+        &self,
+        _git: &Git,
+        _commit: &str,
+        _form: Form,
+        _watch: &Watch,
+    ) -> Result<Arc<Layer>, FetchError> {
+        Err(FetchError::Off)
+    }
+}

@@ -1,0 +1,251 @@
+//! `jsonnetfile.json` and its lock, read in both forms they ever had and written as
+//! jsonnet-bundler writes them, byte for byte.
+
+use super::dependency::{Dependency, Git, Local, Source};
+use super::error::FileError;
+use super::project::{clean_rooted, local_name};
+use super::uri;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Largest file that is read.
+const FILE_BYTES_MAX: usize = 1 << 20;
+/// Dependencies one file may list.
+const DEPENDENCIES_MAX: usize = 1_000;
+
+/// One of the two files. Dependencies keep the order of the file; each name is there once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonnetFile {
+    /// What it depends on.
+    pub dependencies: Vec<Dependency>,
+    /// Whether packages can also be imported by their short names.
+    pub legacy_imports: bool,
+}
+
+impl Default for JsonnetFile {
+    fn default() -> Self {
+        Self {
+            dependencies: Vec::new(),
+            legacy_imports: true,
+        }
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+struct Written {
+    version: u64,
+    #[serde(default)]
+    dependencies: Option<Vec<WrittenDependency>>,
+    #[serde(rename = "legacyImports")]
+    legacy_imports: Option<bool>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct WrittenDependency {
+    #[serde(default)]
+    source: WrittenSource,
+    #[serde(default)]
+    version: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    sum: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    single: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    name: String,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+struct WrittenSource {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git: Option<WrittenGit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local: Option<WrittenLocal>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct WrittenGit {
+    #[serde(default)]
+    remote: String,
+    #[serde(default)]
+    subdir: String,
+}
+
+#[derive(Deserialize, Serialize)]
+struct WrittenLocal {
+    #[serde(default)]
+    directory: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl JsonnetFile {
+    /// Reads a file. `name` is how it is called when it is wrong, and `project` the directory local
+    /// names are counted from. No bytes are an empty file.
+    pub fn parse(bytes: &[u8], name: &str, project: &str) -> Result<Self, FileError> {
+        let malformed = |why: String| FileError::Malformed {
+            file: name.to_owned(),
+            why,
+        };
+        if bytes.is_empty() {
+            return Ok(Self::default());
+        }
+        if bytes.len() > FILE_BYTES_MAX {
+            return Err(malformed(format!("more than {FILE_BYTES_MAX} bytes")));
+        }
+        // By way of a value: of a key that is there twice, the last one counts.
+        let mut value: Value = serde_json::from_slice(bytes).map_err(|err| malformed(err.to_string()))?;
+        let fields = value
+            .as_object_mut()
+            .ok_or_else(|| malformed("expected an object".to_owned()))?;
+        let version = match fields.get("version") {
+            None | Some(Value::Null) => 0,
+            Some(version) => version
+                .as_u64()
+                .ok_or_else(|| malformed("`version` is not a whole number".to_owned()))?,
+        };
+        if version > 1 {
+            return Err(FileError::Unknown);
+        }
+        fields.insert("version".to_owned(), version.into());
+        let written: Written = serde_json::from_value(value).map_err(|err| malformed(err.to_string()))?;
+        let listed = written.dependencies.unwrap_or_default();
+        if listed.len() > DEPENDENCIES_MAX {
+            return Err(malformed(format!("more than {DEPENDENCIES_MAX} dependencies")));
+        }
+        let mut file = Self {
+            dependencies: Vec::with_capacity(listed.len()),
+            // The older form had no choice.
+            legacy_imports: version == 0 || written.legacy_imports.unwrap_or(true),
+        };
+        for dependency in listed {
+            file.set(dependency.read(version, project).map_err(malformed)?);
+        }
+        Ok(file)
+    }
+
+    /// The file as it is written.
+    pub fn write(&self) -> String {
+        let written = Written {
+            version: 1,
+            dependencies: Some(self.sorted().into_iter().map(WrittenDependency::from).collect()),
+            legacy_imports: Some(self.legacy_imports),
+        };
+        // A struct of texts, lists and flags has no way to fail.
+        let text = serde_json::to_string_pretty(&written).unwrap_or_default();
+        let mut escaped = String::with_capacity(text.len() + 1);
+        for next in text.chars() {
+            match next {
+                // Outside of texts, JSON has none of these; inside, Go escapes them.
+                '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                    escaped.push_str(&format!("\\u{:04x}", u32::from(next)));
+                }
+                _ => escaped.push(next),
+            }
+        }
+        escaped.push('\n');
+        escaped
+    }
+
+    /// The dependency of that name.
+    pub fn get(&self, name: &str) -> Option<&Dependency> {
+        self.dependencies
+            .iter()
+            .find(|dependency| dependency.name() == name)
+    }
+
+    /// Puts a dependency in the place of the one of its name, else at the end.
+    pub(super) fn set(&mut self, dependency: Dependency) {
+        let name = dependency.name();
+        match self.dependencies.iter_mut().find(|known| known.name() == name) {
+            Some(known) => *known = dependency,
+            None => self.dependencies.push(dependency),
+        }
+    }
+
+    /// Takes the dependency of that name away.
+    pub(super) fn remove(&mut self, name: &str) {
+        self.dependencies.retain(|dependency| dependency.name() != name);
+    }
+
+    /// Whether both say the same, in whatever order.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        self.legacy_imports == other.legacy_imports && self.sorted() == other.sorted()
+    }
+
+    fn sorted(&self) -> Vec<Dependency> {
+        let mut dependencies = self.dependencies.clone();
+        dependencies.sort_by_key(Dependency::name);
+        dependencies
+    }
+}
+
+impl WrittenDependency {
+    fn read(self, version: u64, project: &str) -> Result<Dependency, String> {
+        let source = match (self.source.git, self.source.local) {
+            (Some(git), _) => Source::Git(git.read(version)?),
+            (None, Some(local)) => Source::Local(Local {
+                name: local_name(project, &local.directory)
+                    .ok_or_else(|| format!("local dependency `{}` names no directory", local.directory))?,
+                directory: local.directory,
+            }),
+            (None, None) => return Err("either git or local source is required".to_owned()),
+        };
+        Ok(Dependency {
+            source,
+            version: self.version,
+            sum: self.sum,
+            single: self.single,
+            legacy_name: self.name,
+        })
+    }
+}
+
+impl WrittenGit {
+    fn read(self, version: u64) -> Result<Git, String> {
+        let parsed = uri::parse(&self.remote).map_err(|err| match err {
+            uri::UriError::Unparsable(remote) => format!("unable to parse git url `{remote}`"),
+            uri::UriError::Refused(refused) => refused.to_string(),
+        })?;
+        let Source::Git(mut git) = parsed.source else {
+            return Err(format!("unable to parse git url `{}`", self.remote));
+        };
+        git.subdir = match version {
+            0 => clean_rooted(&self.subdir),
+            _ => self
+                .subdir
+                .strip_prefix('/')
+                .map_or(self.subdir.clone(), str::to_owned),
+        };
+        Ok(git)
+    }
+}
+
+impl From<Dependency> for WrittenDependency {
+    fn from(dependency: Dependency) -> Self {
+        let source = match dependency.source {
+            Source::Git(git) => WrittenSource {
+                git: Some(WrittenGit {
+                    remote: git.remote(),
+                    subdir: git.subdir,
+                }),
+                local: None,
+            },
+            Source::Local(local) => WrittenSource {
+                git: None,
+                local: Some(WrittenLocal {
+                    directory: local.directory,
+                }),
+            },
+        };
+        Self {
+            source,
+            version: dependency.version,
+            sum: dependency.sum,
+            single: dependency.single,
+            name: dependency.legacy_name,
+        }
+    }
+}

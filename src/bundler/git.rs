@@ -1,0 +1,234 @@
+//! Remotes asked as git asks them, in this process: which commit a name means, and the files of one
+//! commit without its history. What comes lies in a directory that goes when the call is over.
+
+use super::fetch::{FetchError, Watch};
+use super::layer::{BYTES_MAX, FILES_MAX, Found, Gathering, Layer, LayerError, PackageId};
+use crate::model::Mode;
+use crate::workspace::{Meter, OnFetch, transport};
+use gix::ObjectId;
+use gix::objs::tree::EntryKind;
+use gix::protocol::handshake::Ref;
+use gix::remote::Direction;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes one fetch takes.
+const FETCH_BYTES_MAX: usize = 512 << 20;
+/// Branches and tags that are looked through.
+const REFERENCES_MAX: usize = 100_000;
+/// How deep directories may be nested.
+const DEPTH_MAX: usize = 100;
+
+/// The commit that a tag, else a branch, of exactly this name is of.
+pub(super) fn resolve(
+    url: &str,
+    version: &str,
+    scratch: &Path,
+    watch: &Watch,
+) -> Result<Option<String>, FetchError> {
+    let place = Place::new(scratch)?;
+    let specs = [
+        "+refs/heads/*:refs/heads/*".to_owned(),
+        "+refs/tags/*:refs/tags/*".to_owned(),
+    ];
+    let remote = place.remote(url, &specs)?;
+    let mut connection = remote
+        .connect(Direction::Fetch)
+        .map_err(|err| failure(&err, watch))?;
+    connection.set_transport_options(Box::new(transport(None)));
+    connection.set_credentials(|_| Ok(None));
+    let meter = Meter::new(bounded(watch));
+    let (map, _) = connection
+        .ref_map(meter, gix::remote::ref_map::Options::default())
+        .map_err(|err| failure(&err, watch))?;
+    let named = |wanted: &str| {
+        map.remote_refs
+            .iter()
+            .take(REFERENCES_MAX)
+            .find_map(|reference| match reference {
+                // A tag with a message is another object than its commit.
+                Ref::Peeled {
+                    full_ref_name,
+                    object,
+                    ..
+                }
+                | Ref::Direct {
+                    full_ref_name,
+                    object,
+                }
+                | Ref::Symbolic {
+                    full_ref_name,
+                    object,
+                    ..
+                } => (full_ref_name == wanted).then(|| object.to_string()),
+                Ref::Unborn { .. } => None,
+            })
+    };
+    Ok(named(&format!("refs/tags/{version}")).or_else(|| named(&format!("refs/heads/{version}"))))
+}
+
+/// The files of the package `id`, as git keeps them.
+pub(super) fn package(url: &str, id: PackageId, scratch: &Path, watch: &Watch) -> Result<Layer, FetchError> {
+    let place = Place::new(scratch)?;
+    let commit =
+        ObjectId::from_hex(id.commit.as_bytes()).map_err(|_| FetchError::NoVersion(id.commit.clone()))?;
+    let remote = place.remote(url, &[format!("{commit}:refs/drydock/package")])?;
+    let mut connection = remote
+        .connect(Direction::Fetch)
+        .map_err(|err| failure(&err, watch))?;
+    connection.set_transport_options(Box::new(transport(None)));
+    connection.set_credentials(|_| Ok(None));
+    connection
+        .prepare_fetch(
+            Meter::new(bounded(watch)),
+            gix::remote::ref_map::Options::default(),
+        )
+        .map_err(|err| failure(&err, watch))?
+        .with_write_packed_refs_only(true)
+        .with_shallow(gix::remote::fetch::Shallow::DepthAtRemote(NonZeroU32::MIN))
+        .receive(Meter::new(bounded(watch)), &watch.stop)
+        .map_err(|err| failure(&err, watch))?;
+    files(&place.repository, commit, id)
+}
+
+/// A repository for one call.
+struct Place {
+    repository: gix::Repository,
+    // Removed with everything in it when the call is over.
+    _directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(scratch: &Path) -> Result<Self, FetchError> {
+        let disk =
+            |err: std::io::Error| FetchError::Remote(format!("no room for the download: {}", err.kind()));
+        std::fs::create_dir_all(scratch).map_err(disk)?;
+        let directory = tempfile::tempdir_in(scratch).map_err(disk)?;
+        let repository = gix::ThreadSafeRepository::init_opts(
+            directory.path(),
+            gix::create::Kind::Bare,
+            gix::create::Options::default(),
+            gix::open::Options::isolated(),
+        )
+        .map_err(|_| FetchError::Remote("no room for the download".to_owned()))?;
+        Ok(Self {
+            repository: repository.into(),
+            _directory: directory,
+        })
+    }
+
+    fn remote(&self, url: &str, specs: &[String]) -> Result<gix::Remote<'_>, FetchError> {
+        // The client would panic without one. The shell installs it at start.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            return Err(FetchError::Remote("no TLS provider is installed".to_owned()));
+        }
+        let refused = |_| FetchError::Remote("the remote's address is not one".to_owned());
+        let remote = self
+            .repository
+            .remote_at_without_url_rewrite(url)
+            .map_err(refused)?;
+        let specs = specs.iter().map(String::as_str);
+        let remote = remote.with_refspecs(specs, Direction::Fetch).map_err(refused)?;
+        Ok(remote.with_fetch_tags(gix::remote::fetch::Tags::None))
+    }
+}
+
+/// Tells the watcher, and stops a remote that sends too much.
+fn bounded(watch: &Watch) -> OnFetch {
+    let watch = watch.clone();
+    Arc::new(move |step| {
+        if step.bytes && step.done > FETCH_BYTES_MAX {
+            watch.stop.store(true, Ordering::Relaxed);
+        }
+        (watch.progress)(step);
+    })
+}
+
+fn files(repository: &gix::Repository, commit: ObjectId, id: PackageId) -> Result<Layer, FetchError> {
+    let broken = |_| FetchError::Remote("the remote sent a broken repository".to_owned());
+    let commit = repository.find_commit(commit).map_err(broken)?;
+    let mut tree = commit.tree().map_err(broken)?;
+    let empty = || FetchError::Repository(LayerError::Empty(id.subdir.clone()));
+    if !id.subdir.is_empty() {
+        let entry = tree
+            .lookup_entry_by_path(&id.subdir)
+            .map_err(broken)?
+            .ok_or_else(empty)?;
+        if !entry.mode().is_tree() {
+            return Err(empty());
+        }
+        tree = repository.find_tree(entry.object_id()).map_err(broken)?;
+    }
+    let mut gathering = Gathering::new(&id.subdir, FILES_MAX, BYTES_MAX);
+    let mut open = vec![(id.subdir.clone().into_bytes(), tree.id, 0)];
+    while let Some((directory, tree, depth)) = open.pop() {
+        if depth > DEPTH_MAX || open.len() > FILES_MAX {
+            return Err(FetchError::Repository(LayerError::TooMany(FILES_MAX)));
+        }
+        let tree = repository.find_tree(tree).map_err(broken)?;
+        let decoded = tree.decode().map_err(broken)?;
+        for entry in &decoded.entries {
+            let mut path = directory.clone();
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(entry.filename);
+            let oid = entry.oid.to_owned();
+            let found = match entry.mode.kind() {
+                EntryKind::Tree => {
+                    open.push((path.clone(), oid, depth + 1));
+                    Found::Directory
+                }
+                // A repository inside the repository is not part of it.
+                EntryKind::Commit => Found::Directory,
+                EntryKind::Link => Found::Link(blob(repository, oid, &gathering)?),
+                EntryKind::Blob => Found::File(Mode::Regular, blob(repository, oid, &gathering)?.into()),
+                EntryKind::BlobExecutable => {
+                    Found::File(Mode::Executable, blob(repository, oid, &gathering)?.into())
+                }
+            };
+            gathering.add(&path, found).map_err(FetchError::Repository)?;
+        }
+    }
+    gathering.finish(id).map_err(FetchError::Repository)
+}
+
+fn blob(repository: &gix::Repository, id: ObjectId, gathering: &Gathering) -> Result<Vec<u8>, FetchError> {
+    let broken = |_| FetchError::Remote("the remote sent a broken repository".to_owned());
+    // Asked for its size first: a blob may unpack to far more than was sent.
+    let bytes = repository.find_header(id).map_err(broken)?.size();
+    if bytes > gathering.bytes_left() {
+        return Err(FetchError::Repository(LayerError::TooLarge(BYTES_MAX)));
+    }
+    Ok(repository.find_object(id).map_err(broken)?.detach().data)
+}
+
+/// Errors of the transport may quote requests, so their text is looked at and never shown.
+fn failure(err: &gix::Error, watch: &Watch) -> FetchError {
+    if watch.is_stopped() {
+        return FetchError::Stopped;
+    }
+    let text = format!("{err:?}").to_ascii_lowercase();
+    let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+    let why = if says(&[
+        "401",
+        "403",
+        "credential",
+        "unauthorized",
+        "permissiondenied",
+        "identity",
+    ]) {
+        "the remote asks for a password, or there is no such repository"
+    } else if says(&["404", "not found", "not our ref", "couldn't find"]) {
+        "there is no such repository or commit"
+    } else if says(&["redirect"]) {
+        "the remote has moved; use its new address"
+    } else if says(&["connect", "dns", "timed out", "timeout"]) {
+        "the remote could not be reached"
+    } else {
+        "the remote did not answer as a git server"
+    };
+    FetchError::Remote(why.to_owned())
+}

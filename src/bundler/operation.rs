@@ -1,0 +1,299 @@
+//! What people ask for: begin a project, install, update, list. Each answers with what has to be
+//! written and deleted, and changes nothing itself. A plan is an operation that nobody carries out.
+
+use super::dependency::{Dependency, Local, Source};
+use super::error::BundlerError;
+use super::fetch::{Fetch, Watch};
+use super::file::JsonnetFile;
+use super::plan::Locks;
+use super::project::{FILE, LOCK_FILE, Project, clean_relative, join, local_name};
+use super::settle::{Fate, Notice, Package, settle};
+use super::uri::{self, UriError};
+use super::vendor::Vendor;
+use crate::model::{FileVersion, Mode};
+use crate::workspace::{Edits, Tree, TreeError};
+use std::collections::BTreeMap;
+
+/// What an operation would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// What has to be written, or deleted, for it to be done. Deletions come first.
+    pub changes: Edits,
+    /// Every package, with what becomes of it, by name.
+    pub packages: Vec<Package>,
+    /// What a person should know.
+    pub notices: Vec<Notice>,
+}
+
+impl Prepared {
+    /// Does it: what goes first goes away, then the rest is written. It stops at the first failure.
+    pub fn apply(&self, tree: &dyn Tree) -> Result<(), TreeError> {
+        let (written, deleted): (Vec<_>, Vec<_>) =
+            self.changes.iter().partition(|(_, after)| after.is_some());
+        for (path, _) in deleted {
+            tree.put(path, None)?;
+        }
+        for (path, after) in written {
+            tree.put(path, after.clone())?;
+        }
+        Ok(())
+    }
+}
+
+/// What to install beside what the file lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Install {
+    /// Packages as people name them.
+    pub packages: Vec<String>,
+    /// Leave out what they depend on themselves.
+    pub single: bool,
+    /// The short name of the one package.
+    pub legacy_name: Option<String>,
+}
+
+/// A package of a list.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// What the file asks for; `None` for what only a dependency needs.
+    pub declared: Option<String>,
+    /// The commit the lock states; `None` when it is not installed yet.
+    pub locked: Option<String>,
+    /// The directory, for a local one.
+    pub local: Option<String>,
+}
+
+/// Begins a project: an empty `jsonnetfile.json`.
+pub fn init(project: Project<'_>) -> Result<Prepared, BundlerError> {
+    if project.file(FILE).is_ok_and(|file| file.is_none()) {
+        let mut prepared = Prepared::default();
+        write(&mut prepared.changes, project, FILE, &JsonnetFile::default())?;
+        return Ok(prepared);
+    }
+    Err(BundlerError::Exists)
+}
+
+/// Installs what the file lists, at the versions of the lock, and more packages beside it.
+pub fn install(
+    project: Project<'_>,
+    order: &Install,
+    fetch: &dyn Fetch,
+    watch: &Watch,
+) -> Result<Prepared, BundlerError> {
+    let original = wanted(project)?;
+    let locked = project.file(LOCK_FILE)?;
+    if order.legacy_name.is_some() && order.packages.len() > 1 {
+        return Err(BundlerError::OneLegacyName);
+    }
+    let mut file = original.clone();
+    let mut locks = locked.clone().unwrap_or_default();
+    for package in &order.packages {
+        let mut dependency = named(project, package)?;
+        dependency.single = order.single;
+        dependency.legacy_name = order.legacy_name.clone().unwrap_or_default();
+        let name = dependency.name();
+        let same =
+            |known: &Dependency| known.version == dependency.version && known.source == dependency.source;
+        if !file.get(&name).is_some_and(same) {
+            file.set(dependency);
+            // What is asked for now counts more than what was locked.
+            locks.remove(&name);
+        }
+    }
+    let mut prepared = ensure(project, &file, &locks, locked.as_ref(), fetch, watch)?;
+    file.dependencies = std::mem::take(&mut file.dependencies)
+        .into_iter()
+        .map(Dependency::without_usual_name)
+        .collect();
+    if !file.says_the_same(&original) {
+        write(&mut prepared.changes, project, FILE, &file)?;
+    }
+    Ok(prepared)
+}
+
+/// Brings packages to the newest commit of the versions the file asks for: those that are named, or
+/// all.
+pub fn update(
+    project: Project<'_>,
+    packages: &[String],
+    fetch: &dyn Fetch,
+    watch: &Watch,
+) -> Result<Prepared, BundlerError> {
+    let file = wanted(project)?;
+    let path = project.path(LOCK_FILE)?;
+    let locked = project.file(LOCK_FILE)?;
+    let locked = locked.ok_or_else(|| BundlerError::NoLock(path.to_string()))?;
+    let mut locks = match packages {
+        [] => JsonnetFile::default(),
+        _ => locked.clone(),
+    };
+    for package in packages {
+        locks.remove(&named(project, package)?.name());
+    }
+    ensure(project, &file, &locks, Some(&locked), fetch, watch)
+}
+
+/// What the file asks for, and what the lock says is there.
+pub fn list(project: Project<'_>) -> Result<Vec<Listed>, BundlerError> {
+    let file = wanted(project)?;
+    let locked = project.file(LOCK_FILE)?.unwrap_or_default();
+    let mut listed: BTreeMap<String, Listed> = BTreeMap::new();
+    let both = file.dependencies.iter().map(|dependency| (dependency, true));
+    for (dependency, declared) in both.chain(locked.dependencies.iter().map(|dependency| (dependency, false)))
+    {
+        let name = dependency.name();
+        let entry = listed.entry(name.clone()).or_insert_with(|| Listed {
+            name,
+            declared: None,
+            locked: None,
+            local: None,
+        });
+        let version = match &dependency.source {
+            Source::Git(_) => dependency.version.clone(),
+            Source::Local(local) => {
+                entry.local = Some(local.directory.clone());
+                "local".to_owned()
+            }
+        };
+        match declared {
+            true => entry.declared = Some(version),
+            false => entry.locked = Some(version),
+        }
+    }
+    Ok(listed.into_values().collect())
+}
+
+fn wanted(project: Project<'_>) -> Result<JsonnetFile, BundlerError> {
+    let path = project.path(FILE)?;
+    project
+        .file(FILE)?
+        .ok_or_else(|| BundlerError::NoFile(path.to_string()))
+}
+
+/// A package as a person names it: an address, or a directory of the project's repository.
+fn named(project: Project<'_>, text: &str) -> Result<Dependency, BundlerError> {
+    match uri::parse(text) {
+        Err(UriError::Unparsable(_)) => {}
+        parsed => return Ok(parsed?),
+    }
+    let unparsable = || BundlerError::Uri(UriError::Unparsable(text.chars().take(200).collect()));
+    let directory = clean_relative(text);
+    let outside = || match text.starts_with(['/', '.', '~']) {
+        true => BundlerError::Outside(text.chars().take(200).collect()),
+        false => unparsable(),
+    };
+    let there = join(project.directory(), text).ok_or_else(outside)?;
+    if text.is_empty() || there.is_empty() || !project.has_directory(&there).unwrap_or(false) {
+        return Err(unparsable());
+    }
+    let name = local_name(project.directory(), &directory).ok_or_else(unparsable)?;
+    Ok(Dependency::new(Source::Local(Local { directory, name }), ""))
+}
+
+/// Puts everything in place and writes the lock.
+fn ensure(
+    project: Project<'_>,
+    file: &JsonnetFile,
+    locks: &JsonnetFile,
+    locked: Option<&JsonnetFile>,
+    fetch: &dyn Fetch,
+    watch: &Watch,
+) -> Result<Prepared, BundlerError> {
+    let mut prepared = Prepared::default();
+    let mut vendor = Vendor::read(project)?;
+    let known = Locks::new(locks.dependencies.clone());
+    let notices = &mut prepared.notices;
+    let settled = settle(
+        project,
+        &file.dependencies,
+        known,
+        &mut vendor,
+        fetch,
+        watch,
+        notices,
+    )?;
+    let dependencies = settled
+        .dependencies
+        .into_iter()
+        .map(Dependency::without_usual_name);
+    let lock = JsonnetFile {
+        dependencies: dependencies.collect(),
+        legacy_imports: false,
+    };
+    vendor.clean(&lock.dependencies);
+    if file.legacy_imports {
+        vendor.link_legacy_names(&lock.dependencies, notices);
+    }
+    prepared.changes = vendor.changes(project)?;
+    if locked.is_none_or(|locked| !locked.says_the_same(&lock)) {
+        write(&mut prepared.changes, project, LOCK_FILE, &lock)?;
+    }
+    prepared.packages = packages(locked, &lock, &|name| settled.placed.contains(name));
+    Ok(prepared)
+}
+
+/// What became of every package, by name.
+fn packages(
+    before: Option<&JsonnetFile>,
+    after: &JsonnetFile,
+    placed: &dyn Fn(&str) -> bool,
+) -> Vec<Package> {
+    let before = before.cloned().unwrap_or_default();
+    let mut packages: BTreeMap<String, Package> = BTreeMap::new();
+    for dependency in &after.dependencies {
+        let name = dependency.name();
+        let old = before.get(&name);
+        let fate = match old {
+            None => Fate::Added,
+            Some(old) if old.version != dependency.version => Fate::Updated,
+            Some(_) if placed(&name) => Fate::Restored,
+            Some(_) => Fate::Kept,
+        };
+        let from = old.map(|old| old.version.clone());
+        let compare = from.as_ref().and_then(|from| compare(dependency, from));
+        let package = Package {
+            name: name.clone(),
+            fate,
+            from,
+            to: Some(dependency.version.clone()),
+            compare,
+        };
+        packages.insert(name, package);
+    }
+    for dependency in before.dependencies {
+        let name = dependency.name();
+        packages.entry(name.clone()).or_insert(Package {
+            name,
+            fate: Fate::Removed,
+            from: Some(dependency.version),
+            to: None,
+            compare: None,
+        });
+    }
+    packages.into_values().collect()
+}
+
+fn compare(dependency: &Dependency, from: &str) -> Option<String> {
+    let Source::Git(git) = &dependency.source else {
+        return None;
+    };
+    let to = &dependency.version;
+    let place = format!("https://{}/{}/{}", git.host, git.user, git.repo);
+    (git.host == "github.com" && from != to && !from.is_empty())
+        .then(|| format!("{place}/compare/{from}...{to}"))
+}
+
+fn write(
+    edits: &mut Edits,
+    project: Project<'_>,
+    name: &str,
+    file: &JsonnetFile,
+) -> Result<(), BundlerError> {
+    let version = FileVersion {
+        content: file.write().into(),
+        mode: Mode::Regular,
+    };
+    edits.insert(project.path(name)?, Some(version));
+    Ok(())
+}

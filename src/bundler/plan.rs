@@ -1,0 +1,117 @@
+//! What has to be done for a list of dependencies, decided without doing it: from the list, the lock
+//! and what lies in `vendor/`.
+
+use super::dependency::{Dependency, Source};
+use super::error::BundlerError;
+use super::vendor::Vendor;
+use crate::model::RepoPath;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What one dependency needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing: what was locked is there.
+    Keep(Dependency),
+    /// Its files, at this version. The sum is the one they have to have, where one was locked.
+    Fetch {
+        /// What to fetch; its version is the locked one if there is one.
+        dependency: Dependency,
+        /// The sum of the lock.
+        expected: Option<String>,
+    },
+    /// A link to a directory of the repository.
+    Link(Dependency),
+}
+
+/// What is locked, by name, and what of it is known to be in place.
+#[derive(Clone, Debug, Default)]
+pub struct Locks {
+    entries: BTreeMap<String, Dependency>,
+    placed: BTreeSet<String>,
+}
+
+impl Locks {
+    /// The entries of a lock. None of them is known to be in place.
+    pub fn new(entries: impl IntoIterator<Item = Dependency>) -> Self {
+        let entries = entries.into_iter().map(|entry| (entry.name(), entry)).collect();
+        Self {
+            entries,
+            placed: BTreeSet::new(),
+        }
+    }
+
+    /// Notes that a dependency was put in place.
+    pub(super) fn place(&mut self, dependency: Dependency) {
+        self.placed.insert(dependency.name());
+        self.entries.insert(dependency.name(), dependency);
+    }
+}
+
+/// What each dependency needs, in their order. What is locked counts, whatever the list says of its
+/// version: whoever wants another one asks for an update.
+pub fn plan(wanted: &[Dependency], locks: &Locks, vendor: &Vendor) -> Result<Vec<Action>, BundlerError> {
+    wanted
+        .iter()
+        .map(|dependency| action(dependency, locks, vendor))
+        .collect()
+}
+
+fn action(wanted: &Dependency, locks: &Locks, vendor: &Vendor) -> Result<Action, BundlerError> {
+    let name = wanted.name();
+    check_name(&name)?;
+    check_legacy_name(&wanted.legacy_name())?;
+    let locked = locks.entries.get(&name);
+    let mut dependency = wanted.clone();
+    if let Some(locked) = locked {
+        if locks.placed.contains(&name) || is_intact(locked, vendor) {
+            check_legacy_name(&locked.legacy_name())?;
+            return Ok(Action::Keep(locked.clone()));
+        }
+        dependency.version.clone_from(&locked.version);
+    }
+    match dependency.source {
+        Source::Local(_) => Ok(Action::Link(dependency)),
+        Source::Git(_) => {
+            check_version(&dependency.version)?;
+            let expected = locked
+                .map(|locked| locked.sum.clone())
+                .filter(|sum| !sum.is_empty());
+            Ok(Action::Fetch { dependency, expected })
+        }
+    }
+}
+
+/// Whether what is locked lies in `vendor/`. A local directory changes while one works on it, so it
+/// only has to be there.
+fn is_intact(locked: &Dependency, vendor: &Vendor) -> bool {
+    match &locked.source {
+        Source::Local(local) => vendor.leads_somewhere(&local.name),
+        Source::Git(_) => !locked.sum.is_empty() && vendor.sum(&locked.name()).as_ref() == Some(&locked.sum),
+    }
+}
+
+/// A name has to be a path that stays below `vendor/`.
+pub(super) fn check_name(name: &str) -> Result<(), BundlerError> {
+    match RepoPath::parse(name) {
+        Ok(path) if path.as_str() == name => Ok(()),
+        Ok(_) | Err(_) => Err(BundlerError::Name(name.chars().take(200).collect())),
+    }
+}
+
+/// A short name is one component.
+fn check_legacy_name(name: &str) -> Result<(), BundlerError> {
+    match name.contains('/') {
+        true => Err(BundlerError::Name(name.chars().take(200).collect())),
+        false => check_name(name),
+    }
+}
+
+/// A commit, or what a branch or a tag can be called.
+pub(super) fn check_version(version: &str) -> Result<(), BundlerError> {
+    let refused = || BundlerError::Version(version.chars().take(200).collect());
+    let reference = format!("refs/tags/{version}");
+    let is_name = !version.starts_with('-')
+        && version.len() <= 250
+        && gix_validate::reference::name(reference.as_str().into()).is_ok();
+    is_name.then_some(()).ok_or_else(refused)
+}

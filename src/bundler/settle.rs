@@ -1,0 +1,273 @@
+//! Puts dependencies in place, and theirs, until nothing is missing. What is settled first counts:
+//! a project's own choice before that of its dependencies.
+
+use super::dependency::{Dependency, Git, Source};
+use super::error::BundlerError;
+use super::fetch::{Fetch, FetchError, Form, Watch};
+use super::layer::Layer;
+use super::plan::{Action, Locks, check_version, plan};
+use super::project::{FILE, Project, VENDOR, join, under};
+use super::vendor::Vendor;
+use crate::model::RepoPath;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Packages a project may have, with those of its dependencies.
+const PACKAGES_MAX: usize = 500;
+
+/// Something a person should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A local directory was linked.
+    Linked {
+        /// The name of the link.
+        name: String,
+        /// The directory, inside the repository.
+        directory: String,
+    },
+    /// A package has no short name, because something else has it.
+    NameTaken {
+        /// The package.
+        package: String,
+        /// The short name.
+        name: String,
+        /// What has it; `None` for a file or directory.
+        by: Option<String>,
+    },
+}
+
+impl std::fmt::Display for Notice {
+    /// As jsonnet-bundler says it, with paths inside the repository.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Linked { name, directory } => write!(f, "LOCAL {name} -> {directory}"),
+            Self::NameTaken { package, name, by } => {
+                write!(f, "WARN: cannot link '{package}' to '{VENDOR}/{name}', because ")?;
+                match by {
+                    Some(by) => write!(f, "package '{by}' already uses that name. ")?,
+                    None => write!(f, "the file/directory already exists. ")?,
+                }
+                write!(f, "The absolute import still works")
+            }
+        }
+    }
+}
+
+/// What became of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It is new.
+    Added,
+    /// It is another version now.
+    Updated,
+    /// The same version was put in place again: its files were missing or changed.
+    Restored,
+    /// Nothing changed.
+    Kept,
+    /// Nobody depends on it any more.
+    Removed,
+}
+
+/// A package and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub fate: Fate,
+    /// The commit that was locked before.
+    pub from: Option<String>,
+    /// The commit that is locked now.
+    pub to: Option<String>,
+    /// Where the difference can be read, for hosts that show one.
+    pub compare: Option<String>,
+}
+
+/// Everything that is settled, in the order it was.
+pub(super) struct Settled {
+    /// What is locked now.
+    pub(super) dependencies: Vec<Dependency>,
+    /// The names of those that were fetched or linked.
+    pub(super) placed: BTreeSet<String>,
+}
+
+/// Puts everything in place that `direct` needs.
+pub(super) fn settle(
+    project: Project<'_>,
+    direct: &[Dependency],
+    mut locks: Locks,
+    vendor: &mut Vendor,
+    fetch: &dyn Fetch,
+    watch: &Watch,
+    notices: &mut Vec<Notice>,
+) -> Result<Settled, BundlerError> {
+    let mut settled = Settled {
+        dependencies: Vec::new(),
+        placed: BTreeSet::new(),
+    };
+    let mut known = BTreeSet::new();
+    // Lists that wait, each with the directory its local paths are relative to; the last one is next.
+    let mut ahead = vec![(direct.to_vec(), project.directory().to_owned())];
+    while let Some((wanted, directory)) = ahead.pop() {
+        let mut nested = Vec::new();
+        // One after the other, because two may have one name.
+        for dependency in wanted {
+            let actions = plan(std::slice::from_ref(&dependency), &locks, vendor)?;
+            for action in actions {
+                let target = target(&action, &directory)?;
+                let done = act(project, action, &target, vendor, fetch, watch, notices)?;
+                let name = done.dependency.name();
+                if done.placed {
+                    settled.placed.insert(name.clone());
+                }
+                locks.place(done.dependency.clone());
+                if known.insert(name) {
+                    settled.dependencies.push(done.dependency.clone());
+                    if !done.dependency.single {
+                        nested.extend(list_of(project, &done.dependency, target, vendor)?);
+                    }
+                }
+                if known.len() > PACKAGES_MAX {
+                    return Err(BundlerError::TooMany(PACKAGES_MAX));
+                }
+            }
+        }
+        ahead.extend(nested.into_iter().rev());
+    }
+    Ok(settled)
+}
+
+struct Done {
+    dependency: Dependency,
+    placed: bool,
+}
+
+/// The directory of the repository that a local dependency is.
+fn target(action: &Action, directory: &str) -> Result<Option<String>, BundlerError> {
+    let (Action::Link(dependency) | Action::Keep(dependency)) = action else {
+        return Ok(None);
+    };
+    let Source::Local(local) = &dependency.source else {
+        return Ok(None);
+    };
+    let target = join(directory, &local.directory).filter(|target| !target.is_empty());
+    let target = target.filter(|target| RepoPath::parse(target).is_ok());
+    let outside = || BundlerError::Outside(local.directory.chars().take(200).collect());
+    target.map(Some).ok_or_else(outside)
+}
+
+fn act(
+    project: Project<'_>,
+    action: Action,
+    target: &Option<String>,
+    vendor: &mut Vendor,
+    fetch: &dyn Fetch,
+    watch: &Watch,
+    notices: &mut Vec<Notice>,
+) -> Result<Done, BundlerError> {
+    match action {
+        Action::Keep(dependency) => Ok(Done {
+            dependency,
+            placed: false,
+        }),
+        Action::Link(mut dependency) => {
+            let name = dependency.name();
+            let directory = target.clone().unwrap_or_default();
+            let there = match vendored(project, &directory) {
+                Some(inside) => vendor.has_directory(inside),
+                None => project.has_directory(&directory)?,
+            };
+            if !there {
+                return Err(BundlerError::NoDirectory(directory));
+            }
+            vendor.link_directory(project, &name, &directory);
+            notices.push(Notice::Linked { name, directory });
+            dependency.version.clear();
+            dependency.sum.clear();
+            Ok(Done {
+                dependency,
+                placed: true,
+            })
+        }
+        Action::Fetch {
+            mut dependency,
+            expected,
+        } => {
+            let name = dependency.name();
+            if let Source::Git(git) = &dependency.source {
+                let (layer, sum) = had(git, &name, &dependency.version, expected, fetch, watch)?;
+                dependency.version.clone_from(&layer.id().commit);
+                dependency.sum = sum;
+                vendor.place(&name, &layer);
+            }
+            Ok(Done {
+                dependency,
+                placed: true,
+            })
+        }
+    }
+}
+
+/// The files of a package. Where the lock has a sum, they have to have it: in the usual form, or else
+/// in the other one.
+fn had(
+    git: &Git,
+    name: &str,
+    version: &str,
+    expected: Option<String>,
+    fetch: &dyn Fetch,
+    watch: &Watch,
+) -> Result<(Arc<Layer>, String), BundlerError> {
+    let failed = |source: FetchError| match source {
+        FetchError::Refused(refused) => BundlerError::Remote(refused),
+        source => BundlerError::Download {
+            package: name.to_owned(),
+            source,
+        },
+    };
+    let commit = fetch.resolve(git, version, watch).map_err(failed)?;
+    check_version(&commit)?;
+    let layer = fetch.package(git, &commit, Form::Usual, watch).map_err(failed)?;
+    let sum = layer.sum();
+    let Some(expected) = expected.filter(|expected| *expected != sum) else {
+        return Ok((layer, sum));
+    };
+    match fetch.package(git, &commit, Form::Other, watch) {
+        Ok(other) if other.sum() == expected => Ok((other, expected)),
+        Ok(_) | Err(_) => Err(BundlerError::Checksum {
+            package: name.to_owned(),
+            expected,
+            got: sum,
+        }),
+    }
+}
+
+/// What a package depends on itself, with the directory its local paths are relative to.
+fn list_of(
+    project: Project<'_>,
+    dependency: &Dependency,
+    target: Option<String>,
+    vendor: &Vendor,
+) -> Result<Option<(Vec<Dependency>, String)>, BundlerError> {
+    let home = || under(project.directory(), &format!("{VENDOR}/{}", dependency.name()));
+    let directory = target.unwrap_or_else(home);
+    let path = under(&directory, FILE);
+    let file = match vendored(project, &path) {
+        Some(inside) => {
+            let content = vendor.file(inside);
+            content.map(|content| project.parse(content, &path)).transpose()?
+        }
+        None => {
+            let path = RepoPath::parse(&path).map_err(|_| BundlerError::Name(path))?;
+            project.file_at(&path)?
+        }
+    };
+    Ok(file.map(|file| (file.dependencies, directory)))
+}
+
+/// A path inside `vendor/`, where what counts is what is about to be written.
+fn vendored<'p>(project: Project<'_>, path: &'p str) -> Option<&'p str> {
+    path.strip_prefix(&under(project.directory(), VENDOR))?
+        .strip_prefix('/')
+}

@@ -1,0 +1,261 @@
+use super::{COMMIT, NEWER, Shop, layer, path, work_tree};
+use crate::bundler::{self, Fate, Form, Install, Package, Prepared, Project, Watch};
+use crate::model::Mode;
+use crate::workspace::{Directory, Tree};
+
+const C: &str = "github.com/org/c";
+
+fn order(packages: &[&str]) -> Install {
+    Install {
+        packages: packages.iter().map(|package| (*package).to_owned()).collect(),
+        ..Install::default()
+    }
+}
+
+fn install(tree: &Directory, shop: &Shop, packages: &[&str]) -> Prepared {
+    let project = Project::new(tree, "").unwrap();
+    let prepared = bundler::install(project, &order(packages), shop, &Watch::nobody()).unwrap();
+    prepared.apply(tree).unwrap();
+    prepared
+}
+
+fn lines(prepared: &Prepared) -> Vec<String> {
+    let line = |(path, after): (&crate::model::RepoPath, &Option<crate::model::FileVersion>)| match after {
+        None => format!("-{path}"),
+        Some(file) if file.mode == Mode::Symlink => {
+            format!("{path} -> {}", String::from_utf8_lossy(&file.content))
+        }
+        Some(_) => path.to_string(),
+    };
+    prepared.changes.iter().map(line).collect()
+}
+
+fn started() -> (tempfile::TempDir, Directory) {
+    work_tree(&[
+        ("jsonnetfile.json", "{}"),
+        ("vendor/README", "mine"),
+        ("vendor/old/x", "x"),
+    ])
+}
+
+#[test]
+fn an_install_says_what_it_writes_and_deletes_and_nothing_else() {
+    let (_room, tree) = started();
+    let shop = Shop::default().with(
+        C,
+        "v1",
+        COMMIT,
+        &[("c.libsonnet", "{}"), ("link", "->c.libsonnet")],
+    );
+    let prepared = install(&tree, &shop, &["github.com/org/c@v1"]);
+    assert_eq!(
+        lines(&prepared),
+        [
+            "jsonnetfile.json",
+            "jsonnetfile.lock.json",
+            "vendor/c -> github.com/org/c",
+            "vendor/github.com/org/c/c.libsonnet",
+            "-vendor/old/x",
+        ],
+        "the file beside the packages stays, the link inside the package is not kept"
+    );
+    assert!(tree.read(&path("vendor/c/c.libsonnet")).is_ok());
+}
+
+#[test]
+fn what_is_in_place_is_not_asked_for_again() {
+    let (_room, tree) = started();
+    let shop = Shop::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}")]);
+    install(&tree, &shop, &["github.com/org/c@v1"]);
+    let again = install(&tree, &shop, &["github.com/org/c@v1"]);
+    assert_eq!((lines(&again), again.packages[0].fate), (Vec::new(), Fate::Kept));
+    assert_eq!(shop.asked.lock().unwrap().len(), 1);
+    tree.write(&path("vendor/github.com/org/c/c.libsonnet"), "changed".into())
+        .unwrap();
+    let restored = install(&tree, &shop, &[]);
+    assert_eq!(lines(&restored), ["vendor/github.com/org/c/c.libsonnet"]);
+    assert_eq!(restored.packages[0].fate, Fate::Restored);
+}
+
+#[test]
+fn an_update_tells_from_where_to_where() {
+    let (_room, tree) = started();
+    let shop = Shop::default().with(C, "master", COMMIT, &[("c.libsonnet", "{}")]);
+    install(&tree, &shop, &["github.com/org/c"]);
+    let shop = shop.with(C, "master", NEWER, &[("d.libsonnet", "{}")]);
+    let project = Project::new(&tree, "").unwrap();
+    let prepared = bundler::update(project, &[], &shop, &Watch::nobody()).unwrap();
+    assert_eq!(
+        prepared.packages,
+        [Package {
+            name: C.to_owned(),
+            fate: Fate::Updated,
+            from: Some(COMMIT.to_owned()),
+            to: Some(NEWER.to_owned()),
+            compare: Some(format!("https://github.com/org/c/compare/{COMMIT}...{NEWER}")),
+        }]
+    );
+    assert_eq!(
+        lines(&prepared),
+        [
+            "jsonnetfile.lock.json",
+            "-vendor/github.com/org/c/c.libsonnet",
+            "vendor/github.com/org/c/d.libsonnet"
+        ]
+    );
+    let listed = bundler::list(project).unwrap();
+    assert_eq!(listed[0].declared.as_deref(), Some("master"));
+    assert_eq!(
+        listed[0].locked.as_deref(),
+        Some(COMMIT),
+        "nothing was written yet"
+    );
+}
+
+#[test]
+fn a_lock_made_with_the_other_form_of_a_package_is_honoured() {
+    let (_room, tree) = started();
+    let usual = [("c.libsonnet", "{}")];
+    let mut shop = Shop::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}"), (".travis.yml", "x")]);
+    install(&tree, &shop, &["github.com/org/c@v1"]);
+    tree.delete(&path("vendor/github.com/org/c/c.libsonnet")).unwrap();
+    let name = format!("{C}@{COMMIT}");
+    let whole = shop.layers.remove(&(name.clone(), Form::Usual)).unwrap();
+    shop.layers
+        .insert((name.clone(), Form::Usual), layer(COMMIT, &usual));
+    shop.layers.insert((name, Form::Other), whole);
+    let restored = install(&tree, &shop, &[]);
+    assert_eq!(lines(&restored), ["vendor/github.com/org/c/c.libsonnet"]);
+}
+
+#[test]
+fn packages_that_need_each_other_are_installed_once() {
+    let needs = |name: &str| {
+        format!(
+            r#"{{"version": 1, "dependencies": [{{"source": {{"git": {{"remote": "github.com/org/{name}"}}}}, "version": "v1"}}]}}"#
+        )
+    };
+    let (_room, tree) = started();
+    let shop = Shop::default()
+        .with(
+            "github.com/org/a",
+            "v1",
+            COMMIT,
+            &[("jsonnetfile.json", &needs("b"))],
+        )
+        .with(
+            "github.com/org/b",
+            "v1",
+            NEWER,
+            &[("jsonnetfile.json", &needs("a"))],
+        );
+    let prepared = install(&tree, &shop, &["github.com/org/a@v1"]);
+    let names: Vec<&str> = prepared
+        .packages
+        .iter()
+        .map(|package| package.name.as_str())
+        .collect();
+    assert_eq!(names, ["github.com/org/a", "github.com/org/b"]);
+    assert_eq!(shop.asked.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn a_chain_of_packages_without_end_is_given_up() {
+    let (_room, tree) = started();
+    let mut shop = Shop::default();
+    for number in 0..600 {
+        let next = format!(
+            r#"{{"version": 1, "dependencies": [{{"source": {{"git": {{"remote": "github.com/org/p{}"}}}}, "version": "v1"}}]}}"#,
+            number + 1
+        );
+        let name = format!("github.com/org/p{number}");
+        shop = shop.with(&name, "v1", COMMIT, &[("jsonnetfile.json", &next)]);
+    }
+    let project = Project::new(&tree, "").unwrap();
+    let refused = bundler::install(
+        project,
+        &order(&["github.com/org/p0@v1"]),
+        &shop,
+        &Watch::nobody(),
+    );
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "more than 500 packages; a dependency of a dependency asks for too much"
+    );
+}
+
+#[test]
+fn two_packages_in_each_others_place_are_told() {
+    let (_room, tree) = work_tree(&[("jsonnetfile.json", "{}"), ("libs/github.com/x", "{}")]);
+    let shop = Shop::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}")]);
+    let project = Project::new(&tree, "").unwrap();
+    let packages = order(&["github.com/org/c@v1", "libs/github.com"]);
+    let prepared = bundler::install(project, &packages, &shop, &Watch::nobody()).unwrap();
+    // As with jsonnet-bundler, the later one has the place.
+    assert!(
+        !lines(&prepared)
+            .iter()
+            .any(|line| line.starts_with("vendor/github.com/"))
+    );
+    let packages = order(&["libs/github.com", "github.com/org/c@v1"]);
+    let clash = bundler::install(project, &packages, &shop, &Watch::nobody()).unwrap_err();
+    assert_eq!(
+        clash.to_string(),
+        "`vendor/github.com` would be a file and a directory at once; rename one of the two packages"
+    );
+}
+
+#[test]
+fn a_project_in_a_directory_stays_in_it() {
+    let (_room, tree) = work_tree(&[
+        ("apps/one/jsonnetfile.json", "{}"),
+        (
+            "libs/x/jsonnetfile.json",
+            r#"{"version": 1, "dependencies": [{"source": {"local": {"directory": "../y"}}, "version": ""}]}"#,
+        ),
+        ("libs/y/y.libsonnet", "{}"),
+        ("vendor/other/x", "mine"),
+    ]);
+    let project = Project::new(&tree, "apps/one").unwrap();
+    let prepared = bundler::install(
+        project,
+        &order(&["../../libs/x"]),
+        &Shop::default(),
+        &Watch::nobody(),
+    )
+    .unwrap();
+    assert_eq!(
+        lines(&prepared),
+        [
+            "apps/one/jsonnetfile.json",
+            "apps/one/jsonnetfile.lock.json",
+            "apps/one/vendor/x -> ../../../libs/x",
+            "apps/one/vendor/y -> ../../../libs/y",
+        ]
+    );
+    prepared.apply(&tree).unwrap();
+    assert!(tree.read(&path("apps/one/vendor/y/y.libsonnet")).is_ok());
+    let outside = bundler::install(
+        project,
+        &order(&["../../../etc"]),
+        &Shop::default(),
+        &Watch::nobody(),
+    );
+    assert_eq!(
+        outside.unwrap_err().to_string(),
+        "local dependency `../../../etc` is outside the repository; only its own directories can be linked"
+    );
+}
+
+#[test]
+fn a_package_may_link_a_directory_of_its_own() {
+    let nested =
+        r#"{"version": 1, "dependencies": [{"source": {"local": {"directory": "libs/in"}}, "version": ""}]}"#;
+    let (_room, tree) = started();
+    let files = [("jsonnetfile.json", nested), ("libs/in/i.libsonnet", "{}")];
+    let shop = Shop::default().with(C, "v1", COMMIT, &files);
+    let prepared = install(&tree, &shop, &["github.com/org/c@v1"]);
+    assert!(lines(&prepared).contains(&"vendor/in -> github.com/org/c/libs/in".to_owned()));
+    assert!(tree.read(&path("vendor/in/i.libsonnet")).is_ok());
+    assert_eq!(lines(&install(&tree, &shop, &[])), Vec::<String>::new());
+}

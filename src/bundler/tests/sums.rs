@@ -1,0 +1,33 @@
+use super::{COMMIT, layer};
+
+/// The sums are those that jsonnet-bundler wrote into locks for these files.
+#[test]
+fn a_sum_is_of_contents_in_the_order_of_a_walk_with_links_followed() {
+    let sum = |files: &[(&str, &str)]| layer(COMMIT, files).sum();
+    assert_eq!(
+        sum(&[("README.md", "x"), ("c.libsonnet", "{c:1}")]),
+        "Z+qsD4Z7OEswwoREIMbvI40m09rJR63BQYhY71G3zr4="
+    );
+    // A directory is visited before a file whose name only looks smaller when it is compared whole.
+    let whole = sum(&[("all", "12345")]);
+    assert_eq!(
+        sum(&[
+            ("lib/x", "3"),
+            ("lib-2/y", "4"),
+            ("lib.a", "5"),
+            ("a", "1"),
+            ("b/c", "2")
+        ]),
+        whole,
+    );
+    assert_eq!(
+        sum(&[("a", "12"), ("b", "->c/d"), ("c/d", "3"), ("e", "->b")]),
+        sum(&[("all", "12333")])
+    );
+    // A link to a directory, to nowhere or in a circle ends the walk.
+    for target in ["c", "missing", "c/missing", "b", "./c/.."] {
+        let link = format!("->{target}");
+        let files = [("a", "12345"), ("b", link.as_str()), ("c/d", "never")];
+        assert_eq!(sum(&files), whole, "{target}");
+    }
+}

@@ -1,0 +1,187 @@
+//! What lies in `vendor/`: read once, changed in memory, and compared at the end with what it was.
+
+use super::dependency::{Dependency, Source};
+use super::error::BundlerError;
+use super::layer::Layer;
+use super::project::{Project, VENDOR, join, relative, under};
+use super::settle::Notice;
+use super::sum;
+use crate::model::{FileVersion, Mode, RepoPath};
+use crate::workspace::Edits;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a `vendor/` that are read.
+const VENDOR_BYTES_MAX: u64 = 512 << 20;
+
+/// The files of a `vendor/`, by their paths inside it.
+#[derive(Clone, Debug, Default)]
+pub struct Vendor {
+    before: BTreeMap<String, FileVersion>,
+    now: BTreeMap<String, FileVersion>,
+    // Links that lead to a directory of the repository.
+    live: BTreeSet<String>,
+}
+
+impl Vendor {
+    /// Reads the `vendor/` of a project.
+    pub fn read(project: Project<'_>) -> Result<Self, BundlerError> {
+        let home = under(project.directory(), VENDOR);
+        let mut vendor = Self::default();
+        let mut bytes: u64 = 0;
+        for path in project.tree().below(&home)? {
+            let Some(file) = project.tree().stored(&path)? else {
+                continue;
+            };
+            bytes = bytes.saturating_add(file.content.len() as u64);
+            if bytes > VENDOR_BYTES_MAX {
+                return Err(BundlerError::TooLarge(VENDOR_BYTES_MAX));
+            }
+            let inside = path.as_str().strip_prefix(&home).unwrap_or_default();
+            let inside = inside.trim_start_matches('/').to_owned();
+            if file.mode == Mode::Symlink
+                && !inside.contains('/')
+                && let Ok(target) = std::str::from_utf8(&file.content)
+                && let Some(target) = join(&home, target)
+                && project.has_directory(&target)?
+            {
+                vendor.live.insert(inside.clone());
+            }
+            vendor.before.insert(inside, file);
+        }
+        vendor.now.clone_from(&vendor.before);
+        Ok(vendor)
+    }
+
+    /// The sum of a package that lies here; `None` when nothing does.
+    pub fn sum(&self, name: &str) -> Option<String> {
+        let prefix = format!("{name}/");
+        let files: BTreeMap<&str, &FileVersion> = self
+            .now
+            .range(prefix.clone()..)
+            .take_while(|(path, _)| path.starts_with(&prefix))
+            .filter_map(|(path, file)| Some((path.strip_prefix(&prefix)?, file)))
+            .collect();
+        (!files.is_empty()).then(|| sum::sum(&files))
+    }
+
+    /// Whether a link of that name leads to a directory of the repository, or one is in its place.
+    pub fn leads_somewhere(&self, name: &str) -> bool {
+        self.live.contains(name) || self.has_directory(name)
+    }
+
+    /// The content of a file; links are not followed.
+    pub(super) fn file(&self, path: &str) -> Option<&Bytes> {
+        let file = self.now.get(path)?;
+        (file.mode != Mode::Symlink).then_some(&file.content)
+    }
+
+    /// Puts a package in place of whatever has its name.
+    pub(super) fn place(&mut self, name: &str, layer: &Layer) {
+        self.remove(name);
+        for entry in layer.entries() {
+            self.now
+                .insert(format!("{name}/{}", entry.path), entry.file.clone());
+        }
+    }
+
+    /// Puts a link to a directory of the repository in place of whatever has its name.
+    pub(super) fn link_directory(&mut self, project: Project<'_>, name: &str, directory: &str) {
+        self.remove(name);
+        let target = relative(&under(project.directory(), VENDOR), directory);
+        self.now.insert(name.to_owned(), link(&target));
+        self.live.insert(name.to_owned());
+    }
+
+    /// Takes away what no package needs: directories of no name that is known, and all links but
+    /// those to local directories.
+    pub(super) fn clean(&mut self, known: &[Dependency]) {
+        let names: Vec<String> = known.iter().map(Dependency::name).collect();
+        // As jsonnet-bundler compares: a name keeps every directory it begins with, or that begins with it.
+        let is_known = |directory: &str| {
+            let related = |name: &String| name.starts_with(directory) || directory.starts_with(name.as_str());
+            names.iter().any(related)
+        };
+        let locals: BTreeSet<&str> = known
+            .iter()
+            .filter_map(|dependency| match &dependency.source {
+                Source::Local(local) => Some(local.name.as_str()),
+                Source::Git(_) => None,
+            })
+            .collect();
+        self.now.retain(|path, file| {
+            let mut directories = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
+            let stays = file.mode != Mode::Symlink || locals.contains(path.as_str());
+            stays && directories.all(is_known)
+        });
+    }
+
+    /// Makes the short names of packages. Who comes first has the name.
+    pub(super) fn link_legacy_names(&mut self, known: &[Dependency], notices: &mut Vec<Notice>) {
+        for dependency in known {
+            if matches!(dependency.source, Source::Local(_)) {
+                continue;
+            }
+            let (name, short) = (dependency.name(), dependency.legacy_name());
+            let taken = match self.now.get(&short) {
+                Some(file) if file.mode == Mode::Symlink => {
+                    Some(Some(String::from_utf8_lossy(&file.content).into_owned()))
+                }
+                Some(_) => Some(None),
+                None => self.has_directory(&short).then_some(None),
+            };
+            match taken {
+                None => drop(self.now.insert(short, link(&name))),
+                Some(by) => notices.push(Notice::NameTaken {
+                    package: name,
+                    name: short,
+                    by,
+                }),
+            }
+        }
+    }
+
+    /// What has to be written and deleted for `vendor/` to be as it is here.
+    pub(super) fn changes(&self, project: Project<'_>) -> Result<Edits, BundlerError> {
+        for path in self.now.keys() {
+            let mut directories = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
+            if let Some(clash) = directories.find(|directory| self.now.contains_key(*directory)) {
+                return Err(BundlerError::Clash(clash.to_owned()));
+            }
+        }
+        let paths: BTreeSet<&String> = self.before.keys().chain(self.now.keys()).collect();
+        let mut edits = Edits::new();
+        for path in paths {
+            let (before, now) = (self.before.get(path), self.now.get(path));
+            if before != now {
+                edits.insert(stored_at(project, path)?, now.cloned());
+            }
+        }
+        Ok(edits)
+    }
+
+    /// Whether files lie below a directory.
+    pub(super) fn has_directory(&self, name: &str) -> bool {
+        let prefix = format!("{name}/");
+        let mut after = self.now.range(prefix.clone()..);
+        after.next().is_some_and(|(path, _)| path.starts_with(&prefix))
+    }
+
+    fn remove(&mut self, name: &str) {
+        let prefix = format!("{name}/");
+        self.now
+            .retain(|path, _| path != name && !path.starts_with(&prefix));
+        self.live.remove(name);
+    }
+}
+
+fn stored_at(project: Project<'_>, inside: &str) -> Result<RepoPath, BundlerError> {
+    project.path(&format!("{VENDOR}/{inside}"))
+}
+
+fn link(target: &str) -> FileVersion {
+    FileVersion {
+        content: Bytes::copy_from_slice(target.as_bytes()),
+        mode: Mode::Symlink,
+    }
+}

@@ -1,0 +1,51 @@
+//! `jb_list`: what a project asks for, and what is locked.
+
+use super::Shelf;
+use crate::bundler;
+use crate::model::Effect;
+use crate::tool::ToolError;
+use crate::tool::arguments::Arguments;
+use crate::tool::work::Work;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) struct List;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListArguments {
+    /// Directory of the project, relative to the repository root; `.` is the root.
+    path: String,
+}
+
+impl Arguments for ListArguments {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
+}
+
+impl Work for List {
+    type Arguments = ListArguments;
+    type On = Shelf;
+
+    const NAME: &'static str = "jb_list";
+    const DESCRIPTION: &'static str = "Lists the Jsonnet packages of a project: the version `jsonnetfile.json` asks for and the commit that is locked.";
+    const EFFECT: Effect = Effect::Read;
+
+    fn run(shelf: &Shelf, arguments: ListArguments) -> Result<String, ToolError> {
+        let listed = bundler::list(shelf.project(&arguments.path)?)?;
+        if listed.is_empty() {
+            return Ok("no packages are listed or locked".to_owned());
+        }
+        let lines = listed.into_iter().map(|package| {
+            let declared = package
+                .declared
+                .as_deref()
+                .unwrap_or("only a dependency needs it");
+            let locked = package.locked.as_deref().unwrap_or("not installed");
+            let place = package
+                .local
+                .map_or_else(String::new, |directory| format!(" in `{directory}`"));
+            format!("{}{place}: {declared}, locked: {locked}", package.name)
+        });
+        Ok(lines.collect::<Vec<_>>().join("\n"))
+    }
+}

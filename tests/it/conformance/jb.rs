@@ -1,0 +1,269 @@
+//! jsonnet-bundler: the recorded repositories are made again, commit for commit, served on this
+//! machine, and every recorded step is done by us in a directory of its own.
+
+use crate::support::git_server::GitServer;
+use drydock::bundler::{self, Install, Network, Prepared, Project, Watch};
+use drydock::workspace::Directory;
+use gix::ObjectId;
+use gix::objs::tree::EntryKind;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn conformance_jb() {
+    let Some(pack) = super::pack::pack("jb-oracle.json.gz") else {
+        return;
+    };
+    let pack: Value = serde_json::from_str(&pack).expect("a pack is JSON");
+    let room = tempfile::tempdir().expect("a directory");
+    let remotes = room.path().join("remotes");
+    for (name, commits) in pack["remotes"].as_object().expect("remotes") {
+        make_remote(
+            &remotes.join(format!("{name}.git")),
+            commits.as_array().expect("commits"),
+        );
+    }
+    let Some(server) = GitServer::start(&remotes) else {
+        return;
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let client = drydock::provider::http_client().expect("a client");
+    let hosts = ["github.com", "example.com"];
+    let mut network = Network::new(
+        &hosts.map(str::to_owned),
+        client,
+        runtime.handle().clone(),
+        room.path().join("scratch"),
+    );
+    for host in hosts {
+        network = network
+            .with_stand_in(host, &server.address)
+            .expect("this machine");
+    }
+    let known = known();
+    let (mut equal, mut total, mut differ) = (0, 0, BTreeSet::new());
+    for case in pack["cases"].as_array().expect("cases") {
+        let name = case["name"].as_str().expect("a name");
+        total += 1;
+        match play(&room.path().join("w").join(name), name, case, &network) {
+            Ok(()) => equal += 1,
+            Err(why) => {
+                if !known.contains(name) {
+                    eprintln!("{name}: {why}");
+                }
+                differ.insert(name.to_owned());
+            }
+        }
+    }
+    println!("jb {equal}/{total} ({} known)", known.len());
+    assert_eq!(differ, known, "what differs is what is known to differ");
+}
+
+/// The cases that are known to differ.
+fn known() -> BTreeSet<String> {
+    let known: toml::Table = include_str!("known.toml").parse().expect("known.toml is TOML");
+    let known = known["jb"].as_table().expect("a table");
+    known.keys().cloned().collect()
+}
+
+/// Makes a recorded repository; each commit has to have the recorded name.
+fn make_remote(directory: &Path, commits: &[Value]) {
+    std::fs::create_dir_all(directory.parent().expect("a parent")).expect("a directory");
+    let repository: gix::Repository = gix::ThreadSafeRepository::init_opts(
+        directory,
+        gix::create::Kind::Bare,
+        gix::create::Options::default(),
+        gix::open::Options::isolated(),
+    )
+    .expect("a repository")
+    .into();
+    std::fs::write(directory.join("HEAD"), "ref: refs/heads/master\n").expect("a branch");
+    repository.write_object(gix::objs::Tree::empty()).expect("a tree");
+    let mut tree = ObjectId::empty_tree(gix::hash::Kind::Sha1);
+    let mut parents = Vec::new();
+    for commit in commits {
+        let mut editor = repository.edit_tree(tree).expect("an editor");
+        for (path, content) in commit["files"].as_object().expect("files") {
+            let content = content.as_str().expect("text");
+            let (content, kind) = match content.strip_prefix("->") {
+                Some(target) => (target, EntryKind::Link),
+                None => (content, EntryKind::Blob),
+            };
+            let blob = repository.write_blob(content).expect("a blob").detach();
+            editor.upsert(path.as_str(), kind, blob).expect("an entry");
+        }
+        tree = editor.write().expect("a tree").detach();
+        let author = gix::actor::Signature {
+            name: "n".into(),
+            email: "a@b".into(),
+            time: gix::date::Time {
+                seconds: 1_767_225_600,
+                offset: 0,
+            },
+        };
+        let made = gix::objs::Commit {
+            tree,
+            parents: parents.iter().copied().collect(),
+            author: author.clone(),
+            committer: author,
+            encoding: None,
+            message: "c\n".into(),
+            extra_headers: Vec::new(),
+        };
+        let id = repository.write_object(&made).expect("a commit").detach();
+        assert_eq!(commit["sha"], id.to_string(), "{}", directory.display());
+        parents = vec![id];
+        point(directory, "refs/heads/master", id);
+        if let Some(tag) = commit["tag"].as_str() {
+            point(directory, &format!("refs/tags/{tag}"), id);
+        }
+    }
+}
+
+fn point(repository: &Path, reference: &str, id: ObjectId) {
+    let file = repository.join(reference);
+    std::fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
+    std::fs::write(file, format!("{id}\n")).expect("a reference");
+}
+
+/// Does the steps of a case and compares after each.
+fn play(room: &Path, name: &str, case: &Value, network: &Network) -> Result<(), String> {
+    std::fs::create_dir_all(room.join(".git")).expect("a repository");
+    let steps = case["steps"].as_array().expect("steps");
+    begin(room, name, steps);
+    for (number, step) in steps.iter().enumerate() {
+        if let Some(command) = step["shell"].as_str() {
+            let done = Command::new("sh")
+                .args(["-c", command])
+                .current_dir(room)
+                .status();
+            assert!(done.expect("a shell").success(), "{command}");
+            continue;
+        }
+        let arguments: Vec<&str> = step["args"]
+            .as_array()
+            .expect("arguments")
+            .iter()
+            .map(|argument| argument.as_str().expect("text"))
+            .collect();
+        let (code, said) = run(room, &arguments, network);
+        let (expected_code, expected) = (step["rc"].as_i64(), heard(step, name));
+        if (Some(code), &said) != (expected_code, &expected) {
+            return Err(format!(
+                "step {number}: {code} {said:?}, not {expected_code:?} {expected:?}"
+            ));
+        }
+        let (now, expected) = (tree(room), files(step));
+        if now != expected {
+            return Err(format!("step {number}: {now:#?}\nnot {expected:#?}"));
+        }
+    }
+    Ok(())
+}
+
+/// What a case begins with was not recorded; it is what its first step left alone.
+fn begin(room: &Path, name: &str, steps: &[Value]) {
+    let begins = steps[0]["args"][0].as_str().expect("a command");
+    for (path, content) in files(&steps[0]) {
+        let made = path.starts_with("vendor/")
+            || path == "jsonnetfile.lock.json"
+            || (begins == "init" && path == "jsonnetfile.json");
+        // The one file that was there and was changed.
+        let content = if name == "empty_json" {
+            String::new()
+        } else {
+            content
+        };
+        if !made {
+            let file = room.join(path);
+            std::fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
+            std::fs::write(file, content).expect("a file");
+        }
+    }
+}
+
+/// One command, and what it says: errors and warnings, with paths inside the project.
+fn run(room: &Path, arguments: &[&str], network: &Network) -> (i64, Vec<String>) {
+    let directory = Directory::open(room).expect("a work tree");
+    let project = Project::new(&directory, ".").expect("a project");
+    let (verb, rest) = arguments.split_first().expect("a command");
+    let mut order = Install::default();
+    let mut rest = rest.iter().map(|argument| (*argument).to_owned());
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--single" => order.single = true,
+            "--legacy-name" => order.legacy_name = rest.next(),
+            _ => order.packages.push(argument),
+        }
+    }
+    let watch = Watch::nobody();
+    let prepared = match *verb {
+        "init" => bundler::init(project),
+        "install" => bundler::install(project, &order, network, &watch),
+        "update" => bundler::update(project, &order.packages, network, &watch),
+        other => panic!("no command {other}"),
+    };
+    match prepared {
+        Ok(prepared) => {
+            prepared.apply(&directory).expect("it is written");
+            (0, notices(&prepared))
+        }
+        Err(err) => (1, vec![format!("jb: error: {err}")]),
+    }
+}
+
+fn notices(prepared: &Prepared) -> Vec<String> {
+    prepared.notices.iter().map(ToString::to_string).collect()
+}
+
+/// What the recording says, without the chatter of git and of the download.
+fn heard(step: &Value, name: &str) -> Vec<String> {
+    let said = step["stderr"].as_str().expect("text");
+    let ours = |line: &&str| {
+        ["jb: error:", "WARN:", "LOCAL "]
+            .iter()
+            .any(|kind| line.starts_with(kind))
+    };
+    let inside = |line: &str| line.replace(&format!("$B/w/{name}/"), "");
+    said.lines().filter(ours).map(inside).collect()
+}
+
+/// The recorded files. Empty directories are nothing: a repository has none.
+fn files(step: &Value) -> BTreeMap<String, String> {
+    let files = step["tree"].as_object().expect("files").iter();
+    files
+        .map(|(path, content)| (path.clone(), content.as_str().expect("text").to_owned()))
+        .filter(|(_, content)| content != "(empty dir)")
+        .collect()
+}
+
+/// The files that are there.
+fn tree(room: &Path) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![room.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let name = path
+                .strip_prefix(room)
+                .expect("inside")
+                .to_str()
+                .expect("text")
+                .to_owned();
+            let kind = path.symlink_metadata().expect("it is there").file_type();
+            if name == ".git" {
+                continue;
+            } else if kind.is_symlink() {
+                let target = std::fs::read_link(&path).expect("a link");
+                files.insert(name, format!("->{}", target.display()));
+            } else if kind.is_dir() {
+                open.push(path);
+            } else {
+                files.insert(name, std::fs::read_to_string(&path).expect("text"));
+            }
+        }
+    }
+    files
+}
