@@ -169,8 +169,8 @@ fn word(role: Role) -> &'static str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::access::fixture::{at, editor, fresh, join, limits, telegram};
-    use crate::access::{Access, AccessError, Grant, Redeemed, Role};
+    use crate::access::fixture::{at, fresh, join, limits, telegram};
+    use crate::access::{Access, AccessError, Grant, Role};
     use crate::config::{Grants, HookScheme, HookSettings, PostTo};
     use crate::model::{Platform, Secret, Sender};
     use crate::store::Store;
