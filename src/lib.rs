@@ -17,6 +17,7 @@ pub mod workspace;
 // What we know.
 pub mod sandbox;
 pub mod jsonnet;
+pub mod tanka;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;
 pub mod tool;
