@@ -12,6 +12,8 @@ mod git_diff;
 mod git_log;
 mod git_show;
 mod git_status;
+mod tanka_find_environments;
+mod tanka_show;
 // What they share.
 mod arguments;
 #[cfg(test)]
@@ -23,6 +25,7 @@ mod invisible;
 mod malformed_calls;
 mod nearest;
 mod pattern;
+mod rendering;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -36,8 +39,10 @@ pub use toolbox::{Prepared, Toolbox, ToolboxError};
 use crate::access::Identity;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
+use crate::tanka::Evaluate;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
+use rendering::FramedRendering;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -83,7 +88,7 @@ pub trait Tool: Send + Sync {
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError>;
 }
 
-/// Every tool there is, in a fixed order.
+/// The tools that need no evaluator, in a fixed order.
 pub fn all() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(Framed::<file_delete::FileDelete>::new()),
@@ -99,19 +104,37 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// The tools that render environments, in a fixed order.
+pub fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
+    use tanka_find_environments::TankaFindEnvironments;
+    use tanka_show::TankaShow;
+    vec![
+        Arc::new(FramedRendering::<TankaFindEnvironments>::new(Arc::clone(evaluator))),
+        Arc::new(FramedRendering::<TankaShow>::new(Arc::clone(evaluator))),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Toolbox, all};
+    use super::{Tool, Toolbox, all, rendering};
     use crate::model::Effect;
+    use crate::tanka::Evaluate;
+    use crate::tanka::testing::JsonFiles;
     use serde_json::json;
     use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    fn every() -> Vec<Arc<dyn Tool>> {
+        let evaluator: Arc<dyn Evaluate> = Arc::new(JsonFiles);
+        all().into_iter().chain(rendering(&evaluator)).collect()
+    }
 
     /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86
     #[test]
     fn every_tool_keeps_the_contract() {
         let mut names = BTreeSet::new();
-        for tool in all() {
+        for tool in every() {
             let spec = tool.spec();
             assert!(names.insert(spec.name), "{} is there twice", spec.name);
             assert_eq!(spec, tool.spec(), "{}: a spec never changes", spec.name);
@@ -130,17 +153,18 @@ mod tests {
                     spec.name
                 );
             }
-            if spec.name.starts_with("git_") {
+            assert_ne!(spec.name, "tanka_apply");
+            if spec.name.starts_with("git_") || spec.name.starts_with("tanka_") {
                 assert_eq!(tool.effect(), Effect::Read, "{}", spec.name);
             }
         }
-        Toolbox::new(all()).unwrap();
+        Toolbox::new(every()).unwrap();
     }
 
-    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36
+    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39
     #[test]
     fn parameters_defaults_and_bounds_are_as_promised() {
-        let toolbox = Toolbox::new(all()).unwrap();
+        let toolbox = Toolbox::new(every()).unwrap();
         let parameters = |name: &str| {
             let schema = toolbox.find(name).unwrap().spec().schema;
             let properties = schema["properties"].as_object().unwrap().clone();
@@ -154,6 +178,7 @@ mod tests {
             )
         };
         let text = json!({ "type": "string" });
+        let texts = json!({ "type": "array", "items": text, "default": [] });
         let offset = json!({ "type": "integer", "minimum": 0, "default": 0 });
         let limit = |default: u64, maximum: u64| json!({ "type": "integer", "minimum": 1, "maximum": maximum, "default": default });
         for (name, properties, required) in [
@@ -191,6 +216,16 @@ mod tests {
             ),
             ("git_diff", json!({ "path": text }), json!(null)),
             ("git_status", json!({}), json!(null)),
+            (
+                "tanka_find_environments",
+                json!({ "path": { "type": "string", "default": "." } }),
+                json!(null),
+            ),
+            (
+                "tanka_show",
+                json!({ "env_path": text, "name": text, "include": texts, "exclude": texts }),
+                json!(["env_path"]),
+            ),
         ] {
             let expected: (serde_json::Value, serde_json::Value) = (properties, required);
             assert_eq!(parameters(name), expected, "{name}");
