@@ -5,6 +5,7 @@ mod environment;
 mod error;
 mod extract;
 mod filter;
+pub mod importers;
 mod label;
 mod layout;
 mod listing;

@@ -3,7 +3,7 @@
 use super::{Evaluate, Listing};
 use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion};
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
-use crate::workspace::{Match, Tree, TreeError};
+use crate::workspace::{Entry as TreeEntry, Match, Tree, TreeError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
@@ -21,8 +21,8 @@ pub(super) fn listing(files: &[&str]) -> Listing {
     Listing::new(Arc::new(files))
 }
 
-/// A tree that only lists and reads.
-#[derive(Debug)]
+/// A tree that only lists and reads. A content of `-> target` is a symlink.
+#[derive(Clone, Debug)]
 pub(crate) struct Files(BTreeMap<RepoPath, String>);
 
 impl Files {
@@ -31,6 +31,50 @@ impl Files {
             .iter()
             .map(|(name, content)| (path(name), (*content).to_owned()));
         Arc::new(Self(files.collect()))
+    }
+
+    /// The same tree with one file written, or deleted.
+    pub(crate) fn with(&self, name: &str, content: Option<&str>) -> Self {
+        let mut files = self.0.clone();
+        match content {
+            Some(content) => files.insert(path(name), content.to_owned()),
+            None => files.remove(&path(name)),
+        };
+        Self(files)
+    }
+
+    fn real(&self, path: &RepoPath) -> Result<String, TreeError> {
+        let wrong = |what| TreeError::WrongKind {
+            path: path.clone(),
+            what,
+        };
+        let mut ahead: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
+        let (mut walked, mut links) = (Vec::new(), 0);
+        while let Some(component) = ahead.pop() {
+            if component == ".." {
+                walked
+                    .pop()
+                    .ok_or_else(|| wrong("symlink that leaves the repository"))?;
+                continue;
+            }
+            walked.push(component);
+            let here = RepoPath::parse(&walked.join("/")).map_err(|_| wrong("no path"))?;
+            let target = self.0.get(&here).and_then(|content| content.strip_prefix("-> "));
+            if let Some(target) = target {
+                links += 1;
+                if links > 8 {
+                    return Err(wrong("symlink that leads in a circle"));
+                }
+                walked.pop();
+                ahead.extend(target.rsplit('/').map(str::to_owned));
+            }
+        }
+        Ok(walked.join("/"))
+    }
+
+    fn has_below(&self, directory: &str) -> bool {
+        let prefix = format!("{directory}/");
+        directory.is_empty() || self.0.keys().any(|path| path.as_str().starts_with(&prefix))
     }
 
     fn read_only(path: &RepoPath) -> TreeError {
@@ -43,14 +87,35 @@ impl Files {
 
 impl Tree for Files {
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
-        let content = self.0.get(path).ok_or_else(|| TreeError::NotFound {
-            path: path.clone(),
-            similar: Vec::new(),
-        })?;
+        let real = self.real(path)?;
+        let found = RepoPath::parse(&real).ok();
+        let content = match found.and_then(|found| self.0.get(&found)) {
+            Some(content) => content,
+            None if self.has_below(&real) => {
+                return Err(TreeError::WrongKind {
+                    path: path.clone(),
+                    what: "directory",
+                });
+            }
+            None => {
+                return Err(TreeError::NotFound {
+                    path: path.clone(),
+                    similar: Vec::new(),
+                });
+            }
+        };
         Ok(FileVersion {
             content: Bytes::from(content.clone()),
             mode: Mode::Regular,
         })
+    }
+
+    fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
+        let entry = self.0.get(path).map(|content| match content.strip_prefix("-> ") {
+            Some(target) => TreeEntry::Symlink(Bytes::from(target.to_owned())),
+            None => TreeEntry::File,
+        });
+        Ok(entry.or_else(|| self.has_below(path.as_str()).then_some(TreeEntry::Directory)))
     }
 
     fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {

@@ -109,7 +109,9 @@ pub fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
     use tanka_find_environments::TankaFindEnvironments;
     use tanka_show::TankaShow;
     vec![
-        Arc::new(FramedRendering::<TankaFindEnvironments>::new(Arc::clone(evaluator))),
+        Arc::new(FramedRendering::<TankaFindEnvironments>::new(Arc::clone(
+            evaluator,
+        ))),
         Arc::new(FramedRendering::<TankaShow>::new(Arc::clone(evaluator))),
     ]
 }
