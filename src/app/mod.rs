@@ -11,6 +11,7 @@ use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
 use crate::store::{OpenError, Store};
+use crate::tanka::{Evaluate, OnDemand};
 use crate::tool::{self, Toolbox};
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
@@ -87,7 +88,7 @@ impl App {
             store: store.clone(),
             access: Arc::clone(&access),
             providers: provider::build(&config.providers, client.clone(), config.model.stream),
-            toolbox: Toolbox::new(tool::all()).map_err(|error| StartError::Setup(error.to_string()))?,
+            toolbox: toolbox(&config)?,
             repositories,
             redactor,
             config: Arc::clone(&config),
@@ -187,6 +188,12 @@ impl App {
             self.tasks.shutdown().await;
         }
     }
+}
+
+/// Every tool. Nothing is started for an evaluation before one is asked for.
+fn toolbox(config: &Config) -> Result<Toolbox, StartError> {
+    let evaluator: Arc<dyn Evaluate> = Arc::new(OnDemand::new(config.sandbox.clone()));
+    Toolbox::new(tool::every(&evaluator)).map_err(|error| StartError::Setup(error.to_string()))
 }
 
 fn log_progress(repository: &str, text: &str) {

@@ -1,7 +1,7 @@
 //! `drydock check`: is the configuration good? Nothing is connected, nothing is changed.
 
 use super::output::Output;
-use super::{Failure, Global};
+use super::{Failure, Global, evaluator};
 use crate::config::Config;
 use crate::model::RepoPath;
 use crate::sandbox::{self, JailError, LayerName, Program};
@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
             None => skipped(&what, "its repository was not opened, so its prompt was not read"),
         });
     }
-    let tools = Toolbox::new(tool::all())
+    let tools = Toolbox::new(tool::every(&evaluator(&config.sandbox)))
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
     findings.push(finding("tools", tools));
     findings.push(finding("jail", jail(&config.sandbox.layers_missing)));

@@ -3,7 +3,9 @@
 use crate::config::error::ConfigError;
 use crate::config::reader::Reader;
 use crate::config::sandbox::sandbox;
-use crate::config::settings::{ChannelSettings, Config, DataSettings, LimitSettings, ServerSettings};
+use crate::config::settings::{
+    ChannelSettings, Config, DataSettings, LimitSettings, SandboxSettings, ServerSettings,
+};
 use crate::config::sources::Sources;
 use crate::config::{channels, hooks, models, repositories};
 use crate::model::{Limits, Secret};
@@ -65,6 +67,14 @@ impl Config {
     pub fn for_operator(sources: Sources) -> Result<(DataSettings, LimitSettings), ConfigError> {
         let mut reader = Reader::new(&sources);
         let settings = (data(&mut reader), limits(&mut reader));
+        reader.finish()?;
+        Ok(settings)
+    }
+
+    /// What evaluating programs needs of a configuration: the bounds of the jail. No secret is fetched.
+    pub fn for_rendering(sources: Sources) -> Result<SandboxSettings, ConfigError> {
+        let mut reader = Reader::new(&sources);
+        let settings = sandbox(&mut reader);
         reader.finish()?;
         Ok(settings)
     }

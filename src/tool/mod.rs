@@ -104,6 +104,11 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// Every tool there is, in a fixed order.
+pub fn every(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
+    all().into_iter().chain(rendering(evaluator)).collect()
+}
+
 /// The tools that render environments, in a fixed order.
 pub fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
     use tanka_find_environments::TankaFindEnvironments;
@@ -119,7 +124,7 @@ pub fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Tool, Toolbox, all, rendering};
+    use super::{Tool, Toolbox};
     use crate::model::Effect;
     use crate::tanka::Evaluate;
     use crate::tanka::testing::JsonFiles;
@@ -129,7 +134,7 @@ mod tests {
 
     fn every() -> Vec<Arc<dyn Tool>> {
         let evaluator: Arc<dyn Evaluate> = Arc::new(JsonFiles);
-        all().into_iter().chain(rendering(&evaluator)).collect()
+        super::every(&evaluator)
     }
 
     /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86

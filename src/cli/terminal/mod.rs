@@ -7,7 +7,7 @@ mod watch;
 pub(super) use undo::Undone;
 
 use super::output::Output;
-use super::{Failure, Global};
+use super::{Failure, Global, evaluator};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
 use crate::config::{Config, usual_model};
@@ -129,7 +129,7 @@ impl Terminal {
                 tree,
             },
             directory,
-            toolbox: Toolbox::new(tool::all()).map_err(Failure::failed)?,
+            toolbox: Toolbox::new(tool::every(&evaluator(&config.sandbox))).map_err(Failure::failed)?,
             system,
             history: History::default(),
             recording: Recording::open(options.record.as_deref(), &redactor)?,

@@ -53,7 +53,8 @@ pub enum Depth {
     Recursive,
 }
 
-/// How many entry points Tanka takes for importers of each Jsonnet file in `directory`, most first.
+/// How many entry points Tanka takes for importers of each Jsonnet file in `directory`, most first. Entry
+/// points themselves are not counted.
 pub fn importers_count(
     tree: &dyn Tree,
     root: &str,
@@ -68,7 +69,7 @@ pub fn importers_count(
         .filter(|path| is_jsonnet(path.as_str()))
     {
         let is_direct = path.parent().unwrap_or("") == directory;
-        if is_direct || depth == Depth::Recursive {
+        if path.file_name() != MAIN_FILE && (is_direct || depth == Depth::Recursive) {
             let importers = importers(tree, root, "", &[path.as_str()])?;
             counts.push((path.clone(), importers.len()));
         }

@@ -98,6 +98,7 @@ fn named(path: &str, name: &str) -> Target {
     }
 }
 
+/// TK-5
 #[tokio::test]
 async fn a_static_environment_is_named_after_its_place_and_knows_itself() {
     let files = vec![("environments/dev", json!({ "a": config_map("a") }))];

@@ -4,4 +4,5 @@
 
 mod evaluation;
 mod pack;
+mod tk;
 mod yaml;
