@@ -132,3 +132,37 @@ fn what_cannot_be_shown_says_why() {
         assert!(ended.err.contains(why), "{arguments:?}: {ended:?}");
     }
 }
+
+#[test]
+fn importers_are_listed_with_the_reason() {
+    let shell = shell();
+    let importers = |arguments: &[&str]| {
+        let ended = shell.run(&[&["tanka", "env", "importers"], arguments].concat());
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+        ended
+    };
+    let both = "environments/all/main.jsonnet\nenvironments/dev/main.jsonnet\n";
+    assert_eq!(importers(&["lib/k.libsonnet"]).out, both);
+    assert_eq!(importers(&["lib/k.libsonnet", "--mode", "tk"]).out, both);
+    assert_eq!(
+        importers(&["environments/dev/spec.json"]).out,
+        "environments/dev/main.jsonnet\n"
+    );
+    assert_eq!(importers(&["jsonnetfile.json"]).out, "");
+    assert_eq!(
+        importers(&["lib", "environments/dev/spec.json", "--why"]).out,
+        "environments/all/main.jsonnet > lib/k.libsonnet\n\
+         environments/dev/main.jsonnet > lib/k.libsonnet\n"
+    );
+    assert_eq!(
+        importers(&["environments/all/k.libsonnet", "--json"]).json()["importers"],
+        json!([{
+            "entrypoint": "environments/all/main.jsonnet",
+            "because": "import",
+            "chain": ["environments/all/main.jsonnet", "environments/all/k.libsonnet"],
+        }])
+    );
+    let outside = shell.run(&["tanka", "env", "importers", "../x"]);
+    assert_eq!((outside.code, outside.out.as_str()), (Some(1), ""));
+    assert!(outside.err.contains("outside the repository"), "{outside:?}");
+}

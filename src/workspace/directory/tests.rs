@@ -1,7 +1,7 @@
 use super::Directory;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::fixture::{path, snapshot};
-use crate::workspace::{RepositoryError, Tree, TreeError};
+use crate::workspace::{Entry, RepositoryError, Tree, TreeError};
 use bytes::Bytes;
 use globset::{Glob, GlobMatcher};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -60,6 +60,27 @@ fn said<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
 }
 
 /// TK-2
+#[test]
+fn what_stands_at_a_path_is_told_without_following_it() {
+    let work = Work::new();
+    work.put("a/b", "1");
+    symlink("a/b", work.at("to")).unwrap();
+    symlink("/etc", work.at("out")).unwrap();
+    let tree = work.open();
+    let target = |target: &str| Some(Entry::Symlink(bytes(target)));
+    for (name, expected) in [
+        ("a", Some(Entry::Directory)),
+        ("a/b", Some(Entry::File)),
+        ("a/b/c", None),
+        ("to", target("a/b")),
+        ("out", target("/etc")),
+        ("gone", None),
+    ] {
+        assert_eq!(tree.entry(&path(name)).unwrap(), expected, "{name}");
+    }
+    assert!(tree.entry(&path("out/passwd")).is_err());
+}
+
 #[test]
 fn paths_start_at_the_root_of_the_repository_wherever_it_is_opened() {
     let work = Work::new();

@@ -5,7 +5,7 @@ use crate::support::evaluation::evaluator;
 use drydock::jsonnet::yaml;
 use drydock::jsonnet::{EvalLimits, Import};
 use drydock::model::RepoPath;
-use drydock::tanka::importers;
+use drydock::tanka::importers::{self, ImportGraph, State};
 use drydock::tanka::{self, Evaluate, Filter, Layout, Listing, Renderer, Selector, TankaError, Target};
 use drydock::workspace::{Directory, Tree};
 use serde::Deserialize;
@@ -288,4 +288,42 @@ async fn conformance_tk() {
     unexpected.extend(unused.map(|key| format!("{key}\nis listed, but no run of that name differs")));
     println!("tk {}/{} ({expected} known)", equal + expected, pack.runs.len());
     assert!(unexpected.is_empty(), "{}", unexpected.join("\n\n"));
+}
+
+/// What an evaluation reads or looks for in vain must be known without one: an entry point that is
+/// called unaffected is not evaluated again.
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_importers() {
+    let Some(pack) = pack("tk-oracle.json.gz") else {
+        return;
+    };
+    let pack: Pack = serde_json::from_str(&pack).expect("the pack is JSON");
+    let project = Project::new(&pack.tree);
+    let graph = ImportGraph::build(project.tree.as_ref(), Arc::default()).expect("a graph");
+    let cancel = CancellationToken::new();
+    let (mut evaluated, mut missing) = (0, Vec::new());
+    for (entrypoint, closure) in graph.closures() {
+        let target = Target::at(entrypoint.as_str());
+        let Ok(imports) = project.renderer.imports(&target, &cancel).await else {
+            continue;
+        };
+        evaluated += 1;
+        for import in imports {
+            let (path, state) = match import {
+                Import::Read { path, blob } => (path, State::File { blob }),
+                Import::Absent { path } => (path, State::Absent),
+            };
+            let known = closure.dependencies.get(&path).map(|known| &known.state);
+            if known != Some(&state) {
+                missing.push(format!("{entrypoint}: {path} is {state:?}, known as {known:?}"));
+            }
+        }
+    }
+    println!("importers {evaluated}/{evaluated} evaluations read what is known");
+    assert!(
+        evaluated > 15,
+        "only {evaluated} of {} evaluate",
+        graph.closures().len()
+    );
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
