@@ -125,7 +125,7 @@ fn upwards<'a>(start: &'a str, last: &'a str) -> impl Iterator<Item = &'a str> {
         if *directory == last {
             return None;
         }
-        parent(*directory)
+        parent(directory)
     })
 }
 

@@ -2,6 +2,12 @@
 //! its cases are equal, and how many are known to differ for a reason that is written down:
 //! `cargo test conformance -- --nocapture`.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "how much is equal is said when everything is"
+)]
+
 mod evaluation;
 mod pack;
 mod tk;
