@@ -59,7 +59,6 @@ fn said<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
     result.unwrap_err().to_string()
 }
 
-/// TK-2
 #[test]
 fn what_stands_at_a_path_is_told_without_following_it() {
     let work = Work::new();
@@ -81,6 +80,7 @@ fn what_stands_at_a_path_is_told_without_following_it() {
     assert!(tree.entry(&path("out/passwd")).is_err());
 }
 
+/// TK-2
 #[test]
 fn paths_start_at_the_root_of_the_repository_wherever_it_is_opened() {
     let work = Work::new();
