@@ -155,7 +155,7 @@ impl SearchTool {
     fn new(workspace: Workspace) -> Self {
         Self {
             workspace,
-            toolbox: Toolbox::new(tool::all()).unwrap(),
+            toolbox: Toolbox::new(tool::of_files_and_history()).unwrap(),
             runtime: tokio::runtime::Builder::new_multi_thread().build().unwrap(),
         }
     }

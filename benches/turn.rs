@@ -55,6 +55,7 @@ async fn run() {
     let world = World {
         now: Timestamp::now,
         random,
+        program: drydock::sandbox::Program::this,
     };
     let stage = Stage::build(script, world, &[]).await.unwrap();
     admit(&stage).await;

@@ -18,6 +18,7 @@ pub mod workspace;
 pub mod sandbox;
 pub mod jsonnet;
 pub mod bundler;
+pub mod tanka;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;
 pub mod tool;

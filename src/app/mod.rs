@@ -11,8 +11,10 @@ use crate::gateway::{Gateway, Parts, Repositories};
 use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
+use crate::sandbox::Program;
 use crate::store::{OpenError, Store};
-use crate::tool::{self, Toolbox};
+use crate::tanka::OnDemand;
+use crate::tool::{self, Reach, Toolbox};
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
 use std::net::SocketAddr;
@@ -26,13 +28,15 @@ use tracing::{info, warn};
 /// How long a shutdown waits for what is running.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
-/// What the program cannot make up itself: time and randomness.
+/// What the program cannot make up itself: time, randomness and where it is.
 #[derive(Clone, Copy, Debug)]
 pub struct World {
     /// The clock.
     pub now: fn() -> Timestamp,
     /// 32 bytes nobody can guess.
     pub random: fn() -> [u8; 32],
+    /// The program that is started again for the jail.
+    pub program: fn() -> Program,
 }
 
 /// Why the server does not start. One line, with what to do.
@@ -88,8 +92,7 @@ impl App {
             store: store.clone(),
             access: Arc::clone(&access),
             providers: provider::build(&config.providers, client.clone(), config.model.stream),
-            toolbox: Toolbox::new(tool::with_packages(&packages(&config, client.clone())))
-                .map_err(|error| StartError::Setup(error.to_string()))?,
+            toolbox: toolbox(&config, client.clone(), (world.program)())?,
             repositories,
             redactor,
             config: Arc::clone(&config),
@@ -189,6 +192,15 @@ impl App {
             self.tasks.shutdown().await;
         }
     }
+}
+
+/// Every tool. Nothing is started for an evaluation before one is asked for.
+fn toolbox(config: &Config, client: reqwest::Client, program: Program) -> Result<Toolbox, StartError> {
+    let reach = Reach {
+        packages: packages(config, client),
+        evaluator: Arc::new(OnDemand::new(program, config.sandbox.clone())),
+    };
+    Toolbox::new(tool::all(&reach)).map_err(|error| StartError::Setup(error.to_string()))
 }
 
 /// Where packages of Jsonnet come from: nowhere, while no host is allowed.

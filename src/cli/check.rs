@@ -1,11 +1,12 @@
 //! `drydock check`: is the configuration good? Nothing is connected, nothing is changed.
 
 use super::output::Output;
-use super::{Failure, Global};
+use super::{Failure, Global, evaluator};
+use crate::bundler::Offline;
 use crate::config::Config;
 use crate::model::RepoPath;
 use crate::sandbox::{self, JailError, LayerName, Program};
-use crate::tool::{self, Toolbox};
+use crate::tool::{self, Reach, Toolbox};
 use crate::workspace::{Repository, RepositoryError};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +40,11 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
             None => skipped(&what, "its repository was not opened, so its prompt was not read"),
         });
     }
-    let tools = Toolbox::new(tool::all())
+    let reach = Reach {
+        packages: Arc::new(Offline),
+        evaluator: evaluator(&config.sandbox),
+    };
+    let tools = Toolbox::new(tool::all(&reach))
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
     findings.push(finding("tools", tools));
     findings.push(finding("jail", jail(&config.sandbox.layers_missing)));

@@ -10,14 +10,18 @@ mod input;
 mod jb;
 mod output;
 mod serve;
+mod tanka;
 mod terminal;
 
+use crate::config::SandboxSettings;
 use crate::config::Sources;
+use crate::tanka::{Evaluate, OnDemand};
 use crate::{jsonnet, sandbox};
 use clap::{Args, Parser, Subcommand};
 use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -115,6 +119,9 @@ enum Command {
     /// Checks the configuration without connecting anywhere
     #[command(after_help = CHECK_EXAMPLES)]
     Check,
+    /// Shows the environments around you and what they render to
+    #[command(subcommand, after_help = tanka::EXAMPLES)]
+    Tanka(tanka::TankaCommand),
     /// Makes a single-use invite and prints how to use it
     #[command(after_help = INVITE_EXAMPLES)]
     Invite(admin::InviteArguments),
@@ -130,6 +137,11 @@ enum Command {
     /// Checks the audit log
     #[command(subcommand, after_help = AUDIT_EXAMPLES)]
     Audit(admin::AuditCommand),
+}
+
+/// Evaluates what is rendered; nothing is started before the first environment is.
+fn evaluator(settings: &SandboxSettings) -> Arc<dyn Evaluate> {
+    Arc::new(OnDemand::new(sandbox::Program::this(), settings.clone()))
 }
 
 /// Why a command did not work, and the exit code that says so.
@@ -208,6 +220,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Command::Ask(arguments) => ask::run(arguments, global, output).await,
         Command::Chat(arguments) => chat::run(arguments, global, output).await,
         Command::Check => check::run(global, output),
+        Command::Tanka(command) => tanka::run(command, global, output).await,
         Command::Invite(arguments) => admin::invite(arguments, global, output).await,
         Command::User(command) => admin::user(command, global, output).await,
         Command::Session(command) => admin::session(command, global, output).await,

@@ -49,7 +49,11 @@ fn failure(error: StartError) -> Failure {
 
 /// The real clock and the system's randomness.
 pub(super) fn world() -> World {
-    World { now, random }
+    World {
+        now,
+        random,
+        program: crate::sandbox::Program::this,
+    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "the shell is where the clock is read")]

@@ -4,7 +4,7 @@ use crate::config::error::ConfigError;
 use crate::config::reader::Reader;
 use crate::config::sandbox::sandbox;
 use crate::config::settings::{
-    BundlerSettings, ChannelSettings, Config, DataSettings, LimitSettings, ServerSettings,
+    BundlerSettings, ChannelSettings, Config, DataSettings, LimitSettings, SandboxSettings, ServerSettings,
 };
 use crate::config::sources::Sources;
 use crate::config::{channels, hooks, models, repositories};
@@ -78,6 +78,14 @@ impl Config {
     pub fn for_packages(sources: Sources) -> Result<BundlerSettings, ConfigError> {
         let mut reader = Reader::new(&sources);
         let settings = bundler(&mut reader);
+        reader.finish()?;
+        Ok(settings)
+    }
+
+    /// What evaluating programs needs of a configuration: the bounds of the jail. No secret is fetched.
+    pub fn for_rendering(sources: Sources) -> Result<SandboxSettings, ConfigError> {
+        let mut reader = Reader::new(&sources);
+        let settings = sandbox(&mut reader);
         reader.finish()?;
         Ok(settings)
     }

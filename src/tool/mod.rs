@@ -13,6 +13,8 @@ mod git_log;
 mod git_show;
 mod git_status;
 mod packages;
+mod tanka_find_environments;
+mod tanka_show;
 // What they share.
 mod arguments;
 #[cfg(test)]
@@ -24,6 +26,7 @@ mod invisible;
 mod malformed_calls;
 mod nearest;
 mod pattern;
+mod rendering;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -35,11 +38,13 @@ pub(crate) use invisible::is_invisible;
 pub use toolbox::{Prepared, Toolbox, ToolboxError};
 
 use crate::access::Identity;
-use crate::bundler::{Fetch, Offline};
+use crate::bundler::Fetch;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
+use crate::tanka::Evaluate;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
+use rendering::FramedRendering;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -85,19 +90,25 @@ pub trait Tool: Send + Sync {
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError>;
 }
 
-/// Every tool there is, in a fixed order, without a network for packages.
-pub fn all() -> Vec<Arc<dyn Tool>> {
-    with_packages(&(Arc::new(Offline) as Arc<dyn Fetch>))
+/// What tools reach beyond the files of a workspace.
+#[derive(Clone)]
+pub struct Reach {
+    /// Where packages of Jsonnet come from.
+    pub packages: Arc<dyn Fetch>,
+    /// Who evaluates programs.
+    pub evaluator: Arc<dyn Evaluate>,
 }
 
-/// Every tool there is, in a fixed order. Packages come from `fetch`.
-pub fn with_packages(fetch: &Arc<dyn Fetch>) -> Vec<Arc<dyn Tool>> {
+/// Every tool there is, in a fixed order.
+pub fn all(reach: &Reach) -> Vec<Arc<dyn Tool>> {
     let mut tools = of_files_and_history();
-    tools.extend(packages::all(fetch));
+    tools.extend(packages::all(&reach.packages));
+    tools.extend(rendering(&reach.evaluator));
     tools
 }
 
-fn of_files_and_history() -> Vec<Arc<dyn Tool>> {
+/// The tools that need nothing but a workspace, in a fixed order.
+pub fn of_files_and_history() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(Framed::<file_delete::FileDelete>::new()),
         Arc::new(Framed::<file_edit::FileEdit>::new()),
@@ -112,19 +123,41 @@ fn of_files_and_history() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// The tools that render environments, in a fixed order.
+fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
+    use tanka_find_environments::TankaFindEnvironments;
+    use tanka_show::TankaShow;
+    vec![
+        Arc::new(FramedRendering::<TankaFindEnvironments>::new(Arc::clone(
+            evaluator,
+        ))),
+        Arc::new(FramedRendering::<TankaShow>::new(Arc::clone(evaluator))),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Toolbox, all};
+    use super::{Reach, Tool, Toolbox};
+    use crate::bundler::Offline;
     use crate::model::Effect;
+    use crate::tanka::testing::JsonFiles;
     use serde_json::json;
     use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    fn every() -> Vec<Arc<dyn Tool>> {
+        super::all(&Reach {
+            packages: Arc::new(Offline),
+            evaluator: Arc::new(JsonFiles),
+        })
+    }
 
     /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86
     #[test]
     fn every_tool_keeps_the_contract() {
         let mut names = BTreeSet::new();
-        for tool in all() {
+        for tool in every() {
             let spec = tool.spec();
             assert!(names.insert(spec.name), "{} is there twice", spec.name);
             assert_eq!(spec, tool.spec(), "{}: a spec never changes", spec.name);
@@ -143,17 +176,18 @@ mod tests {
                     spec.name
                 );
             }
-            if spec.name.starts_with("git_") {
+            assert_ne!(spec.name, "tanka_apply");
+            if spec.name.starts_with("git_") || spec.name.starts_with("tanka_") {
                 assert_eq!(tool.effect(), Effect::Read, "{}", spec.name);
             }
         }
-        Toolbox::new(all()).unwrap();
+        Toolbox::new(every()).unwrap();
     }
 
-    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-44, TK-45, TK-46, TK-47
+    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-44, TK-45, TK-46, TK-47
     #[test]
     fn parameters_defaults_and_bounds_are_as_promised() {
-        let toolbox = Toolbox::new(all()).unwrap();
+        let toolbox = Toolbox::new(every()).unwrap();
         let parameters = |name: &str| {
             let schema = toolbox.find(name).unwrap().spec().schema;
             let properties = schema["properties"].as_object().unwrap().clone();
@@ -167,7 +201,7 @@ mod tests {
             )
         };
         let text = json!({ "type": "string" });
-        let packages = json!({ "type": "array", "items": text, "default": [] });
+        let texts = json!({ "type": "array", "items": text, "default": [] });
         let offset = json!({ "type": "integer", "minimum": 0, "default": 0 });
         let limit = |default: u64, maximum: u64| json!({ "type": "integer", "minimum": 1, "maximum": maximum, "default": default });
         for (name, properties, required) in [
@@ -208,19 +242,28 @@ mod tests {
             ("jb_init", json!({ "path": text }), json!(["path"])),
             (
                 "jb_install",
-                json!({ "path": text, "packages": packages }),
+                json!({ "path": text, "packages": texts }),
                 json!(["path"]),
             ),
             (
                 "jb_update",
-                json!({ "path": text, "packages": packages }),
+                json!({ "path": text, "packages": texts }),
                 json!(["path"]),
             ),
             ("jb_list", json!({ "path": text }), json!(["path"])),
             (
                 "jb_plan",
-                json!({ "path": text, "packages": packages, "update": { "type": "boolean", "default": false } }),
+                json!({ "path": text, "packages": texts, "update": { "type": "boolean", "default": false } }),
                 json!(["path"]),
+            (
+                "tanka_find_environments",
+                json!({ "path": { "type": "string", "default": "." } }),
+                json!(null),
+            ),
+            (
+                "tanka_show",
+                json!({ "env_path": text, "name": text, "include": texts, "exclude": texts }),
+                json!(["env_path"]),
             ),
         ] {
             let expected: (serde_json::Value, serde_json::Value) = (properties, required);

@@ -100,11 +100,42 @@ pub struct Match {
     pub text: String,
 }
 
+/// What stands at a path, before any symlink is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symlink, with its target as it is written.
+    Symlink(Bytes),
+    /// Something that no tool reads: a pipe, a device.
+    Other,
+}
+
 /// One tree of files, as tools see it. All methods are synchronous: callers that must not block run
 /// them on a blocking thread.
 pub trait Tree: Send + Sync + std::fmt::Debug {
     /// The file at `path` with its mode. Symlinks inside the tree are followed by `read`.
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError>;
+
+    /// What stands at `path`, without following it; `None` when there is nothing. Unlike a failing
+    /// `read` it looks for no similar names, so asking in vain is cheap. As it is here, it suits trees
+    /// without symlinks.
+    fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
+        match self.read(path) {
+            Ok(_) => Ok(Some(Entry::File)),
+            Err(TreeError::NotFound { .. }) => {
+                let below = format!("{path}/");
+                let is_directory = self.files()?.iter().any(|file| file.as_str().starts_with(&below));
+                Ok(is_directory.then_some(Entry::Directory))
+            }
+            Err(TreeError::WrongKind {
+                what: "directory", ..
+            }) => Ok(Some(Entry::Directory)),
+            Err(err) => Err(err),
+        }
+    }
 
     /// All files, sorted by path, dot-files included.
     fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError>;

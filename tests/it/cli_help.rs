@@ -3,8 +3,8 @@
 use crate::support::shell::Shell;
 use std::process::Stdio;
 
-const VERBS: [&str; 10] = [
-    "demo", "serve", "ask", "chat", "check", "invite", "user", "session", "jb", "audit",
+const VERBS: [&str; 11] = [
+    "demo", "serve", "ask", "chat", "check", "tanka", "jb", "invite", "user", "session", "audit",
 ];
 
 #[test]

@@ -36,7 +36,17 @@ fn tries(tool: &str) -> Vec<Value> {
         "jb_init" => ["environments/dev", "lib"].iter().map(|path| json!({"path": path})).collect(),
         "jb_install" | "jb_update" | "jb_plan" => vec![json!({"path": ".", "packages": ["github.com/org/c"]})],
         "jb_list" => vec![json!({"path": "."})],
+        "tanka_find_environments" => vec![json!({})],
+        "tanka_show" => ["dev", "prod"].iter().map(|environment| json!({"env_path": format!("environments/{environment}")})).collect(),
         other => panic!("say here how `{other}` is tried"),
+    }
+}
+
+/// What the tools of this list reach: only their names are asked for.
+fn reach() -> Reach {
+    Reach {
+        packages: Arc::new(Offline),
+        evaluator: Arc::new(OnDemand::new(program(), SandboxSettings::default())),
     }
 }
 
@@ -82,7 +92,7 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
     let mut table = String::new();
     for actor in ["U0STRANGER", "U0VIEWER", "U0DEVEDITOR", "U0OTHER", "U0REVOKED"] {
         let admitted = !matches!(actor, "U0STRANGER" | "U0REVOKED");
-        for tool in tool::all() {
+        for tool in tool::all(&reach()) {
             let name = tool.spec().name;
             for arguments in tries(name) {
                 let got = tried(&app, actor, admitted, name, &arguments).await;

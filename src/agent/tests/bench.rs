@@ -67,7 +67,7 @@ impl Bench {
         let base = repository.base(&head, &|_| ()).unwrap();
         let overlay = Arc::new(Overlay::new(Arc::clone(&base), Edits::new()));
         let log = Arc::new(Mutex::new(Vec::new()));
-        let mut tools = tool::all();
+        let mut tools = tool::of_files_and_history();
         for (name, effect) in [
             ("slow_read", Effect::Read),
             ("slow_write", Effect::WriteWorkspace),
@@ -206,7 +206,7 @@ impl Tool for Answers {
 
 /// The schema of a tool without parameters is the one of `git_status`.
 fn spec(name: &'static str) -> ToolSpec {
-    let all = tool::all();
+    let all = tool::of_files_and_history();
     let status = all.iter().find(|tool| tool.spec().name == "git_status");
     ToolSpec {
         name,

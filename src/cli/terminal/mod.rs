@@ -7,7 +7,7 @@ mod watch;
 pub(super) use undo::Undone;
 
 use super::output::Output;
-use super::{Failure, Global};
+use super::{Failure, Global, evaluator};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
 use crate::config::{Config, usual_model};
@@ -15,7 +15,7 @@ use crate::model::{Check, CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::provider::{self, Provider};
 use crate::redact::Redactor;
-use crate::tool::{self, Toolbox};
+use crate::tool::{self, Reach, Toolbox};
 use crate::verify::{self, Standing};
 use crate::workspace::{Directory, Repository, Tree, Workspace, patch};
 use recording::Recording;
@@ -108,7 +108,10 @@ impl Terminal {
         let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let client = provider::http_client().map_err(Failure::failed)?;
-        let fetch = super::jb::fetch(&config.bundler.hosts_allowed, client.clone());
+        let reach = Reach {
+            packages: super::jb::fetch(&config.bundler.hosts_allowed, client.clone()),
+            evaluator: super::evaluator(&config.sandbox),
+        };
         let providers = provider::build(&config.providers, client, config.model.stream);
         let (provider, model) = providers
             .resolve(&config.model.default)
@@ -130,7 +133,7 @@ impl Terminal {
                 tree,
             },
             directory,
-            toolbox: Toolbox::new(tool::with_packages(&fetch)).map_err(Failure::failed)?,
+            toolbox: Toolbox::new(tool::all(&reach)).map_err(Failure::failed)?,
             system,
             history: History::default(),
             recording: Recording::open(options.record.as_deref(), &redactor)?,

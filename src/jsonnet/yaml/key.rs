@@ -23,8 +23,19 @@ pub(super) fn sorted<'a, T>(
     let keyed = entries.map(|(key, value)| (key.chars().collect::<Vec<char>>(), (key.as_str(), value)));
     let mut keyed: Vec<_> = keyed.collect();
     keyed.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
-    let sorted = sorted_by(keyed, &|left, right| is_before(profile, left, right));
+    // Numbers too large for Go wrap around there. Where that leaves several orders, it is the one in
+    // which they are large.
+    let unwrapped = |left: &[char], right: &[char]| is_before(profile, Numbers::Whole, left, right);
+    let wrapped = |left: &[char], right: &[char]| is_before(profile, Numbers::Wrapped, left, right);
+    let sorted = sorted_by(sorted_by(keyed, &unwrapped), &wrapped);
     sorted.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// What becomes of a number that is too large for 64 bits.
+#[derive(Clone, Copy)]
+enum Numbers {
+    Whole,
+    Wrapped,
 }
 
 type Keyed<E> = Vec<(Vec<char>, E)>;
@@ -58,7 +69,7 @@ fn sorted_by<E>(mut entries: Keyed<E>, is_before: &dyn Fn(&[char], &[char]) -> b
     merged
 }
 
-fn is_before(profile: Profile, left: &[char], right: &[char]) -> bool {
+fn is_before(profile: Profile, numbers: Numbers, left: &[char], right: &[char]) -> bool {
     let Some(position) = left.iter().zip(right).position(|(left, right)| left != right) else {
         return left.len() < right.len();
     };
@@ -76,9 +87,9 @@ fn is_before(profile: Profile, left: &[char], right: &[char]) -> bool {
         }
         (false, false) => {}
     }
-    let seed = i64::from((one == '0' || other == '0') && follows_a_number(&left[..position]));
-    let (left_number, left_digits) = number(seed, &left[position..]);
-    let (right_number, right_digits) = number(seed, &right[position..]);
+    let seed = i128::from((one == '0' || other == '0') && follows_a_number(&left[..position]));
+    let (left_number, left_digits) = number(numbers, seed, &left[position..]);
+    let (right_number, right_digits) = number(numbers, seed, &right[position..]);
     (left_number, left_digits, one) < (right_number, right_digits, other)
 }
 
@@ -91,12 +102,18 @@ fn follows_a_number(before: &[char]) -> bool {
         .any(|character| *character != '0')
 }
 
-/// The number that starts a text, on top of `seed`, and how many digits it has. It wraps as Go's does.
-fn number(seed: i64, text: &[char]) -> (i64, usize) {
+/// The number that starts a text, on top of `seed`, and how many digits it has.
+fn number(numbers: Numbers, seed: i128, text: &[char]) -> (i128, usize) {
     let digits = text.iter().take_while(|character| is_digit(**character));
     digits.fold((seed, 0), |(number, count), digit| {
-        let value = i64::from(u32::from(*digit)) - i64::from(u32::from('0'));
-        (number.wrapping_mul(10).wrapping_add(value), count + 1)
+        let value = i128::from(u32::from(*digit)) - i128::from(u32::from('0'));
+        let number = number.saturating_mul(10).saturating_add(value);
+        let number = match numbers {
+            Numbers::Whole => number,
+            #[allow(clippy::cast_possible_truncation, reason = "that is what wraps")]
+            Numbers::Wrapped => i128::from(number as i64),
+        };
+        (number, count + 1)
     })
 }
 
@@ -155,6 +172,19 @@ mod tests {
             "with space",
         ];
         assert_eq!(order(Profile::V2, &keys), sorted);
+    }
+
+    #[test]
+    fn a_number_that_wraps_has_one_place() {
+        let keys = ["name", "1:30:45", "$x", "18446744073709551615"];
+        assert_eq!(
+            order(Profile::V2, &keys),
+            ["$x", "1:30:45", "18446744073709551615", "name"]
+        );
+        assert_eq!(
+            order(Profile::V2, &["$x", "18446744073709551615"]),
+            ["18446744073709551615", "$x"]
+        );
     }
 
     #[test]

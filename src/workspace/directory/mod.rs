@@ -11,7 +11,7 @@ mod tests;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::lines::{self, Found};
 use crate::workspace::overlay::{check_size, check_stored};
-use crate::workspace::{Match, RepositoryError, Tree, TreeError, links, nearest};
+use crate::workspace::{Entry, Match, RepositoryError, Tree, TreeError, links, nearest};
 use bytes::Bytes;
 use handle::{Handle, Node};
 use std::collections::BTreeMap;
@@ -295,6 +295,19 @@ impl Tree for Directory {
             Some(version) => Ok(version),
             None => Err(self.not_found(path)),
         }
+    }
+
+    fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
+        Ok(match self.node(path)? {
+            None => None,
+            Some(Node::File { .. }) => Some(Entry::File),
+            Some(Node::Directory) => Some(Entry::Directory),
+            Some(Node::Other) => Some(Entry::Other),
+            Some(Node::Symlink) => {
+                let target = self.handle.target(path.as_str());
+                Some(Entry::Symlink(target.map_err(|err| failed(path, err))?.into()))
+            }
+        })
     }
 
     fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {

@@ -1,7 +1,7 @@
 use super::Directory;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::fixture::{path, snapshot};
-use crate::workspace::{RepositoryError, Tree, TreeError};
+use crate::workspace::{Entry, RepositoryError, Tree, TreeError};
 use bytes::Bytes;
 use globset::{Glob, GlobMatcher};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -57,6 +57,27 @@ fn all() -> GlobMatcher {
 
 fn said<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
     result.unwrap_err().to_string()
+}
+
+#[test]
+fn what_stands_at_a_path_is_told_without_following_it() {
+    let work = Work::new();
+    work.put("a/b", "1");
+    symlink("a/b", work.at("to")).unwrap();
+    symlink("/etc", work.at("out")).unwrap();
+    let tree = work.open();
+    let target = |target: &str| Some(Entry::Symlink(bytes(target)));
+    for (name, expected) in [
+        ("a", Some(Entry::Directory)),
+        ("a/b", Some(Entry::File)),
+        ("a/b/c", None),
+        ("to", target("a/b")),
+        ("out", target("/etc")),
+        ("gone", None),
+    ] {
+        assert_eq!(tree.entry(&path(name)).unwrap(), expected, "{name}");
+    }
+    assert!(tree.entry(&path("out/passwd")).is_err());
 }
 
 /// TK-2

@@ -8,7 +8,7 @@ mod tests;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::base::Base;
 use crate::workspace::lines::{self, Found};
-use crate::workspace::{Match, Tree, TreeError, links, nearest};
+use crate::workspace::{Entry, Match, Tree, TreeError, links, nearest};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -235,6 +235,21 @@ impl Tree for Overlay {
         }
         self.version(edits, &real)?
             .ok_or_else(|| self.not_found(edits, path))
+    }
+
+    fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
+        let state = self.state();
+        let edits = &state.edits;
+        Ok(match self.mode(edits, path) {
+            Some(Mode::Regular | Mode::Executable) => Some(Entry::File),
+            Some(Mode::Symlink) => {
+                let version = self.version(edits, path)?;
+                version.map(|version| Entry::Symlink(version.content))
+            }
+            None => self
+                .is_directory(edits, path.as_str())
+                .then_some(Entry::Directory),
+        })
     }
 
     fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {

@@ -1,7 +1,7 @@
 use super::{Edits, FILE_BYTES_MAX, Overlay};
 use crate::model::{FileChange, FileVersion, Mode, PathError, RepoPath};
 use crate::workspace::fixture::{Fixture, link, path, text};
-use crate::workspace::{Base, Tree, TreeError};
+use crate::workspace::{Base, Entry, Tree, TreeError};
 use bytes::Bytes;
 use globset::{Glob, GlobMatcher};
 use proptest::prelude::*;
@@ -197,6 +197,32 @@ fn links_are_followed_inside_and_nowhere_else() {
     tree.delete(&path("inside")).unwrap();
     tree.write(&path("inside"), bytes("a file now\n")).unwrap();
     assert_eq!(tree.read(&path("inside")).unwrap(), version("a file now\n"));
+}
+
+#[test]
+fn what_stands_at_a_path_is_told_without_following_it() {
+    let fixture = Fixture::with(&[
+        text("a/b", "1"),
+        link("to", "a/b"),
+        link("out", "/etc"),
+        text("z", "2"),
+    ]);
+    let tree = overlay(&fixture.base());
+    tree.write(&path("new/c"), bytes("3")).unwrap();
+    tree.delete(&path("z")).unwrap();
+    let target = |target: &str| Some(Entry::Symlink(bytes(target)));
+    for (name, expected) in [
+        ("a", Some(Entry::Directory)),
+        ("a/b", Some(Entry::File)),
+        ("a/b/c", None),
+        ("to", target("a/b")),
+        ("out", target("/etc")),
+        ("new", Some(Entry::Directory)),
+        ("new/c", Some(Entry::File)),
+        ("z", None),
+    ] {
+        assert_eq!(tree.entry(&path(name)).unwrap(), expected, "{name}");
+    }
 }
 
 #[test]

@@ -11,4 +11,5 @@
 mod evaluation;
 mod jb;
 mod pack;
+mod tk;
 mod yaml;

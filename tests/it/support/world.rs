@@ -2,6 +2,7 @@
 //! clock of its own, because tests run side by side.
 
 pub(crate) use drydock::app::World;
+use drydock::sandbox::Program;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
@@ -22,7 +23,13 @@ pub(crate) fn world<const CLOCK: usize>() -> World {
     World {
         now: now::<CLOCK>,
         random,
+        program,
     }
+}
+
+/// What runs in the jail: the program that was built for these tests, which are another one.
+pub(crate) fn program() -> Program {
+    Program::at(env!("CARGO_BIN_EXE_drydock"))
 }
 
 /// Moves clock number `CLOCK` forward.

@@ -1,0 +1,357 @@
+//! `drydock tanka`: what the environments around you are and what they render to, as the files are
+//! now. No model and no cluster is asked.
+
+use super::output::Output;
+use super::{Failure, Global, evaluator};
+use crate::config::Config;
+use crate::jsonnet::yaml;
+use crate::model::RepoPath;
+use crate::tanka::importers::{self, ImportGraph, Importer, Role};
+use crate::tanka::{self, EnvironmentList, Filter, Rendered, Renderer, Selector, Target};
+use crate::workspace::{Directory, Tree};
+use clap::{Args, Subcommand, ValueEnum};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  drydock tanka env list
+  drydock tanka env list environments -l stage=prod --json
+  drydock tanka env show environments/dev
+  drydock tanka env show environments/all --name prod-eu -t 'deployment/.*'
+  drydock tanka env importers lib/app.libsonnet --why
+
+Paths are relative to the directory you are in. The list shows every environment that can be loaded; the exit code is 1 if one cannot.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TankaCommand {
+    /// Lists environments, or shows the objects of one
+    #[command(subcommand, after_help = EXAMPLES)]
+    Env(EnvironmentCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum EnvironmentCommand {
+    /// Lists the environments below a directory
+    List(ListArguments),
+    /// Renders an environment and prints its objects as YAML, byte for byte as `tk show`
+    Show(ShowArguments),
+    /// Lists the entry points a file or directory belongs to: those a change of it affects
+    Importers(ImportersArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportersArguments {
+    /// Files or directories; `deleted:` before one that is gone helps `--mode tk`
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// How they are found
+    #[arg(long, value_enum, default_value = "exact")]
+    mode: Mode,
+    /// Shows by which files each entry point comes to the path
+    #[arg(long, conflicts_with = "mode")]
+    why: bool,
+}
+
+/// How importers are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Every import is resolved as an evaluation does
+    Exact,
+    /// By the names in imports, as `tk tool importers`
+    Tk,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    /// Where to look
+    #[arg(default_value = ".", value_name = "DIRECTORY")]
+    directory: String,
+    /// Only environments with these labels: `stage=prod,tier in (1,2),!old`
+    #[arg(short = 'l', long, default_value = "", value_name = "LABELS")]
+    selector: String,
+    /// Prints only names
+    #[arg(long)]
+    names: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// The environment: its directory, a file in it, or its name
+    #[arg(value_name = "ENVIRONMENT")]
+    environment: String,
+    /// Which one, where a file holds several
+    #[arg(long)]
+    name: Option<String>,
+    /// Only objects whose `Kind/name` matches; `!` before it leaves them out
+    #[arg(short = 't', long = "target", value_name = "EXPRESSION")]
+    targets: Vec<String>,
+    /// An external variable, as text
+    #[arg(short = 'V', long, value_name = "NAME=TEXT")]
+    ext_str: Vec<String>,
+    /// An external variable, as Jsonnet
+    #[arg(long, value_name = "NAME=CODE")]
+    ext_code: Vec<String>,
+    /// A top-level argument, as text
+    #[arg(short = 'A', long, value_name = "NAME=TEXT")]
+    tla_str: Vec<String>,
+    /// A top-level argument, as Jsonnet
+    #[arg(long, value_name = "NAME=CODE")]
+    tla_code: Vec<String>,
+}
+
+pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+    let TankaCommand::Env(command) = command;
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the shell is where the working directory is read"
+    )]
+    let around = std::env::current_dir().map_err(Failure::failed)?;
+    let directory = Arc::new(Directory::open(&around).map_err(Failure::failed)?);
+    let within = Within::new(directory.root(), &around);
+    let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
+    let tree = Arc::clone(&directory) as Arc<dyn Tree>;
+    let renderer = Renderer::new(tree, evaluator(&settings));
+    let cancel = CancellationToken::new();
+    match command {
+        EnvironmentCommand::List(arguments) => {
+            let selector = Selector::parse(&arguments.selector).map_err(Failure::failed)?;
+            let directory = within.path(&arguments.directory);
+            let list = renderer
+                .list(&directory, &cancel)
+                .await
+                .map_err(Failure::failed)?;
+            list_environments(list, &selector, arguments.names, output)
+        }
+        EnvironmentCommand::Show(arguments) => {
+            let filter = Filter::targets(&arguments.targets).map_err(Failure::failed)?;
+            let target = target(arguments, &within)?;
+            let rendered = renderer
+                .show(&target, &filter, &cancel)
+                .await
+                .map_err(Failure::failed)?;
+            show_environment(&rendered, output)
+        }
+        EnvironmentCommand::Importers(arguments) => match arguments.mode {
+            Mode::Exact => list_importers(directory.as_ref(), &arguments, &within, output),
+            Mode::Tk => list_as_tk(directory.as_ref(), &arguments, &within, output),
+        },
+    }
+}
+
+/// Paths as people write them, from the directory they are in.
+struct Within(String);
+
+impl Within {
+    fn new(root: &Path, here: &Path) -> Self {
+        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+        let inside = here.strip_prefix(root).unwrap_or(Path::new(""));
+        Self(inside.to_string_lossy().into_owned())
+    }
+
+    /// Relative to the root. What climbs above it is left for the renderer to refuse.
+    fn path(&self, given: &str) -> String {
+        let mut components: Vec<&str> = self.0.split('/').filter(|part| !part.is_empty()).collect();
+        if given.starts_with('/') {
+            return given.to_owned();
+        }
+        for part in given.split('/') {
+            match part {
+                "" | "." => {}
+                ".." if !components.is_empty() && components.last() != Some(&"..") => {
+                    components.pop();
+                }
+                part => components.push(part),
+            }
+        }
+        if components.is_empty() {
+            ".".to_owned()
+        } else {
+            components.join("/")
+        }
+    }
+}
+
+fn target(arguments: ShowArguments, within: &Within) -> Result<Target, Failure> {
+    Ok(Target {
+        name: arguments.name,
+        ext_code: variables(&arguments.ext_str, &arguments.ext_code)?,
+        tla_code: variables(&arguments.tla_str, &arguments.tla_code)?,
+        ..Target::at(within.path(&arguments.environment))
+    })
+}
+
+/// Variables as Jsonnet code; a text is code in quotes.
+fn variables(texts: &[String], codes: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let pair = |given: &String| match given.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(Failure {
+            code: 2,
+            message: format!("`{given}`: write NAME=VALUE"),
+        }),
+    };
+    let texts = texts.iter().map(|given| {
+        let (name, text) = pair(given)?;
+        Ok((name, serde_json::Value::from(text).to_string()))
+    });
+    texts.chain(codes.iter().map(pair)).collect()
+}
+
+fn list_environments(
+    list: EnvironmentList,
+    selector: &Selector,
+    names_only: bool,
+    output: &Output,
+) -> Result<(), Failure> {
+    let found = list.environments.into_iter().map(|found| found.environment);
+    let environments: Vec<_> = found
+        .filter(|environment| selector.selects(&environment.metadata.labels))
+        .collect();
+    let failures: Vec<_> = list
+        .failures
+        .iter()
+        .map(|failure| serde_json::json!({ "path": failure.entrypoint, "error": failure.error.to_string() }))
+        .collect();
+    if output.json() {
+        output.value(&serde_json::json!({ "environments": environments, "failures": failures }));
+    } else if names_only {
+        for environment in &environments {
+            output.line(&environment.metadata.name);
+        }
+    } else {
+        print_document(&tanka::table(&environments), output);
+    }
+    for warning in &list.warnings {
+        output.message(warning);
+    }
+    if list.failures.is_empty() {
+        return Ok(());
+    }
+    if !output.json() {
+        for failure in &list.failures {
+            output.message(&format!("`{}`: {}", failure.entrypoint, failure.error));
+        }
+    }
+    Err(Failure::failed(format!(
+        "{} of the entry points could not be loaded",
+        list.failures.len()
+    )))
+}
+
+fn show_environment(rendered: &Rendered, output: &Output) -> Result<(), Failure> {
+    for warning in &rendered.warnings {
+        output.message(warning);
+    }
+    if output.json() {
+        let objects: Vec<_> = rendered.objects.iter().map(|object| &object.value).collect();
+        output.value(&serde_json::json!({ "environment": rendered.environment, "objects": objects }));
+    } else {
+        print_document(
+            &yaml::stream(rendered.objects.iter().map(|object| &object.value)),
+            output,
+        );
+    }
+    Ok(())
+}
+
+fn list_importers(
+    tree: &dyn Tree,
+    arguments: &ImportersArguments,
+    within: &Within,
+    output: &Output,
+) -> Result<(), Failure> {
+    let graph = ImportGraph::build(tree, Arc::default()).map_err(Failure::failed)?;
+    let mut importers: BTreeMap<RepoPath, Importer> = BTreeMap::new();
+    for path in &arguments.paths {
+        let path = RepoPath::parse(&within.path(path)).map_err(Failure::failed)?;
+        for importer in graph.importers(&path) {
+            importers.entry(importer.entrypoint.clone()).or_insert(importer);
+        }
+    }
+    if output.json() {
+        let importers: Vec<_> = importers.values().map(importer_json).collect();
+        output.value(&serde_json::json!({ "importers": importers }));
+        return Ok(());
+    }
+    for (entrypoint, importer) in &importers {
+        let chain: Vec<&str> = importer.chain.iter().map(RepoPath::as_str).collect();
+        output.line(&match arguments.why {
+            true => chain.join(" > "),
+            false => entrypoint.to_string(),
+        });
+    }
+    Ok(())
+}
+
+fn importer_json(importer: &Importer) -> serde_json::Value {
+    let because = match importer.role {
+        Role::Import => "import",
+        Role::Settings => "settings",
+        Role::Chart => "chart",
+        Role::Lock => "lock",
+    };
+    serde_json::json!({ "entrypoint": importer.entrypoint, "because": because, "chain": importer.chain })
+}
+
+fn list_as_tk(
+    tree: &dyn Tree,
+    arguments: &ImportersArguments,
+    within: &Within,
+    output: &Output,
+) -> Result<(), Failure> {
+    let paths: Vec<&str> = arguments.paths.iter().map(String::as_str).collect();
+    let found = importers::tk_importers(tree, &within.0, &within.0, &paths).map_err(Failure::failed)?;
+    if output.json() {
+        let found: Vec<_> = found
+            .iter()
+            .map(|entrypoint| serde_json::json!({ "entrypoint": entrypoint }))
+            .collect();
+        output.value(&serde_json::json!({ "importers": found }));
+        return Ok(());
+    }
+    for entrypoint in &found {
+        output.line(entrypoint.as_str());
+    }
+    Ok(())
+}
+
+/// Prints a text that ends its last line itself.
+fn print_document(text: &str, output: &Output) {
+    if let Some(text) = text.strip_suffix('\n') {
+        output.line(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Within, variables};
+
+    #[test]
+    fn paths_are_relative_to_where_the_person_is() {
+        let within = Within("environments/dev".to_owned());
+        for (given, expected) in [
+            (".", "environments/dev"),
+            ("..", "environments"),
+            ("../prod/", "environments/prod"),
+            ("./a/../b", "environments/dev/b"),
+            ("../..", "."),
+            ("../../..", ".."),
+            ("../../../x", "../x"),
+            ("/etc", "/etc"),
+        ] {
+            assert_eq!(within.path(given), expected, "{given}");
+        }
+        assert_eq!(Within(String::new()).path("."), ".");
+    }
+
+    #[test]
+    fn texts_are_quoted_and_code_is_not() {
+        let given = |text: &str| vec![text.to_owned()];
+        let variables = variables(&given("a=1\"=2"), &given("b=1 + 1")).map_err(|failure| failure.message);
+        let expected = [("a", "\"1\\\"=2\""), ("b", "1 + 1")];
+        let expected = expected.map(|(name, code)| (name.to_owned(), code.to_owned()));
+        assert_eq!(variables, Ok(expected.into()));
+    }
+}

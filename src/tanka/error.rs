@@ -1,0 +1,222 @@
+//! Why an environment cannot be found, loaded or rendered. Messages that Tanka has are worded as there,
+//! because people search for them.
+
+use crate::jsonnet::EvalError;
+use crate::jsonnet::yaml::{Profile, document};
+use crate::model::PathError;
+use crate::workspace::TreeError;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Why an environment cannot be found, loaded or rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum TankaError {
+    /// No directory above has a marker of a project.
+    #[error(
+        "unable to identify the project root.\nTried to find 'tkrc.yaml' or 'jsonnetfile.json' in the parent directories.\nPlease refer to https://tanka.dev/directory-structure for more information"
+    )]
+    NoRoot,
+    /// No directory above has the file an environment starts with.
+    #[error(
+        "Unable to identify the environments base directory.\nTried to find '{file}' in the parent directories.\nPlease refer to https://tanka.dev/directory-structure for more information"
+    )]
+    NoBase {
+        /// The file that was looked for.
+        file: String,
+    },
+    /// The path is not one inside the repository.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The tree could not be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// An environment's settings are malformed.
+    #[error("parsing `{path}`: {why}")]
+    Spec {
+        /// The file, or the environment that is written inline.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The Jsonnet program has no value.
+    #[error("evaluating jsonnet: {0}")]
+    Evaluation(#[from] EvalError),
+    /// The value is no JSON that can be worked on: it nests too deeply.
+    #[error("the value of the program cannot be used: {0}")]
+    Value(String),
+    /// Something that is no Kubernetes object, where one was expected.
+    #[error(
+        "{}found invalid Kubernetes object (at {at}): {reason}\n\n{}",
+        extracting(.environment.as_deref()), containing(.object.as_deref())
+    )]
+    Primitive {
+        /// The environment, once it is known.
+        environment: Option<String>,
+        /// Where: `.a.[0].b`.
+        at: String,
+        /// What the nearest object lacks.
+        reason: PrimitiveReason,
+        /// The nearest object; `None` when the whole value is none.
+        object: Option<Box<Value>>,
+    },
+    /// A Kubernetes object without what every object needs.
+    #[error(
+        "{}{at} has missing or invalid fields:\n{}\nPlease check below object:\n{}",
+        extracting(.environment.as_deref()), listed(.fields), indented(.object)
+    )]
+    Schema {
+        /// The environment, once it is known.
+        environment: Option<String>,
+        /// Where.
+        at: String,
+        /// What is wrong, by field.
+        fields: BTreeMap<String, String>,
+        /// The object.
+        object: Box<Value>,
+    },
+    /// Both ways of writing an environment are used for one.
+    #[error(
+        "found a tanka Environment resource. Check that you aren't using a spec.json and inline environments simultaneously"
+    )]
+    BothKinds,
+    /// A file has several environments, and none was named.
+    #[error(
+        "found multiple Environments in {path:?}. Use `--name` to select a single one: \n - {}",
+        .names.join("\n - ")
+    )]
+    Ambiguous {
+        /// Where was looked.
+        path: String,
+        /// All of them, sorted.
+        names: Vec<String>,
+    },
+    /// Several environments of a file have the name in theirs.
+    #[error(
+        "found multiple Environments in {path:?} matching {name:?}. Provide a more specific name that matches a single one: \n - {}",
+        .names.join("\n - ")
+    )]
+    AmbiguousName {
+        /// Where was looked.
+        path: String,
+        /// The name that was asked for.
+        name: String,
+        /// All that match, sorted.
+        names: Vec<String>,
+    },
+    /// No environment, or none of that name.
+    #[error("found no matching environments; run 'tk env list {path}' to view available options")]
+    NoMatch {
+        /// Where was looked.
+        path: String,
+    },
+    /// The environment asks for another version of Tanka than the one that is followed here.
+    #[error(
+        "current version '{current}' does not satisfy the version required by the environment: '{expected}'. You likely need to use another version of Tanka"
+    )]
+    Version {
+        /// The version whose behaviour this is.
+        current: &'static str,
+        /// What the environment expects.
+        expected: String,
+    },
+    /// The expected version is no constraint.
+    #[error("parsing version constraint: '{0}' is not a constraint such as `>=0.20.0`")]
+    VersionConstraint(String),
+    /// The label that marks an environment's objects needs a field that is not there.
+    #[error("`spec.tankaEnvLabelFromFields`: the environment has no text at `{0}`")]
+    LabelField(String),
+    /// A target is no regular expression.
+    #[error(
+        "`{target}` is not a regular expression: {why}.\nSee https://tanka.dev/output-filtering/#regular-expressions for details on regular expressions."
+    )]
+    Filter {
+        /// What was given.
+        target: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A label selector is malformed.
+    #[error("`{selector}` is not a label selector: {why}")]
+    Selector {
+        /// What was given.
+        selector: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A name that cannot be passed to a Jsonnet function.
+    #[error("`{0}` is not the name of a top-level argument")]
+    ArgumentName(String),
+    /// Something of ours broke down.
+    #[error("rendering broke down: {0}")]
+    Broken(String),
+}
+
+/// Why an object is no Kubernetes object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrimitiveReason {
+    /// It lacks one of the two attributes.
+    #[error("missing attribute {0:?}")]
+    Missing(&'static str),
+    /// One of them is no text.
+    #[error("attribute {attribute:?} is not a string, it is a {kind}")]
+    NotText {
+        /// Which.
+        attribute: &'static str,
+        /// What it is, as Go calls it.
+        kind: &'static str,
+    },
+    /// One of them is empty.
+    #[error("attribute {0:?} is empty")]
+    Empty(&'static str),
+    /// There is no object at all.
+    #[error("%!s(<nil>)")]
+    NoObject,
+}
+
+impl TankaError {
+    /// An error of one environment, when the same was found elsewhere under no name.
+    pub(super) fn in_environment(self, name: &str) -> Self {
+        match self {
+            Self::Primitive {
+                at, reason, object, ..
+            } => Self::Primitive {
+                environment: Some(name.to_owned()),
+                at,
+                reason,
+                object,
+            },
+            Self::Schema {
+                at, fields, object, ..
+            } => Self::Schema {
+                environment: Some(name.to_owned()),
+                at,
+                fields,
+                object,
+            },
+            other => other,
+        }
+    }
+}
+
+fn extracting(environment: Option<&str>) -> String {
+    environment.map_or_else(String::new, |name| {
+        format!("got an error while extracting env `{name}`: ")
+    })
+}
+
+fn containing(object: Option<&Value>) -> String {
+    object.map_or_else(|| "{}\n".to_owned(), |object| document(Profile::V3, object))
+}
+
+fn listed(fields: &BTreeMap<String, String>) -> String {
+    fields
+        .iter()
+        .map(|(field, why)| format!("  - {field}: {why}\n"))
+        .collect()
+}
+
+fn indented(object: &Value) -> String {
+    let text = document(Profile::V2, object);
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,211 @@
+//! Finds the Kubernetes objects in a value of any shape, and opens lists of them.
+
+use super::error::{PrimitiveReason, TankaError};
+use super::object::Object;
+use super::verify;
+use serde_json::{Map, Value};
+
+/// A field of older libraries that is not part of any object.
+const HIDDEN_FIELD: &str = "__ksonnet";
+
+/// The objects in a value, in the order of their paths. `null` stands for nothing where it is a member
+/// of an object.
+pub(super) fn extract(value: Value) -> Result<Vec<Object>, TankaError> {
+    let mut found = Vec::new();
+    let mut trace = Vec::new();
+    match walk(value, &mut trace, &mut found) {
+        Ok(()) => {}
+        Err(Stop::Primitive(at)) => {
+            return Err(TankaError::Primitive {
+                environment: None,
+                at,
+                reason: PrimitiveReason::NoObject,
+                object: None,
+            });
+        }
+        Err(Stop::Error(err)) => return Err(err),
+    }
+    Ok(found)
+}
+
+/// Replaces lists by their items, also lists in lists.
+pub(super) fn open_lists(objects: Vec<Object>) -> Result<Vec<Object>, TankaError> {
+    let mut opened = Vec::new();
+    let mut pending: Vec<Object> = objects.into_iter().rev().collect();
+    while let Some(object) = pending.pop() {
+        let Some(items) = verify::items(&object.value) else {
+            opened.push(object);
+            continue;
+        };
+        let items = items.iter().enumerate().map(|(position, item)| {
+            let path = format!("{}.items[{position}]", object.path);
+            match item {
+                Value::Object(members) => verify::object(path, members),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                    verify::object(path, &Map::new())
+                }
+            }
+        });
+        let items = items.collect::<Result<Vec<Object>, _>>()?;
+        pending.extend(items.into_iter().rev());
+    }
+    Ok(opened)
+}
+
+enum Stop {
+    /// A scalar, in no object so far; where its parent is.
+    Primitive(String),
+    Error(TankaError),
+}
+
+/// Nesting is bounded by the reader of the value.
+fn walk(value: Value, trace: &mut Vec<String>, found: &mut Vec<Object>) -> Result<(), Stop> {
+    match value {
+        Value::Object(members) => walk_object(members, trace, found),
+        Value::Array(items) => {
+            for (position, item) in items.into_iter().enumerate() {
+                trace.push(format!("[{position}]"));
+                walk(item, trace, found)?;
+                trace.pop();
+            }
+            Ok(())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            let parent = trace
+                .split_last()
+                .map_or_else(Default::default, |(_, parent)| parent);
+            Err(Stop::Primitive(path_of(parent)))
+        }
+    }
+}
+
+fn walk_object(
+    mut members: Map<String, Value>,
+    trace: &mut Vec<String>,
+    found: &mut Vec<Object>,
+) -> Result<(), Stop> {
+    members.remove(HIDDEN_FIELD);
+    let Err(reason) = verify::claim(&members) else {
+        found.push(verify::object(path_of(trace), &members).map_err(Stop::Error)?);
+        return Ok(());
+    };
+    let mut keys: Vec<String> = members.keys().cloned().collect();
+    keys.sort_unstable();
+    for key in keys {
+        let Some(member) = members.get(&key).filter(|member| !member.is_null()) else {
+            continue;
+        };
+        let member = member.clone();
+        trace.push(key);
+        match walk(member, trace, found) {
+            Ok(()) => {}
+            Err(Stop::Primitive(at)) => {
+                return Err(Stop::Error(TankaError::Primitive {
+                    environment: None,
+                    at,
+                    reason,
+                    object: Some(Box::new(Value::Object(members))),
+                }));
+            }
+            Err(stop @ Stop::Error(_)) => return Err(stop),
+        }
+        trace.pop();
+    }
+    Ok(())
+}
+
+fn path_of(trace: &[String]) -> String {
+    format!(".{}", trace.join("."))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{extract, open_lists};
+    use serde_json::{Value, json};
+
+    fn named(name: &str) -> Value {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } })
+    }
+
+    fn paths(value: Value) -> Vec<String> {
+        let objects = open_lists(extract(value).unwrap()).unwrap();
+        objects.into_iter().map(|object| object.path).collect()
+    }
+
+    fn error(value: Value) -> String {
+        extract(value).unwrap_err().in_environment("e").to_string()
+    }
+
+    #[test]
+    fn objects_are_found_at_any_depth_and_lists_are_opened() {
+        let list = |items: Value| json!({ "apiVersion": "v1", "kind": "List", "items": items });
+        let value = json!({
+            "z": { "deep": [named("a"), { "more": named("b") }] },
+            "nothing": null,
+            "l": list(json!([named("c"), list(json!([named("d"), list(json!([]))]))])),
+        });
+        assert_eq!(
+            paths(value),
+            [
+                ".l.items[0]",
+                ".l.items[1].items[0]",
+                ".z.deep.[0]",
+                ".z.deep.[1].more"
+            ]
+        );
+        assert_eq!(paths(named("a")), ["."]);
+        assert_eq!(paths(json!({})), Vec::<String>::new());
+        assert_eq!(paths(json!([])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_field_of_older_libraries_disappears() {
+        let mut value = named("a");
+        value["__ksonnet"] = json!("x");
+        assert_eq!(extract(value).unwrap()[0].value, named("a"));
+    }
+
+    #[test]
+    fn a_scalar_names_the_nearest_object_and_what_it_lacks() {
+        let prefix = "got an error while extracting env `e`: found invalid Kubernetes object";
+        for (value, rest) in [
+            (
+                json!({ "a": [null] }),
+                "(at .a): missing attribute \"apiVersion\"\n\na:\n    - null\n",
+            ),
+            (
+                json!({ "a": { "apiVersion": "v1", "kind": 3000, "metadata": {} } }),
+                "(at .a): attribute \"kind\" is not a string, it is a float64\n\napiVersion: v1\nkind: 3000\nmetadata: {}\n",
+            ),
+            (
+                json!({ "a": { "apiVersion": "v1", "kind": "" } }),
+                "(at .a): attribute \"kind\" is empty\n\napiVersion: v1\nkind: \"\"\n",
+            ),
+            (
+                json!({ "a": [{ "b": { "c": 1 } }] }),
+                "(at .a.[0].b): missing attribute \"apiVersion\"\n\nc: 1\n",
+            ),
+            (json!("text"), "(at .): %!s(<nil>)\n\n{}\n"),
+            (json!(null), "(at .): %!s(<nil>)\n\n{}\n"),
+            (json!([1]), "(at .): %!s(<nil>)\n\n{}\n"),
+        ] {
+            assert_eq!(error(value), format!("{prefix} {rest}"));
+        }
+    }
+
+    #[test]
+    fn objects_without_what_they_need_are_shown() {
+        let value = json!({ "a": { "apiVersion": "v1", "kind": "X" } });
+        assert_eq!(
+            error(value),
+            "got an error while extracting env `e`: .a has missing or invalid fields:\n  \
+             - metadata: missing or not an object\n  - metadata.name: missing or not of string type\n\n\
+             Please check below object:\n  apiVersion: v1\n  kind: X"
+        );
+        let items = json!({ "apiVersion": "v1", "kind": "List", "items": [1] });
+        let refused = open_lists(extract(json!({ "l": items })).unwrap()).unwrap_err();
+        let expected = ".l.items[0] has missing or invalid fields:\n  - apiVersion: ";
+        assert!(refused.to_string().starts_with(expected), "{refused}");
+    }
+}

@@ -1,0 +1,100 @@
+//! What is different for an entry point between two trees, reduced to the paths that began it.
+
+use super::closure::{Closure, Role};
+use super::look::State;
+use crate::model::RepoPath;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// An entry point whose value may differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Affected {
+    /// The entry point.
+    pub entrypoint: RepoPath,
+    /// Why, at least one reason.
+    pub reasons: Vec<Reason>,
+}
+
+/// Why a value may differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The entry point is new.
+    New,
+    /// The entry point is gone.
+    Gone,
+    /// Its project begins in another directory, so that its imports are searched elsewhere.
+    Place,
+    /// A path it depends on has changed.
+    Path {
+        /// The path, as the imports name it.
+        path: RepoPath,
+        /// The same without symlinks.
+        real: RepoPath,
+        /// Why the path counts.
+        role: Role,
+        /// What happened to it.
+        change: Change,
+        /// The files from the entry point to the path, each named by the one before it.
+        chain: Vec<RepoPath>,
+    },
+}
+
+/// What happened to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// There is something now. What was found elsewhere before may be found here.
+    Added,
+    /// There is something else.
+    Edited,
+    /// There is nothing any more.
+    Deleted,
+}
+
+pub(super) fn compare(
+    base: &BTreeMap<RepoPath, Arc<Closure>>,
+    head: &BTreeMap<RepoPath, Arc<Closure>>,
+) -> Vec<Affected> {
+    let entrypoints: BTreeSet<&RepoPath> = base.keys().chain(head.keys()).collect();
+    let reasons_of = |entrypoint: &RepoPath| match (base.get(entrypoint), head.get(entrypoint)) {
+        (Some(before), Some(after)) if Arc::ptr_eq(before, after) => Vec::new(),
+        (Some(before), Some(after)) => reasons(before, after),
+        (None, _) => vec![Reason::New],
+        (_, None) => vec![Reason::Gone],
+    };
+    let affected = entrypoints.into_iter().map(|entrypoint| Affected {
+        reasons: reasons_of(entrypoint),
+        entrypoint: entrypoint.clone(),
+    });
+    affected.filter(|affected| !affected.reasons.is_empty()).collect()
+}
+
+/// Two walks through imports are the same up to the first path both looked at and found different.
+/// Paths only one of them knows are consequences.
+fn reasons(before: &Closure, after: &Closure) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    if before.layout != after.layout {
+        reasons.push(Reason::Place);
+    }
+    for (path, was) in &before.dependencies {
+        let Some(is) = after.dependencies.get(path) else {
+            continue;
+        };
+        let change = match (&was.state, &is.state) {
+            (before, now) if before == now => continue,
+            // As a chart it counts with its files, as an import it does not: something else began that.
+            (State::Directory { .. }, State::Directory { .. }) if was.role != is.role => continue,
+            (State::Absent, _) => Change::Added,
+            (_, State::Absent) => Change::Deleted,
+            _ => Change::Edited,
+        };
+        let seen = if change == Change::Deleted { was } else { is };
+        reasons.push(Reason::Path {
+            path: path.clone(),
+            real: seen.trail.last().unwrap_or(path).clone(),
+            role: is.role,
+            change,
+            chain: after.chain(path),
+        });
+    }
+    reasons
+}

@@ -1,0 +1,229 @@
+//! Looks at paths of one tree, each once: what is there, and which names of the tree decide it when
+//! symlinks lie on the way.
+
+use super::outline::{Outline, Outlines};
+use crate::model::RepoPath;
+use crate::tanka::TankaError;
+use crate::tanka::listing::{Listing, join};
+use crate::workspace::{Entry, Tree, TreeError};
+use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Symlinks followed for one path, as everywhere in a tree.
+const LINKS_MAX: usize = 8;
+
+/// What is at a path, as far as a program can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A file, by git's hash of its content as 40 hex digits.
+    File {
+        /// The hash.
+        blob: String,
+    },
+    /// A directory, by a hash of its files. An import of one fails; a chart is one.
+    Directory {
+        /// The hash, empty unless the directory is a chart.
+        digest: String,
+    },
+    /// Nothing.
+    Absent,
+    /// Something that cannot be read, and why.
+    Unreadable {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// A path that was looked at.
+#[derive(Debug)]
+pub(super) struct Looked {
+    pub(super) state: State,
+    /// The symlinks on the way and, last, the path behind them.
+    pub(super) trail: Vec<RepoPath>,
+}
+
+impl Looked {
+    /// The path without symlinks.
+    pub(super) fn real(&self) -> Option<&RepoPath> {
+        self.trail.last()
+    }
+}
+
+/// The paths of a tree that were looked at.
+pub(super) struct Looks<'a> {
+    tree: &'a dyn Tree,
+    listing: &'a Listing,
+    outlines: &'a Outlines,
+    looked: HashMap<RepoPath, Arc<Looked>>,
+    charts: HashMap<RepoPath, Arc<Looked>>,
+    programs: HashMap<RepoPath, Arc<Outline>>,
+}
+
+impl<'a> Looks<'a> {
+    pub(super) fn new(tree: &'a dyn Tree, listing: &'a Listing, outlines: &'a Outlines) -> Self {
+        Self {
+            tree,
+            listing,
+            outlines,
+            looked: HashMap::new(),
+            charts: HashMap::new(),
+            programs: HashMap::new(),
+        }
+    }
+
+    /// What is at `path`.
+    pub(super) fn at(&mut self, path: &RepoPath) -> Arc<Looked> {
+        if let Some(looked) = self.looked.get(path) {
+            return Arc::clone(looked);
+        }
+        let (trail, end) = self.follow(path);
+        let state = match end {
+            Ok(Some(Entry::File)) => self.file(path),
+            Ok(Some(Entry::Directory)) => State::Directory {
+                digest: String::new(),
+            },
+            Ok(None) => State::Absent,
+            Ok(Some(Entry::Other | Entry::Symlink(_))) => unreadable("not a regular file"),
+            Err(why) => State::Unreadable { why },
+        };
+        let looked = Arc::new(Looked { state, trail });
+        self.looked.insert(path.clone(), Arc::clone(&looked));
+        looked
+    }
+
+    /// What the file at `path`, which was looked at, names of other files.
+    pub(super) fn program(&mut self, path: &RepoPath) -> Arc<Outline> {
+        if let Some(outline) = self.programs.get(path) {
+            return Arc::clone(outline);
+        }
+        let outline = match (&self.at(path).state, self.tree.read(path)) {
+            (State::File { blob }, Ok(version)) => self.outlines.of(blob, &version.content),
+            (State::File { .. } | State::Directory { .. } | State::Absent | State::Unreadable { .. }, _) => {
+                Arc::default()
+            }
+        };
+        self.programs.insert(path.clone(), Arc::clone(&outline));
+        outline
+    }
+
+    /// What is at `path` when all of a directory counts.
+    pub(super) fn chart(&mut self, path: &RepoPath) -> Arc<Looked> {
+        if let Some(looked) = self.charts.get(path) {
+            return Arc::clone(looked);
+        }
+        let looked = self.at(path);
+        let looked = match (&looked.state, looked.real()) {
+            (State::Directory { .. }, Some(real)) => {
+                let (state, mut trail) = self.directory(real);
+                trail.extend(looked.trail.iter().cloned());
+                Arc::new(Looked { state, trail })
+            }
+            _ => looked,
+        };
+        self.charts.insert(path.clone(), Arc::clone(&looked));
+        looked
+    }
+
+    fn file(&self, path: &RepoPath) -> State {
+        match self.tree.read(path) {
+            Ok(version) => match blob_id(&version.content) {
+                Ok(blob) => State::File { blob },
+                Err(err) => State::Unreadable { why: err.to_string() },
+            },
+            Err(TreeError::NotFound { .. }) => State::Absent,
+            Err(err) => State::Unreadable { why: err.to_string() },
+        }
+    }
+
+    /// The files of a directory as one state, and what their symlinks lead over. A symlink to another
+    /// directory counts by where it leads.
+    fn directory(&mut self, directory: &RepoPath) -> (State, Vec<RepoPath>) {
+        let (mut digest, mut trail) = (Sha256::new(), Vec::new());
+        for path in self.listing.below(directory.as_str()) {
+            let looked = self.at(path);
+            let is_link = looked.trail.len() > 1;
+            let state = format!("{:?} {:?}", looked.state, looked.real().filter(|_| is_link));
+            for part in [path.as_str(), state.as_str()] {
+                digest.update((part.len() as u64).to_le_bytes());
+                digest.update(part.as_bytes());
+            }
+            if is_link {
+                trail.extend(looked.trail.iter().cloned());
+            }
+        }
+        let digest = hex(&digest.finalize());
+        (State::Directory { digest }, trail)
+    }
+
+    /// Walks to a path component by component, so that every symlink on the way is known.
+    fn follow(&self, path: &RepoPath) -> (Vec<RepoPath>, Result<Option<Entry>, String>) {
+        let mut trail = Vec::new();
+        // What is still to be walked, next component last.
+        let mut ahead: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
+        let mut walked = String::new();
+        let mut end = Ok(Some(Entry::Directory));
+        while let Some(component) = ahead.pop() {
+            match component.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    let Some(parent) = crate::tanka::listing::parent(&walked) else {
+                        return (trail, Err("a symlink that leaves the repository".to_owned()));
+                    };
+                    walked = parent.to_owned();
+                    continue;
+                }
+                name => walked = join(&walked, name),
+            }
+            let here = match RepoPath::parse(&walked) {
+                Ok(here) => here,
+                Err(err) => return (trail, Err(err.to_string())),
+            };
+            match self.tree.entry(&here) {
+                Ok(Some(Entry::Symlink(target))) => {
+                    trail.push(here);
+                    let target = match std::str::from_utf8(&target) {
+                        Ok(target) if !target.starts_with('/') && trail.len() <= LINKS_MAX => target,
+                        _ => return (trail, Err("a symlink that leaves the repository".to_owned())),
+                    };
+                    walked = crate::tanka::listing::parent(&walked)
+                        .unwrap_or_default()
+                        .to_owned();
+                    ahead.extend(target.rsplit('/').map(str::to_owned));
+                }
+                Ok(Some(Entry::Directory)) => end = Ok(Some(Entry::Directory)),
+                Ok(entry) => {
+                    // Below a file, and below nothing, there is nothing.
+                    let is_last = ahead
+                        .iter()
+                        .all(|component| matches!(component.as_str(), "" | "."));
+                    end = Ok(entry.filter(|_| is_last));
+                    let rest = ahead.iter().rev().map(String::as_str);
+                    walked = rest.fold(walked, |walked, component| join(&walked, component));
+                    break;
+                }
+                Err(err) => {
+                    end = Err(err.to_string());
+                    break;
+                }
+            }
+        }
+        trail.extend(RepoPath::parse(&walked).ok());
+        (trail, end)
+    }
+}
+
+fn unreadable(why: &str) -> State {
+    State::Unreadable { why: why.to_owned() }
+}
+
+/// Git's hash of a file, as 40 hex digits.
+fn blob_id(content: &[u8]) -> Result<String, TankaError> {
+    gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, content)
+        .map(|id| id.to_string())
+        .map_err(|err| TankaError::Broken(err.to_string()))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,152 @@
+//! Which entry points a change affects, and why. Found by reading imports, not by evaluating: every path
+//! an evaluation can look at is followed, those without a file too, because a file that appears there
+//! changes the value. An import that is never evaluated counts as well, so the answer may name too many
+//! entry points and never too few.
+
+mod affected;
+mod closure;
+mod lexer;
+mod look;
+mod outline;
+mod tk;
+mod watched;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests;
+
+pub use affected::{Affected, Change, Reason};
+pub use closure::{Closure, Dependency, Role, Unresolved};
+pub use look::State;
+pub use outline::Outlines;
+pub use tk::{Depth, importers as tk_importers, importers_count as tk_importers_count};
+
+use super::TankaError;
+use super::layout::{self, Layout};
+use super::listing::Listing;
+use crate::model::RepoPath;
+use crate::workspace::Tree;
+use look::Looks;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use watched::Watched;
+
+/// What every entry point of a tree depends on. All of it reads files and may block.
+#[derive(Debug)]
+pub struct ImportGraph {
+    outlines: Arc<Outlines>,
+    listing: Listing,
+    closures: BTreeMap<RepoPath, Arc<Closure>>,
+    // Made when it is asked for the first time: most workspaces are never changed again.
+    watched: OnceLock<Watched>,
+}
+
+/// An entry point that depends on a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Importer {
+    /// The entry point.
+    pub entrypoint: RepoPath,
+    /// Why the path counts.
+    pub role: Role,
+    /// The files from the entry point to the path, each named by the one before it.
+    pub chain: Vec<RepoPath>,
+}
+
+impl ImportGraph {
+    /// Reads what the entry points of `tree` depend on. `outlines` is kept and shared, so that a blob is
+    /// read once for all trees.
+    pub fn build(tree: &dyn Tree, outlines: Arc<Outlines>) -> Result<Self, TankaError> {
+        Self::next(tree, outlines, |_| None)
+    }
+
+    /// The same for a tree that differs at the `changed` paths only. What they do not touch is not read
+    /// again.
+    pub fn with(&self, tree: &dyn Tree, changed: &[RepoPath]) -> Result<Self, TankaError> {
+        let stale = self.watched().by(changed.iter());
+        Self::next(tree, Arc::clone(&self.outlines), |layout| {
+            let known = self.closures.get(&layout.entrypoint)?;
+            let is_current = known.layout == *layout && !stale.contains(&layout.entrypoint);
+            is_current.then(|| Arc::clone(known))
+        })
+    }
+
+    fn next(
+        tree: &dyn Tree,
+        outlines: Arc<Outlines>,
+        known: impl Fn(&Layout) -> Option<Arc<Closure>>,
+    ) -> Result<Self, TankaError> {
+        let listing = Listing::new(tree.files()?);
+        let mut looks = Looks::new(tree, &listing, &outlines);
+        let mut closures = BTreeMap::new();
+        for layout in layouts(&listing)? {
+            let closure = known(&layout).unwrap_or_else(|| Arc::new(Closure::of(layout, &mut looks)));
+            closures.insert(closure.layout.entrypoint.clone(), closure);
+        }
+        Ok(Self {
+            outlines,
+            listing,
+            closures,
+            watched: OnceLock::new(),
+        })
+    }
+
+    /// Every entry point with what it depends on, by path.
+    pub fn closures(&self) -> &BTreeMap<RepoPath, Arc<Closure>> {
+        &self.closures
+    }
+
+    /// The entry points that depend on a file or on anything in a directory. Where nothing is, those
+    /// that would if there were.
+    pub fn importers(&self, path: &RepoPath) -> Vec<Importer> {
+        let exists = self.listing.is_file(path.as_str()) || self.listing.is_directory(path.as_str());
+        let mut importers = Vec::new();
+        for entrypoint in self.watched().by([path]) {
+            let Some(closure) = self.closures.get(&entrypoint) else {
+                continue;
+            };
+            let mut touched = closure.dependencies.iter().filter(|(_, dependency)| {
+                let is_there = !exists || dependency.state != State::Absent;
+                is_there
+                    && dependency
+                        .trail
+                        .iter()
+                        .any(|watched| watched::touches(watched, path))
+            });
+            if let Some((found, dependency)) = touched.next() {
+                importers.push(Importer {
+                    role: dependency.role,
+                    chain: closure.chain(found),
+                    entrypoint,
+                });
+            }
+        }
+        importers
+    }
+
+    /// The entry points whose value may differ in `head`, with every reason. What is not among them has
+    /// the same inputs in both.
+    pub fn affected(&self, head: &Self) -> Vec<Affected> {
+        affected::compare(&self.closures, &head.closures)
+    }
+
+    fn watched(&self) -> &Watched {
+        self.watched.get_or_init(|| Watched::of(&self.closures))
+    }
+}
+
+/// The places of all environments; a repository without a project has none.
+fn layouts(listing: &Listing) -> Result<Vec<Layout>, TankaError> {
+    let entrypoints = match layout::entrypoints(listing, ".") {
+        Err(TankaError::NoRoot) => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut layouts = Vec::new();
+    for entrypoint in entrypoints {
+        match Layout::find(listing, entrypoint.as_str()) {
+            Ok(layout) => layouts.push(layout),
+            Err(TankaError::NoRoot | TankaError::NoBase { .. }) => {}
+            Err(err) => return Err(err),
+        }
+    }
+    Ok(layouts)
+}

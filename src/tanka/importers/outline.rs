@@ -1,0 +1,189 @@
+//! What a Jsonnet file names of other files: its imports and the chart directories it renders. It
+//! depends on the content alone, so it is made once per blob, whichever trees have it.
+
+use super::lexer::{Lexer, Token};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Outlines that are kept. They are small; the bound is against a flood of versions.
+const OUTLINES_MAX: usize = 65_536;
+/// Tokens of one call that are looked at.
+const CALL_TOKENS_MAX: usize = 4_096;
+
+/// What a file names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outline {
+    /// Its imports in order, each once.
+    pub(super) imports: Vec<ImportOf>,
+    /// Directories of charts and kustomizations, as written: relative to the file's own directory. A
+    /// call that only looks like such a rendering counts, too.
+    pub(super) charts: Vec<String>,
+}
+
+/// An import as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ImportOf {
+    pub(super) path: String,
+    /// Whether what it imports is a program, whose imports count, too.
+    pub(super) is_program: bool,
+}
+
+impl Outline {
+    pub(super) fn of(content: &[u8]) -> Self {
+        let program = String::from_utf8_lossy(content);
+        let tokens: Vec<Token<'_>> = Lexer::new(&program).collect();
+        let mut outline = Self::default();
+        let mut seen = HashSet::new();
+        for (place, token) in tokens.iter().enumerate() {
+            let after = tokens.get(place + 1..).unwrap_or_default();
+            match (token, after) {
+                (Token::Word(word @ ("import" | "importstr" | "importbin")), [Token::Text(path), ..]) => {
+                    let import = ImportOf {
+                        path: path.clone(),
+                        is_program: *word == "import",
+                    };
+                    if seen.insert(import.clone()) {
+                        outline.imports.push(import);
+                    }
+                }
+                _ => outline.charts.extend(chart(token, after)),
+            }
+        }
+        outline.charts.sort_unstable();
+        outline.charts.dedup();
+        outline
+    }
+}
+
+/// The directory in `helm.template(name, DIRECTORY, ..)`, `kustomize.build(DIRECTORY, ..)`, or in a call
+/// of the native functions behind them.
+fn chart(token: &Token<'_>, after: &[Token<'_>]) -> Option<String> {
+    let name = match token {
+        Token::Word(name) => name,
+        Token::Text(name) => name.as_str(),
+        Token::Sign(_) => return None,
+    };
+    let (position, parameter) = match name {
+        "template" | "helmTemplate" => (1, "chart"),
+        "build" | "kustomizeBuild" => (0, "path"),
+        _ => return None,
+    };
+    let arguments = match after {
+        [Token::Sign('('), arguments @ ..] | [Token::Sign(')'), Token::Sign('('), arguments @ ..] => {
+            arguments
+        }
+        _ => return None,
+    };
+    argument(arguments, position, parameter)
+}
+
+/// The argument of a call, if it is nothing but a text.
+fn argument(tokens: &[Token<'_>], position: usize, parameter: &str) -> Option<String> {
+    let (mut depth, mut index, mut start) = (0_usize, 0, 0);
+    for (place, token) in tokens.iter().enumerate().take(CALL_TOKENS_MAX) {
+        let is_end = depth == 0 && matches!(token, Token::Sign(',' | ')'));
+        if is_end {
+            match tokens.get(start..place).unwrap_or_default() {
+                [Token::Text(text)] if index == position => return Some(text.clone()),
+                [Token::Word(name), Token::Sign('='), Token::Text(text)] if *name == parameter => {
+                    return Some(text.clone());
+                }
+                _ => (index, start) = (index + 1, place + 1),
+            }
+        }
+        match token {
+            Token::Sign('(' | '[' | '{') => depth += 1,
+            Token::Sign(')' | ']' | '}') => depth = depth.checked_sub(1)?,
+            Token::Sign(_) | Token::Word(_) | Token::Text(_) => {}
+        }
+    }
+    None
+}
+
+/// The outlines of blobs, shared by everything that looks at imports.
+#[derive(Debug, Default)]
+pub struct Outlines {
+    // Held for one look-up; what is missing is made outside of it.
+    by_blob: Mutex<HashMap<String, Arc<Outline>>>,
+}
+
+impl Outlines {
+    /// The outline of the file with this content, whose blob id is `blob`.
+    pub(super) fn of(&self, blob: &str, content: &[u8]) -> Arc<Outline> {
+        let locked = || self.by_blob.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outline) = locked().get(blob) {
+            return Arc::clone(outline);
+        }
+        let outline = Arc::new(Outline::of(content));
+        let mut by_blob = locked();
+        if by_blob.len() >= OUTLINES_MAX {
+            by_blob.clear();
+        }
+        by_blob.insert(blob.to_owned(), Arc::clone(&outline));
+        outline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outline;
+
+    fn imports(program: &str) -> Vec<String> {
+        let outline = Outline::of(program.as_bytes());
+        outline.imports.into_iter().map(|import| import.path).collect()
+    }
+
+    #[test]
+    fn imports_are_found_in_every_form_and_nowhere_else() {
+        for (program, expected) in [
+            ("import 'a' + import \"b\"", vec!["a", "b"]),
+            (
+                "importstr 'a', importbin @'b', (import\n\n'c')",
+                vec!["a", "b", "c"],
+            ),
+            ("import /* why */ 'a' // import 'b'\n# import 'c'", vec!["a"]),
+            ("'import \"x\"' + |||\n  import 'y'\n|||", vec![]),
+            (
+                "import 'a(b)%.libsonnet' + import 'it\\'s'",
+                vec!["a(b)%.libsonnet", "it's"],
+            ),
+            ("important 'a', ximport 'b', import_ 'c'", vec![]),
+            ("import 'a'; import 'a'", vec!["a"]),
+            ("import |||\n  a\n|||", vec!["a\n"]),
+        ] {
+            assert_eq!(imports(program), expected, "{program}");
+        }
+        let mixed = Outline::of(b"(importstr 'a') + import 'a'");
+        let kinds: Vec<bool> = mixed.imports.iter().map(|import| import.is_program).collect();
+        assert_eq!(kinds, [false, true]);
+        assert_eq!(imports("\u{feff}import 'a' \u{1f680}"), ["a"]);
+        assert_eq!(Outline::of(b"\xff import 'a' \xff").imports.len(), 1);
+    }
+
+    #[test]
+    fn charts_are_directories_in_calls_that_render_them() {
+        for (program, expected) in [
+            (
+                "helm.template('name', './charts/x', { values: { a: [1, 2] } })",
+                vec!["./charts/x"],
+            ),
+            (
+                "std.native('helmTemplate')('n', '../c', { calledFrom: std.thisFile })",
+                vec!["../c"],
+            ),
+            ("std.native(\"kustomizeBuild\")('base', {})", vec!["base"]),
+            (
+                "kustomize.build(path='./base') + kustomize.build('other')",
+                vec!["./base", "other"],
+            ),
+            ("helm.template(name='n', chart='c')", vec!["c"]),
+            ("helm.template(f('x', 'y'), 'c')", vec!["c"]),
+            ("helm.template('n', prefix + '/c')", vec![]),
+            ("helm.template('n')", vec![]),
+            ("{ template: 'x', build: 'y' }", vec![]),
+            ("helm.template(", vec![]),
+        ] {
+            assert_eq!(Outline::of(program.as_bytes()).charts, expected, "{program}");
+        }
+    }
+}

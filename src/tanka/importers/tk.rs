@@ -1,0 +1,267 @@
+//! Importers as `tk tool importers` finds them: by the names in imports, without resolving them. It
+//! names entry points that are not affected and misses some that are; it is here to be compared with.
+//! What Tanka remembers from inside a circle of imports is not copied.
+
+use super::closure::clean;
+use crate::model::RepoPath;
+use crate::tanka::TankaError;
+use crate::tanka::layout::Layout;
+use crate::tanka::listing::{Listing, join, parent};
+use crate::workspace::{Entry, Tree};
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+#[allow(clippy::expect_used, reason = "the pattern is a constant")]
+static IMPORT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"import(?:str)?\s+['"]([^'"%()]+)['"]"#).expect("a pattern"));
+const MAIN_FILE: &str = "main.jsonnet";
+const DELETED: &str = "deleted:";
+/// Files that import each other in a row.
+const DEPTH_MAX: usize = 200;
+/// Symlinks followed one after the other.
+const LINKS_MAX: usize = 8;
+
+/// The entry points below `root` that Tanka takes for importers of `files`, sorted. Files are relative
+/// to `here`; `deleted:` before one says that it is gone.
+pub fn importers(
+    tree: &dyn Tree,
+    root: &str,
+    here: &str,
+    files: &[&str],
+) -> Result<Vec<RepoPath>, TankaError> {
+    let search = Search::new(tree, root)?;
+    let mut found = BTreeSet::new();
+    for file in search.expanded(here, files) {
+        if file_name(&file) == MAIN_FILE {
+            found.insert(file.clone());
+        }
+        found.extend(search.importers_of(&file, &mut BTreeSet::new(), 0)?);
+    }
+    Ok(found
+        .iter()
+        .filter_map(|path| RepoPath::parse(path).ok())
+        .collect())
+}
+
+/// Which files of a directory are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Those in it.
+    Direct,
+    /// Those in its subdirectories, too.
+    Recursive,
+}
+
+/// How many entry points Tanka takes for importers of each Jsonnet file in `directory`, most first. Entry
+/// points themselves are not counted.
+pub fn importers_count(
+    tree: &dyn Tree,
+    root: &str,
+    directory: &str,
+    depth: Depth,
+) -> Result<Vec<(RepoPath, usize)>, TankaError> {
+    let listing = Listing::new(tree.files()?);
+    let mut counts = Vec::new();
+    for path in listing
+        .below(directory)
+        .iter()
+        .filter(|path| is_jsonnet(path.as_str()))
+    {
+        let is_direct = path.parent().unwrap_or("") == directory;
+        if path.file_name() != MAIN_FILE && (is_direct || depth == Depth::Recursive) {
+            let importers = importers(tree, root, "", &[path.as_str()])?;
+            counts.push((path.clone(), importers.len()));
+        }
+    }
+    counts.sort_by(|(path, count), (other, others)| others.cmp(count).then_with(|| path.cmp(other)));
+    Ok(counts)
+}
+
+/// The Jsonnet files of a tree, with their imports as the pattern finds them.
+struct Search<'a> {
+    tree: &'a dyn Tree,
+    listing: Listing,
+    root: String,
+    imports: BTreeMap<String, Vec<String>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(tree: &'a dyn Tree, root: &str) -> Result<Self, TankaError> {
+        let listing = Listing::new(tree.files()?);
+        let mut imports = BTreeMap::new();
+        for path in listing
+            .below(root)
+            .iter()
+            .filter(|path| is_jsonnet(path.as_str()))
+        {
+            let Ok(version) = tree.read(path) else { continue };
+            let program = String::from_utf8_lossy(&version.content);
+            let paths = IMPORT.captures_iter(&program).filter_map(|found| found.get(1));
+            let paths: Vec<String> = paths.map(|path| path.as_str().to_owned()).collect();
+            imports.insert(path.as_str().to_owned(), paths);
+        }
+        Ok(Self {
+            tree,
+            listing,
+            root: root.to_owned(),
+            imports,
+        })
+    }
+
+    /// The files to look for: each with every name it has through symlinks, deleted ones as they are.
+    fn expanded(&self, here: &str, files: &[&str]) -> BTreeSet<String> {
+        let mut expanded = BTreeSet::new();
+        for file in files {
+            if let Some(deleted) = file.strip_prefix(DELETED) {
+                // What is absolute is dropped, as Tanka does.
+                expanded.extend(clean(here, deleted));
+                expanded.extend(clean(&self.root, deleted));
+                continue;
+            }
+            let Some(file) = clean(here, file) else { continue };
+            expanded.extend(self.real(&file));
+            for link in self.listing.below(&self.root) {
+                let is_link = matches!(self.tree.entry(link), Ok(Some(Entry::Symlink(_))));
+                let target = is_link.then(|| self.real(link.as_str())).flatten();
+                if let Some(rest) = target.as_deref().and_then(|target| file.strip_prefix(target)) {
+                    expanded.insert(format!("{link}{rest}"));
+                }
+            }
+            expanded.insert(file);
+        }
+        expanded
+    }
+
+    fn importers_of(
+        &self,
+        file: &str,
+        seen: &mut BTreeSet<String>,
+        depth: usize,
+    ) -> Result<BTreeSet<String>, TankaError> {
+        if depth > DEPTH_MAX {
+            return Err(TankaError::Broken(format!(
+                "more than {DEPTH_MAX} files import each other in a row"
+            )));
+        }
+        if !seen.insert(file.to_owned()) {
+            return Ok(BTreeSet::new());
+        }
+        let is_library = self.is_library(file);
+        let mut found = BTreeSet::new();
+        if !is_library {
+            found.extend(self.around(file));
+        }
+        let mut between = Vec::new();
+        for (importer, imports) in &self.imports {
+            let can_import = is_library || !self.is_library(importer);
+            if can_import
+                && imports
+                    .iter()
+                    .any(|import| self.is_import_of(importer, import, file))
+            {
+                // By the end of the name only: `xmain.jsonnet` passes, too.
+                if importer.ends_with(MAIN_FILE) {
+                    found.insert(importer.clone());
+                }
+                between.push(importer);
+            }
+        }
+        for importer in between {
+            found.extend(self.importers_of(importer, seen, depth + 1)?);
+        }
+        self.drop_shadowed(file, &mut found);
+        Ok(found)
+    }
+
+    /// What is no library belongs to the environment it lies in, or else to all below it.
+    fn around(&self, file: &str) -> Vec<String> {
+        let directory = parent(file).unwrap_or("");
+        let mut existing = directory;
+        while !self.listing.is_directory(existing) {
+            existing = parent(existing).unwrap_or("");
+        }
+        if let Ok(layout) = Layout::find(&self.listing, existing) {
+            return vec![layout.entrypoint.as_str().to_owned()];
+        }
+        if existing != directory {
+            return Vec::new();
+        }
+        let below = self.listing.below(directory).iter();
+        let mains = below.filter(|path| path.file_name() == MAIN_FILE);
+        mains.map(|path| path.as_str().to_owned()).collect()
+    }
+
+    fn is_import_of(&self, importer: &str, import: &str, file: &str) -> bool {
+        if file_name(import) != file_name(file) {
+            return false;
+        }
+        let own = parent(importer).unwrap_or("");
+        let is_same = |path: Option<String>| path.is_some_and(|path| self.is_same(file, &path));
+        if import.starts_with("..") {
+            // An import that climbs one directory too far is found by Jsonnet, too.
+            return is_same(clean(own, import)) || is_same(clean(own, &import.replacen("../", "", 1)));
+        }
+        let import = clean("", import).unwrap_or_default();
+        let library = |name: &str| clean(&join(&self.root, name), &import);
+        is_same(library("vendor"))
+            || is_same(library("lib"))
+            || file.starts_with(own) && file.ends_with(&import)
+    }
+
+    fn is_same(&self, one: &str, other: &str) -> bool {
+        one == other || self.real(one).is_some_and(|real| Some(real) == self.real(other))
+    }
+
+    /// By the start of the name only: `library/` passes for `lib`.
+    fn is_library(&self, file: &str) -> bool {
+        ["vendor", "lib"]
+            .iter()
+            .any(|name| file.starts_with(&join(&self.root, name)))
+    }
+
+    /// A package of the project is not what an environment with its own copy imports.
+    fn drop_shadowed(&self, file: &str, found: &mut BTreeSet<String>) {
+        let Some(inner) = file.strip_prefix(&join(&self.root, "vendor")) else {
+            return;
+        };
+        found.retain(|importer| {
+            let own = join(parent(importer).unwrap_or(""), "vendor");
+            self.real(&format!("{own}{inner}")).is_none()
+        });
+    }
+
+    /// The path of a file or directory without symlinks; `None` when there is none.
+    fn real(&self, path: &str) -> Option<String> {
+        let mut ahead: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
+        let (mut walked, mut links) = (String::new(), 0);
+        while let Some(component) = ahead.pop() {
+            walked = clean(&walked, &component)?;
+            if walked.is_empty() {
+                continue;
+            }
+            let here = RepoPath::parse(&walked).ok()?;
+            if let Entry::Symlink(target) = self.tree.entry(&here).ok()?? {
+                links += 1;
+                let target = std::str::from_utf8(&target).ok().filter(|_| links <= LINKS_MAX)?;
+                walked = parent(&walked)?.to_owned();
+                ahead.extend(
+                    target
+                        .strip_suffix('/')
+                        .unwrap_or(target)
+                        .rsplit('/')
+                        .map(str::to_owned),
+                );
+            }
+        }
+        Some(walked)
+    }
+}
+
+fn is_jsonnet(path: &str) -> bool {
+    path.ends_with(".jsonnet") || path.ends_with(".libsonnet")
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

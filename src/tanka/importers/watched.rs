@@ -1,0 +1,68 @@
+//! The edges backwards: from a path of the tree to the entry points that depend on it.
+
+use super::closure::Closure;
+use crate::model::RepoPath;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Which entry points depend on which paths, symlinks on the way included.
+#[derive(Debug)]
+pub(super) struct Watched {
+    entrypoints: Vec<RepoPath>,
+    by_path: BTreeMap<String, Vec<usize>>,
+}
+
+impl Watched {
+    pub(super) fn of(closures: &BTreeMap<RepoPath, Arc<Closure>>) -> Self {
+        let mut by_path: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, closure) in closures.values().enumerate() {
+            let trails = closure.dependencies.values().flat_map(|found| &found.trail);
+            for path in trails {
+                match by_path.get_mut(path.as_str()) {
+                    Some(watching) if watching.last() == Some(&index) => {}
+                    Some(watching) => watching.push(index),
+                    None => {
+                        by_path.insert(path.as_str().to_owned(), vec![index]);
+                    }
+                }
+            }
+        }
+        Self {
+            entrypoints: closures.keys().cloned().collect(),
+            by_path,
+        }
+    }
+
+    /// The entry points that one of these paths is of any concern to.
+    pub(super) fn by<'a>(&self, changed: impl IntoIterator<Item = &'a RepoPath>) -> BTreeSet<RepoPath> {
+        let mut found = BTreeSet::new();
+        for changed in changed {
+            let changed = changed.as_str();
+            let above = changed.match_indices('/').filter_map(|(at, _)| changed.get(..at));
+            for path in above.chain([changed]) {
+                found.extend(self.by_path.get(path).into_iter().flatten());
+            }
+            let prefix = format!("{changed}/");
+            let start = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+            let below = self.by_path.range::<str, _>(start);
+            for (_, watching) in below.take_while(|(path, _)| path.starts_with(&prefix)) {
+                found.extend(watching);
+            }
+        }
+        let entrypoints = found
+            .into_iter()
+            .filter_map(|index: &usize| self.entrypoints.get(*index));
+        entrypoints.cloned().collect()
+    }
+}
+
+/// Whether a change of one path can change what is at the other: they are the same, or one is a
+/// directory the other lies in.
+pub(super) fn touches(one: &RepoPath, other: &RepoPath) -> bool {
+    let is_in = |inner: &RepoPath, outer: &RepoPath| {
+        let rest = inner.as_str().strip_prefix(outer.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    is_in(one, other) || is_in(other, one)
+}

@@ -1,0 +1,39 @@
+//! Tanka: which environments a tree has, and which Kubernetes objects each renders to. Everything is
+//! decided from the tree and the value Jsonnet gives; no cluster is asked and no program is started.
+
+mod environment;
+mod error;
+mod extract;
+mod filter;
+pub mod importers;
+mod label;
+mod layout;
+mod listing;
+mod object;
+mod on_demand;
+mod order;
+mod process;
+mod renderer;
+mod script;
+mod selector;
+mod spec;
+mod table;
+mod verify;
+mod version;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+pub(crate) mod testing;
+
+pub use environment::{Environment, ExpectedVersions, Metadata, ResourceDefaults, Spec};
+pub use error::{PrimitiveReason, TankaError};
+pub use filter::Filter;
+pub use layout::Layout;
+pub use listing::Listing;
+pub use object::{Object, ObjectKey};
+pub use on_demand::OnDemand;
+pub use process::process;
+pub use renderer::{EnvironmentFailure, EnvironmentList, Evaluate, Found, Rendered, Renderer, Target};
+pub use selector::Selector;
+pub use spec::{Parsed, parse};
+pub use table::{json, table};

@@ -1,0 +1,48 @@
+//! The evaluator of a program that may never need one: it is made when the first environment is
+//! rendered.
+
+use super::renderer::Evaluate;
+use crate::config::SandboxSettings;
+use crate::jsonnet::{EvalError, Evaluated, Evaluator, Request};
+use crate::sandbox::Program;
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+/// An [`Evaluator`] that is made at its first use.
+#[derive(Debug)]
+pub struct OnDemand {
+    program: Program,
+    settings: SandboxSettings,
+    evaluator: OnceCell<Evaluator>,
+}
+
+impl OnDemand {
+    /// Remembers the settings and starts nothing. `program` is what runs in the jail: this one.
+    pub fn new(program: Program, settings: SandboxSettings) -> Self {
+        Self {
+            program,
+            settings,
+            evaluator: OnceCell::new(),
+        }
+    }
+}
+
+#[async_trait]
+impl Evaluate for OnDemand {
+    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
+        let make = || async { Evaluator::configured(self.program.clone(), &self.settings) };
+        self.evaluator
+            .get_or_try_init(make)
+            .await?
+            .evaluate(request, cancel)
+            .await
+    }
+}
+
+#[async_trait]
+impl Evaluate for Evaluator {
+    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
+        Self::evaluate(self, request, cancel).await
+    }
+}

@@ -1,0 +1,112 @@
+//! What is asked of a renderer, and what it answers.
+
+use crate::jsonnet::{Import, SecondOpinion, SecondOpinionWanted};
+use crate::model::RepoPath;
+use crate::tanka::TankaError;
+use crate::tanka::environment::Environment;
+use crate::tanka::layout::Layout;
+use crate::tanka::object::Object;
+use crate::tanka::spec::Parsed;
+use std::collections::BTreeMap;
+
+/// Which environment, and what its program is given.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// A directory or file of the environment; `.` is the repository. What is neither is taken for the
+    /// name of an environment.
+    pub path: String,
+    /// The name, or a part of it, where several environments are written in one file.
+    pub name: Option<String>,
+    /// External variables as Jsonnet code, by name.
+    pub ext_code: BTreeMap<String, String>,
+    /// Top-level arguments as Jsonnet code, by name.
+    pub tla_code: BTreeMap<String, String>,
+    /// Depth of calls; 0 for the usual one.
+    pub max_stack: u32,
+    /// Whether the second engine is asked, too.
+    pub second_opinion: SecondOpinionWanted,
+}
+
+impl Target {
+    /// The environment at a path, given nothing.
+    pub fn at(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A rendered environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// Where it is.
+    pub layout: Layout,
+    /// Its settings.
+    pub environment: Environment,
+    /// Its objects, in order.
+    pub objects: Vec<Object>,
+    /// Every file its value depends on. The settings of a static environment are not among them.
+    pub imports: Vec<Import>,
+    /// What the second engine says.
+    pub second_opinion: SecondOpinion,
+    /// What should be written differently.
+    pub warnings: Vec<String>,
+}
+
+/// One environment that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The file it starts with.
+    pub entrypoint: RepoPath,
+    /// Its settings.
+    pub environment: Environment,
+}
+
+/// An entry point whose environments are not known.
+#[derive(Debug)]
+pub struct EnvironmentFailure {
+    /// The file.
+    pub entrypoint: RepoPath,
+    /// Why.
+    pub error: TankaError,
+}
+
+/// The environments below a directory.
+#[derive(Debug, Default)]
+pub struct EnvironmentList {
+    /// Those that were found, by name.
+    pub environments: Vec<Found>,
+    /// What could not be looked into, by path.
+    pub failures: Vec<EnvironmentFailure>,
+    /// What should be written differently, each once.
+    pub warnings: Vec<String>,
+}
+
+impl EnvironmentList {
+    /// Sorts what was found by name and what failed by path.
+    pub(super) fn of(looked: Vec<(RepoPath, Result<Vec<Parsed>, TankaError>)>) -> Self {
+        let mut list = Self::default();
+        for (entrypoint, found) in looked {
+            match found {
+                Ok(found) => {
+                    for parsed in found {
+                        list.warnings.extend(parsed.warnings);
+                        list.environments.push(Found {
+                            entrypoint: entrypoint.clone(),
+                            environment: parsed.environment,
+                        });
+                    }
+                }
+                Err(error) => list.failures.push(EnvironmentFailure { entrypoint, error }),
+            }
+        }
+        list.environments.sort_by(|left, right| {
+            let name = |found: &Found| found.environment.metadata.name.clone();
+            (name(left), &left.entrypoint).cmp(&(name(right), &right.entrypoint))
+        });
+        list.warnings.sort_unstable();
+        list.warnings.dedup();
+        list
+    }
+}

@@ -1,0 +1,345 @@
+//! Renders environments of one tree: finds them, has their programs evaluated, and processes the
+//! values. One broken environment never hides the others.
+
+mod answer;
+
+pub use answer::{EnvironmentFailure, EnvironmentList, Found, Rendered, Target};
+
+use super::environment::Environment;
+use super::filter::Filter;
+use super::layout::{self, Layout};
+use super::listing::Listing;
+use super::process::{is_environment, process};
+use super::script::{self, Script};
+use super::spec::{self, Parsed};
+use super::{TankaError, extract, version};
+use crate::jsonnet::{EvalError, Evaluated, Import, Request};
+use crate::model::RepoPath;
+use crate::workspace::Tree;
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Environments that are looked at together. How many are evaluated at once is the evaluator's choice.
+const TOGETHER_MAX: usize = 16;
+
+/// Evaluates programs.
+#[async_trait]
+pub trait Evaluate: Send + Sync {
+    /// The value of one program.
+    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError>;
+}
+
+/// Renders environments of one tree.
+#[derive(Clone)]
+pub struct Renderer {
+    tree: Arc<dyn Tree>,
+    evaluator: Arc<dyn Evaluate>,
+}
+
+impl std::fmt::Debug for Renderer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Renderer")
+            .field("tree", &self.tree)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An environment's place, and its settings if it is static.
+struct Place {
+    layout: Layout,
+    settings: Option<Parsed>,
+}
+
+impl Renderer {
+    /// Renders what is in `tree`.
+    pub fn new(tree: Arc<dyn Tree>, evaluator: Arc<dyn Evaluate>) -> Self {
+        Self { tree, evaluator }
+    }
+
+    /// Renders one environment.
+    pub async fn show(
+        &self,
+        target: &Target,
+        filter: &Filter,
+        cancel: &CancellationToken,
+    ) -> Result<Rendered, TankaError> {
+        let target = self.with_path(target, cancel).await?;
+        let Place { layout, settings } = self.place(&target.path).await?;
+        match settings {
+            Some(settings) => self.show_static(&target, layout, settings, filter, cancel).await,
+            None => self.show_inline(&target, layout, filter, cancel).await,
+        }
+    }
+
+    /// The value of an entry point, or of a path into it, as it is.
+    pub async fn evaluate(
+        &self,
+        target: &Target,
+        expression: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<Value, TankaError> {
+        let Place { layout, settings } = self.place(&target.path).await?;
+        let script = expression.map_or(Script::Whole, Script::Expression);
+        let environment = settings.map(|settings| settings.environment);
+        let (value, _) = self
+            .value(&layout, target, environment.as_ref(), &script, cancel)
+            .await?;
+        Ok(value)
+    }
+
+    /// The files a program reads, and the paths it looks at in vain.
+    pub async fn imports(
+        &self,
+        target: &Target,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Import>, TankaError> {
+        let Place { layout, settings } = self.place(&target.path).await?;
+        let environment = settings.map(|settings| settings.environment);
+        let (_, evaluated) = self
+            .value(&layout, target, environment.as_ref(), &Script::Whole, cancel)
+            .await?;
+        Ok(evaluated.imports)
+    }
+
+    /// All environments below a directory, without their objects. Vendored packages have none of ours.
+    pub async fn list(
+        &self,
+        directory: &str,
+        cancel: &CancellationToken,
+    ) -> Result<EnvironmentList, TankaError> {
+        let tree = Arc::clone(&self.tree);
+        let directory = directory.to_owned();
+        let entrypoints = blocking(move || {
+            let listing = Listing::new(tree.files()?);
+            layout::entrypoints(&listing, &directory)
+        });
+        let looked = futures_util::stream::iter(entrypoints.await?)
+            .map(|entrypoint| async move {
+                let found = self.environments_of(&entrypoint, cancel).await;
+                (entrypoint, found)
+            })
+            .buffered(TOGETHER_MAX);
+        let looked: Vec<_> = looked.collect().await;
+        if cancel.is_cancelled() {
+            return Err(EvalError::Cancelled.into());
+        }
+        Ok(EnvironmentList::of(looked))
+    }
+
+    async fn environments_of(
+        &self,
+        entrypoint: &RepoPath,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Parsed>, TankaError> {
+        let Place { layout, settings } = self.place(entrypoint.as_str()).await?;
+        if let Some(settings) = settings {
+            return Ok(vec![settings]);
+        }
+        let target = Target::at(entrypoint.as_str());
+        let (value, _) = self
+            .value(&layout, &target, None, &Script::Environments, cancel)
+            .await?;
+        let found = extract::open_lists(extract::extract(value)?)?;
+        let environments = found.into_iter().filter(is_environment);
+        environments
+            .map(|environment| inline_settings(&layout, &environment.value))
+            .collect()
+    }
+
+    /// What names no file or directory is the name of an environment.
+    async fn with_path(&self, target: &Target, cancel: &CancellationToken) -> Result<Target, TankaError> {
+        let tree = Arc::clone(&self.tree);
+        let path = target.path.clone();
+        let exists = blocking(move || {
+            let listing = Listing::new(tree.files()?);
+            let path = layout::normal(&path)?;
+            Ok(listing.is_file(&path) || listing.is_directory(&path))
+        });
+        if exists.await? || target.name.is_some() {
+            return Ok(target.clone());
+        }
+        let list = self.list(".", cancel).await?;
+        let is_named = |found: &&Found| found.environment.metadata.name == target.path;
+        let named: Vec<&Found> = list.environments.iter().filter(is_named).collect();
+        let (first, others) = named
+            .split_first()
+            .ok_or_else(|| TankaError::NoMatch { path: ".".to_owned() })?;
+        if others.iter().any(|other| other.entrypoint != first.entrypoint) {
+            return Err(TankaError::AmbiguousName {
+                path: ".".to_owned(),
+                name: target.path.clone(),
+                names: named.iter().map(|found| found.entrypoint.to_string()).collect(),
+            });
+        }
+        Ok(Target {
+            path: first.entrypoint.to_string(),
+            name: Some(target.path.clone()),
+            ..target.clone()
+        })
+    }
+
+    async fn show_static(
+        &self,
+        target: &Target,
+        layout: Layout,
+        settings: Parsed,
+        filter: &Filter,
+        cancel: &CancellationToken,
+    ) -> Result<Rendered, TankaError> {
+        let Parsed {
+            environment,
+            warnings,
+        } = settings;
+        version::check(&environment.spec.expect_versions.tanka)?;
+        let (value, evaluated) = self
+            .value(&layout, target, Some(&environment), &Script::Whole, cancel)
+            .await?;
+        rendered(layout, environment, warnings, value, evaluated, filter).await
+    }
+
+    async fn show_inline(
+        &self,
+        target: &Target,
+        layout: Layout,
+        filter: &Filter,
+        cancel: &CancellationToken,
+    ) -> Result<Rendered, TankaError> {
+        let name = target.name.as_deref().filter(|name| !name.is_empty());
+        let script = name.map_or(Script::Whole, Script::Named);
+        let (mut value, evaluated) = self.value(&layout, target, None, &script, cancel).await?;
+        if let Some(name) = name {
+            value = match value.get_mut("found").map(Value::take) {
+                Some(found) => found,
+                None => return Err(no_single(target, name, &value["names"])),
+            };
+        }
+        let mut found = blocking(move || extract::open_lists(extract::extract(value)?)).await?;
+        found.retain(is_environment);
+        if found.len() > 1 {
+            let mut names: Vec<String> = found.iter().map(|found| found.name().to_owned()).collect();
+            names.sort_unstable();
+            return Err(TankaError::Ambiguous {
+                path: target.path.clone(),
+                names,
+            });
+        }
+        let mut found = found.pop().ok_or_else(|| TankaError::NoMatch {
+            path: target.path.clone(),
+        })?;
+        let Parsed {
+            environment,
+            warnings,
+        } = inline_settings(&layout, &found.value)?;
+        version::check(&environment.spec.expect_versions.tanka)?;
+        let data = found.value.get_mut("data").map(Value::take).unwrap_or_default();
+        rendered(layout, environment, warnings, data, evaluated, filter).await
+    }
+
+    async fn place(&self, path: &str) -> Result<Place, TankaError> {
+        let tree = Arc::clone(&self.tree);
+        let path = path.to_owned();
+        blocking(move || {
+            let listing = Listing::new(tree.files()?);
+            let layout = Layout::find(&listing, &path)?;
+            let settings = match layout.spec_file(&listing)? {
+                Some(file) => Some(static_settings(tree.as_ref(), &layout, &file)?),
+                None => None,
+            };
+            Ok(Place { layout, settings })
+        })
+        .await
+    }
+
+    async fn value(
+        &self,
+        layout: &Layout,
+        target: &Target,
+        environment: Option<&Environment>,
+        script: &Script<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<(Value, Evaluated), TankaError> {
+        let environment = environment
+            .map(serde_json::to_string)
+            .transpose()
+            .map_err(|err| TankaError::Broken(err.to_string()))?;
+        let request = script::request(Arc::clone(&self.tree), layout, target, environment, script)?;
+        let evaluated = self.evaluator.evaluate(request, cancel).await?;
+        let json = evaluated.json.clone();
+        let value =
+            blocking(move || serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string())));
+        Ok((value.await?, evaluated))
+    }
+}
+
+async fn rendered(
+    layout: Layout,
+    environment: Environment,
+    warnings: Vec<String>,
+    data: Value,
+    evaluated: Evaluated,
+    filter: &Filter,
+) -> Result<Rendered, TankaError> {
+    let filter = filter.clone();
+    blocking(move || {
+        Ok(Rendered {
+            objects: process(data, &environment, &filter)?,
+            layout,
+            environment,
+            imports: evaluated.imports,
+            second_opinion: evaluated.second_opinion,
+            warnings,
+        })
+    })
+    .await
+}
+
+/// The name and place of a static environment are where it is, whatever its settings say.
+fn static_settings(tree: &dyn Tree, layout: &Layout, file: &RepoPath) -> Result<Parsed, TankaError> {
+    let mut parsed = spec::parse_file(&tree.read(file)?.content, file.as_str())?;
+    layout.name().clone_into(&mut parsed.environment.metadata.name);
+    layout
+        .namespace()
+        .clone_into(&mut parsed.environment.metadata.namespace);
+    Ok(parsed)
+}
+
+fn inline_settings(layout: &Layout, value: &Value) -> Result<Parsed, TankaError> {
+    let mut parsed = spec::parse(value, layout.entrypoint.as_str())?;
+    layout
+        .namespace()
+        .clone_into(&mut parsed.environment.metadata.namespace);
+    Ok(parsed)
+}
+
+fn no_single(target: &Target, name: &str, names: &Value) -> TankaError {
+    let names = names.as_array().into_iter().flatten();
+    let mut names: Vec<String> = names
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect();
+    names.sort_unstable();
+    let path = target.path.clone();
+    if names.is_empty() {
+        return TankaError::NoMatch { path };
+    }
+    TankaError::AmbiguousName {
+        path,
+        name: name.to_owned(),
+        names,
+    }
+}
+
+/// Reading a tree and working on large values may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, TankaError> + Send + 'static,
+) -> Result<T, TankaError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(err) => Err(TankaError::Broken(err.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Environments as `tk env list` prints them.
+
+use super::TankaError;
+use super::environment::Environment;
+
+/// Columns between two cells, and behind the last.
+const PADDING: usize = 4;
+
+/// One line per environment: name, default namespace and cluster.
+pub fn table(environments: &[Environment]) -> String {
+    let header = ["NAME", "NAMESPACE", "SERVER"];
+    let rows = environments.iter().map(|environment| {
+        [
+            environment.metadata.name.as_str(),
+            environment.spec.namespace.as_str(),
+            environment.spec.api_server.as_str(),
+        ]
+    });
+    let rows: Vec<[&str; 3]> = std::iter::once(header).chain(rows).collect();
+    let widths = [0, 1, 2].map(|column| {
+        let lengths = rows.iter().map(|row| row[column].chars().count());
+        lengths.max().unwrap_or(0) + PADDING
+    });
+    let mut out = String::new();
+    for row in rows {
+        for (cell, width) in row.iter().zip(widths) {
+            out.push_str(&format!("{cell:<width$}"));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The environments as JSON on one line, fields in Tanka's order, with a line feed.
+pub fn json(environments: &[Environment]) -> Result<String, TankaError> {
+    let text = serde_json::to_string(environments).map_err(|err| TankaError::Broken(err.to_string()))?;
+    // These stand only inside texts, where Go writes them so that no browser takes them for markup.
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('\n');
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{json, table};
+    use crate::tanka::Environment;
+
+    #[test]
+    fn the_list_looks_as_that_of_tanka() {
+        let mut environment = Environment::default();
+        environment.metadata.name = "environments/basic".to_owned();
+        environment.spec.namespace = "basic-ns".to_owned();
+        environment.spec.api_server = "https://localhost:6443?a&b".to_owned();
+        let environments = [environment];
+        assert_eq!(
+            table(&environments),
+            "NAME                  NAMESPACE    SERVER                        \n\
+             environments/basic    basic-ns     https://localhost:6443?a&b    \n"
+        );
+        assert_eq!(table(&[]), "NAME    NAMESPACE    SERVER    \n");
+        assert!(json(&environments).unwrap().contains("6443?a\\u0026b"));
+        assert_eq!(json(&[]).unwrap(), "[]\n");
+    }
+}

@@ -1,0 +1,179 @@
+//! What tests share: trees in memory, and an evaluator for programs that are plain JSON.
+
+use super::{Evaluate, Listing};
+use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion};
+use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::workspace::{Entry as TreeEntry, Match, Tree, TreeError};
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+pub(super) fn path(text: &str) -> RepoPath {
+    RepoPath::parse(text).unwrap()
+}
+
+pub(super) fn listing(files: &[&str]) -> Listing {
+    let mut files: Vec<RepoPath> = files.iter().map(|file| path(file)).collect();
+    files.sort();
+    Listing::new(Arc::new(files))
+}
+
+/// A tree that only lists and reads. A content of `-> target` is a symlink.
+#[derive(Clone, Debug)]
+pub(crate) struct Files(BTreeMap<RepoPath, String>);
+
+impl Files {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Arc<Self> {
+        let files = files
+            .iter()
+            .map(|(name, content)| (path(name), (*content).to_owned()));
+        Arc::new(Self(files.collect()))
+    }
+
+    /// The same tree with one file written, or deleted.
+    pub(crate) fn with(&self, name: &str, content: Option<&str>) -> Self {
+        let mut files = self.0.clone();
+        match content {
+            Some(content) => files.insert(path(name), content.to_owned()),
+            None => files.remove(&path(name)),
+        };
+        Self(files)
+    }
+
+    fn real(&self, path: &RepoPath) -> Result<String, TreeError> {
+        let wrong = |what| TreeError::WrongKind {
+            path: path.clone(),
+            what,
+        };
+        let mut ahead: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
+        let (mut walked, mut links) = (Vec::new(), 0);
+        while let Some(component) = ahead.pop() {
+            if component == ".." {
+                walked
+                    .pop()
+                    .ok_or_else(|| wrong("symlink that leaves the repository"))?;
+                continue;
+            }
+            walked.push(component);
+            let here = RepoPath::parse(&walked.join("/")).map_err(|_| wrong("no path"))?;
+            let target = self.0.get(&here).and_then(|content| content.strip_prefix("-> "));
+            if let Some(target) = target {
+                links += 1;
+                if links > 8 {
+                    return Err(wrong("symlink that leads in a circle"));
+                }
+                walked.pop();
+                ahead.extend(target.rsplit('/').map(str::to_owned));
+            }
+        }
+        Ok(walked.join("/"))
+    }
+
+    fn has_below(&self, directory: &str) -> bool {
+        let prefix = format!("{directory}/");
+        directory.is_empty() || self.0.keys().any(|path| path.as_str().starts_with(&prefix))
+    }
+
+    fn read_only(path: &RepoPath) -> TreeError {
+        TreeError::Refused {
+            path: path.clone(),
+            why: "this tree is only read",
+        }
+    }
+}
+
+impl Tree for Files {
+    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
+        let real = self.real(path)?;
+        let found = RepoPath::parse(&real).ok();
+        let content = match found.and_then(|found| self.0.get(&found)) {
+            Some(content) => content,
+            None if self.has_below(&real) => {
+                return Err(TreeError::WrongKind {
+                    path: path.clone(),
+                    what: "directory",
+                });
+            }
+            None => {
+                return Err(TreeError::NotFound {
+                    path: path.clone(),
+                    similar: Vec::new(),
+                });
+            }
+        };
+        Ok(FileVersion {
+            content: Bytes::from(content.clone()),
+            mode: Mode::Regular,
+        })
+    }
+
+    fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
+        let entry = self.0.get(path).map(|content| match content.strip_prefix("-> ") {
+            Some(target) => TreeEntry::Symlink(Bytes::from(target.to_owned())),
+            None => TreeEntry::File,
+        });
+        Ok(entry.or_else(|| self.has_below(path.as_str()).then_some(TreeEntry::Directory)))
+    }
+
+    fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        Ok(Arc::new(self.0.keys().cloned().collect()))
+    }
+
+    fn write(&self, path: &RepoPath, _content: Bytes) -> Result<(), TreeError> {
+        Err(Self::read_only(path))
+    }
+
+    fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
+        Err(Self::read_only(path))
+    }
+
+    fn search(
+        &self,
+        _glob: &globset::GlobMatcher,
+        _needle: &str,
+        _offset: usize,
+        _limit: usize,
+    ) -> Result<(Vec<Match>, usize), TreeError> {
+        Ok((Vec::new(), 0))
+    }
+
+    fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
+        Ok(Vec::new())
+    }
+}
+
+/// Takes the `main.jsonnet` of the asked directory for JSON. A script is answered with the file's
+/// environment, if it is one.
+#[derive(Debug)]
+pub(crate) struct JsonFiles;
+
+#[async_trait]
+impl Evaluate for JsonFiles {
+    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
+        if cancel.is_cancelled() {
+            return Err(EvalError::Cancelled);
+        }
+        let (entry, is_script) = match &request.entry {
+            Entry::File(entry) => (entry.clone(), false),
+            Entry::Snippet { name, .. } => (path(&format!("{}/main.jsonnet", name.parent().unwrap())), true),
+        };
+        let text = request.tree.read(&entry).unwrap().content;
+        let value: Value = serde_json::from_slice(&text).map_err(|err| EvalError::Runtime {
+            message: err.to_string(),
+            trace: Vec::new(),
+        })?;
+        let json = match is_script {
+            true if value["kind"] == "Environment" => format!("[{value}]"),
+            true => "[]".to_owned(),
+            false => value.to_string(),
+        };
+        Ok(Evaluated {
+            json: Bytes::from(json),
+            imports: Vec::new(),
+            second_opinion: SecondOpinion::NotAsked,
+        })
+    }
+}

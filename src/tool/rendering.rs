@@ -1,0 +1,115 @@
+//! The frame of the tools that render environments: like that of the others, but they wait for an
+//! evaluation instead of blocking a thread.
+
+use super::arguments::{Arguments, bind};
+use super::work::{readable, stopped};
+use super::{Context, Tool, ToolError, invisible, schema};
+use crate::model::Effect;
+use crate::provider::ToolSpec;
+use crate::tanka::{Evaluate, Renderer, TankaError};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// One tool that renders. It only looks.
+#[async_trait]
+pub(super) trait Rendering: Send + Sync + 'static {
+    /// Its arguments.
+    type Arguments: Arguments;
+
+    /// Its name.
+    const NAME: &'static str;
+    /// What the model is told, in one or two sentences.
+    const DESCRIPTION: &'static str;
+
+    /// Runs one call.
+    async fn run(
+        renderer: &Renderer,
+        arguments: Self::Arguments,
+        cancel: &CancellationToken,
+    ) -> Result<String, ToolError>;
+}
+
+/// A [`Rendering`] as a [`Tool`].
+pub(super) struct FramedRendering<R> {
+    spec: ToolSpec,
+    evaluator: Arc<dyn Evaluate>,
+    rendering: PhantomData<fn() -> R>,
+}
+
+impl<R: Rendering> FramedRendering<R> {
+    /// Renders the schema.
+    pub(super) fn new(evaluator: Arc<dyn Evaluate>) -> Self {
+        let spec = ToolSpec {
+            name: R::NAME,
+            description: R::DESCRIPTION,
+            schema: schema::render::<R::Arguments>(),
+        };
+        Self {
+            spec,
+            evaluator,
+            rendering: PhantomData,
+        }
+    }
+}
+
+#[async_trait]
+impl<R: Rendering> Tool for FramedRendering<R> {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
+        let arguments = bind::<R::Arguments>(R::NAME, &self.spec.schema, arguments).map_err(readable)?;
+        if cx.cancel.is_cancelled() {
+            return Err(stopped());
+        }
+        let renderer = Renderer::new(Arc::clone(&cx.workspace.tree), Arc::clone(&self.evaluator));
+        let answer = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err(stopped()),
+            answer = R::run(&renderer, arguments, cx.cancel) => answer,
+        };
+        match answer {
+            Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
+            Err(err) => Err(readable(err)),
+        }
+    }
+}
+
+impl From<TankaError> for ToolError {
+    fn from(err: TankaError) -> Self {
+        Self::Failed(err.to_string())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    //! Calls of rendering tools as a model makes them, on files that are plain JSON.
+
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Rendering, bind, readable, schema};
+    use crate::tanka::Renderer;
+    use crate::tanka::testing::{Files, JsonFiles};
+    use crate::tool::ToolError;
+    use serde_json::Value;
+    use std::sync::Arc;
+    use tokio_util::sync::CancellationToken;
+
+    pub(crate) async fn call<R: Rendering>(
+        files: &[(&str, &str)],
+        arguments: Value,
+    ) -> Result<String, ToolError> {
+        let schema = schema::render::<R::Arguments>();
+        let arguments = bind::<R::Arguments>(R::NAME, &schema, arguments).map_err(readable)?;
+        let renderer = Renderer::new(Files::new(files), Arc::new(JsonFiles));
+        R::run(&renderer, arguments, &CancellationToken::new()).await
+    }
+}

@@ -1,0 +1,203 @@
+//! `tanka_show`: the Kubernetes objects one environment renders to, as YAML.
+
+use super::ToolError;
+use super::arguments::Arguments;
+use super::rendering::Rendering;
+use super::text::counted;
+use crate::jsonnet::yaml;
+use crate::tanka::{Filter, Object, Rendered, Renderer, Target};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// What stands for a value of a `Secret`.
+const HIDDEN: &str = "(hidden)";
+
+pub(super) struct TankaShow;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShowArguments {
+    /// Directory or name of the environment, such as `environments/dev`.
+    env_path: String,
+    /// Name of the environment, where one file holds several.
+    #[serde(default)]
+    name: Option<String>,
+    /// Show only objects that match one of these expressions over `Kind/name`, such as `deployment/web-.*`.
+    #[serde(default)]
+    include: Vec<String>,
+    /// Leave out objects that match one of these expressions over `Kind/name`.
+    #[serde(default)]
+    exclude: Vec<String>,
+}
+
+impl Arguments for ShowArguments {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[
+        ("path", "env_path"),
+        ("env", "env_path"),
+        ("environment", "env_path"),
+    ];
+}
+
+#[async_trait]
+impl Rendering for TankaShow {
+    type Arguments = ShowArguments;
+
+    const NAME: &'static str = "tanka_show";
+    const DESCRIPTION: &'static str = "Renders an environment from the files of this workspace and shows its Kubernetes objects as YAML. \
+                                       The values of Secrets are hidden.";
+
+    async fn run(
+        renderer: &Renderer,
+        arguments: ShowArguments,
+        cancel: &CancellationToken,
+    ) -> Result<String, ToolError> {
+        let ShowArguments {
+            env_path,
+            name,
+            include,
+            exclude,
+        } = arguments;
+        let filter = Filter::new(&include, &exclude)?;
+        let target = Target {
+            name,
+            ..Target::at(env_path)
+        };
+        let rendered = renderer.show(&target, &filter, cancel).await?;
+        Ok(shown(&rendered))
+    }
+}
+
+fn shown(rendered: &Rendered) -> String {
+    let name = &rendered.environment.metadata.name;
+    let objects = counted(rendered.objects.len(), "object", "objects");
+    let documents = rendered
+        .objects
+        .iter()
+        .map(|object| yaml::readable(&without_secrets(object)));
+    let documents: Vec<String> = documents.collect();
+    let warnings: String = rendered
+        .warnings
+        .iter()
+        .map(|warning| format!("# {warning}\n"))
+        .collect();
+    format!("# `{name}`: {objects}\n{warnings}{}", documents.join("---\n"))
+}
+
+/// An object with the values of a `Secret` hidden; their names stay.
+fn without_secrets(object: &Object) -> Value {
+    let mut value = object.value.clone();
+    if object.kind() != "Secret" {
+        return value;
+    }
+    for field in ["data", "stringData"] {
+        match value.get_mut(field) {
+            Some(Value::Object(members)) => {
+                for member in members.values_mut() {
+                    *member = Value::from(HIDDEN);
+                }
+            }
+            Some(other) if !other.is_null() => *other = Value::from(HIDDEN),
+            Some(_) | None => {}
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::TankaShow;
+    use crate::tool::ToolError;
+    use crate::tool::rendering::testing::call;
+    use crate::tool::testing::{failure, paths_outside};
+    use serde_json::{Value, json};
+
+    const MAIN: &str = r#"{
+        "s": {"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"token":"aHVudGVyMg=="},"stringData":{"n":1}},
+        "d": {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":1000000}}
+    }"#;
+
+    async fn show(arguments: Value) -> Result<String, ToolError> {
+        let files = [
+            ("tkrc.yaml", ""),
+            ("environments/dev/main.jsonnet", MAIN),
+            (
+                "environments/dev/spec.json",
+                r#"{"spec":{"namespace":"dev"},"team":"ops"}"#,
+            ),
+        ];
+        call::<TankaShow>(&files, arguments).await
+    }
+
+    /// TK-39
+    #[tokio::test]
+    async fn objects_are_shown_with_whole_numbers_and_without_secrets() {
+        let shown = show(json!({ "path": "environments/dev" })).await.unwrap();
+        assert_eq!(
+            shown,
+            "# `environments/dev`: 2 objects\n\
+             # Warning: `team` is deprecated, use `metadata.labels.team` instead.\n\
+             apiVersion: v1\ndata:\n  token: (hidden)\nkind: Secret\nmetadata:\n  name: s\n  namespace: dev\n\
+             stringData:\n  \"n\": (hidden)\n---\n\
+             apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: dev\nspec:\n  replicas: 1000000\n"
+        );
+    }
+
+    #[tokio::test]
+    async fn only_wanted_objects_are_shown() {
+        let shown = |include: Value, exclude: Value| async move {
+            let arguments = json!({ "env_path": "environments/dev", "include": include, "exclude": exclude });
+            show(arguments).await.unwrap().lines().next().unwrap().to_owned()
+        };
+        assert_eq!(
+            shown(json!(["secret/.*"]), json!([])).await,
+            "# `environments/dev`: 1 object"
+        );
+        assert_eq!(
+            shown(json!([".*"]), json!(["secret/.*"])).await,
+            "# `environments/dev`: 1 object"
+        );
+        assert_eq!(
+            shown(json!([]), json!([".*"])).await,
+            "# `environments/dev`: 0 objects"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_no_environment_says_what_would_work() {
+        let unknown = failure(show(json!({ "env_path": "environments/staging" })).await);
+        assert!(
+            unknown.starts_with("found no matching environments;"),
+            "{unknown}"
+        );
+        let expression = failure(show(json!({ "env_path": "environments/dev", "include": ["("] })).await);
+        assert!(
+            expression.starts_with("`(` is not a regular expression"),
+            "{expression}"
+        );
+    }
+
+    /// T35
+    #[tokio::test]
+    async fn paths_outside_are_refused() {
+        for text in paths_outside() {
+            // An empty path and `.` stand for the repository itself.
+            if ["", ".", "./", "./."].contains(&text.as_str()) || text.trim_end_matches('/').is_empty() {
+                continue;
+            }
+            let refused = failure(show(json!({ "env_path": text })).await);
+            let says = [
+                "outside the repository",
+                "git metadata",
+                "found no matching environments",
+            ];
+            assert!(
+                says.iter().any(|why| refused.contains(why)),
+                "{text:.60}: {refused}"
+            );
+        }
+    }
+}

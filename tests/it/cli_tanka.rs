@@ -1,0 +1,168 @@
+//! `drydock tanka`: environments as people and pipes see them, evaluated for real.
+
+use crate::support::shell::Shell;
+use serde_json::json;
+
+fn shell() -> Shell {
+    Shell::with_repository(&[
+        ("jsonnetfile.json", "{}\n"),
+        (
+            "lib/k.libsonnet",
+            "{ cm(name):: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: name } } }\n",
+        ),
+        (
+            "environments/dev/main.jsonnet",
+            "local k = import 'k.libsonnet';\n{ a: k.cm('a') { data: { n: 1000000 } }, s: { apiVersion: 'v1', kind: 'Secret', \
+             metadata: { name: 's' } } }\n",
+        ),
+        (
+            "environments/dev/spec.json",
+            "{ \"spec\": { \"namespace\": \"web\", \"apiServer\": \"h\" } }\n",
+        ),
+        (
+            "environments/all/main.jsonnet",
+            "local k = import 'k.libsonnet';\nlocal env(name) = { apiVersion: 'tanka.dev/v1alpha1', kind: 'Environment', \
+             metadata: { name: name, labels: { stage: name } }, spec: { namespace: name }, \
+             data: [if name == 'broken' then error 'boom' else k.cm(name)] };\n{ [n]: env(n) for n in ['eu', 'us', 'broken'] }\n",
+        ),
+    ])
+}
+
+#[test]
+fn environments_are_listed_without_evaluating_their_objects() {
+    let shell = shell();
+    let listed = shell.run(&["tanka", "env", "list"]);
+    assert_eq!((listed.code, listed.err.as_str()), (Some(0), ""));
+    assert_eq!(
+        listed.out,
+        "NAME                NAMESPACE    SERVER       \n\
+         broken              broken                    \n\
+         environments/dev    web          https://h    \n\
+         eu                  eu                        \n\
+         us                  us                        \n"
+    );
+    let selected = shell.run(&[
+        "tanka",
+        "env",
+        "list",
+        "environments",
+        "-l",
+        "stage in (eu,us)",
+        "--names",
+    ]);
+    assert_eq!((selected.code, selected.out.as_str()), (Some(0), "eu\nus\n"));
+}
+
+#[test]
+fn a_broken_environment_is_named_beside_the_others() {
+    let shell = shell();
+    shell.put("environments/bad/main.jsonnet", "{ a: }\n");
+    let listed = shell.run(&["tanka", "env", "list", "--json"]);
+    assert_eq!(listed.code, Some(1), "{listed:?}");
+    let json = listed.json();
+    let names = json["environments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| &found["metadata"]["name"]);
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [
+            &json!("broken"),
+            &json!("environments/dev"),
+            &json!("eu"),
+            &json!("us")
+        ]
+    );
+    assert_eq!(json["failures"][0]["path"], "environments/bad/main.jsonnet");
+    assert!(
+        listed.err.contains("1 of the entry points could not be loaded"),
+        "{listed:?}"
+    );
+}
+
+#[test]
+fn an_environment_is_shown_as_tk_shows_it() {
+    let shell = shell();
+    let shown = shell.run(&["tanka", "env", "show", "environments/dev", "-t", "configmap/.*"]);
+    assert_eq!((shown.code, shown.err.as_str()), (Some(0), ""));
+    assert_eq!(
+        shown.out,
+        "apiVersion: v1\ndata:\n  \"n\": 1e+06\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: web\n"
+    );
+    let one = shell.run(&[
+        "tanka",
+        "env",
+        "show",
+        "environments/all",
+        "--name",
+        "eu",
+        "--json",
+    ]);
+    assert_eq!(one.code, Some(0), "{one:?}");
+    assert_eq!(
+        one.json()["objects"],
+        json!([{ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "eu", "namespace": "eu" } }])
+    );
+    let by_name = shell.run(&["tanka", "env", "show", "us"]);
+    assert!(by_name.out.contains("  name: us\n"), "{by_name:?}");
+}
+
+#[test]
+fn what_cannot_be_shown_says_why() {
+    let shell = shell();
+    for (arguments, code, why) in [
+        (vec!["environments/all"], 1, "evaluating jsonnet: boom"),
+        (
+            vec!["environments/all", "--name", "x"],
+            1,
+            "found no matching environments",
+        ),
+        (vec!["../elsewhere"], 1, "outside the repository"),
+        (
+            vec!["environments/dev", "-t", "["],
+            1,
+            "is not a regular expression",
+        ),
+        (vec!["environments/dev", "--ext-code", "a"], 2, "write NAME=VALUE"),
+    ] {
+        let arguments = [vec!["tanka", "env", "show"], arguments].concat();
+        let ended = shell.run(&arguments);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{ended:?}");
+        assert!(ended.err.contains(why), "{arguments:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn importers_are_listed_with_the_reason() {
+    let shell = shell();
+    let importers = |arguments: &[&str]| {
+        let ended = shell.run(&[&["tanka", "env", "importers"], arguments].concat());
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+        ended
+    };
+    let both = "environments/all/main.jsonnet\nenvironments/dev/main.jsonnet\n";
+    assert_eq!(importers(&["lib/k.libsonnet"]).out, both);
+    assert_eq!(importers(&["lib/k.libsonnet", "--mode", "tk"]).out, both);
+    assert_eq!(
+        importers(&["environments/dev/spec.json"]).out,
+        "environments/dev/main.jsonnet\n"
+    );
+    assert_eq!(importers(&["jsonnetfile.json"]).out, "");
+    assert_eq!(
+        importers(&["lib", "environments/dev/spec.json", "--why"]).out,
+        "environments/all/main.jsonnet > lib/k.libsonnet\n\
+         environments/dev/main.jsonnet > lib/k.libsonnet\n"
+    );
+    assert_eq!(
+        importers(&["environments/all/k.libsonnet", "--json"]).json()["importers"],
+        json!([{
+            "entrypoint": "environments/all/main.jsonnet",
+            "because": "import",
+            "chain": ["environments/all/main.jsonnet", "environments/all/k.libsonnet"],
+        }])
+    );
+    let outside = shell.run(&["tanka", "env", "importers", "../x"]);
+    assert_eq!((outside.code, outside.out.as_str()), (Some(1), ""));
+    assert!(outside.err.contains("outside the repository"), "{outside:?}");
+}
