@@ -3,6 +3,8 @@
 //! crashes, hangs or eats memory ends as an [`EvalError`] of its own request.
 
 mod contract;
+pub mod format;
+pub mod syntax;
 pub mod yaml;
 
 pub use contract::{

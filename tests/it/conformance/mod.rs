@@ -2,5 +2,7 @@
 //! its cases are equal, and how many are known to differ for a reason that is written down:
 //! `cargo test conformance -- --nocapture`.
 
+mod fmt;
 mod pack;
+mod sources;
 mod yaml;
