@@ -9,6 +9,8 @@ mod demo;
 mod input;
 mod output;
 mod serve;
+mod tanka;
+mod tanka_fmt;
 mod terminal;
 
 use crate::config::Sources;
@@ -125,6 +127,9 @@ enum Command {
     /// Checks the audit log
     #[command(subcommand, after_help = AUDIT_EXAMPLES)]
     Audit(admin::AuditCommand),
+    /// Works on the Jsonnet of the repository around you
+    #[command(subcommand, after_help = tanka::EXAMPLES)]
+    Tanka(tanka::TankaCommand),
 }
 
 /// Why a command did not work, and the exit code that says so.
@@ -202,6 +207,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Command::User(command) => admin::user(command, global, output).await,
         Command::Session(command) => admin::session(command, global, output).await,
         Command::Audit(command) => admin::audit(command, global, output).await,
+        Command::Tanka(command) => tanka::run(command, output),
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod contract;
 pub mod format;
+pub mod lint;
 pub mod syntax;
 pub mod yaml;
 

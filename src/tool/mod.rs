@@ -12,6 +12,7 @@ mod git_diff;
 mod git_log;
 mod git_show;
 mod git_status;
+mod tanka_format_jsonnet;
 // What they share.
 mod arguments;
 #[cfg(test)]
@@ -96,6 +97,7 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(Framed::<git_log::GitLog>::new()),
         Arc::new(Framed::<git_show::GitShow>::new()),
         Arc::new(Framed::<git_status::GitStatus>::new()),
+        Arc::new(Framed::<tanka_format_jsonnet::FormatJsonnet>::new()),
     ]
 }
 
@@ -191,6 +193,11 @@ mod tests {
             ),
             ("git_diff", json!({ "path": text }), json!(null)),
             ("git_status", json!({}), json!(null)),
+            (
+                "tanka_format_jsonnet",
+                json!({ "file_path": text }),
+                json!(["file_path"]),
+            ),
         ] {
             let expected: (serde_json::Value, serde_json::Value) = (properties, required);
             assert_eq!(parameters(name), expected, "{name}");

@@ -3,8 +3,8 @@
 use crate::support::shell::Shell;
 use std::process::Stdio;
 
-const VERBS: [&str; 9] = [
-    "demo", "serve", "ask", "chat", "check", "invite", "user", "session", "audit",
+const VERBS: [&str; 10] = [
+    "demo", "serve", "ask", "chat", "check", "invite", "user", "session", "audit", "tanka",
 ];
 
 #[test]

@@ -18,6 +18,7 @@ mod cli_check;
 mod cli_demo;
 mod cli_help;
 mod cli_serve;
+mod cli_tanka_fmt;
 mod commands;
 mod conformance;
 mod crash;

@@ -32,6 +32,7 @@ fn tries(tool: &str) -> Vec<Value> {
         "file_delete" => vec![json!({"path": main("dev")}), json!({"path": main("prod")}), json!({"path": "README.md"})],
         "git_diff" | "git_status" => vec![json!({})],
         "git_log" => vec![json!({"limit": 1})],
+        "tanka_format_jsonnet" => vec![json!({"file_path": main("prod")})],
         "git_show" => vec![json!({"ref": "HEAD"})],
         other => panic!("say here how `{other}` is tried"),
     }

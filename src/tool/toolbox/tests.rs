@@ -108,6 +108,7 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
         "git_log",
         "git_show",
         "git_status",
+        "tanka_format_jsonnet",
     ];
     let viewer = toolbox().offered(&identity(Role::Viewer, &["**"]), "infra");
     assert_eq!(names(&viewer), reading);
@@ -131,7 +132,7 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
     assert_eq!(
         why,
         "`file_write` is not available to this person in this repository; available: `file_list`, `file_read`, \
-         `file_search`, `git_diff`, `git_log`, `git_show`, `git_status`"
+         `file_search`, `git_diff`, `git_log`, `git_show`, `git_status`, `tanka_format_jsonnet`"
     );
 }
 
@@ -161,7 +162,7 @@ fn a_call_is_prepared_with_its_effect_and_arguments() {
 #[test]
 fn calls_that_are_no_calls_say_what_would_work() {
     let available = "available: `file_delete`, `file_edit`, `file_list`, `file_read`, `file_search`, `file_write`, \
-                     `git_diff`, `git_log`, `git_show`, `git_status`";
+                     `git_diff`, `git_log`, `git_show`, `git_status`, `tanka_format_jsonnet`";
     let huge = format!("{{\"path\":\"{}\"}}", "x".repeat(1_000_000));
     let deep = "[".repeat(10_000);
     let listed = |text: &str| format!("{text} {available}");

@@ -3,6 +3,7 @@
 //! `cargo test conformance -- --nocapture`.
 
 mod fmt;
+mod lint;
 mod pack;
 mod sources;
 mod yaml;

@@ -8,6 +8,7 @@ use super::super::node::{
 use super::super::place::Span;
 use super::super::token::TokenKind;
 use super::Parser;
+use std::collections::HashSet;
 
 /// Binds as loosely as anything does.
 const LOOSEST: u8 = 16;
@@ -165,14 +166,15 @@ impl<'s> Parser<'s, '_> {
     fn local(&mut self) -> Result<Statement<'s>, SyntaxError> {
         let (fodder, span) = self.take();
         let mut binds = Vec::with_capacity(1);
-        while self.bind(&mut binds)? {}
+        let mut names = HashSet::new();
+        while self.bind(&mut binds, &mut names)? {}
         Ok(Statement::Local { fodder, span, binds })
     }
 
     /// One bind; answers whether another follows.
-    fn bind(&mut self, binds: &mut Vec<Bind<'s>>) -> Result<bool, SyntaxError> {
+    fn bind(&mut self, binds: &mut Vec<Bind<'s>>, names: &mut HashSet<&'s str>) -> Result<bool, SyntaxError> {
         let (name, name_fodder, name_span) = self.expect_name()?;
-        if binds.iter().any(|bind| bind.name == name) {
+        if !names.insert(name) {
             return Err(self.error(name_span, format!("Duplicate local var: {name}")));
         }
         let parameters = self.optional_parameters("function parameter")?;

@@ -172,7 +172,6 @@ impl<'s, 't> Parser<'s, 't> {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    #[allow(clippy::indexing_slicing, reason = "the number is one of ours")]
     fn span_of(&self, id: NodeId) -> Span {
         self.nodes[id.0 as usize].span
     }
