@@ -1,6 +1,7 @@
 //! The children of a node, in the order of the source.
 
-use super::node::{Field, FieldKind, FieldName, ForSpec, Kind, NodeId, Parameters};
+use super::node::{Kind, NodeId};
+use super::part::{Field, FieldKind, FieldName, ForSpec, Parameters};
 
 /// Hands every child of a node to `each`.
 pub fn each_child(kind: &Kind<'_>, each: &mut dyn FnMut(NodeId)) {

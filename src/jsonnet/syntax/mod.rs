@@ -11,7 +11,9 @@ mod escape;
 mod fodder;
 mod lexer;
 mod node;
+mod operator;
 mod parser;
+mod part;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -22,10 +24,11 @@ pub use deep::{DEPTH_MAX, with_stack_for};
 pub use error::{SyntaxError, SyntaxErrorKind};
 pub use escape::{escape, unescape};
 pub use fodder::{Comment, Element, Fodder, FodderKind, Fodders};
-pub use node::{
-    Apply, BinaryOperator, Bind, BlockIndent, Conditional, Field, FieldKind, FieldName, ForSpec, IfSpec,
-    ImportKind, Item, Kind, NamedArgument, Node, NodeId, Parameter, Parameters, Slice, TextStyle, Tree,
-    UnaryOperator, Visibility,
+pub use node::{Kind, Node, NodeId, Tree};
+pub use operator::{BinaryOperator, UnaryOperator};
+pub use part::{
+    Apply, Bind, BlockIndent, Conditional, Field, FieldKind, FieldName, ForSpec, IfSpec, ImportKind, Item,
+    NamedArgument, Parameter, Parameters, Slice, TextStyle, Visibility,
 };
 pub use place::{Lines, Place, PlaceRange, Span};
 

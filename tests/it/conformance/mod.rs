@@ -1,6 +1,11 @@
 //! Recorded behaviour of other programs, compared with ours. Each pack prints one line: how many of
 //! its cases are equal, and how many are known to differ for a reason that is written down:
 //! `cargo test conformance -- --nocapture`.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "each pack says how many of its cases are equal, and which are not"
+)]
 
 mod fmt;
 mod lint;

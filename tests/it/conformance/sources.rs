@@ -349,11 +349,12 @@ impl Writer {
 
     fn local(&mut self, depth: usize) {
         self.put("local");
-        for index in 0..1 + self.random.below(3) {
+        let count = 1 + self.random.below(3);
+        for (index, name) in NAMES.iter().enumerate().take(count) {
             if index > 0 {
                 self.put(",");
             }
-            self.put(NAMES[index]);
+            self.put(name);
             if self.random.one_in(3) {
                 self.parameters(depth);
             }

@@ -2,7 +2,8 @@
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
-use super::super::node::{Apply, Item, Kind, NamedArgument, NodeId, Slice};
+use super::super::node::{Kind, NodeId};
+use super::super::part::{Apply, Item, NamedArgument, Slice};
 use super::super::place::Span;
 use super::super::token::TokenKind;
 use super::Parser;

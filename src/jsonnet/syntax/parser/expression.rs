@@ -2,9 +2,9 @@
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
-use super::super::node::{
-    BinaryOperator, Bind, Conditional, ImportKind, Kind, NodeId, TextStyle, UnaryOperator,
-};
+use super::super::node::{Kind, NodeId};
+use super::super::operator::{BinaryOperator, UnaryOperator};
+use super::super::part::{Bind, Conditional, ImportKind, TextStyle};
 use super::super::place::Span;
 use super::super::token::TokenKind;
 use super::Parser;

@@ -2,7 +2,8 @@
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
-use super::super::node::{ForSpec, IfSpec, Item, Kind, NodeId, Parameter, Parameters};
+use super::super::node::{Kind, NodeId};
+use super::super::part::{ForSpec, IfSpec, Item, Parameter, Parameters};
 use super::super::place::Span;
 use super::super::token::TokenKind;
 use super::Parser;

@@ -2,7 +2,8 @@
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
-use super::super::node::{Field, FieldKind, FieldName, Kind, NodeId, Visibility};
+use super::super::node::{Kind, NodeId};
+use super::super::part::{Field, FieldKind, FieldName, Visibility};
 use super::super::place::Span;
 use super::super::token::TokenKind;
 use super::Parser;

@@ -2,7 +2,8 @@
 
 use super::super::error::SyntaxError;
 use super::super::escape::unescape;
-use super::super::node::{BlockIndent, Kind, NodeId, TextStyle};
+use super::super::node::{Kind, NodeId};
+use super::super::part::{BlockIndent, TextStyle};
 use super::super::token::TokenKind;
 use super::Parser;
 
