@@ -127,7 +127,7 @@ mod tests {
     use super::{PromptFacts, RepositoryKind, data_block, system};
     use crate::access::Role;
     use crate::model::RepoPath;
-    use crate::tool::all;
+    use crate::tool::testing::every;
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn only_tools_that_exist_are_promised() {
-        let known: BTreeSet<&str> = all().iter().map(|tool| tool.spec().name).collect();
+        let known: BTreeSet<&str> = every().iter().map(|tool| tool.spec().name).collect();
         let prompt = prompt(RepositoryKind::Tanka);
         let named: BTreeSet<&str> = prompt
             .split('`')

@@ -11,6 +11,7 @@ mod jb;
 mod output;
 mod serve;
 mod tanka;
+mod tanka_fmt;
 mod terminal;
 
 use crate::config::SandboxSettings;

@@ -2,7 +2,7 @@
 //! now. No model and no cluster is asked.
 
 use super::output::Output;
-use super::{Failure, Global, evaluator};
+use super::{Failure, Global, evaluator, tanka_fmt};
 use crate::config::Config;
 use crate::jsonnet::yaml;
 use crate::model::RepoPath;
@@ -22,6 +22,7 @@ Examples:
   drydock tanka env show environments/dev
   drydock tanka env show environments/all --name prod-eu -t 'deployment/.*'
   drydock tanka env importers lib/app.libsonnet --why
+  drydock tanka fmt . --test
 
 Paths are relative to the directory you are in. The list shows every environment that can be loaded; the exit code is 1 if one cannot.";
 
@@ -30,6 +31,9 @@ pub(super) enum TankaCommand {
     /// Lists environments, or shows the objects of one
     #[command(subcommand, after_help = EXAMPLES)]
     Env(EnvironmentCommand),
+    /// Formats Jsonnet files, byte for byte as `tk fmt`
+    #[command(after_help = tanka_fmt::EXAMPLES)]
+    Fmt(tanka_fmt::FmtArguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -103,7 +107,10 @@ pub(super) struct ShowArguments {
 }
 
 pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output) -> Result<(), Failure> {
-    let TankaCommand::Env(command) = command;
+    let command = match command {
+        TankaCommand::Env(command) => command,
+        TankaCommand::Fmt(arguments) => return tanka_fmt::run(&arguments, output),
+    };
     #[allow(
         clippy::disallowed_methods,
         reason = "the shell is where the working directory is read"

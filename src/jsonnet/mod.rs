@@ -5,6 +5,9 @@
 mod batch;
 mod canonical;
 mod contract;
+pub mod format;
+pub mod lint;
+pub mod syntax;
 pub mod yaml;
 mod conversation;
 mod engine;

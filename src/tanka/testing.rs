@@ -126,6 +126,20 @@ impl Tree for Files {
         Err(Self::read_only(path))
     }
 
+    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+        let below = format!("{directory}/");
+        let files = self.0.keys().filter(|path| path.as_str().starts_with(&below));
+        Ok(files.cloned().collect())
+    }
+
+    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+        Err(Self::read_only(path))
+    }
+
+    fn put(&self, path: &RepoPath, _after: Option<FileVersion>) -> Result<(), TreeError> {
+        Err(Self::read_only(path))
+    }
+
     fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
         Err(Self::read_only(path))
     }

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Context, Toolbox, all};
+use super::testing::every;
+use super::{Context, Toolbox};
 use crate::access::{Identity, Role, testing::identity};
 use crate::model::ToolCall;
 use crate::workspace::{Overlay, Repository, Workspace};
@@ -64,7 +65,7 @@ impl Bench {
     }
 
     async fn call(&self, name: &str, arguments: Value) -> Result<String, String> {
-        let toolbox = Toolbox::new(all()).unwrap();
+        let toolbox = Toolbox::new(every()).unwrap();
         let call = ToolCall {
             id: "call_1".to_owned(),
             name: name.to_owned(),

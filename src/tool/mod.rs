@@ -14,6 +14,7 @@ mod git_show;
 mod git_status;
 mod packages;
 mod tanka_find_environments;
+mod tanka_format_jsonnet;
 mod tanka_show;
 // What they share.
 mod arguments;
@@ -29,7 +30,7 @@ mod pattern;
 mod rendering;
 mod schema;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 mod toolbox;
 mod work;
@@ -120,6 +121,7 @@ pub fn of_files_and_history() -> Vec<Arc<dyn Tool>> {
         Arc::new(Framed::<git_log::GitLog>::new()),
         Arc::new(Framed::<git_show::GitShow>::new()),
         Arc::new(Framed::<git_status::GitStatus>::new()),
+        Arc::new(Framed::<tanka_format_jsonnet::FormatJsonnet>::new()),
     ]
 }
 
@@ -138,20 +140,11 @@ fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Reach, Tool, Toolbox};
-    use crate::bundler::Offline;
+    use super::Toolbox;
+    use super::testing::every;
     use crate::model::Effect;
-    use crate::tanka::testing::JsonFiles;
     use serde_json::json;
     use std::collections::BTreeSet;
-    use std::sync::Arc;
-
-    fn every() -> Vec<Arc<dyn Tool>> {
-        super::all(&Reach {
-            packages: Arc::new(Offline),
-            evaluator: Arc::new(JsonFiles),
-        })
-    }
 
     /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86
     #[test]
@@ -255,6 +248,7 @@ mod tests {
                 "jb_plan",
                 json!({ "path": text, "packages": texts, "update": { "type": "boolean", "default": false } }),
                 json!(["path"]),
+            ),
             (
                 "tanka_find_environments",
                 json!({ "path": { "type": "string", "default": "." } }),
@@ -264,6 +258,11 @@ mod tests {
                 "tanka_show",
                 json!({ "env_path": text, "name": text, "include": texts, "exclude": texts }),
                 json!(["env_path"]),
+            ),
+            (
+                "tanka_format_jsonnet",
+                json!({ "file_path": text }),
+                json!(["file_path"]),
             ),
         ] {
             let expected: (serde_json::Value, serde_json::Value) = (properties, required);

@@ -6,9 +6,11 @@
 use super::arguments::bind;
 use super::desk::Desk;
 use super::work::{Work, perform, readable};
-use super::{ToolError, schema};
+use super::{Reach, Tool, ToolError, all, schema};
 use crate::access::{Role, testing::identity};
+use crate::bundler::Offline;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::tanka::testing::JsonFiles;
 use crate::workspace::{Match, Tree, TreeError};
 use bytes::Bytes;
 use serde_json::Value;
@@ -17,6 +19,14 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 type Files = BTreeMap<RepoPath, FileVersion>;
+
+/// Every tool there is, with no network and programs that are JSON already.
+pub(crate) fn every() -> Vec<Arc<dyn Tool>> {
+    all(&Reach {
+        packages: Arc::new(Offline),
+        evaluator: Arc::new(JsonFiles),
+    })
+}
 
 /// A tree that keeps its files in memory.
 #[derive(Debug)]

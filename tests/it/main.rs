@@ -20,6 +20,7 @@ mod cli_demo;
 mod cli_help;
 mod cli_serve;
 mod cli_tanka;
+mod cli_tanka_fmt;
 mod commands;
 mod conformance;
 mod crash;

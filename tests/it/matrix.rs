@@ -2,12 +2,17 @@
 //! reviewed table. A new tool or command shows up here by itself.
 
 use crate::support::app::{TestApp, step};
+use crate::support::world::program;
 use drydock::access::Role;
+use drydock::bundler::Offline;
 use drydock::command;
+use drydock::config::SandboxSettings;
 use drydock::emulator::model::{Asked, calls, says};
-use drydock::tool;
+use drydock::tanka::OnDemand;
+use drydock::tool::{self, Reach};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::sync::Arc;
 
 const OWNER: &str = "U0OWNER";
 const CANARY: &str = "CANARY-OWNER";
@@ -32,6 +37,7 @@ fn tries(tool: &str) -> Vec<Value> {
         "file_delete" => vec![json!({"path": main("dev")}), json!({"path": main("prod")}), json!({"path": "README.md"})],
         "git_diff" | "git_status" => vec![json!({})],
         "git_log" => vec![json!({"limit": 1})],
+        "tanka_format_jsonnet" => vec![json!({"file_path": main("prod")})],
         "git_show" => vec![json!({"ref": "HEAD"})],
         "jb_init" => ["environments/dev", "lib"].iter().map(|path| json!({"path": path})).collect(),
         "jb_install" | "jb_update" | "jb_plan" => vec![json!({"path": ".", "packages": ["github.com/org/c"]})],

@@ -7,7 +7,7 @@ mod watch;
 pub(super) use undo::Undone;
 
 use super::output::Output;
-use super::{Failure, Global, evaluator};
+use super::{Failure, Global};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
 use crate::config::{Config, usual_model};

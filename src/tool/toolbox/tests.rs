@@ -6,7 +6,8 @@ use super::{Toolbox, ToolboxError};
 use crate::access::{Role, testing::identity};
 use crate::model::{Effect, ToolCall};
 use crate::provider::ToolSpec;
-use crate::tool::{Context, Tool, ToolError, all};
+use crate::tool::testing::every;
+use crate::tool::{Context, Tool, ToolError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 const BYTES_MAX: usize = 65_536;
 
 fn toolbox() -> Toolbox {
-    Toolbox::new(all()).unwrap()
+    Toolbox::new(every()).unwrap()
 }
 
 fn names(toolbox: &Toolbox) -> Vec<&'static str> {
@@ -85,7 +86,7 @@ fn a_malformed_tool_fails_the_start() {
 fn specs_are_sorted_and_the_same_every_time() {
     let names = names(&toolbox());
     assert!(names.is_sorted());
-    assert_eq!(names.len(), all().len());
+    assert_eq!(names.len(), every().len());
     let text = |toolbox: &Toolbox| {
         toolbox
             .specs()
@@ -110,6 +111,9 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
         "git_status",
         "jb_list",
         "jb_plan",
+        "tanka_find_environments",
+        "tanka_format_jsonnet",
+        "tanka_show",
     ];
     let viewer = toolbox().offered(&identity(Role::Viewer, &["**"]), "infra");
     assert_eq!(names(&viewer), reading);
@@ -133,7 +137,8 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
     assert_eq!(
         why,
         "`file_write` is not available to this person in this repository; available: `file_list`, `file_read`, \
-         `file_search`, `git_diff`, `git_log`, `git_show`, `git_status`, `jb_list`, `jb_plan`"
+         `file_search`, `git_diff`, `git_log`, `git_show`, `git_status`, `jb_list`, `jb_plan`, \
+         `tanka_find_environments`, `tanka_format_jsonnet`, `tanka_show`"
     );
 }
 
@@ -164,7 +169,8 @@ fn a_call_is_prepared_with_its_effect_and_arguments() {
 fn calls_that_are_no_calls_say_what_would_work() {
     let available = "available: `file_delete`, `file_edit`, `file_list`, `file_read`, `file_search`, `file_write`, \
                      `git_diff`, `git_log`, `git_show`, `git_status`, `jb_init`, `jb_install`, \
-                     `jb_list`, `jb_plan`, `jb_update`";
+                     `jb_list`, `jb_plan`, `jb_update`, `tanka_find_environments`, `tanka_format_jsonnet`, \
+                     `tanka_show`";
     let huge = format!("{{\"path\":\"{}\"}}", "x".repeat(1_000_000));
     let deep = "[".repeat(10_000);
     let listed = |text: &str| format!("{text} {available}");

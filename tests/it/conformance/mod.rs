@@ -1,7 +1,6 @@
 //! Recorded behaviour of other programs, compared with ours. Each pack prints one line: how many of
 //! its cases are equal, and how many are known to differ for a reason that is written down:
 //! `cargo test conformance -- --nocapture`.
-
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -9,7 +8,10 @@
 )]
 
 mod evaluation;
+mod fmt;
 mod jb;
+mod lint;
 mod pack;
+mod sources;
 mod tk;
 mod yaml;

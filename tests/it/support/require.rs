@@ -62,6 +62,11 @@ fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
             "a container engine",
             "apt-get install docker.io, and start dockerd",
         ),
+        "jsonnetfmt" => (
+            &["jsonnetfmt", "--version"],
+            "jsonnetfmt",
+            "go install github.com/google/go-jsonnet/cmd/jsonnetfmt@v0.22.0",
+        ),
         unknown => panic!("no component is called `{unknown}`; add it to support/require.rs"),
     }
 }

@@ -1,0 +1,56 @@
+//! A list over several lines has a comma after its last element, and no other list has.
+
+use crate::jsonnet::syntax::{Fodder, Fodders, Kind, Tree};
+
+pub(super) fn fix(tree: &mut Tree<'_>) {
+    for node in &mut tree.nodes {
+        match &mut node.kind {
+            Kind::Array {
+                items,
+                trailing_comma,
+                close,
+            } => {
+                if let Some(last) = items.last_mut() {
+                    fix_last(&mut tree.fodders, &mut last.comma, trailing_comma, close);
+                }
+            }
+            Kind::Object {
+                fields,
+                trailing_comma,
+                close,
+            } => {
+                if let Some(last) = fields.last_mut() {
+                    fix_last(&mut tree.fodders, &mut last.comma, trailing_comma, close);
+                }
+            }
+            Kind::ArrayComprehension { comma, specs, .. } => {
+                if let (Some(mut fodder), Some(spec)) = (comma.take(), specs.last_mut()) {
+                    tree.fodders.move_to_front(&mut spec.for_fodder, &mut fodder);
+                }
+            }
+            Kind::ObjectComprehension {
+                fields,
+                trailing_comma,
+                specs,
+                ..
+            } => {
+                if let (true, Some(last), Some(spec)) = (*trailing_comma, fields.last_mut(), specs.last_mut())
+                {
+                    *trailing_comma = false;
+                    tree.fodders.move_to_front(&mut spec.for_fodder, &mut last.comma);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The comma moves to the end of the last element's line; what stood before it goes behind it.
+fn fix_last(fodders: &mut Fodders<'_>, before_comma: &mut Fodder, comma: &mut bool, close: &mut Fodder) {
+    let comma_is_late = fodders.has_line_end(*before_comma);
+    let wanted = fodders.has_line_end(*close) || comma_is_late;
+    if *comma && (!wanted || comma_is_late) {
+        fodders.move_to_front(close, before_comma);
+    }
+    *comma = wanted;
+}

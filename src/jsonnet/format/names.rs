@@ -1,0 +1,94 @@
+//! Names are written as plainly as they can be: `a['b']` as `a.b`, `{ ['b']: 1 }` as `{ b: 1 }`.
+
+use crate::jsonnet::syntax::{FieldKind, FieldName, Fodder, Kind, Node, NodeId, Tree, is_identifier};
+use std::borrow::Cow;
+
+pub(super) fn prettify(tree: &mut Tree<'_>) {
+    for index in 0..tree.nodes.len() {
+        let Some(node) = tree.nodes.get_mut(index) else {
+            break;
+        };
+        match &mut node.kind {
+            Kind::Index { .. } => element(tree, index),
+            Kind::Object { fields, .. } | Kind::ObjectComprehension { fields, .. } => {
+                let mut taken = std::mem::take(fields);
+                for field in &mut taken {
+                    let parameters = field
+                        .parameters
+                        .as_deref_mut()
+                        .map(|parameters| &mut parameters.open);
+                    let after = parameters.unwrap_or(&mut field.operator);
+                    if let FieldKind::Field { name, .. } = &mut field.kind {
+                        field_name(tree, name, &mut field.fodder, after);
+                    }
+                }
+                if let Some(Kind::Object { fields, .. } | Kind::ObjectComprehension { fields, .. }) =
+                    tree.nodes.get_mut(index).map(|node| &mut node.kind)
+                {
+                    *fields = taken;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn element(tree: &mut Tree<'_>, index: usize) {
+    let Some(Node {
+        kind:
+            Kind::Index {
+                target,
+                open,
+                index: name,
+                ..
+            },
+        ..
+    }) = tree.nodes.get(index)
+    else {
+        return;
+    };
+    let (target, dot) = (*target, *open);
+    let Some((name, name_fodder)) = identifier(tree, *name) else {
+        return;
+    };
+    for element in tree.fodders.get_mut(name_fodder) {
+        element.untouched = true;
+    }
+    if let Some(node) = tree.nodes.get_mut(index) {
+        node.kind = Kind::Member {
+            target,
+            dot,
+            name_fodder,
+            name,
+        };
+    }
+}
+
+/// The text of a string that can stand as a name, and what stands before it.
+fn identifier<'s>(tree: &Tree<'s>, id: NodeId) -> Option<(Cow<'s, str>, Fodder)> {
+    let node = tree.node(id);
+    match &node.kind {
+        Kind::Text { value, .. } if is_identifier(value) => Some((value.clone(), node.fodder)),
+        _ => None,
+    }
+}
+
+/// `before` is what stands before the field, `after` what stands before the token after its name.
+fn field_name<'s>(tree: &mut Tree<'s>, name: &mut FieldName<'s>, before: &mut Fodder, after: &mut Fodder) {
+    if let FieldName::Computed { name: id, close } = name
+        && matches!(tree.node(*id).kind, Kind::Text { .. })
+    {
+        let id = *id;
+        let mut fodder = tree.node(id).fodder;
+        tree.fodders.move_to_front(&mut fodder, before);
+        tree.node_mut(id).fodder = fodder;
+        tree.fodders.move_to_front(after, close);
+        *name = FieldName::Text(id);
+    }
+    if let FieldName::Text(id) = name
+        && let Some((plain, fodder)) = identifier(tree, *id)
+    {
+        *before = fodder;
+        *name = FieldName::Identifier(plain);
+    }
+}

@@ -1,0 +1,40 @@
+//! Quoted strings are in single quotes, unless the other kind saves an escape.
+
+use crate::jsonnet::syntax::{Kind, TextStyle, Tree, escape, unescape};
+use std::borrow::Cow;
+
+pub(super) fn prefer_single_quotes(tree: &mut Tree<'_>) {
+    for node in &mut tree.nodes {
+        if let Kind::Text { style, value, .. } = &mut node.kind
+            && style.keeps_escapes()
+        {
+            requote(style, value);
+        }
+    }
+}
+
+fn requote(style: &mut TextStyle, value: &mut Cow<'_, str>) {
+    if value.bytes().all(is_plain) {
+        *style = TextStyle::Single;
+        return;
+    }
+    // Escapes were checked when the text was parsed.
+    let Ok(meaning) = unescape(value) else { return };
+    let (single, double) = (meaning.contains('\''), meaning.contains('"'));
+    if single && double {
+        return;
+    }
+    let (quote, wanted) = if single {
+        ('"', TextStyle::Double)
+    } else {
+        ('\'', TextStyle::Single)
+    };
+    *value = Cow::Owned(escape(&meaning, quote));
+    *style = wanted;
+}
+
+/// Whether a byte is written as it is between any quotes. The control characters after ASCII begin
+/// with 0xc2, as some others do.
+fn is_plain(byte: u8) -> bool {
+    byte >= b' ' && !matches!(byte, b'\'' | b'"' | b'\\' | 0x7f | 0xc2)
+}

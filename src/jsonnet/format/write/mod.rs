@@ -1,0 +1,347 @@
+//! The tree as text, with the comment style.
+
+mod list;
+mod object;
+mod text;
+
+use super::WRITTEN_BYTES_MAX;
+use crate::jsonnet::syntax::{
+    Comment, Element, Fodder, FodderKind, Fodders, ImportKind, Kind, Node, NodeId, Tree,
+};
+
+/// The text, or `None` if it would be too long.
+pub(super) fn write(tree: &Tree<'_>) -> Option<String> {
+    let text = String::with_capacity(tree.text.len() + tree.text.len() / 4 + 16);
+    let mut writer = Writer {
+        nodes: &tree.nodes,
+        fodders: &tree.fodders,
+        text,
+        comment_seen: false,
+        too_long: false,
+    };
+    writer.expression(tree.root, false);
+    writer.fill_with(
+        tree.last_fodder,
+        true,
+        false,
+        tree.fodders.get(tree.last_fodder).len(),
+    );
+    if !tree.fodders.ends_line(tree.last_fodder) {
+        writer.text.push('\n');
+    }
+    (!writer.too_long).then_some(writer.text)
+}
+
+pub(super) fn import_word(kind: ImportKind) -> &'static str {
+    match kind {
+        ImportKind::Code => "import",
+        ImportKind::Text => "importstr",
+        ImportKind::Bytes => "importbin",
+    }
+}
+
+struct Writer<'t, 's> {
+    nodes: &'t [Node<'s>],
+    fodders: &'t Fodders<'s>,
+    text: String,
+    /// Whether a line ended already. Until then, comments that begin with `#!` stay.
+    comment_seen: bool,
+    too_long: bool,
+}
+
+impl<'t, 's> Writer<'t, 's> {
+    fn push(&mut self, text: &str) {
+        if self.text.len() + text.len() > WRITTEN_BYTES_MAX {
+            self.too_long = true;
+            return;
+        }
+        self.text.push_str(text);
+    }
+
+    fn spaces(&mut self, count: u32) {
+        const SPACES: &str = "                                                                ";
+        let mut left = count as usize;
+        while left > 0 && !self.too_long {
+            let part = SPACES.get(..left.min(SPACES.len())).unwrap_or_default();
+            self.push(part);
+            left -= part.len();
+        }
+    }
+
+    /// What stands before a token. `crowded`: what was written last needs a space before it;
+    /// `separate`: the token needs one, where nothing else separates it.
+    fn fill(&mut self, fodder: Fodder, crowded: bool, separate: bool) {
+        if fodder.is_empty() {
+            if crowded && separate {
+                self.text.push(' ');
+            }
+            return;
+        }
+        self.fill_with(fodder, crowded, separate, usize::MAX);
+    }
+
+    /// The same; after the element of the number `last`, counted from one, nothing more is written.
+    fn fill_with(&mut self, fodder: Fodder, crowded: bool, separate: bool, last: usize) {
+        let mut crowded = crowded;
+        let mut last_indent = 0;
+        let fodders = self.fodders;
+        for (index, element) in fodders.get(fodder).iter().enumerate() {
+            if element.is_interstitial() {
+                if crowded {
+                    self.push(" ");
+                }
+                if let Comment::Line(comment) = element.comment {
+                    self.push(comment);
+                }
+                crowded = true;
+                continue;
+            }
+            self.line_end(element, last_indent);
+            if index + 1 != last {
+                for _ in 0..element.blanks {
+                    self.push("\n");
+                }
+                self.spaces(element.indent);
+            }
+            last_indent = element.indent;
+            crowded = false;
+        }
+        if separate && crowded {
+            self.push(" ");
+        }
+    }
+
+    /// The comment of an element, if it has one, and the end of its last line.
+    fn line_end(&mut self, element: &Element<'s>, indent: u32) {
+        if element.kind == FodderKind::LineEnd && element.comment != Comment::None {
+            self.push("  ");
+        }
+        match element.comment {
+            Comment::None => {}
+            Comment::Line(comment) => self.line_comment(comment, element.untouched),
+            Comment::Lines { start, len } => {
+                for (index, line) in self.fodders.lines(start, len).iter().enumerate() {
+                    if index > 0 {
+                        self.push("\n");
+                        if !line.is_empty() {
+                            self.spaces(indent);
+                        }
+                    }
+                    self.push(line);
+                }
+            }
+        }
+        if !matches!(element.comment, Comment::Line(comment) if comment.starts_with("#!")) {
+            self.comment_seen |= !element.untouched;
+        }
+        self.push("\n");
+    }
+
+    fn line_comment(&mut self, comment: &str, untouched: bool) {
+        match comment.strip_prefix('#') {
+            Some(rest) if !untouched && (self.comment_seen || !rest.starts_with('!')) => {
+                self.push("//");
+                self.push(rest);
+                self.comment_seen = true;
+            }
+            _ => self.push(comment),
+        }
+    }
+
+    /// Takes note of a line end that is dropped.
+    fn unwritten(&mut self, fodder: Fodder) {
+        self.comment_seen |= self.fodders.has_line_end(fodder);
+    }
+
+    fn expression(&mut self, id: NodeId, crowded: bool) {
+        let (mut id, mut crowded) = (id, crowded);
+        while let Some(rest) = self.one(id, crowded) {
+            (id, crowded) = (rest, true);
+        }
+    }
+
+    /// Writes a node, and answers what follows it in a row of locals and assertions.
+    fn one(&mut self, id: NodeId, crowded: bool) -> Option<NodeId> {
+        let nodes = self.nodes;
+        let node = nodes.get(id.index())?;
+        if node.kind.left().is_none() {
+            self.fill(node.fodder, crowded, true);
+        }
+        match &node.kind {
+            Kind::Apply(apply) => self.apply(apply, crowded),
+            Kind::ApplyBrace { left, right } => {
+                self.expression(*left, crowded);
+                self.expression(*right, true);
+            }
+            Kind::Array {
+                items,
+                trailing_comma,
+                close,
+            } => self.array(items, *trailing_comma, *close),
+            Kind::ArrayComprehension {
+                body,
+                comma,
+                specs,
+                close,
+            } => {
+                self.push("[");
+                self.expression(*body, false);
+                if let Some(fodder) = comma {
+                    self.fill(*fodder, false, false);
+                    self.push(",");
+                }
+                self.specs(specs);
+                self.fill(*close, true, false);
+                self.push("]");
+            }
+            Kind::Assert {
+                condition,
+                message,
+                semicolon,
+                rest,
+            } => {
+                self.push("assert");
+                self.expression(*condition, true);
+                if let Some((colon, message)) = message {
+                    self.fill(*colon, true, true);
+                    self.push(":");
+                    self.expression(*message, true);
+                }
+                self.fill(*semicolon, false, false);
+                self.push(";");
+                return Some(*rest);
+            }
+            Kind::Binary {
+                left,
+                operator_fodder,
+                operator,
+                right,
+            } => {
+                self.expression(*left, crowded);
+                self.fill(*operator_fodder, true, true);
+                self.push(operator.symbol());
+                self.expression(*right, true);
+            }
+            Kind::Boolean(value) => self.push(if *value { "true" } else { "false" }),
+            Kind::Conditional(conditional) => {
+                self.push("if");
+                self.expression(conditional.condition, true);
+                self.fill(conditional.then, true, true);
+                self.push("then");
+                self.expression(conditional.if_true, true);
+                if let Some((otherwise, if_false)) = conditional.if_false {
+                    self.fill(otherwise, true, true);
+                    self.push("else");
+                    self.expression(if_false, true);
+                }
+            }
+            Kind::Dollar => self.push("$"),
+            Kind::Error(operand) => {
+                self.push("error");
+                self.expression(*operand, true);
+            }
+            Kind::Function { parameters, body } => {
+                self.push("function");
+                self.parameters(parameters);
+                self.expression(*body, true);
+            }
+            Kind::Import { kind, file } => {
+                self.push(import_word(*kind));
+                self.expression(*file, true);
+            }
+            Kind::InSuper {
+                element,
+                in_fodder,
+                super_fodder,
+            } => {
+                self.expression(*element, true);
+                self.fill(*in_fodder, true, true);
+                self.push("in");
+                self.fill(*super_fodder, true, true);
+                self.push("super");
+            }
+            Kind::Index {
+                target,
+                open,
+                index,
+                close,
+            } => {
+                self.expression(*target, crowded);
+                self.element(*open, *index, *close);
+            }
+            Kind::Member {
+                target,
+                dot,
+                name_fodder,
+                name,
+            } => {
+                self.expression(*target, crowded);
+                self.member(*dot, *name_fodder, name);
+            }
+            Kind::Local { binds, body } => {
+                self.binds(binds);
+                return Some(*body);
+            }
+            Kind::Null => self.push("null"),
+            Kind::Number(digits) => self.push(digits),
+            Kind::Object {
+                fields,
+                trailing_comma,
+                close,
+            } => {
+                self.push("{");
+                self.fields(fields);
+                if *trailing_comma {
+                    self.push(",");
+                }
+                self.fill(*close, !fields.is_empty(), true);
+                self.push("}");
+            }
+            Kind::ObjectComprehension {
+                fields,
+                trailing_comma,
+                specs,
+                close,
+            } => {
+                self.push("{");
+                self.fields(fields);
+                if *trailing_comma {
+                    self.push(",");
+                }
+                self.specs(specs);
+                self.fill(*close, true, true);
+                self.push("}");
+            }
+            Kind::Parens { inner, close } => {
+                self.push("(");
+                self.expression(*inner, false);
+                self.fill(*close, false, false);
+                self.push(")");
+            }
+            Kind::SelfObject => self.push("self"),
+            Kind::Slice(slice) => {
+                self.expression(slice.target, crowded);
+                self.slice(slice);
+            }
+            Kind::SuperIndex { open, index, close } => {
+                self.push("super");
+                self.element(*open, *index, *close);
+            }
+            Kind::SuperMember {
+                dot,
+                name_fodder,
+                name,
+            } => {
+                self.push("super");
+                self.member(*dot, *name_fodder, name);
+            }
+            Kind::Text { style, value, block } => self.string(*style, value, *block),
+            Kind::Unary { operator, operand } => {
+                self.push(operator.symbol());
+                self.expression(*operand, false);
+            }
+            Kind::Variable(name) => self.push(name),
+        }
+        None
+    }
+}

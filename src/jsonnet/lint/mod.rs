@@ -1,0 +1,187 @@
+//! What is wrong with a Jsonnet file before anybody evaluates it.
+//!
+//! An error is only what is proven: text that is no Jsonnet, a name nobody gave, an import that is not
+//! there, and values used as what they cannot be. Where the kind of a value is not known for sure, there
+//! is no finding. What works but serves nothing is a warning.
+
+mod arguments;
+mod check;
+mod kinds;
+mod loops;
+mod scope;
+mod standard;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use super::syntax::{Kind, Lines, Place, PlaceRange, Span, Tree, parse, unescape, with_stack_for};
+use serde::Serialize;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// It fails where it is evaluated.
+    Error,
+    /// It works, and serves nothing.
+    Warning,
+}
+
+/// What kind of thing was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The text is no Jsonnet.
+    Syntax,
+    /// A name that nothing in reach gives.
+    UnknownVariable,
+    /// `self`, `super` or `$` where there is no object.
+    OutsideObject,
+    /// A file that is not there.
+    UnresolvedImport,
+    /// A value used as what it cannot be.
+    Type,
+    /// A call that does not fit the function.
+    Arguments,
+    /// A local that nothing uses.
+    UnusedVariable,
+    /// A local that needs its own value first.
+    EndlessLoop,
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What kind of thing it is.
+    pub code: Code,
+    /// The file, as the caller names it.
+    pub file: String,
+    /// Where in the file.
+    pub range: PlaceRange,
+    /// What was found.
+    pub message: String,
+    /// What would work, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// Answers whether an import of the file, as it is written, finds anything.
+pub type Resolves<'a> = dyn Fn(&str) -> bool + Sync + 'a;
+
+/// Everything that is found in a file, in the order of the text.
+pub fn lint(file: &str, text: &str, resolves: &Resolves<'_>) -> Vec<Finding> {
+    let tree = match parse(text) {
+        Ok(tree) => tree,
+        Err(error) => return vec![unreadable(file, error.range, error.message)],
+    };
+    let found = with_stack_for(tree.depth, || {
+        let mut notes = Notes { list: Vec::new() };
+        let scopes = scope::resolve(&tree, &mut notes);
+        imports(&tree, resolves, &mut notes);
+        loops::find(&tree, &scopes, &mut notes);
+        check::check(&tree, &scopes, &mut notes);
+        notes.list
+    });
+    let Some(mut notes) = found else {
+        let start = Place { line: 1, column: 1 };
+        let range = PlaceRange {
+            begin: start,
+            end: start,
+        };
+        return vec![unreadable(
+            file,
+            range,
+            "there is no stack for a file nested this deep".to_owned(),
+        )];
+    };
+    notes.sort_by_key(|note| (note.span.start, note.span.end, note.code));
+    let lines = Lines::of(text);
+    let finding = |note: Note| Finding {
+        severity: note.code.severity(),
+        code: note.code,
+        file: file.to_owned(),
+        range: lines.range(note.span),
+        message: note.message,
+        hint: note.hint,
+    };
+    notes.into_iter().map(finding).collect()
+}
+
+fn unreadable(file: &str, range: PlaceRange, message: String) -> Finding {
+    let (severity, code) = (Severity::Error, Code::Syntax);
+    Finding {
+        severity,
+        code,
+        file: file.to_owned(),
+        range,
+        message,
+        hint: None,
+    }
+}
+
+impl Code {
+    fn severity(self) -> Severity {
+        match self {
+            Self::UnusedVariable | Self::EndlessLoop => Severity::Warning,
+            Self::Syntax
+            | Self::UnknownVariable
+            | Self::OutsideObject
+            | Self::UnresolvedImport
+            | Self::Type
+            | Self::Arguments => Severity::Error,
+        }
+    }
+}
+
+/// A finding whose place is still in bytes.
+struct Note {
+    code: Code,
+    span: Span,
+    message: String,
+    hint: Option<String>,
+}
+
+/// What was found so far.
+struct Notes {
+    list: Vec<Note>,
+}
+
+impl Notes {
+    fn add(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.add_with_hint(code, span, message, None);
+    }
+
+    fn add_with_hint(&mut self, code: Code, span: Span, message: impl Into<String>, hint: Option<String>) {
+        let message = message.into();
+        self.list.push(Note {
+            code,
+            span,
+            message,
+            hint,
+        });
+    }
+}
+
+fn imports(tree: &Tree<'_>, resolves: &Resolves<'_>, notes: &mut Notes) {
+    for node in &tree.nodes {
+        let Kind::Import { file, .. } = &node.kind else {
+            continue;
+        };
+        let Kind::Text { style, value, .. } = &tree.node(*file).kind else {
+            continue;
+        };
+        let path = match style.keeps_escapes() {
+            true => unescape(value).unwrap_or_default(),
+            false => value.as_ref().into(),
+        };
+        if !resolves(&path) {
+            let message =
+                format!("couldn't open import {path:?}: no match locally or in the Jsonnet library paths");
+            let hint =
+                "is the package installed, and is the path relative to this file or to a library path?";
+            notes.add_with_hint(Code::UnresolvedImport, node.span, message, Some(hint.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+#![allow(clippy::unwrap_used)]
+//! Each message has a case, and what is right has none.
+
+use super::{Code, Severity, lint};
+
+/// `code line:columns message` of each finding.
+fn found(text: &str) -> Vec<String> {
+    let resolves = |path: &str| path == "there.libsonnet";
+    let findings = lint("main.jsonnet", text, &resolves);
+    findings
+        .iter()
+        .map(|finding| format!("{} {}", finding.range, finding.message))
+        .collect()
+}
+
+fn silent(text: &str) {
+    assert_eq!(found(text), Vec::<String>::new(), "{text}");
+}
+
+#[test]
+fn every_message_has_its_place() {
+    for (text, expected) in [
+        ("{ a: }", "1:6-7 Unexpected: \"}\" while parsing terminal"),
+        ("x", "1:1-2 Unknown variable: x"),
+        ("self.a", "1:1-5 Can't use self outside of an object."),
+        ("super.a", "1:1-6 Can't use super outside of an object."),
+        ("$.a", "1:1-2 No top-level object found."),
+        (
+            "import 'gone.libsonnet'",
+            "1:1-24 couldn't open import \"gone.libsonnet\": no match locally or in the Jsonnet library paths",
+        ),
+        ("local x = 1; 2", "1:7-8 Unused variable: x"),
+        ("{ local x = 1 }", "1:9-10 Unused variable: x"),
+        ("{ a: 1 }.b", "1:1-11 Indexed object has no field \"b\""),
+        (
+            "({ a: 1 } + { c: 2 })['b']",
+            "1:1-27 Indexed object has no field \"b\"",
+        ),
+        ("(function(a) a)()", "1:1-18 Missing argument: a"),
+        (
+            "(function(a, b) a)(1, 2, 3)",
+            "1:26-27 Too many arguments, there can be at most 2, but 3 provided",
+        ),
+        (
+            "(if std.extVar('x') then function(a) 1 else function(a, b) 2)()",
+            "1:1-64 Too few arguments: got 0, but expected at least 1",
+        ),
+        (
+            "(if std.extVar('x') then function() 1 else function(a) 2)(1, 2)",
+            "1:1-64 Too many arguments: got 2, but expected at most 1",
+        ),
+        (
+            "std.length()",
+            "1:1-13 Too few arguments: got 0, but expected at least 1",
+        ),
+        ("local f(a) = a; f(c=1)", "1:21-22 function has no parameter c"),
+        ("local f(a) = a; f(1, a=2)", "1:24-25 Argument a already provided"),
+        (
+            "42(1)",
+            "1:1-6 Called value must be a function, but it is assumed to be a number",
+        ),
+        (
+            "[[1]][0][0]()",
+            "1:1-14 Called value must be a function, but it is assumed to be a number",
+        ),
+        (
+            "(function() 42)()()",
+            "1:1-20 Called value must be a function, but it is assumed to be a number",
+        ),
+        (
+            "(function(x) x)[42]",
+            "1:1-20 Indexed value is neither an array nor an object nor a string",
+        ),
+        (
+            "[1]['a']",
+            "1:1-9 Indexed value is assumed to be an array, but index is not a number",
+        ),
+        (
+            "'a'.b",
+            "1:1-6 Indexed value is assumed to be a string, but index is not a number",
+        ),
+        (
+            "(if std.extVar('x') then 'a' else [])['b']",
+            "1:1-43 Indexed value is assumed to be an array or a string, but index is not a number",
+        ),
+        (
+            "{}[42]",
+            "1:1-7 Indexed value is assumed to be an object, but index is not a string",
+        ),
+        (
+            "std.extVar('x')[null]",
+            "1:1-22 Index is neither a number (for indexing arrays and string) nor a string (for indexing objects)",
+        ),
+        (
+            "-'a'",
+            "1:1-5 Operand is not a number, it is assumed to be a string",
+        ),
+        (
+            "!1",
+            "1:1-3 Operand is not a boolean, it is assumed to be a number",
+        ),
+        ("local x = x; x", "1:11-12 Endless loop in local definition"),
+        (
+            "local x = y + 1, y = x; x",
+            "1:11-12 Endless loop in local definition",
+        ),
+        (
+            "local x = if x then 1 else 2; x",
+            "1:14-15 Endless loop in local definition",
+        ),
+    ] {
+        let expected_place = expected.to_owned();
+        assert!(found(text).contains(&expected_place), "{text}: {:?}", found(text));
+        assert_eq!(found(text).len(), 1, "{text}: {:?}", found(text));
+    }
+}
+
+#[test]
+fn only_what_fails_is_an_error() {
+    let findings = lint("a.jsonnet", "local a = 1, b = b; {}.c", &|_| true);
+    let severities: Vec<(Code, Severity)> = findings
+        .iter()
+        .map(|finding| (finding.code, finding.severity))
+        .collect();
+    assert_eq!(
+        severities,
+        [
+            (Code::UnusedVariable, Severity::Warning),
+            (Code::EndlessLoop, Severity::Warning),
+            (Code::Type, Severity::Error),
+        ]
+    );
+}
+
+#[test]
+fn what_may_be_right_is_not_mentioned() {
+    silent("import 'there.libsonnet'");
+    silent("local f(x, y=x) = x { a: y, b: self.a, c: $.d }; f({}, y=1).q.z()");
+    silent("{ local x = 1, [k]: x for k in ['a'] }.whatever");
+    silent("local base = { a:: 1, b(c):: c, d+: {} }; (base + { [base.b('e')]: 2 }).e");
+    silent("local xs = [f for f in [function() 1]]; xs[0]()");
+    silent("local even(n) = n == 0 || odd(n - 1), odd(n) = n != 0 && even(n - 1); even(3)");
+    silent("local fib = [1, 1] + [fib[i] + fib[i + 1] for i in std.range(0, 3)]; fib");
+    silent("std.manifestJsonEx({}, '  ', '', ':') + std.prune([null])[0] + std.notYetThere(1, 2)");
+    silent("(error 'x')(1).y[2]");
+    silent("local a = { b: { c: 1 } }, d = a { b+: { e: 2 } }; d.b.e");
+    silent("function(x) assert std.isString(x) : 'no'; x[1:2] % [3]");
+    silent("{ assert self.a == 1, a: 1, 'b\\u0063': $.a, [if true then 'x']: super.a, y: 'a' in super }");
+}
+
+#[test]
+fn a_slip_of_the_hand_has_a_hint() {
+    let findings = lint("a.jsonnet", "local replicas = 1; replica + replicas", &|_| true);
+    let hints: Vec<Option<&str>> = findings.iter().map(|finding| finding.hint.as_deref()).collect();
+    assert_eq!(hints, [Some("`replicas` is known here")]);
+}
+
+#[test]
+fn what_is_deep_or_long_ends() {
+    for text in [
+        format!("{}1{}", "(".repeat(900), ")".repeat(900)),
+        format!("a{}", "(1)".repeat(900)),
+        format!("{}1", "local a = 1; assert a == 1;".repeat(3_000)),
+        format!(
+            "local a0 = 1; {}a3000",
+            (1..=3000)
+                .map(|n| format!("local a{n} = a{};", n - 1))
+                .collect::<String>()
+        ),
+    ] {
+        let findings = lint("a.jsonnet", &text, &|_| true);
+        assert!(
+            findings.iter().all(|finding| finding.code != Code::Type),
+            "{findings:?}"
+        );
+    }
+}

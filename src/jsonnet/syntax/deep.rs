@@ -1,0 +1,28 @@
+//! Recursion that input decides the depth of is bounded, and where it may go deep, it gets a stack
+//! of its own that is large enough.
+
+/// Levels of nesting that are read.
+pub const DEPTH_MAX: usize = 2_000;
+
+/// Levels that any thread has stack for.
+pub(super) const DEPTH_ANYWHERE: usize = 48;
+
+/// Enough for [`DEPTH_MAX`] levels of the most expensive walk, also without optimisation. It is
+/// address space: pages that are never touched cost nothing.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Runs work that recurses as deep as `depth`, at most [`DEPTH_MAX`], where there is stack for it.
+/// `None` means that no thread could be had.
+pub fn with_stack_for<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) -> Option<T> {
+    if depth <= DEPTH_ANYWHERE {
+        return Some(work());
+    }
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, work)
+            .ok()?
+            .join()
+            .ok()
+    })
+}

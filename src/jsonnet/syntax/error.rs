@@ -1,0 +1,58 @@
+//! What is wrong with a source that cannot be read.
+
+use super::deep::DEPTH_MAX;
+use super::place::{Lines, Place, PlaceRange, Span};
+
+/// Why a source was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyntaxErrorKind {
+    /// It is not Jsonnet.
+    Invalid,
+    /// It is nested deeper than is read.
+    TooDeep,
+    /// It is longer than is read.
+    TooLong,
+}
+
+/// The first mistake of a source.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{range} {message}")]
+pub struct SyntaxError {
+    /// Why it was refused.
+    pub kind: SyntaxErrorKind,
+    /// Where.
+    pub range: PlaceRange,
+    /// What was found there, and what was expected.
+    pub message: String,
+}
+
+impl SyntaxError {
+    /// A mistake at a span of a source.
+    pub(super) fn invalid(text: &str, span: Span, message: String) -> Self {
+        Self {
+            kind: SyntaxErrorKind::Invalid,
+            range: Lines::of(text).range(span),
+            message,
+        }
+    }
+
+    pub(super) fn too_deep(text: &str, span: Span) -> Self {
+        Self {
+            kind: SyntaxErrorKind::TooDeep,
+            range: Lines::of(text).range(span),
+            message: format!("expressions are nested more than {DEPTH_MAX} levels deep"),
+        }
+    }
+
+    pub(super) fn too_long() -> Self {
+        let start = Place { line: 1, column: 1 };
+        Self {
+            kind: SyntaxErrorKind::TooLong,
+            range: PlaceRange {
+                begin: start,
+                end: start,
+            },
+            message: format!("the source is longer than {} bytes", super::SOURCE_BYTES_MAX),
+        }
+    }
+}

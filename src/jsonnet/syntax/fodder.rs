@@ -1,0 +1,227 @@
+//! What stands between two tokens: line ends, blank lines and comments.
+//!
+//! All elements of a tree lie in one vector, and a [`Fodder`] names a range of it. Passes change
+//! elements in place, and ranges are cheap to copy and to move from one token to another.
+
+/// A range of elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fodder {
+    start: u32,
+    len: u32,
+}
+
+impl Fodder {
+    /// Whether nothing stands there.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+/// What an element is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FodderKind {
+    /// The line ends here, perhaps after a comment.
+    LineEnd,
+    /// A comment within a line.
+    Interstitial,
+    /// A comment that has its lines for itself.
+    Paragraph,
+}
+
+/// The comment of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comment<'s> {
+    /// There is none.
+    None,
+    /// One line, with the characters that begin it.
+    Line(&'s str),
+    /// Several lines; see [`Fodders::lines`].
+    Lines {
+        /// The first one.
+        start: u32,
+        /// How many.
+        len: u32,
+    },
+}
+
+/// A line end or a comment, with the vertical space and the indentation that follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Element<'s> {
+    /// What it is.
+    pub kind: FodderKind,
+    /// Stands where no pass looks: its comment style and blank lines stay.
+    pub untouched: bool,
+    /// Blank lines after it.
+    pub blanks: u32,
+    /// Columns before what follows.
+    pub indent: u32,
+    /// Its comment.
+    pub comment: Comment<'s>,
+}
+
+impl Element<'_> {
+    /// A line end without a comment.
+    pub fn line_end(blanks: u32, indent: u32) -> Self {
+        Self {
+            kind: FodderKind::LineEnd,
+            untouched: false,
+            blanks,
+            indent,
+            comment: Comment::None,
+        }
+    }
+
+    /// Whether the line goes on after it.
+    pub fn is_interstitial(&self) -> bool {
+        self.kind == FodderKind::Interstitial
+    }
+}
+
+/// All elements of a source.
+#[derive(Debug, Default)]
+pub struct Fodders<'s> {
+    elements: Vec<Element<'s>>,
+    lines: Vec<&'s str>,
+}
+
+impl<'s> Fodders<'s> {
+    /// The elements of a range.
+    pub fn get(&self, fodder: Fodder) -> &[Element<'s>] {
+        let start = fodder.start as usize;
+        self.elements
+            .get(start..start + fodder.len as usize)
+            .unwrap_or_default()
+    }
+
+    /// The elements of a range, to change them.
+    pub fn get_mut(&mut self, fodder: Fodder) -> &mut [Element<'s>] {
+        let start = fodder.start as usize;
+        self.elements
+            .get_mut(start..start + fodder.len as usize)
+            .unwrap_or_default()
+    }
+
+    /// Every element there is, in the order of the source.
+    pub fn all_mut(&mut self) -> &mut [Element<'s>] {
+        &mut self.elements
+    }
+
+    /// The lines of a comment of several.
+    pub fn lines(&self, start: u32, len: u32) -> &[&'s str] {
+        let start = start as usize;
+        self.lines.get(start..start + len as usize).unwrap_or_default()
+    }
+
+    /// Keeps the lines of a comment.
+    pub(super) fn keep_lines(&mut self, lines: impl Iterator<Item = &'s str>) -> Comment<'s> {
+        let start = self.lines.len();
+        self.lines.extend(lines);
+        Comment::Lines {
+            start: start as u32,
+            len: (self.lines.len() - start) as u32,
+        }
+    }
+
+    /// Adds an element at the end as it is.
+    pub fn push(&mut self, fodder: &mut Fodder, element: Element<'s>) {
+        let end = (fodder.start + fodder.len) as usize;
+        if fodder.len == 0 {
+            fodder.start = self.elements.len() as u32;
+        } else if end != self.elements.len() {
+            let start = self.elements.len() as u32;
+            self.elements.extend_from_within(fodder.start as usize..end);
+            fodder.start = start;
+        }
+        self.elements.push(element);
+        fodder.len += 1;
+    }
+
+    /// Adds an element at the end, such that no line end follows another and a paragraph has its
+    /// lines for itself.
+    pub fn append(&mut self, fodder: &mut Fodder, element: Element<'s>) {
+        let clean = self.ends_line(*fodder);
+        if clean && element.kind == FodderKind::LineEnd {
+            if element.comment != Comment::None {
+                return self.push(
+                    fodder,
+                    Element {
+                        kind: FodderKind::Paragraph,
+                        ..element
+                    },
+                );
+            }
+            if let Some(last) = self.get_mut(*fodder).last_mut() {
+                last.indent = element.indent;
+                last.blanks += element.blanks;
+            }
+            return;
+        }
+        if !clean && element.kind == FodderKind::Paragraph {
+            self.push(fodder, Element::line_end(0, element.indent));
+        }
+        self.push(fodder, element);
+    }
+
+    /// One after the other.
+    pub fn concatenate(&mut self, first: Fodder, second: Fodder) -> Fodder {
+        if first.is_empty() {
+            return second;
+        }
+        let mut joined = first;
+        for index in 0..second.len {
+            let Some(element) = self.elements.get((second.start + index) as usize).copied() else {
+                break;
+            };
+            match index {
+                0 => self.append(&mut joined, element),
+                _ => self.push(&mut joined, element),
+            }
+        }
+        joined
+    }
+
+    /// Takes what is in `from` and puts it before what is in `to`.
+    pub fn move_to_front(&mut self, to: &mut Fodder, from: &mut Fodder) {
+        *to = self.concatenate(*from, *to);
+        *from = Fodder::default();
+    }
+
+    /// Whether what follows begins a line.
+    pub fn ends_line(&self, fodder: Fodder) -> bool {
+        self.get(fodder)
+            .last()
+            .is_some_and(|last| !last.is_interstitial())
+    }
+
+    /// Adds a line end unless there is one.
+    pub fn ensure_line_end(&mut self, fodder: &mut Fodder) {
+        if !self.ends_line(*fodder) {
+            self.append(fodder, Element::line_end(0, 0));
+        }
+    }
+
+    /// Whether there is a line end anywhere in it.
+    pub fn has_line_end(&self, fodder: Fodder) -> bool {
+        self.get(fodder).iter().any(|element| !element.is_interstitial())
+    }
+
+    /// Whether the first element leaves the line.
+    pub fn starts_with_line_end(&self, fodder: Fodder) -> bool {
+        self.get(fodder)
+            .first()
+            .is_some_and(|first| !first.is_interstitial())
+    }
+
+    /// Leaves out elements at the front.
+    pub fn skip_front(&self, fodder: Fodder, skip: impl Fn(&Element<'s>) -> bool) -> Fodder {
+        let skipped = self
+            .get(fodder)
+            .iter()
+            .take_while(|element| skip(element))
+            .count() as u32;
+        Fodder {
+            start: fodder.start + skipped,
+            len: fodder.len - skipped,
+        }
+    }
+}

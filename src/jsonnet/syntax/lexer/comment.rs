@@ -1,0 +1,101 @@
+//! Comments become fodder.
+
+use super::super::error::SyntaxError;
+use super::super::fodder::{Comment, Element, FodderKind};
+use super::Lexer;
+
+fn is_horizontal(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+impl<'s> Lexer<'s> {
+    /// `#` or `//` to the end of the line, and the whitespace after it.
+    pub(super) fn line_comment(&mut self) {
+        let start = self.at;
+        let kind = if self.begins_line(start) {
+            FodderKind::Paragraph
+        } else {
+            FodderKind::LineEnd
+        };
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        self.at = start + length;
+        // The first character stays, whatever follows.
+        let comment = self.slice(start, self.at).trim_end_matches([' ', '\t', '\r']);
+        let found = self.whitespace();
+        self.add(Element {
+            kind,
+            untouched: false,
+            blanks: found.blanks(),
+            indent: found.indent,
+            comment: Comment::Line(comment),
+        });
+    }
+
+    fn begins_line(&self, at: usize) -> bool {
+        let before = self.bytes.get(..at).unwrap_or_default();
+        let start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+        before
+            .get(start..)
+            .unwrap_or_default()
+            .iter()
+            .all(|byte| is_horizontal(*byte))
+    }
+
+    /// `/* ... */`, within a line or over several.
+    pub(super) fn block_comment(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        let inside = self.bytes.get(start + 2..).unwrap_or_default();
+        let Some(length) = memchr::memmem::find(inside, b"*/") else {
+            return Err(self.error_at(start, "Multi-line comment has no terminating */"));
+        };
+        self.at = start + 2 + length + 2;
+        let comment = self.slice(start, self.at);
+        let found = self.whitespace();
+        if comment.contains('\n') {
+            self.paragraph(start, comment, found.line_ends, found.indent);
+            return Ok(());
+        }
+        self.add(Element {
+            kind: FodderKind::Interstitial,
+            untouched: false,
+            blanks: 0,
+            indent: 0,
+            comment: Comment::Line(comment),
+        });
+        if found.line_ends > 0 {
+            self.add(Element::line_end(found.blanks(), found.indent));
+        }
+        Ok(())
+    }
+
+    /// A comment of several lines. It ends its line even where code follows it there.
+    fn paragraph(&mut self, start: usize, comment: &'s str, line_ends: u32, indent: u32) {
+        let before = self.bytes.get(..start).unwrap_or_default();
+        let margin = start - memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+        let lines = comment.split('\n').map(|line| strip(line, margin));
+        let comment = self.lexed.fodders.keep_lines(lines);
+        let element = Element {
+            kind: FodderKind::Paragraph,
+            untouched: false,
+            blanks: line_ends.saturating_sub(1),
+            indent: if line_ends == 0 { 0 } else { indent },
+            comment,
+        };
+        let mut fodder = self.fodder;
+        self.lexed.fodders.append(&mut fodder, element);
+        self.fodder = fodder;
+    }
+}
+
+/// Without whitespace at the end, and without as much of it at the start as the comment is indented.
+fn strip(line: &str, margin: usize) -> &str {
+    let indent = line
+        .bytes()
+        .take(margin)
+        .take_while(|byte| is_horizontal(*byte))
+        .count();
+    line.get(indent..)
+        .unwrap_or_default()
+        .trim_end_matches([' ', '\t', '\r'])
+}

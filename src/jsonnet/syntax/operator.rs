@@ -1,0 +1,100 @@
+//! The operators, how they are written and how tightly they bind.
+
+/// An operator between two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum BinaryOperator {
+    Multiply,
+    Divide,
+    Modulo,
+    Plus,
+    Minus,
+    ShiftLeft,
+    ShiftRight,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    In,
+    Equal,
+    Unequal,
+    BitAnd,
+    BitXor,
+    BitOr,
+    And,
+    Or,
+}
+
+impl BinaryOperator {
+    const ALL: [(Self, &'static str, u8); 19] = [
+        (Self::Multiply, "*", 5),
+        (Self::Divide, "/", 5),
+        (Self::Modulo, "%", 5),
+        (Self::Plus, "+", 6),
+        (Self::Minus, "-", 6),
+        (Self::ShiftLeft, "<<", 7),
+        (Self::ShiftRight, ">>", 7),
+        (Self::Greater, ">", 8),
+        (Self::GreaterOrEqual, ">=", 8),
+        (Self::Less, "<", 8),
+        (Self::LessOrEqual, "<=", 8),
+        (Self::In, "in", 8),
+        (Self::Equal, "==", 9),
+        (Self::Unequal, "!=", 9),
+        (Self::BitAnd, "&", 10),
+        (Self::BitXor, "^", 11),
+        (Self::BitOr, "|", 12),
+        (Self::And, "&&", 13),
+        (Self::Or, "||", 14),
+    ];
+
+    fn entry(self) -> (Self, &'static str, u8) {
+        let [first, ..] = Self::ALL;
+        Self::ALL.get(self as usize).copied().unwrap_or(first)
+    }
+
+    /// How it is written.
+    pub fn symbol(self) -> &'static str {
+        self.entry().1
+    }
+
+    /// How tightly it binds; less is tighter.
+    pub(super) fn precedence(self) -> u8 {
+        self.entry().2
+    }
+
+    pub(super) fn of(symbol: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .find(|(_, written, _)| *written == symbol)
+            .map(|(operator, ..)| *operator)
+    }
+}
+
+/// An operator before its operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum UnaryOperator {
+    Not,
+    BitNot,
+    Plus,
+    Minus,
+}
+
+impl UnaryOperator {
+    /// How it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Not => "!",
+            Self::BitNot => "~",
+            Self::Plus => "+",
+            Self::Minus => "-",
+        }
+    }
+
+    pub(super) fn of(symbol: &str) -> Option<Self> {
+        [Self::Not, Self::BitNot, Self::Plus, Self::Minus]
+            .into_iter()
+            .find(|operator| operator.symbol() == symbol)
+    }
+}

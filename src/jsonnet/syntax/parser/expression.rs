@@ -1,0 +1,269 @@
+//! Expressions: what begins with a keyword, operators, and terminals.
+
+use super::super::error::SyntaxError;
+use super::super::fodder::Fodder;
+use super::super::node::{Kind, NodeId};
+use super::super::operator::{BinaryOperator, UnaryOperator};
+use super::super::part::{Bind, Conditional, ImportKind, TextStyle};
+use super::super::place::Span;
+use super::super::token::TokenKind;
+use super::Parser;
+use std::collections::HashSet;
+
+/// Binds as loosely as anything does.
+const LOOSEST: u8 = 16;
+/// Binds as tightly as a unary operator.
+const UNARY: u8 = 4;
+
+/// A statement whose rest is yet to come.
+enum Statement<'s> {
+    Local {
+        fodder: Fodder,
+        span: Span,
+        binds: Vec<Bind<'s>>,
+    },
+    Assert {
+        fodder: Fodder,
+        span: Span,
+        condition: NodeId,
+        message: Option<(Fodder, NodeId)>,
+        semicolon: Fodder,
+    },
+}
+
+impl<'s> Parser<'s, '_> {
+    /// Any expression.
+    pub(super) fn expression(&mut self) -> Result<NodeId, SyntaxError> {
+        self.deeper(|parser| parser.operators(LOOSEST))
+    }
+
+    /// An expression whose operators bind at least as tightly as `loosest`.
+    fn operators(&mut self, loosest: u8) -> Result<NodeId, SyntaxError> {
+        let begin = self.token().span;
+        if let Some(whole) = self.keyword_expression()? {
+            return Ok(whole);
+        }
+        let mut left = match self.kind() {
+            TokenKind::Operator => self.unary()?,
+            _ => self.postfix()?,
+        };
+        let mut tightest = 0;
+        while let Some(operator) = self.binary_operator()? {
+            let precedence = operator.precedence();
+            // An operand takes all that binds tighter, except `super` after `in`: `a in super + b` is
+            // a mistake.
+            if precedence > loosest || precedence < tightest {
+                break;
+            }
+            tightest = precedence;
+            let (operator_fodder, _) = self.take();
+            if operator == BinaryOperator::In
+                && let Some((super_fodder, end)) = self.take_if(TokenKind::Super)
+            {
+                let kind = Kind::InSuper {
+                    element: left,
+                    in_fodder: operator_fodder,
+                    super_fodder,
+                };
+                left = self.add(Fodder::default(), begin.to(end), kind);
+                continue;
+            }
+            let right = self.deeper(|parser| parser.operators(precedence - 1))?;
+            let span = begin.to(self.span_of(right));
+            let kind = Kind::Binary {
+                left,
+                operator_fodder,
+                operator,
+                right,
+            };
+            left = self.add(Fodder::default(), span, kind);
+        }
+        Ok(left)
+    }
+
+    /// The operator that comes next, if one does.
+    fn binary_operator(&self) -> Result<Option<BinaryOperator>, SyntaxError> {
+        let token = self.token();
+        match token.kind {
+            TokenKind::In => Ok(Some(BinaryOperator::In)),
+            // These end an expression: of an assertion, of a slice.
+            TokenKind::Operator if token.data == ":" || token.data == "::" => Ok(None),
+            TokenKind::Operator => match BinaryOperator::of(&token.data) {
+                Some(operator) => Ok(Some(operator)),
+                None => Err(self.error(token.span, format!("Not a binary operator: {}", token.data))),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn unary(&mut self) -> Result<NodeId, SyntaxError> {
+        let token = self.token();
+        let Some(operator) = UnaryOperator::of(&token.data) else {
+            return Err(self.error(token.span, format!("Not a unary operator: {}", token.data)));
+        };
+        let (fodder, begin) = self.take();
+        let operand = self.deeper(|parser| parser.operators(UNARY))?;
+        let span = begin.to(self.span_of(operand));
+        Ok(self.add(fodder, span, Kind::Unary { operator, operand }))
+    }
+
+    /// What begins with a keyword and goes as far as it can.
+    fn keyword_expression(&mut self) -> Result<Option<NodeId>, SyntaxError> {
+        match self.kind() {
+            TokenKind::Assert | TokenKind::Local => self.statements().map(Some),
+            TokenKind::Error => {
+                let (fodder, begin) = self.take();
+                let operand = self.expression()?;
+                let span = begin.to(self.span_of(operand));
+                Ok(Some(self.add(fodder, span, Kind::Error(operand))))
+            }
+            TokenKind::If => self.conditional().map(Some),
+            TokenKind::Function => self.function().map(Some),
+            TokenKind::Import => self.import(ImportKind::Code).map(Some),
+            TokenKind::ImportStr => self.import(ImportKind::Text).map(Some),
+            TokenKind::ImportBin => self.import(ImportKind::Bytes).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Locals and assertions in a row, and what follows them. A long row is no deep nesting.
+    fn statements(&mut self) -> Result<NodeId, SyntaxError> {
+        let mut statements = Vec::new();
+        loop {
+            match self.kind() {
+                TokenKind::Local => statements.push(self.local()?),
+                TokenKind::Assert => statements.push(self.assert()?),
+                _ => break,
+            }
+        }
+        let mut rest = self.expression()?;
+        let end = self.span_of(rest);
+        while let Some(statement) = statements.pop() {
+            rest = match statement {
+                Statement::Local { fodder, span, binds } => {
+                    self.add(fodder, span.to(end), Kind::Local { binds, body: rest })
+                }
+                Statement::Assert {
+                    fodder,
+                    span,
+                    condition,
+                    message,
+                    semicolon,
+                } => {
+                    let kind = Kind::Assert {
+                        condition,
+                        message,
+                        semicolon,
+                        rest,
+                    };
+                    self.add(fodder, span.to(end), kind)
+                }
+            };
+        }
+        Ok(rest)
+    }
+
+    fn local(&mut self) -> Result<Statement<'s>, SyntaxError> {
+        let (fodder, span) = self.take();
+        let mut binds = Vec::with_capacity(1);
+        let mut names = HashSet::new();
+        while self.bind(&mut binds, &mut names)? {}
+        Ok(Statement::Local { fodder, span, binds })
+    }
+
+    /// One bind; answers whether another follows.
+    fn bind(&mut self, binds: &mut Vec<Bind<'s>>, names: &mut HashSet<&'s str>) -> Result<bool, SyntaxError> {
+        let (name, name_fodder, name_span) = self.expect_name()?;
+        if !names.insert(name) {
+            return Err(self.error(name_span, format!("Duplicate local var: {name}")));
+        }
+        let parameters = self.optional_parameters("function parameter")?;
+        let equals = self.expect_operator("=")?;
+        let body = self.expression()?;
+        let token = self.token();
+        let more = token.kind == TokenKind::Comma;
+        if !more && token.kind != TokenKind::Semicolon {
+            return Err(self.error(token.span, format!("Expected , or ; but got {token}")));
+        }
+        let (close, _) = self.take();
+        binds.push(Bind {
+            name_fodder,
+            name,
+            name_span,
+            parameters,
+            equals,
+            body,
+            close,
+        });
+        Ok(more)
+    }
+
+    fn assert(&mut self) -> Result<Statement<'s>, SyntaxError> {
+        let (fodder, span) = self.take();
+        let condition = self.expression()?;
+        let message = self.assert_message()?;
+        let (semicolon, _) = self.expect(TokenKind::Semicolon)?;
+        Ok(Statement::Assert {
+            fodder,
+            span,
+            condition,
+            message,
+            semicolon,
+        })
+    }
+
+    /// `: e` after what is asserted.
+    pub(super) fn assert_message(&mut self) -> Result<Option<(Fodder, NodeId)>, SyntaxError> {
+        if !self.is_operator(":") {
+            return Ok(None);
+        }
+        let (colon, _) = self.take();
+        Ok(Some((colon, self.expression()?)))
+    }
+
+    fn conditional(&mut self) -> Result<NodeId, SyntaxError> {
+        let (fodder, begin) = self.take();
+        let condition = self.expression()?;
+        let (then, _) = self.expect(TokenKind::Then)?;
+        let if_true = self.expression()?;
+        let mut last = if_true;
+        let mut if_false = None;
+        if let Some((otherwise, _)) = self.take_if(TokenKind::Else) {
+            last = self.expression()?;
+            if_false = Some((otherwise, last));
+        }
+        let span = begin.to(self.span_of(last));
+        let kind = Kind::Conditional(Conditional {
+            condition,
+            then,
+            if_true,
+            if_false,
+        });
+        Ok(self.add(fodder, span, kind))
+    }
+
+    fn function(&mut self) -> Result<NodeId, SyntaxError> {
+        let (fodder, begin) = self.take();
+        let Some(parameters) = self.optional_parameters("function parameter")? else {
+            let token = self.token();
+            return Err(self.error(token.span, format!("Expected ( but got {token}")));
+        };
+        let body = self.expression()?;
+        let span = begin.to(self.span_of(body));
+        Ok(self.add(fodder, span, Kind::Function { parameters, body }))
+    }
+
+    fn import(&mut self, kind: ImportKind) -> Result<NodeId, SyntaxError> {
+        let (fodder, begin) = self.take();
+        let file = self.expression()?;
+        let span = self.span_of(file);
+        match self.nodes.get(file.0 as usize).map(|node| &node.kind) {
+            Some(Kind::Text {
+                style: TextStyle::Block,
+                ..
+            }) => Err(self.error(span, "Block string literals not allowed in imports")),
+            Some(Kind::Text { .. }) => Ok(self.add(fodder, begin.to(span), Kind::Import { kind, file })),
+            _ => Err(self.error(span, "Computed imports are not allowed")),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The parts of nodes that have parts: calls, lists, objects, functions, comprehensions, strings.
+
+use super::fodder::Fodder;
+use super::node::NodeId;
+use super::place::Span;
+use std::borrow::Cow;
+
+/// A call.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct Apply<'s> {
+    pub target: NodeId,
+    pub open: Fodder,
+    pub positional: Vec<Item>,
+    pub named: Vec<NamedArgument<'s>>,
+    pub trailing_comma: bool,
+    pub close: Fodder,
+    /// What stands before `tailstrict`, if that is there.
+    pub tail_strict: Option<Fodder>,
+}
+
+/// An element or argument, with what stands before the comma after it.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct Item {
+    pub expression: NodeId,
+    pub comma: Fodder,
+}
+
+/// `x=e` in a call.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct NamedArgument<'s> {
+    pub name_fodder: Fodder,
+    pub name: &'s str,
+    pub name_span: Span,
+    pub equals: Fodder,
+    pub value: NodeId,
+    pub comma: Fodder,
+}
+
+/// `if c then a else b`.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct Conditional {
+    pub condition: NodeId,
+    pub then: Fodder,
+    pub if_true: NodeId,
+    /// What stands before `else`, and what follows it.
+    pub if_false: Option<(Fodder, NodeId)>,
+}
+
+/// `e[a:b:c]`; every index may be missing.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct Slice {
+    pub target: NodeId,
+    pub open: Fodder,
+    pub begin: Option<NodeId>,
+    pub end_colon: Fodder,
+    pub end: Option<NodeId>,
+    pub step_colon: Fodder,
+    pub step: Option<NodeId>,
+    pub close: Fodder,
+}
+
+/// `for x in xs if c if d`.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct ForSpec<'s> {
+    pub for_fodder: Fodder,
+    pub variable_fodder: Fodder,
+    pub variable: &'s str,
+    pub variable_span: Span,
+    pub in_fodder: Fodder,
+    pub array: NodeId,
+    pub conditions: Vec<IfSpec>,
+}
+
+/// `if c` in a comprehension.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct IfSpec {
+    pub if_fodder: Fodder,
+    pub condition: NodeId,
+}
+
+/// `(x, y=e)` of a function.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct Parameters<'s> {
+    pub open: Fodder,
+    pub list: Vec<Parameter<'s>>,
+    pub trailing_comma: bool,
+    pub close: Fodder,
+}
+
+/// A parameter, with what stands before `=` and its default.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct Parameter<'s> {
+    pub name_fodder: Fodder,
+    pub name: &'s str,
+    pub name_span: Span,
+    pub default: Option<(Fodder, NodeId)>,
+    pub comma: Fodder,
+}
+
+/// `x = e` or `f(y) = e` after `local`.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct Bind<'s> {
+    pub name_fodder: Fodder,
+    pub name: &'s str,
+    pub name_span: Span,
+    pub parameters: Option<Box<Parameters<'s>>>,
+    pub equals: Fodder,
+    pub body: NodeId,
+    /// What stands before the `,` or `;` after it.
+    pub close: Fodder,
+}
+
+/// A field, a local or an assertion of an object.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub struct Field<'s> {
+    pub kind: FieldKind<'s>,
+    /// Before its first token; of a field named by a string, the string has it.
+    pub fodder: Fodder,
+    pub parameters: Option<Box<Parameters<'s>>>,
+    /// Before the operator.
+    pub operator: Fodder,
+    /// What it is, or what an assertion asserts.
+    pub value: NodeId,
+    pub comma: Fodder,
+    pub span: Span,
+}
+
+/// What an entry of an object is.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub enum FieldKind<'s> {
+    /// `assert e : m`; the message, if there is one, stands after [`Field::operator`].
+    Assert { message: Option<NodeId> },
+    /// `local x = e`
+    Local {
+        name_fodder: Fodder,
+        name: &'s str,
+        name_span: Span,
+    },
+    /// `x: e`
+    Field {
+        name: FieldName<'s>,
+        plus: bool,
+        visibility: Visibility,
+    },
+}
+
+/// How a field is named.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the parts are named as the grammar of the language names them"
+)]
+pub enum FieldName<'s> {
+    /// `x`
+    Identifier(Cow<'s, str>),
+    /// `'x'`, a [`Kind::Text`]
+    Text(NodeId),
+    /// `[e]`
+    Computed { name: NodeId, close: Fodder },
+}
+
+/// How many colons a field has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// `:`
+    Inherited,
+    /// `::`
+    Hidden,
+    /// `:::`
+    Forced,
+}
+
+/// What an import gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportKind {
+    /// `import`: a value.
+    Code,
+    /// `importstr`: text.
+    Text,
+    /// `importbin`: bytes.
+    Bytes,
+}
+
+/// How a string is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum TextStyle {
+    Single,
+    Double,
+    Block,
+    VerbatimSingle,
+    VerbatimDouble,
+}
+
+impl TextStyle {
+    /// Whether the value still has its escapes.
+    pub fn keeps_escapes(self) -> bool {
+        matches!(self, Self::Single | Self::Double)
+    }
+}
+
+/// How a text block is indented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockIndent<'s> {
+    /// It is no block.
+    None,
+    /// As in the source: its lines, and the line of the closing `|||`.
+    Written(&'s str, &'s str),
+    /// By spaces, likewise.
+    Spaces(u32, u32),
+}

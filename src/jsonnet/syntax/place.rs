@@ -1,0 +1,96 @@
+//! Where something stands: bytes inside, lines and columns for people.
+
+use std::fmt;
+
+/// A range of bytes of the source; the end is not part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The first byte.
+    pub start: u32,
+    /// The byte after the last one.
+    pub end: u32,
+}
+
+impl Span {
+    /// From the start of one to the end of another.
+    pub fn to(self, other: Span) -> Span {
+        Span {
+            start: self.start,
+            end: other.end,
+        }
+    }
+}
+
+/// A line and a column, both counted from one; columns count bytes, as go-jsonnet counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct Place {
+    /// The line, from one.
+    pub line: u32,
+    /// The byte in the line, from one.
+    pub column: u32,
+}
+
+/// From one place to another, the end not included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct PlaceRange {
+    /// Where it begins.
+    pub begin: Place,
+    /// Where it ends.
+    pub end: Place,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+impl fmt::Display for PlaceRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (begin, end) = (self.begin, self.end);
+        if begin.line != end.line {
+            return write!(f, "({begin})-({end})");
+        }
+        if begin.column == end.column {
+            return write!(f, "{begin}");
+        }
+        write!(f, "{begin}-{}", end.column)
+    }
+}
+
+/// Where the lines of a source begin, to turn bytes into places.
+#[derive(Debug)]
+pub struct Lines {
+    starts: Vec<u32>,
+}
+
+impl Lines {
+    /// Finds the lines of a source.
+    pub fn of(text: &str) -> Self {
+        let mut starts = vec![0];
+        starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1));
+        Self { starts }
+    }
+
+    /// The line and column of a byte.
+    pub fn place(&self, at: u32) -> Place {
+        let line = self.starts.partition_point(|start| *start <= at);
+        let start = line
+            .checked_sub(1)
+            .and_then(|index| self.starts.get(index))
+            .copied()
+            .unwrap_or(0);
+        Place {
+            line: line as u32,
+            column: at - start + 1,
+        }
+    }
+
+    /// The places of a span.
+    pub fn range(&self, span: Span) -> PlaceRange {
+        PlaceRange {
+            begin: self.place(span.start),
+            end: self.place(span.end),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+#![allow(clippy::unwrap_used)]
+//! What is read, what is refused where, and that no input takes the process down.
+
+use super::{DEPTH_MAX, SyntaxErrorKind, parse};
+
+/// Levels of each construct that are read: some nest by two at once.
+const LEVELS: usize = DEPTH_MAX / 2 - 10;
+
+fn problem(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn mistakes_have_the_place_and_the_words_of_go_jsonnet() {
+    for (text, expected) in [
+        ("", "1:1 Unexpected end of file"),
+        ("{\n  a: 1\n  b: 2 }", "3:3-4 Expected a comma before next field"),
+        ("local x = 5\n", "2:1 Expected , or ; but got end of file"),
+        ("042", "1:2-4 Did not expect: (NUMBER, \"42\")"),
+        ("import 'a' + 'b'", "1:8-17 Computed imports are not allowed"),
+        (
+            "import |||\n  a\n|||",
+            "(1:8)-(3:4) Block string literals not allowed in imports",
+        ),
+        (
+            "f(a=1, 2)",
+            "1:8-9 Positional argument after a named argument is not allowed",
+        ),
+        (
+            "f(1 2)",
+            "1:5-6 Expected a comma before next function argument, got (NUMBER, \"2\")",
+        ),
+        ("[1 2]", "1:4-5 Expected a comma before next array element"),
+        ("x[1:2:3:4]", "1:8-9 Invalid slice: too many colons"),
+        ("x[]", "1:3-4 ast.Index requires an expression"),
+        ("super", "1:1-6 Expected . or [ after super"),
+        ("if 1", "1:5 Expected token then but got end of file"),
+        ("(1]", "1:3-4 Expected token \")\" but got \"]\""),
+        ("local a = 1, a = 2; a", "1:14-15 Duplicate local var: a"),
+        ("{ a: 1, 'a': 2 }", "1:9-12 Duplicate field: a"),
+        ("{ a() +: 1 }", "1:3-4 Cannot use +: syntax sugar in a method: a"),
+        (
+            "{ a = 1 }",
+            "1:5-6 Expected one of :, ::, :::, +:, +::, +:::, got: =",
+        ),
+        (
+            "{ [a]: 1, b: 2 for a in [] }",
+            "1:16-19 Object comprehension can only have one field",
+        ),
+        (
+            "function(1) 1",
+            "1:10-11 Expected token IDENTIFIER but got (NUMBER, \"1\") while parsing parameter",
+        ),
+        ("1==-1", "1:2-3 Not a binary operator: ="),
+        ("a in super + 1", "1:12-13 Did not expect: (OPERATOR, \"+\")"),
+        ("'\\x'", "1:1-5 Unknown escape sequence in string literal: \\x"),
+        (
+            "'\\ud83d'",
+            "1:1-9 Truncated unicode surrogate pair escape sequence in string literal.",
+        ),
+        ("'abc", "1:1 Unterminated String"),
+        ("@x", "1:1 Couldn't lex verbatim string, junk after '@': 120"),
+        ("é", "1:1 Could not lex the character '\\u00e9'"),
+        ("1.x", "1:3 Couldn't lex number, junk after decimal point: 'x'"),
+        ("0_1", "1:2 Couldn't lex number, _ not allowed after leading 0"),
+        ("/* x", "1:1 Multi-line comment has no terminating */"),
+        ("||| x", "1:1 Text block requires new line after |||."),
+        (
+            "|||\nx\n|||",
+            "1:1 Text block's first line must start with whitespace",
+        ),
+        ("|||\n  x\n y", "1:1 Text block not terminated with |||"),
+    ] {
+        assert_eq!(problem(text), expected, "{text}");
+    }
+}
+
+/// How each construct of the language nests: what opens it, what stands inside, what closes it.
+const NESTS: [(&str, &str, &str); 20] = [
+    ("[", "", "]"),
+    ("(", "1", ")"),
+    ("{a:", "1", "}"),
+    ("{[x]:", "1", " for x in []}"),
+    ("[x for x in ", "[]", "]"),
+    ("std.length(", "1", ")"),
+    ("f(a=", "1", ")"),
+    ("if true then ", "1", ""),
+    ("if true then 1 else ", "1", ""),
+    ("local a = ", "1", "; a"),
+    ("assert ", "true", "; 1"),
+    ("function(a) ", "1", ""),
+    ("function(a=", "1", ") a"),
+    ("error ", "1", ""),
+    ("-", "1", ""),
+    ("a[", "1", "]"),
+    ("a {b: ", "1", "}"),
+    ("a[1:", "1", ":2]"),
+    ("super[", "1", "]"),
+    ("{local a = ", "1", "}"),
+];
+
+/// What goes on to the right: each step is another operator or another element applied.
+const CHAINS: [&str; 5] = [" + 1", ".a", "[1]", "()", " {}"];
+
+fn nested((open, inside, close): (&str, &str, &str), levels: usize) -> String {
+    format!("{}{inside}{}", open.repeat(levels), close.repeat(levels))
+}
+
+#[test]
+fn nesting_is_bounded_for_every_construct() {
+    for nest in NESTS {
+        let error = parse(&nested(nest, 100_000)).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind, SyntaxErrorKind::TooDeep, "{nest:?}: {error}");
+        let text = nested(nest, LEVELS);
+        assert!(parse(&text).unwrap().depth > 100, "{nest:?}");
+    }
+    for step in CHAINS {
+        let error = parse(&format!("a{}", step.repeat(100_000)))
+            .map(|_| ())
+            .unwrap_err();
+        assert_eq!(error.kind, SyntaxErrorKind::TooDeep, "{step}: {error}");
+        parse(&format!("a{}", step.repeat(LEVELS))).unwrap();
+    }
+}
+
+#[test]
+fn a_million_brackets_are_an_error() {
+    for open in ["[", "(", "{", "{a:", "f(", "a["] {
+        let error = parse(&open.repeat(1_000_000)).map(|_| ()).unwrap_err();
+        assert_ne!(error.kind, SyntaxErrorKind::TooLong, "{open}");
+    }
+}
+
+#[test]
+fn a_long_row_of_locals_is_not_deep() {
+    let text = format!("{}1", "local a = 1; assert a == 1;\n".repeat(20_000));
+    assert!(parse(&text).unwrap().depth < 10);
+}
+
+/// Everything deep also formats, on the small stack a test has.
+#[test]
+fn what_can_be_read_can_be_formatted() {
+    for nest in NESTS {
+        let text = crate::jsonnet::format::format(&nested(nest, LEVELS)).unwrap();
+        assert!(text.ends_with('\n'), "{nest:?}");
+    }
+    for step in CHAINS {
+        crate::jsonnet::format::format(&format!("a{}", step.repeat(LEVELS))).unwrap();
+    }
+    let binds: Vec<String> = (0..5_000)
+        .map(|number| format!("a{number} = import 'a'"))
+        .collect();
+    crate::jsonnet::format::format(&format!("local {}; 1", binds.join(", "))).unwrap();
+}
+
+#[test]
+fn cut_anywhere_a_source_is_read_or_refused() {
+    let text = "#!x\nlocal a = import 'b', f(x, y=1) = |||\n  é\n|||; // c\n{ ['é\\u00e9']+: [1_0.5e-3 for x in @'a''b' if x], /* d */ b(c):: super.x[1:2:] tailstrict }";
+    for (at, _) in text.char_indices() {
+        let (start, end) = text.split_at(at);
+        let _ = (parse(start), parse(end));
+    }
+}

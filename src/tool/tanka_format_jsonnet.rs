@@ -1,0 +1,74 @@
+//! `tanka_format_jsonnet`: a file as `tk fmt` would write it.
+
+use super::ToolError;
+use super::arguments::{Arguments, PathArgument};
+use super::desk::Desk;
+use super::work::Work;
+use crate::jsonnet::format::format;
+use crate::model::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) struct FormatJsonnet;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FormatArguments {
+    /// Path of the Jsonnet file, relative to the repository root.
+    file_path: PathArgument,
+}
+
+impl Arguments for FormatArguments {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "file_path"), ("file", "file_path")];
+}
+
+impl Work for FormatJsonnet {
+    type Arguments = FormatArguments;
+    type On = Desk;
+
+    const NAME: &'static str = "tanka_format_jsonnet";
+    const DESCRIPTION: &'static str = "Returns a Jsonnet file in the standard style, as `tk fmt` would write it, and leaves the file as it is. Write the text with `file_write` to keep it.";
+    const EFFECT: Effect = Effect::Read;
+
+    fn run(desk: &Desk, arguments: FormatArguments) -> Result<String, ToolError> {
+        let path = arguments.file_path.checked()?;
+        format(&desk.text(&path)?)
+            .map_err(|error| ToolError::Failed(format!("{path}:{error}; mend it, then format again")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FormatJsonnet;
+    use crate::tool::testing::{answer, call, desk, failure, refuses_paths_outside};
+    use serde_json::json;
+
+    /// TK-42
+    #[test]
+    fn a_file_is_shown_formatted_and_stays_as_it_is() {
+        let desk = desk(&[("main.jsonnet", "{\"a\":1,\n b: [1,2]}")]);
+        for name in ["file_path", "path"] {
+            let text = answer::<FormatJsonnet>(&desk, json!({ name: "main.jsonnet" }));
+            assert_eq!(text, "{\n  a: 1,\n  b: [1, 2],\n}\n");
+        }
+        assert!(desk.tree.changes().is_ok_and(|changes| changes.is_empty()));
+    }
+
+    #[test]
+    fn a_file_that_is_no_jsonnet_is_told_with_its_place() {
+        let desk = desk(&[("main.jsonnet", "{\n  a: 1\n  b: 2 }")]);
+        assert_eq!(
+            failure(call::<FormatJsonnet>(
+                &desk,
+                json!({ "file_path": "main.jsonnet" })
+            )),
+            "main.jsonnet:3:3-4 Expected a comma before next field; mend it, then format again"
+        );
+    }
+
+    /// T35
+    #[test]
+    fn paths_outside_are_refused() {
+        refuses_paths_outside::<FormatJsonnet>(|path| json!({ "file_path": path }));
+    }
+}

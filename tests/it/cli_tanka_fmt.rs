@@ -1,0 +1,95 @@
+//! `drydock tanka fmt`: what it changes, what it leaves, and its exit codes.
+
+use crate::support::shell::Shell;
+use serde_json::json;
+
+const UGLY: &str = "{a:1,\n\"b\": 'x'}";
+const PRETTY: &str = "{\n  a: 1,\n  b: 'x',\n}\n";
+
+fn shell() -> Shell {
+    Shell::with_repository(&[
+        ("environments/dev/main.jsonnet", UGLY),
+        ("lib/a.libsonnet", PRETTY),
+        ("lib/notes.md", UGLY),
+        ("vendor/x/y.libsonnet", UGLY),
+        ("lib/vendor/z.libsonnet", UGLY),
+        ("lib/.hidden.libsonnet", UGLY),
+    ])
+}
+
+#[test]
+fn files_below_a_directory_are_formatted_without_vendor_and_dotfiles() {
+    let shell = shell();
+    let ended = shell.run(&["tanka", "fmt", "."]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "environments/dev/main.jsonnet\n"),
+        "{ended:?}"
+    );
+    assert_eq!(shell.get("environments/dev/main.jsonnet"), PRETTY);
+    for untouched in [
+        "lib/notes.md",
+        "vendor/x/y.libsonnet",
+        "lib/vendor/z.libsonnet",
+        "lib/.hidden.libsonnet",
+    ] {
+        assert_eq!(shell.get(untouched), UGLY, "{untouched}");
+    }
+    let named = shell.run(&["tanka", "fmt", "vendor/x/y.libsonnet"]);
+    assert_eq!(named.code, Some(0), "{named:?}");
+    assert_eq!(shell.get("vendor/x/y.libsonnet"), PRETTY);
+}
+
+#[test]
+fn a_test_writes_nothing_and_ends_with_16() {
+    let shell = shell();
+    let ended = shell.run(&["tanka", "fmt", "--test", "environments", "lib"]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(16), "environments/dev/main.jsonnet\n"),
+        "{ended:?}"
+    );
+    assert_eq!(shell.get("environments/dev/main.jsonnet"), UGLY);
+    assert_eq!(shell.run(&["tanka", "fmt", "--test", "lib"]).code, Some(0));
+    let ended = shell.run(&[
+        "tanka",
+        "fmt",
+        "--test",
+        "--json",
+        "environments/dev/main.jsonnet",
+    ]);
+    assert_eq!(ended.code, Some(16));
+    assert_eq!(
+        ended.json(),
+        json!({ "files": 1, "changed": ["environments/dev/main.jsonnet"], "written": false })
+    );
+}
+
+#[test]
+fn one_file_that_is_no_jsonnet_keeps_all_as_they_are() {
+    let shell = shell();
+    shell.put("lib/broken.libsonnet", "{ a: 1 b: 2 }");
+    let ended = shell.run(&["tanka", "fmt", "."]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(
+        ended
+            .err
+            .contains("lib/broken.libsonnet:1:8-9 Expected a comma before next field\nnothing was written"),
+        "{ended:?}"
+    );
+    assert_eq!(shell.get("environments/dev/main.jsonnet"), UGLY);
+}
+
+#[test]
+fn what_is_not_there_or_outside_is_told() {
+    let shell = shell();
+    for (path, says) in [
+        ("nowhere", "there is no file and no directory `nowhere`"),
+        ("../other", "`../other` is outside of the repository"),
+    ] {
+        let ended = shell.run(&["tanka", "fmt", path]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.err.contains(says), "{ended:?}");
+    }
+    assert_eq!(shell.run(&["tanka", "fmt"]).code, Some(2));
+}

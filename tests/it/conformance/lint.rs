@@ -1,0 +1,103 @@
+//! The linter: what evaluates has no error, and the messages of go-jsonnet's linter are ours where both
+//! find something.
+
+use drydock::jsonnet::lint::{Severity, lint};
+use serde_json::Value;
+use std::path::Path;
+
+/// Programs that evaluate although something in them never could: laziness hides it.
+const NEVER_EVALUATED: [&str; 0] = [];
+
+#[test]
+fn conformance_lint_has_no_false_error() {
+    let Some(pack) = super::pack::pack("gojsonnet-0.22-eval.jsonl.gz") else {
+        return;
+    };
+    let (mut silent, mut total) = (0, 0);
+    let mut wrong = Vec::new();
+    for line in pack.lines() {
+        let case: Value = serde_json::from_str(line).expect("a case is JSON");
+        if case["status"] != "OK" {
+            continue;
+        }
+        total += 1;
+        let name = case["name"].as_str().expect("a name");
+        let findings = lint(name, case["src"].as_str().expect("a source"), &|_| true);
+        match findings
+            .into_iter()
+            .find(|finding| finding.severity == Severity::Error)
+        {
+            None => silent += 1,
+            Some(finding) => wrong.push(format!("{name}:{} {}", finding.range, finding.message)),
+        }
+    }
+    println!("lint {silent}/{total} ({} known)", wrong.len());
+    assert_eq!(wrong, NEVER_EVALUATED.map(str::to_owned));
+}
+
+/// Inputs of go-jsonnet's linter where we say something else, each with the reason.
+const OTHERWISE: [(&str, &str); 8] = [
+    ("call_imported_number", "what an import gives is not followed"),
+    ("import2", "what an import gives is not followed"),
+    ("library-like-use", "what an import gives is not followed"),
+    (
+        "min_arity_violated",
+        "their check of missing arguments is inverted; this call fails",
+    ),
+    (
+        "multiple_errors",
+        "an unused variable is marked at its name, not to the end of its value",
+    ),
+    ("obj", "what either branch of a condition holds is not followed"),
+    (
+        "stdlib_call_returned_numberarray",
+        "items of what a `std` function gives are not followed",
+    ),
+    ("unary", "a boolean is called a boolean"),
+];
+
+#[test]
+fn conformance_lint_finds_what_go_jsonnet_finds() {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let inputs = Path::new(&home).join("go/pkg/mod/github.com/google/go-jsonnet@v0.22.0/linter/testdata");
+    let Ok(entries) = std::fs::read_dir(&inputs) else {
+        eprintln!(
+            "SKIPPED needs the sources of go-jsonnet: go mod download github.com/google/go-jsonnet@v0.22.0"
+        );
+        return;
+    };
+    let (mut equal, mut total) = (0, 0);
+    let mut otherwise = Vec::new();
+    for path in entries.map(|entry| entry.expect("an entry").path()) {
+        let Some(name) = path
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_suffix(".jsonnet"))
+        else {
+            continue;
+        };
+        let source = std::fs::read_to_string(&path).expect("an input");
+        let golden = std::fs::read_to_string(path.with_extension("linter.golden")).unwrap_or_default();
+        let place = format!("testdata/{name}:");
+        let mut theirs: Vec<String> = golden
+            .lines()
+            .filter_map(|line| line.strip_prefix(&place))
+            .map(str::to_owned)
+            .collect();
+        let found = lint(name, &source, &|_| true);
+        let mut ours: Vec<String> = found
+            .iter()
+            .map(|finding| format!("{} {}", finding.range, finding.message))
+            .collect();
+        theirs.sort();
+        ours.sort();
+        total += 1;
+        if ours == theirs {
+            equal += 1;
+        } else {
+            otherwise.push(name.to_owned());
+        }
+    }
+    otherwise.sort();
+    println!("lint messages {equal}/{total} ({} known)", OTHERWISE.len());
+    assert_eq!(otherwise, OTHERWISE.map(|(name, _)| name.to_owned()));
+}
