@@ -47,6 +47,7 @@ CREATE TABLE stranger (
 );
 CREATE INDEX stranger_noticed ON stranger (noticed_at);
 
+-- `session` is a keyed hash of `key`: it is unique without an index that every message would write.
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
@@ -54,7 +55,7 @@ CREATE TABLE conversation (
     account TEXT NOT NULL,
     chat TEXT NOT NULL,
     channel TEXT NOT NULL,
-    session TEXT NOT NULL UNIQUE,
+    session TEXT NOT NULL,
     repository TEXT,
     base TEXT,
     edits TEXT NOT NULL,
@@ -176,8 +177,7 @@ CREATE TABLE action (
     conversation INTEGER NOT NULL REFERENCES conversation (id),
     expires_at INTEGER NOT NULL,
     used_at INTEGER
-);
-CREATE INDEX action_expires ON action (expires_at);
+) WITHOUT ROWID;
 
 -- hash(n) = SHA-256(hash(n - 1) || line(n)); the head is kept apart, so that a cut tail shows.
 CREATE TABLE audit (

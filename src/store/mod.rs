@@ -5,6 +5,7 @@
 mod action;
 mod audit;
 mod change;
+mod checkpoint;
 mod column;
 mod conversation;
 mod edits;
@@ -113,7 +114,7 @@ impl Store {
         Ok(Self {
             inner: Arc::new(Inner {
                 reader: Reader::start(opened.readers)?,
-                writer: Writer::start(opened.writer)?,
+                writer: Writer::start(opened.writer, opened.checkpoints)?,
                 pepper: opened.pepper,
                 in_flight: Arc::default(),
                 _lock: opened.lock,

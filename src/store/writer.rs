@@ -1,6 +1,7 @@
 //! The one thread that writes. What waits is committed together, and nobody is answered before the
 //! commit that holds their work.
 
+use super::checkpoint::{Checkpoints, WORKS_BETWEEN};
 use super::{OpenError, StoreError};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,11 +42,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection) -> Result<Self, OpenError> {
+    pub(super) fn start(connection: Connection, checkpoints: Connection) -> Result<Self, OpenError> {
+        let checkpoints = Checkpoints::start(checkpoints)?;
         let (queue, works) = mpsc::channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || run(connection, works))
+            .spawn(move || run(connection, checkpoints, works))
             .map_err(|err| OpenError::Resources(err.to_string()))?;
         Ok(Self {
             queue: Some(queue),
@@ -99,11 +101,12 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>) {
+fn run(mut connection: Connection, checkpoints: Checkpoints, mut works: mpsc::Receiver<Work>) {
     // After a failed fsync nobody knows what the disk holds: the kernel may report it once and drop
     // the pages. Nothing is stored any more until a restart has read the file again.
     let mut broken = false;
     let mut synced = true;
+    let mut since_checkpoint = 0;
     while let Some(first) = works.blocking_recv() {
         let mut group = vec![first];
         while group.len() < GROUP_MAX
@@ -111,11 +114,18 @@ fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>) {
         {
             group.push(work);
         }
+        since_checkpoint += group.len();
         // A work that is dropped tells its caller that nothing was stored.
         if !broken {
             broken = settle(&connection, &group, &mut synced).is_err() || commit(&mut connection, group);
         }
+        if since_checkpoint >= WORKS_BETWEEN {
+            since_checkpoint = 0;
+            checkpoints.wake();
+        }
     }
+    // The last connection to go is the one that leaves no log behind.
+    drop(checkpoints);
     if let Err((_, err)) = connection.close() {
         error!("the database did not close cleanly: {err}");
     }
