@@ -1,11 +1,11 @@
 //! One person's history in one place: who works on it, what it is bound to, what was said.
 
-use super::column::{json, millis, millis_of, parse};
+use super::column::{json, millis, millis_of, parse, word};
 use super::edits::Edits;
 use super::inbox::Lane;
 use super::{Store, StoreError, edits, inbox};
 use crate::model::{
-    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step,
+    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step, Verdict,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -36,8 +36,10 @@ pub struct Work {
     pub inbox: InboxId,
     /// What it says.
     pub inbound: Inbound,
-    /// How often a turn was begun for it: more than once means that a crash cut one short.
-    pub attempts: u32,
+    /// Turns that were begun for it and cut short: by a crash, or by a stop of the process.
+    pub begun: u32,
+    /// How many of them a crash cut short.
+    pub crashed: u32,
     /// How many messages wait behind it.
     pub behind: u32,
     /// Where it is said.
@@ -116,13 +118,16 @@ impl Store {
             let Some((inbox, inbound)) = inbox::next(tx, id)? else {
                 return Ok(None);
             };
-            let attempts = tx
-                .prepare_cached("SELECT COUNT(*) FROM turn WHERE inbox = ?1")?
-                .query_row([inbox.0], |row| row.get(0))?;
+            let (begun, crashed) = tx
+                .prepare_cached(
+                    "SELECT COUNT(*), COUNT(CASE WHEN verdict IS NULL OR verdict <> ?2 THEN 1 END) FROM turn WHERE inbox = ?1",
+                )?
+                .query_row(params![inbox.0, word(&Verdict::Cancelled)?], |row| row.try_into())?;
             Ok(Some(Work {
                 inbox,
                 inbound,
-                attempts,
+                begun,
+                crashed,
                 behind: inbox::waiting(tx, id)?.saturating_sub(1),
                 conversation: load(tx, id)?,
                 edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
@@ -483,7 +488,7 @@ mod tests {
             .begin_turn(&claim, inbox, Begin::quiet("please"), at(1))
             .await
             .unwrap();
-        assert_eq!(store.work(&claim).await.unwrap().unwrap().attempts, 2);
+        assert_eq!(store.work(&claim).await.unwrap().unwrap().crashed, 2);
         assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
         store.clear(claim.conversation, at(2)).await.unwrap();
         assert!(

@@ -172,6 +172,23 @@ impl Store {
         .await
     }
 
+    /// Ends a turn that a stop of the process cut short. Its message waits on and begins anew.
+    pub async fn interrupt_turn(&self, claim: &Claim, turn: TurnId, at: Timestamp) -> Result<(), StoreError> {
+        let claim = *claim;
+        self.write(move |tx| {
+            check_open(tx, claim, turn)?;
+            tx.prepare_cached("UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4 WHERE id = ?1")?
+                .execute(params![
+                    turn.0,
+                    millis(at),
+                    word(&Verdict::Cancelled)?,
+                    word(&Source::Harness)?
+                ])?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Ends a turn: verdict, final answer, change, replies, buttons, audit line and the message's
     /// "done", in one transaction. Answers the change, and what is
     /// due at once, if the caller said that it delivers it.

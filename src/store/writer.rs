@@ -326,6 +326,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn only_what_must_survive_a_power_failure_waits_for_the_disk() {
+        let (_directory, store) = fresh();
+        let level = |tx: &rusqlite::Transaction<'_>| {
+            Ok(tx.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0))?)
+        };
+        let (normal, full) = (1, 2);
+        assert_eq!(store.write(level).await, Ok(full));
+        assert_eq!(store.write_ordered(level).await, Ok(normal));
+        assert_eq!(store.write(level).await, Ok(full));
+        // In one group the strictest promise counts.
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let blocker = store.write_ordered(move |_| {
+            gate.recv().unwrap();
+            Ok(())
+        });
+        let opener = async { open.send(()).unwrap() };
+        let (blocked, ordered, durable, ()) =
+            tokio::join!(blocker, store.write_ordered(level), store.write(level), opener);
+        assert_eq!((blocked, ordered, durable), (Ok(()), Ok(full), Ok(full)));
+    }
+
+    #[tokio::test]
     async fn what_was_queued_is_done_before_the_store_closes() {
         let (directory, store) = fresh();
         let clone = store.clone();

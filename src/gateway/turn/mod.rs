@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Turns begun for one message before it is given up: it may be what ends the process.
+/// Turns of one message that a crash cut short before it is given up: it may be what ends the process.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// A message that this process has the right to answer.
@@ -54,9 +54,9 @@ impl Gateway {
         let Some(identity) = self.identity(assigned.inbound()) else {
             return self.refuse(assigned, &address, "Access was revoked.").await;
         };
-        let attempts = assigned.work.attempts;
-        if attempts >= ATTEMPTS_MAX {
-            let why = anyhow::anyhow!("message {} was cut short {attempts} times", assigned.work.inbox);
+        let crashed = assigned.work.crashed;
+        if crashed >= ATTEMPTS_MAX {
+            let why = anyhow::anyhow!("message {} was cut short {crashed} times", assigned.work.inbox);
             let why = self.internal(&why, "turn");
             return self.refuse(assigned, &address, &why).await;
         }
@@ -81,7 +81,11 @@ impl Gateway {
             .await;
         card.close().await;
         let (outcome, journal) = match ran {
-            Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => return Ok(()),
+            Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => {
+                let (store, now) = (&self.parts.store, (self.parts.now)());
+                store.interrupt_turn(&assigned.claim, turn, now).await?;
+                return Ok(());
+            }
             Ok((outcome, journal)) => (outcome, Some(journal)),
             Err(error) => (self.broken(&mut opened, &error).await?, None),
         };
@@ -151,7 +155,7 @@ impl Gateway {
             store.clear(assigned.claim.conversation, now).await?;
             history = History::default();
         }
-        if assigned.work.attempts > 0 {
+        if assigned.work.begun > 0 {
             seat.card.send_modify(|card| card.set_resumed());
         }
         history.begin(opened.user_text.clone())?;

@@ -94,6 +94,58 @@ async fn the_end_of_a_turn_is_one_transaction() {
 }
 
 #[tokio::test]
+async fn a_stop_of_the_process_does_not_count_as_a_crash() {
+    let (_directory, store) = fresh();
+    let (claim, inbox, id) = begin(&store, "U1", 0).await;
+    store.interrupt_turn(&claim, id, at(1)).await.unwrap();
+    let work = store.work(&claim).await.unwrap().unwrap();
+    assert_eq!((work.inbox, work.begun, work.crashed), (inbox, 1, 0));
+    let late = store.finish_turn(&claim, id, ends(None), at(2)).await;
+    assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
+    store
+        .begin_turn(&claim, inbox, Begin::quiet("please"), at(3))
+        .await
+        .unwrap();
+    let work = store.work(&claim).await.unwrap().unwrap();
+    assert_eq!((work.begun, work.crashed), (2, 1));
+}
+
+/// A commit may hand out what it enqueues: nobody else is handed the same, and what was not tried after
+/// all is due as it was.
+#[tokio::test]
+async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
+    let (directory, store) = fresh();
+    let (claim, _, id) = begin(&store, "U1", 0).await;
+    let announce = |change: Option<&Change>| Announcement {
+        ops: vec![
+            post("result", None, &change.unwrap().to_string()),
+            post("more", None, "later"),
+        ],
+        actions: Vec::new(),
+        take: true,
+    };
+    let finish = Finish {
+        announce: Box::new(announce),
+        ..ends(patch("diff"))
+    };
+    let (_, taken) = store.finish_turn(&claim, id, finish, at(2)).await.unwrap();
+    let taken = taken.unwrap();
+    assert_eq!(taken.len(), 1);
+    assert_eq!(
+        (&taken[0].op, taken[0].attempts),
+        (&post("result", None, "CHG-1"), 0)
+    );
+    assert_eq!(store.due("slack", at(2), 10).await, Ok(Vec::new()));
+    store.give_back("result").await.unwrap();
+    assert_eq!(store.due("slack", at(2), 10).await, Ok(taken));
+    // A post that was taken may have been sent: after a crash it is not sent again, and its lane goes on.
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    let due = store.due("slack", at(3), 10).await.unwrap();
+    assert_eq!(due[0].op, post("more", None, "later"));
+}
+
+#[tokio::test]
 async fn a_worker_that_lost_its_claim_can_write_nothing() {
     let (_directory, store) = fresh();
     let (old, inbox, id) = begin(&store, "U1", 0).await;

@@ -1,0 +1,221 @@
+use crate::model::{Action, MessageRef, Op, Reply};
+use crate::store::Store;
+use crate::store::fixture::{at, fill, fresh, place, post};
+
+fn message(id: &str) -> MessageRef {
+    MessageRef {
+        chat: "C1".into(),
+        id: id.into(),
+    }
+}
+
+async fn due_ids(store: &Store, second: i64) -> Vec<String> {
+    let due = store.due("slack", at(second), 10).await.unwrap();
+    due.into_iter().map(|due| due.op.id).collect()
+}
+
+/// R9
+#[tokio::test]
+async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twice() {
+    let (_directory, store) = fresh();
+    let (one, two) = (Some("1.0"), Some("2.0"));
+    let ops = vec![
+        post("a1", one, "x"),
+        fill("a1/fill", "a1", "y"),
+        post("a2", one, "x"),
+        post("b1", two, "x"),
+    ];
+    store.enqueue(ops, at(0)).await.unwrap();
+    let due = store.due("slack", at(1), 10).await.unwrap();
+    let ids: Vec<&str> = due.iter().map(|due| due.op.id.as_str()).collect();
+    assert_eq!(ids, ["a1", "b1"]);
+    let next = store
+        .delivered_and_next(&due[0].op, Some(message("m1")), at(1))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (next.op.id.as_str(), &next.op.action),
+        (
+            "a1/fill",
+            &Action::Edit {
+                message: message("m1"),
+                reply: Reply::text("y"),
+            }
+        )
+    );
+    // It is on its way: nobody else gets it, with or without a write.
+    assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
+    let next = store.delivered_and_next(&next.op, None, at(2)).await.unwrap();
+    assert_eq!(next.map(|due| due.op.id), Some("a2".into()));
+    let last = store.delivered_and_next(&due[1].op, None, at(2)).await.unwrap();
+    assert_eq!(last, None);
+}
+
+#[tokio::test]
+async fn what_follows_waits_until_it_is_due() {
+    let (_directory, store) = fresh();
+    store.enqueue(vec![post("a", None, "x")], at(0)).await.unwrap();
+    store
+        .enqueue(vec![post("later", None, "x")], at(50))
+        .await
+        .unwrap();
+    let first = store.due("slack", at(1), 10).await.unwrap().remove(0);
+    let next = store.delivered_and_next(&first.op, None, at(1)).await.unwrap();
+    assert_eq!(next, None);
+    assert_eq!(due_ids(&store, 50).await, ["later"]);
+}
+
+#[tokio::test]
+async fn each_thread_goes_out_in_order_and_none_waits_for_another() {
+    let (_directory, store) = fresh();
+    let (one, two) = (Some("1.0"), Some("2.0"));
+    let ops = vec![
+        post("a1", one, "x"),
+        post("a2", one, "x"),
+        post("b1", two, "x"),
+        post("a1", two, "again"),
+    ];
+    store.enqueue(ops, at(0)).await.unwrap();
+    assert_eq!(store.next_due("slack").await, Ok(Some(at(0))));
+    assert_eq!(due_ids(&store, 0).await, ["a1", "b1"]);
+    // Nothing is handed out twice at a time, and its thread waits for it.
+    assert_eq!(due_ids(&store, 0).await, [""; 0]);
+    assert_eq!(store.next_due("slack").await, Ok(None));
+    store.retry("a1", at(30), "rate limit").await.unwrap();
+    assert_eq!(due_ids(&store, 29).await, [""; 0]);
+    assert_eq!(store.next_due("slack").await, Ok(Some(at(30))));
+    let again = store.due("slack", at(30), 10).await.unwrap();
+    assert_eq!((again[0].op.id.as_str(), again[0].attempts), ("a1", 1));
+    store.delivered("a1", Some(message("1.1")), at(31)).await.unwrap();
+    assert_eq!(store.message_of("a1").await, Ok(Some(message("1.1"))));
+    assert_eq!(due_ids(&store, 31).await, ["a2"]);
+    store.failed("a2", "no such channel", at(32)).await.unwrap();
+    assert_eq!(store.given_up("slack").await, Ok(1));
+    store.ambiguous("b1", "reset", at(32)).await.unwrap();
+    assert_eq!(due_ids(&store, 99).await, [""; 0]);
+    assert_eq!(store.unsent("slack").await, Ok(0));
+    assert_eq!(due_ids(&store, 99).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_fill_edits_the_message_its_post_became() {
+    let (_directory, store) = fresh();
+    let thread = Some("1.0");
+    store
+        .enqueue(vec![post("p", thread, "..."), fill("f", "p", "done")], at(0))
+        .await
+        .unwrap();
+    assert_eq!(due_ids(&store, 0).await, ["p"]);
+    store.delivered("p", Some(message("1.1")), at(1)).await.unwrap();
+    let due = store.due("slack", at(1), 10).await.unwrap();
+    let edit = Action::Edit {
+        message: message("1.1"),
+        reply: Reply::text("done"),
+    };
+    assert_eq!(
+        due[0].op,
+        Op {
+            action: edit,
+            ..fill("f", "p", "done")
+        }
+    );
+}
+
+#[tokio::test]
+async fn the_fill_of_a_post_that_failed_is_posted_once_and_edited_after() {
+    let (_directory, store) = fresh();
+    let ops = vec![
+        post("p", Some("1.0"), "..."),
+        fill("f1", "p", "half"),
+        fill("f2", "p", "done"),
+    ];
+    store.enqueue(ops, at(0)).await.unwrap();
+    assert_eq!(due_ids(&store, 0).await, ["p"]);
+    store.ambiguous("p", "reset", at(1)).await.unwrap();
+    let due = store.due("slack", at(1), 10).await.unwrap();
+    assert_eq!(
+        due[0].op.action,
+        Action::Post {
+            reply: Reply::text("half"),
+            reply_to: None
+        }
+    );
+    store.delivered("f1", Some(message("1.2")), at(2)).await.unwrap();
+    let due = store.due("slack", at(2), 10).await.unwrap();
+    assert_eq!(
+        due[0].op.action,
+        Action::Edit {
+            message: message("1.2"),
+            reply: Reply::text("done")
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_fill_in_another_thread_waits_for_its_post() {
+    let (_directory, store) = fresh();
+    let elsewhere = Op {
+        place: place(Some("2.0")),
+        ..fill("f", "p", "done")
+    };
+    store
+        .enqueue(vec![post("p", Some("1.0"), "..."), elsewhere], at(0))
+        .await
+        .unwrap();
+    assert_eq!(due_ids(&store, 0).await, ["p"]);
+    assert_eq!(due_ids(&store, 0).await, [""; 0]);
+    store.delivered("p", Some(message("1.1")), at(1)).await.unwrap();
+    assert_eq!(due_ids(&store, 1).await, ["f"]);
+}
+
+#[tokio::test]
+async fn after_a_crash_edits_are_sent_again_and_posts_are_not() {
+    let (directory, store) = fresh();
+    let edit = Action::Edit {
+        message: message("1.1"),
+        reply: Reply::text("x"),
+    };
+    let edit = Op {
+        action: edit,
+        ..post("e", Some("2.0"), "")
+    };
+    store
+        .enqueue(
+            vec![post("p", Some("1.0"), "x"), post("next", Some("1.0"), "x"), edit],
+            at(0),
+        )
+        .await
+        .unwrap();
+    assert_eq!(due_ids(&store, 0).await, ["p", "e"]);
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(due_ids(&store, 1).await, ["next", "e"]);
+}
+
+#[tokio::test]
+async fn two_senders_are_never_handed_the_same_operation() {
+    let (_directory, store) = fresh();
+    let edits = (0..50).map(|number| {
+        let thread = format!("{number}.0");
+        let action = Action::Edit {
+            message: message("1"),
+            reply: Reply::text("x"),
+        };
+        Op {
+            action,
+            ..post(&thread, Some(&thread), "")
+        }
+    });
+    store.enqueue(edits.collect(), at(0)).await.unwrap();
+    let senders = (0..20).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.due("slack", at(0), 7).await.unwrap() })
+    });
+    let mut taken = Vec::new();
+    for sender in senders.collect::<Vec<_>>() {
+        taken.extend(sender.await.unwrap().into_iter().map(|due| due.op.id));
+    }
+    assert_eq!(taken.len(), 50);
+    assert_eq!(taken.iter().collect::<std::collections::HashSet<_>>().len(), 50);
+}
