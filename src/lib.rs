@@ -16,6 +16,7 @@ pub mod access;
 pub mod workspace;
 // What we know.
 pub mod jsonnet;
+pub mod review;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;
 pub mod tool;
