@@ -20,6 +20,7 @@ pub mod jsonnet;
 pub mod bundler;
 pub mod tanka;
 pub mod review;
+pub mod compare;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;
 pub mod tool;

@@ -41,6 +41,11 @@ pub enum Rendering {
         /// In the workspace.
         workspace: Side,
     },
+    /// It may differ, and was not rendered.
+    NotLookedAt {
+        /// Why, for people.
+        why: String,
+    },
 }
 
 /// What one side of an environment came to.
@@ -71,6 +76,8 @@ pub enum FailureKind {
     Program,
     /// What it rendered to is not a set of Kubernetes objects: it can be repaired.
     Objects,
+    /// The two engines have different values: neither is relied on.
+    Disputed,
     /// A bound on time, memory, nesting or output was met: it can be raised.
     Bound,
     /// It needs something that is not here, such as a chart: it can be provided.

@@ -48,7 +48,7 @@ pub(super) fn mask(environments: &mut [Environment], key: &[u8]) {
 
 fn sides(environment: &Environment) -> Vec<&Side> {
     match &environment.rendering {
-        Rendering::ClosureUnchanged { .. } => Vec::new(),
+        Rendering::ClosureUnchanged { .. } | Rendering::NotLookedAt { .. } => Vec::new(),
         Rendering::Rendered { base, workspace } => vec![base, workspace],
     }
 }
@@ -65,6 +65,10 @@ pub(super) fn look(environment: &Environment, yaml: WriteYaml<'_>) -> Look {
         Rendering::ClosureUnchanged { closure } => {
             let closure = closure.clone();
             return Look::settled(Presence::Kept, unaffected(Proof::ClosureUnchanged { closure }));
+        }
+        Rendering::NotLookedAt { why } => {
+            let reason = NotProven::NotLookedAt { why: why.clone() };
+            return Look::settled(Presence::Kept, Standing::NotProven { reason });
         }
         Rendering::Rendered { base, workspace } => (base, workspace),
     };

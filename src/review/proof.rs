@@ -63,4 +63,9 @@ pub enum NotProven {
         /// In the workspace.
         workspace: Failure,
     },
+    /// It imports something that differs, and was not rendered.
+    NotLookedAt {
+        /// Why, for people.
+        why: String,
+    },
 }

@@ -232,6 +232,7 @@ fn not_proven(environment: &EnvironmentReport, reason: &NotProven) -> String {
             "⚠ Broken by this change",
             format!("it does not render any more: {}", workspace.message),
         ),
+        NotProven::NotLookedAt { why } => ("Not proven", why.clone()),
     };
     format!("{what}: `{name}`, {}", visible::line(&failure))
 }

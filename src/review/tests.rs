@@ -197,6 +197,7 @@ fn an_environment_that_does_not_render_is_never_unaffected() {
                 }
                 NotProven::FailsOnBase { base } => format!("repaired {}", base.message),
                 NotProven::FailsInWorkspace { workspace } => format!("broken {}", workspace.message),
+                NotProven::NotLookedAt { why } => format!("not looked at: {why}"),
             },
             other => format!("{other:?}"),
         })
