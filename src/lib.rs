@@ -19,6 +19,8 @@ pub mod sandbox;
 pub mod jsonnet;
 pub mod bundler;
 pub mod tanka;
+pub mod review;
+pub mod compare;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;
 pub mod tool;

@@ -2,8 +2,12 @@
 
 use super::contract::{EvalError, Evaluated, Request};
 use std::iter::Enumerate;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec::IntoIter;
+
+/// Bytes of all values of one batch: they are there at the same time. What would come after is refused.
+const BATCH_BYTES_MAX: u64 = 256 << 20;
 
 type Answer = Result<Evaluated, EvalError>;
 
@@ -12,6 +16,7 @@ pub(super) struct Batch {
     waiting: Mutex<Enumerate<IntoIter<Request>>>,
     answers: Mutex<Vec<Option<Answer>>>,
     len: usize,
+    bytes: AtomicU64,
 }
 
 impl Batch {
@@ -21,6 +26,7 @@ impl Batch {
             waiting: Mutex::new(requests.into_iter().enumerate()),
             answers: Mutex::new((0..len).map(|_| None).collect()),
             len,
+            bytes: AtomicU64::new(0),
         }
     }
 
@@ -28,12 +34,22 @@ impl Batch {
         self.len
     }
 
-    /// The next program, with its place.
+    /// The next program, with its place. When the values so far are as large as they may be together,
+    /// all that are left are refused.
     pub(super) fn next(&self) -> Option<(usize, Request)> {
+        if self.bytes.load(Ordering::Relaxed) > BATCH_BYTES_MAX {
+            self.fail(&EvalError::Output {
+                bytes: BATCH_BYTES_MAX,
+            });
+        }
         lock(&self.waiting).next()
     }
 
     pub(super) fn answer(&self, place: usize, answer: Answer) {
+        if let Ok(evaluated) = &answer {
+            let bytes = evaluated.json.len() as u64;
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
         if let Some(slot) = lock(&self.answers).get_mut(place) {
             *slot = Some(answer);
         }
@@ -41,7 +57,8 @@ impl Batch {
 
     /// None of the programs that are left can be evaluated.
     pub(super) fn fail(&self, error: &EvalError) {
-        while let Some((place, _)) = self.next() {
+        let left: Vec<_> = lock(&self.waiting).by_ref().collect();
+        for (place, _) in left {
             self.answer(place, Err(error.clone()));
         }
     }

@@ -33,7 +33,9 @@ pub use listing::Listing;
 pub use object::{Object, ObjectKey};
 pub use on_demand::OnDemand;
 pub use process::process;
-pub use renderer::{EnvironmentFailure, EnvironmentList, Evaluate, Found, Rendered, Renderer, Target};
+pub use renderer::{
+    EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, Whole,
+};
 pub use selector::Selector;
 pub use spec::{Parsed, parse};
 pub use table::{json, table};

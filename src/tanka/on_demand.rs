@@ -26,17 +26,28 @@ impl OnDemand {
             evaluator: OnceCell::new(),
         }
     }
+
+    async fn evaluator(&self) -> Result<&Evaluator, EvalError> {
+        let make = || async { Evaluator::configured(self.program.clone(), &self.settings) };
+        self.evaluator.get_or_try_init(make).await
+    }
 }
 
 #[async_trait]
 impl Evaluate for OnDemand {
     async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
-        let make = || async { Evaluator::configured(self.program.clone(), &self.settings) };
-        self.evaluator
-            .get_or_try_init(make)
-            .await?
-            .evaluate(request, cancel)
-            .await
+        self.evaluator().await?.evaluate(request, cancel).await
+    }
+
+    async fn evaluate_all(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        match self.evaluator().await {
+            Ok(evaluator) => evaluator.evaluate_all(requests, cancel).await,
+            Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
+        }
     }
 }
 
@@ -44,5 +55,13 @@ impl Evaluate for OnDemand {
 impl Evaluate for Evaluator {
     async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
         Self::evaluate(self, request, cancel).await
+    }
+
+    async fn evaluate_all(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        Self::evaluate_all(self, requests, cancel).await
     }
 }

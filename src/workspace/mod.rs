@@ -4,6 +4,7 @@
 //! exist for either.
 
 mod base;
+mod before;
 mod directory;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
@@ -17,6 +18,7 @@ pub mod patch;
 mod repository;
 
 pub use base::{Base, Progress, Skipped};
+pub use before::Before;
 pub use directory::Directory;
 pub use overlay::{Edits, Overlay};
 pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};

@@ -2,8 +2,10 @@
 //! values. One broken environment never hides the others.
 
 mod answer;
+mod whole;
 
 pub use answer::{EnvironmentFailure, EnvironmentList, Found, Rendered, Target};
+pub use whole::{Member, Whole};
 
 use super::environment::Environment;
 use super::filter::Filter;
@@ -30,6 +32,19 @@ const TOGETHER_MAX: usize = 16;
 pub trait Evaluate: Send + Sync {
     /// The value of one program.
     async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError>;
+
+    /// The values of several programs of one tenant, in their order. Each fails alone.
+    async fn evaluate_all(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for request in requests {
+            answers.push(self.evaluate(request, cancel).await);
+        }
+        answers
+    }
 }
 
 /// Renders environments of one tree.
@@ -72,6 +87,17 @@ impl Renderer {
             Some(settings) => self.show_static(&target, layout, settings, filter, cancel).await,
             None => self.show_inline(&target, layout, filter, cancel).await,
         }
+    }
+
+    /// The file an environment starts with, and its name where it was found by that.
+    pub async fn entrypoint(
+        &self,
+        target: &Target,
+        cancel: &CancellationToken,
+    ) -> Result<(RepoPath, Option<String>), TankaError> {
+        let target = self.with_path(target, cancel).await?;
+        let place = self.place(&target.path).await?;
+        Ok((place.layout.entrypoint, target.name))
     }
 
     /// The value of an entry point, or of a path into it, as it is.

@@ -1,0 +1,136 @@
+//! What is compared: two sides, what differs between them, and what the person asked for.
+
+use super::CompareError;
+use crate::jsonnet::SecondOpinionWanted;
+use crate::model::FileChange;
+use crate::review::{Environment, File, Input};
+use crate::tanka::Target;
+use crate::workspace::{Before, Overlay, Tree, Workspace, patch};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The two trees.
+    pub sides: Sides,
+    /// The words of the person, to tell what was not asked for; empty when nobody asked.
+    pub request: String,
+    /// Only this environment; all otherwise.
+    pub only: Option<Only>,
+    /// What the programs are given.
+    pub variables: Variables,
+}
+
+/// One environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Only {
+    /// Its directory, a file in it, or its name.
+    pub path: String,
+    /// Its name, where one file holds several.
+    pub name: Option<String>,
+}
+
+/// What programs are given on both sides, as Jsonnet code by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// External variables.
+    pub ext_code: BTreeMap<String, String>,
+    /// Top-level arguments.
+    pub tla_code: BTreeMap<String, String>,
+}
+
+/// Two trees and what differs between them.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    /// The base.
+    pub base: Arc<dyn Tree>,
+    /// What the base is for good, such as repository and commit; `None` when it may be another the next
+    /// time.
+    pub base_id: Option<String>,
+    /// The base with the change.
+    pub workspace: Arc<dyn Tree>,
+    /// Every file that differs.
+    pub changes: Vec<FileChange>,
+}
+
+impl Sides {
+    /// A workspace against its base. Reads files and may block.
+    pub fn of(workspace: &Workspace) -> Result<Self, CompareError> {
+        let repository = &workspace.repository;
+        let base = workspace.base.as_deref().and_then(|base| repository.opened(base));
+        let changes = workspace.tree.changes()?;
+        let Some(base) = base else {
+            return Self::before(Arc::clone(&workspace.tree), changes);
+        };
+        Ok(Self {
+            base_id: Some(format!("{} {}", repository.name(), base.commit())),
+            base: Arc::new(Overlay::new(base, BTreeMap::new())),
+            workspace: Arc::clone(&workspace.tree),
+            changes,
+        })
+    }
+
+    /// A tree against what it was before these changes.
+    pub fn before(workspace: Arc<dyn Tree>, changes: Vec<FileChange>) -> Result<Self, CompareError> {
+        Ok(Self {
+            base: Arc::new(Before::new(Arc::clone(&workspace), &changes)?),
+            base_id: None,
+            workspace,
+            changes,
+        })
+    }
+}
+
+impl Asked {
+    /// Everything, given nothing.
+    pub fn all(sides: Sides, request: impl Into<String>) -> Self {
+        Self {
+            sides,
+            request: request.into(),
+            only: None,
+            variables: Variables::default(),
+        }
+    }
+
+    /// One environment, by its directory, a file in it, or its name.
+    pub fn environment(sides: Sides, path: impl Into<String>) -> Self {
+        let path = path.into();
+        Self {
+            only: Some(Only { path, name: None }),
+            ..Self::all(sides, "")
+        }
+    }
+
+    pub(super) fn input(&self, environments: Vec<Environment>) -> Input {
+        let stats = patch::write(&self.sides.changes).stats;
+        let files = stats.into_iter().map(|stats| File {
+            path: stats.path.to_string(),
+            added: stats.added,
+            removed: stats.removed,
+        });
+        Input {
+            environments,
+            files: files.collect(),
+            request: self.request.clone(),
+        }
+    }
+}
+
+impl Variables {
+    pub(super) fn target(&self, path: &str, name: Option<String>) -> Target {
+        Target {
+            name,
+            ext_code: self.ext_code.clone(),
+            tla_code: self.tla_code.clone(),
+            ..Target::at(path)
+        }
+    }
+
+    pub(super) fn entrypoint(&self, path: &str, second_opinion: SecondOpinionWanted) -> Target {
+        Target {
+            second_opinion,
+            ..self.target(path, None)
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What follows from a comparison as checks. One that could not look at something is never a pass.
+
+use super::affected::Touched;
+use super::asked::Sides;
+use super::failure::line;
+use super::kept::Opinion;
+use super::rendering::Both;
+use crate::jsonnet::syntax;
+use crate::model::{Check, CheckState, FileChange, Mode, RepoPath};
+use crate::redact::Redactor;
+use crate::review::{NotProven, Report, Standing};
+use std::collections::BTreeSet;
+
+/// What a check says where there is nothing it could look at.
+pub const NO_ENVIRONMENTS: &str = "no Tanka environments here";
+
+const PARSES: &str = "every changed Jsonnet file parses";
+const RESOLVES: &str = "imports resolve";
+const RENDERS: &str = "every affected environment renders";
+const AGREE: &str = "both engines agree";
+
+/// What was seen besides the report.
+#[derive(Debug)]
+pub(super) struct Seen {
+    has_environments: bool,
+    /// Changed Jsonnet files that were read.
+    parsed: usize,
+    unreadable: Vec<String>,
+    /// Changed Jsonnet files that an environment uses.
+    used: usize,
+    unused: Vec<RepoPath>,
+    unresolved: BTreeSet<String>,
+    rendered: usize,
+    against: Vec<String>,
+    unfinished: Vec<String>,
+}
+
+impl Seen {
+    pub(super) fn of(sides: &Sides, touched: &Touched, both: &Both) -> Self {
+        let changed: Vec<(&RepoPath, &FileChange)> = sides
+            .changes
+            .iter()
+            .filter(|change| is_jsonnet(change))
+            .map(|change| (&change.path, change))
+            .collect();
+        let is_used = |path: &RepoPath| !touched.workspace.importers(path).is_empty();
+        let (used, unused): (Vec<_>, Vec<_>) = changed.into_iter().partition(|(path, _)| is_used(path));
+        // What a package has beside what is used of it may be anything, such as cases of its tests.
+        let own: Vec<_> = unused
+            .into_iter()
+            .filter(|(path, _)| !is_vendored(path))
+            .collect();
+        let all = used.iter().chain(&own);
+        let mut seen = Self {
+            has_environments: touched.has_environments(),
+            parsed: used.len() + own.len(),
+            unreadable: all
+                .filter_map(|(path, change)| unreadable(path, change))
+                .collect(),
+            used: used.len(),
+            unused: own.into_iter().map(|(path, _)| path.clone()).collect(),
+            unresolved: unresolved(touched),
+            rendered: 0,
+            against: Vec::new(),
+            unfinished: Vec::new(),
+        };
+        seen.look_at_opinions(both);
+        seen
+    }
+
+    fn look_at_opinions(&mut self, both: &Both) {
+        for (entrypoint, outcome) in &both.workspace {
+            let Ok(rendered) = outcome else { continue };
+            self.rendered += 1;
+            match &rendered.opinion {
+                Opinion::Agrees | Opinion::NotAsked => {}
+                Opinion::Differs { path } => self.against.push(format!("`{entrypoint}`: at `{path}`")),
+                Opinion::Refuses { why } => self.against.push(format!("`{entrypoint}`: {why}")),
+                Opinion::Unfinished { why } => self.unfinished.push(format!("`{entrypoint}`: {why}")),
+            }
+        }
+    }
+
+    /// The checks, in a fixed order.
+    pub(super) fn checks(self, report: &Report, redactor: &Redactor) -> Vec<Check> {
+        let mut checks = vec![self.parses(), self.resolves(), self.renders(report), self.agree()];
+        for check in &mut checks {
+            check.detail = redactor.redact(&line(&check.detail)).into_owned();
+        }
+        checks
+    }
+
+    fn parses(&self) -> Check {
+        match (self.unreadable.first(), self.parsed) {
+            (Some(_), _) => check(PARSES, CheckState::Fail, first_of(&self.unreadable)),
+            (None, 0) => check(PARSES, CheckState::NotRun, "no Jsonnet file changed"),
+            (None, _) => check(PARSES, CheckState::Pass, ""),
+        }
+    }
+
+    fn resolves(&self) -> Check {
+        let unresolved: Vec<String> = self.unresolved.iter().cloned().collect();
+        let unused = self.unused.first().map(|path| match self.unused.len() {
+            1 => format!("no environment uses `{path}`, so its imports were not looked at"),
+            all => format!(
+                "no environment uses `{path}` and {} more, so their imports were not looked at",
+                all - 1
+            ),
+        });
+        let unused = unused.unwrap_or_default();
+        if !self.has_environments {
+            return check(RESOLVES, CheckState::NotRun, NO_ENVIRONMENTS);
+        }
+        match (unresolved.is_empty(), self.used, self.unused.len()) {
+            (false, _, _) => check(RESOLVES, CheckState::Fail, first_of(&unresolved)),
+            (true, 0, 0) => check(RESOLVES, CheckState::NotRun, "no Jsonnet file changed"),
+            (true, 0, _) => check(RESOLVES, CheckState::NotRun, unused),
+            (true, _, _) => check(RESOLVES, CheckState::Pass, unused),
+        }
+    }
+
+    fn renders(&self, report: &Report) -> Check {
+        if !self.has_environments {
+            return check(RENDERS, CheckState::NotRun, NO_ENVIRONMENTS);
+        }
+        let (mut failed, mut skipped, mut fine) = (Vec::new(), Vec::new(), 0_usize);
+        for environment in &report.environments {
+            let name = &environment.name;
+            match &environment.standing {
+                Standing::NotProven {
+                    reason: NotProven::FailsInWorkspace { workspace },
+                } => failed.push(format!("`{name}`: {}", workspace.message)),
+                Standing::NotProven {
+                    reason: NotProven::FailsOnBoth { workspace, .. },
+                } => failed.push(format!("`{name}`, on the base either: {}", workspace.message)),
+                Standing::NotProven {
+                    reason: NotProven::NotLookedAt { why },
+                } => skipped.push(format!("`{name}`: {why}")),
+                Standing::NotProven {
+                    reason: NotProven::FailsOnBase { .. },
+                }
+                | Standing::Affected { .. } => fine += 1,
+                Standing::Unaffected { .. } => {}
+            }
+        }
+        match (failed.is_empty(), skipped.is_empty(), fine + self.rendered) {
+            (false, _, _) => check(RENDERS, CheckState::Fail, first_of(&failed)),
+            (true, false, _) => check(RENDERS, CheckState::NotRun, first_of(&skipped)),
+            (true, true, 0) => check(RENDERS, CheckState::NotRun, "no environment is affected"),
+            (true, true, _) => check(RENDERS, CheckState::Pass, ""),
+        }
+    }
+
+    fn agree(&self) -> Check {
+        if !self.has_environments {
+            return check(AGREE, CheckState::NotRun, NO_ENVIRONMENTS);
+        }
+        match (self.against.is_empty(), self.unfinished.is_empty(), self.rendered) {
+            (false, _, _) => check(AGREE, CheckState::Fail, first_of(&self.against)),
+            (true, false, _) => {
+                let detail = format!("the second engine did not finish {}", first_of(&self.unfinished));
+                check(AGREE, CheckState::NotRun, detail)
+            }
+            (true, true, 0) => check(AGREE, CheckState::NotRun, "nothing was rendered"),
+            (true, true, _) => check(AGREE, CheckState::Pass, ""),
+        }
+    }
+}
+
+fn check(name: &str, state: CheckState, detail: impl Into<String>) -> Check {
+    Check {
+        name: name.to_owned(),
+        state,
+        detail: detail.into(),
+    }
+}
+
+/// The first, and how many there are beside it.
+fn first_of(list: &[String]) -> String {
+    match list {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, others @ ..] => format!("{} more; {first}", others.len()),
+    }
+}
+
+fn is_jsonnet(change: &FileChange) -> bool {
+    let name = change.path.as_str();
+    let is_file = change
+        .after
+        .as_ref()
+        .is_some_and(|after| after.mode != Mode::Symlink);
+    is_file && (name.ends_with(".jsonnet") || name.ends_with(".libsonnet"))
+}
+
+fn is_vendored(path: &RepoPath) -> bool {
+    path.as_str().split('/').any(|component| component == "vendor")
+}
+
+fn unreadable(path: &RepoPath, change: &FileChange) -> Option<String> {
+    let content = &change.after.as_ref()?.content;
+    let Ok(text) = std::str::from_utf8(content) else {
+        return Some(format!("`{path}` is not UTF-8 text"));
+    };
+    let error = syntax::parse(text).err()?;
+    Some(format!("`{path}`:{error}"))
+}
+
+/// Imports that mean no file, and did not fail to on the base.
+fn unresolved(touched: &Touched) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for affected in &touched.affected {
+        let Some(closure) = touched.workspace.closures().get(&affected.entrypoint) else {
+            continue;
+        };
+        let before = touched.base.closures().get(&affected.entrypoint);
+        for import in &closure.unresolved {
+            let was = |known: &crate::tanka::importers::Unresolved| {
+                known.importer == import.importer && known.path == import.path
+            };
+            if !before.is_some_and(|before| before.unresolved.iter().any(was)) {
+                found.insert(format!(
+                    "`{}` imports {:?}: {}",
+                    import.importer, import.path, import.why
+                ));
+            }
+        }
+    }
+    found
+}

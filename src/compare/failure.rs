@@ -1,0 +1,87 @@
+//! Why an environment did not render, as it is told: what may be done about it, and one line.
+
+use crate::jsonnet::EvalError;
+use crate::review::{Failure, FailureKind};
+use crate::tanka::TankaError;
+
+/// Characters of one reason.
+const MESSAGE_CHARS_MAX: usize = 400;
+
+/// What a failure is told as. Objects are named by their place and never shown: they may be secrets.
+pub(super) fn failure(error: &TankaError) -> Failure {
+    Failure {
+        kind: kind(error),
+        message: message(error),
+    }
+}
+
+/// What may be done about an evaluation that has no value.
+pub(super) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
+    match error {
+        EvalError::Runtime { .. }
+        | EvalError::Syntax { .. }
+        | EvalError::ImportDenied { .. }
+        | EvalError::ImportForbidden { .. }
+        | EvalError::ImportNotFound { .. }
+        | EvalError::ImportFailed { .. } => FailureKind::Program,
+        EvalError::Stack(_)
+        | EvalError::Memory { .. }
+        | EvalError::Time { .. }
+        | EvalError::Output { .. }
+        | EvalError::Crashed { .. } => FailureKind::Bound,
+        EvalError::NeedsHelm { .. } | EvalError::Jail(_) | EvalError::Cancelled => FailureKind::Unavailable,
+    }
+}
+
+fn kind(error: &TankaError) -> FailureKind {
+    match error {
+        TankaError::Evaluation(error) => kind_of_evaluation(error),
+        TankaError::Value(_) => FailureKind::Bound,
+        TankaError::Primitive { .. }
+        | TankaError::Schema { .. }
+        | TankaError::BothKinds
+        | TankaError::LabelField(_) => FailureKind::Objects,
+        TankaError::Broken(_) => FailureKind::Unavailable,
+        TankaError::NoRoot
+        | TankaError::NoBase { .. }
+        | TankaError::Path(_)
+        | TankaError::Tree(_)
+        | TankaError::Spec { .. }
+        | TankaError::Ambiguous { .. }
+        | TankaError::AmbiguousName { .. }
+        | TankaError::NoMatch { .. }
+        | TankaError::Version { .. }
+        | TankaError::VersionConstraint(_)
+        | TankaError::Filter { .. }
+        | TankaError::Selector { .. }
+        | TankaError::ArgumentName(_) => FailureKind::Program,
+    }
+}
+
+fn message(error: &TankaError) -> String {
+    match error {
+        TankaError::Primitive { at, reason, .. } => {
+            line(&format!("found invalid Kubernetes object (at {at}): {reason}"))
+        }
+        TankaError::Schema { at, fields, .. } => {
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(field, why)| format!("{field}: {why}"))
+                .collect();
+            let fields = fields.join(", ");
+            line(&format!("{at} has missing or invalid fields: {fields}"))
+        }
+        TankaError::Evaluation(error) => line(&error.to_string()),
+        other => line(&other.to_string()),
+    }
+}
+
+/// Any text as one line of a bounded length.
+pub(super) fn line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.chars().nth(MESSAGE_CHARS_MAX) {
+        None => line,
+        Some(_) => line.chars().take(MESSAGE_CHARS_MAX - 1).chain(['…']).collect(),
+    }
+}

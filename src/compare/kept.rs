@@ -1,0 +1,171 @@
+//! Rendered entry points that are kept, by a hash of everything they were made from. The ones that were
+//! not used for the longest time go first.
+
+use crate::review::Failure;
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Bytes of everything that is kept.
+const KEPT_BYTES_MAX: usize = 128 << 20;
+/// Bytes of one entry point that is kept: larger ones would push out all others.
+const ENTRYPOINT_BYTES_MAX: usize = KEPT_BYTES_MAX / 8;
+/// What an environment takes beside its objects.
+const MEMBER_BYTES: usize = 512;
+
+/// A rendered entry point.
+#[derive(Debug)]
+pub(super) struct Rendered {
+    /// Its environments.
+    pub(super) members: Vec<Member>,
+    /// What the second engine says.
+    pub(super) opinion: Opinion,
+}
+
+/// One environment of it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    /// Its objects as a JSON array, or why there are none.
+    pub(super) objects: Result<Bytes, Failure>,
+}
+
+/// What the second engine says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Opinion {
+    NotAsked,
+    Agrees,
+    /// It has another value, first at this field. The values are not told: they may be secrets.
+    Differs {
+        path: String,
+    },
+    /// It has no value where the first has one.
+    Refuses {
+        why: String,
+    },
+    /// It met a bound, so it has no opinion.
+    Unfinished {
+        why: String,
+    },
+}
+
+impl Opinion {
+    /// Whether the value of the first engine must not be relied on.
+    pub(super) fn is_against(&self) -> bool {
+        match self {
+            Self::Differs { .. } | Self::Refuses { .. } => true,
+            Self::NotAsked | Self::Agrees | Self::Unfinished { .. } => false,
+        }
+    }
+}
+
+impl Rendered {
+    fn bytes(&self) -> usize {
+        let of = |member: &Member| {
+            let objects = member.objects.as_ref().map_or(0, Bytes::len);
+            objects + member.name.len() + MEMBER_BYTES
+        };
+        self.members.iter().map(of).sum::<usize>() + MEMBER_BYTES
+    }
+}
+
+/// What is kept.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    by_key: HashMap<String, (u64, Arc<Rendered>)>,
+    /// The keys by when they were used last.
+    by_use: BTreeMap<u64, String>,
+    uses: u64,
+    bytes: usize,
+}
+
+impl Kept {
+    /// What was rendered for a key, if its second opinion is not less than what is wanted.
+    pub(super) fn get(&mut self, key: &str, wants_opinion: bool) -> Option<Arc<Rendered>> {
+        self.uses += 1;
+        let (used, rendered) = self.by_key.get_mut(key)?;
+        if wants_opinion && rendered.opinion == Opinion::NotAsked {
+            return None;
+        }
+        self.by_use.remove(used);
+        *used = self.uses;
+        self.by_use.insert(self.uses, key.to_owned());
+        Some(Arc::clone(rendered))
+    }
+
+    /// Keeps what was rendered for a key.
+    pub(super) fn put(&mut self, key: String, rendered: &Arc<Rendered>) {
+        let bytes = rendered.bytes();
+        if bytes > ENTRYPOINT_BYTES_MAX {
+            return;
+        }
+        self.forget(&key);
+        self.uses += 1;
+        self.bytes += bytes;
+        self.by_use.insert(self.uses, key.clone());
+        self.by_key.insert(key, (self.uses, Arc::clone(rendered)));
+        while self.bytes > KEPT_BYTES_MAX
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.forget(&oldest);
+        }
+    }
+
+    fn forget(&mut self, key: &str) {
+        if let Some((used, rendered)) = self.by_key.remove(key) {
+            self.by_use.remove(&used);
+            self.bytes = self.bytes.saturating_sub(rendered.bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{ENTRYPOINT_BYTES_MAX, KEPT_BYTES_MAX, Kept, Member, Opinion, Rendered};
+    use bytes::Bytes;
+    use std::sync::Arc;
+
+    fn rendered(bytes: usize, opinion: Opinion) -> Arc<Rendered> {
+        Arc::new(Rendered {
+            members: vec![Member {
+                name: "dev".to_owned(),
+                namespace: String::new(),
+                objects: Ok(Bytes::from(vec![b' '; bytes])),
+            }],
+            opinion,
+        })
+    }
+
+    #[test]
+    fn what_was_not_used_for_the_longest_time_goes_first() {
+        let mut kept = Kept::default();
+        let large = ENTRYPOINT_BYTES_MAX - 4_096;
+        for key in 0..8 {
+            kept.put(key.to_string(), &rendered(large, Opinion::Agrees));
+        }
+        assert!(kept.get("0", true).is_some());
+        kept.put("8".to_owned(), &rendered(large, Opinion::Agrees));
+        assert!(kept.get("1", true).is_none());
+        assert!(kept.get("0", true).is_some() && kept.get("8", true).is_some());
+        assert!(kept.bytes <= KEPT_BYTES_MAX);
+        assert_eq!(kept.by_key.len(), kept.by_use.len());
+        kept.put(
+            "huge".to_owned(),
+            &rendered(ENTRYPOINT_BYTES_MAX, Opinion::Agrees),
+        );
+        assert!(kept.get("huge", false).is_none());
+    }
+
+    #[test]
+    fn a_value_without_an_opinion_does_not_serve_for_one_with() {
+        let mut kept = Kept::default();
+        kept.put("a".to_owned(), &rendered(1, Opinion::NotAsked));
+        assert!(kept.get("a", true).is_none());
+        assert!(kept.get("a", false).is_some());
+        kept.put("a".to_owned(), &rendered(1, Opinion::Agrees));
+        assert!(kept.get("a", true).is_some());
+        assert_eq!((kept.by_key.len(), kept.by_use.len()), (1, 1));
+    }
+}

@@ -1,0 +1,183 @@
+//! What a change of a repository does to its environments: which entry points it touches, both sides of
+//! those rendered and reviewed, proof for all others, and the checks that follow from it. It joins
+//! [`crate::tanka`], which renders, with [`crate::review`], which looks at what came of it.
+//!
+//! Nothing a comparison answers holds a secret: values are redacted before they are reviewed, and
+//! reviewing masks those of `Secret`s.
+
+mod affected;
+mod asked;
+mod checks;
+mod environments;
+mod failure;
+mod kept;
+mod rendering;
+#[cfg(test)]
+mod tests;
+
+pub use asked::{Asked, Only, Sides, Variables};
+pub use checks::NO_ENVIRONMENTS;
+
+use crate::jsonnet::{EvalError, yaml};
+use crate::model::Check;
+use crate::redact::Redactor;
+use crate::review::{Report, review};
+use crate::tanka::importers::Affected;
+use crate::tanka::{Evaluate, Renderer, TankaError};
+use crate::workspace::{RepositoryError, TreeError};
+use affected::Graphs;
+use kept::Kept;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// Entry points one comparison renders; others that a change touches are said not to be looked at.
+const RENDERED_MAX: usize = 1_000;
+
+/// What a change does.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// What happens to each environment, what may go wrong, and what nobody asked for.
+    pub report: Report,
+    /// What we checked ourselves, in a fixed order.
+    pub checks: Vec<Check>,
+    /// The entry points the change touches, and by which files.
+    pub affected: Vec<Affected>,
+}
+
+/// Why there is no comparison.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// The caller did not want to wait any longer.
+    #[error("the comparison was stopped")]
+    Cancelled,
+    /// The environment that was asked for is on neither side, or a tree could not be read.
+    #[error(transparent)]
+    Tanka(#[from] TankaError),
+    /// The base could not be read.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// A tree could not be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// Something of ours broke down.
+    #[error("comparing broke down: {0}")]
+    Broken(String),
+}
+
+/// Compares the base of a workspace with the workspace. Keeps what it rendered, so that the next
+/// revision renders only what changed since. Cheap to share, and shared by everybody: what is kept is
+/// found by a hash of everything it was made from.
+pub struct Comparer {
+    evaluator: Arc<dyn Evaluate>,
+    redactor: Arc<Redactor>,
+    mask_key: Vec<u8>,
+    rendered_max: usize,
+    graphs: Graphs,
+    // Held to look up and to add, never across a wait.
+    kept: Mutex<Kept>,
+}
+
+impl std::fmt::Debug for Comparer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Comparer").finish_non_exhaustive()
+    }
+}
+
+impl Comparer {
+    /// A comparer that keeps nothing yet. `mask_key` is random bytes of this process: the marks of secret
+    /// values are made with it.
+    pub fn new(evaluator: Arc<dyn Evaluate>, redactor: Arc<Redactor>, mask_key: Vec<u8>) -> Self {
+        Self {
+            evaluator,
+            redactor,
+            mask_key,
+            rendered_max: RENDERED_MAX,
+            graphs: Graphs::default(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Compares. One environment that does not render never hides another; an `Err` means that nothing
+    /// is known.
+    pub async fn compare(
+        self: &Arc<Self>,
+        asked: Asked,
+        cancel: &CancellationToken,
+    ) -> Result<Comparison, CompareError> {
+        let only = match &asked.only {
+            Some(only) => Some(self.find(&asked, only, cancel).await?),
+            None => None,
+        };
+        let (comparer, sides) = (Arc::clone(self), asked.sides.clone());
+        let entrypoint = only.as_ref().map(|only| only.path.clone());
+        let touched = blocking(move || {
+            let only = entrypoint.as_deref();
+            comparer.graphs.touched(&sides, only, comparer.rendered_max)
+        });
+        let touched = touched.await?;
+        let rendered = self.render(&asked, &touched, cancel).await?;
+        let comparer = Arc::clone(self);
+        blocking(move || {
+            let checks = checks::Seen::of(&asked.sides, &touched, &rendered);
+            let name = only.as_ref().and_then(|only| only.name.as_deref());
+            let environments = environments::environments(&touched, rendered, &comparer.redactor);
+            let environments = environments::named(environments, name)?;
+            let input = asked.input(environments);
+            let report = review(input, &comparer.mask_key, &yaml::readable);
+            Ok(Comparison {
+                checks: checks.checks(&report, &comparer.redactor),
+                report,
+                affected: touched.affected,
+            })
+        })
+        .await
+    }
+
+    /// The entry point and name of one environment, wherever it still or already is.
+    async fn find(
+        &self,
+        asked: &Asked,
+        only: &Only,
+        cancel: &CancellationToken,
+    ) -> Result<Only, CompareError> {
+        let target = asked.variables.target(&only.path, only.name.clone());
+        let mut failed = None;
+        for tree in [&asked.sides.workspace, &asked.sides.base] {
+            let renderer = Renderer::new(Arc::clone(tree), Arc::clone(&self.evaluator));
+            match renderer.entrypoint(&target, cancel).await {
+                Ok((entrypoint, name)) => {
+                    return Ok(Only {
+                        path: entrypoint.to_string(),
+                        name,
+                    });
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let none = || TankaError::NoMatch {
+            path: only.path.clone(),
+        };
+        match failed.unwrap_or_else(none) {
+            TankaError::Evaluation(EvalError::Cancelled) => Err(CompareError::Cancelled),
+            error => Err(error.into()),
+        }
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn renderer(&self, tree: &Arc<dyn crate::workspace::Tree>) -> Renderer {
+        Renderer::new(Arc::clone(tree), Arc::clone(&self.evaluator))
+    }
+}
+
+/// Reading trees and working on large values may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CompareError> + Send + 'static,
+) -> Result<T, CompareError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(err) => Err(CompareError::Broken(err.to_string())),
+    }
+}

@@ -1,0 +1,203 @@
+//! Renders both sides of what a change touches: one batch a side, without what is kept from before.
+
+use super::affected::Touched;
+use super::asked::Variables;
+use super::failure::{failure, kind_of_evaluation, line};
+use super::kept::{Member, Opinion, Rendered};
+use super::{Asked, CompareError, Comparer, blocking};
+use crate::jsonnet::{Import, SecondOpinion, SecondOpinionWanted};
+use crate::model::RepoPath;
+use crate::review::{Failure, FailureKind};
+use crate::tanka::importers::{Closure, ImportGraph};
+use crate::tanka::{TankaError, Whole};
+use crate::workspace::Tree;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What one entry point came to on one side.
+pub(super) type Outcome = Result<Arc<Rendered>, Failure>;
+
+/// What the entry points came to. One that is not there on a side is not in its map.
+#[derive(Debug, Default)]
+pub(super) struct Both {
+    pub(super) base: BTreeMap<RepoPath, Outcome>,
+    pub(super) workspace: BTreeMap<RepoPath, Outcome>,
+}
+
+/// One side, to be rendered.
+struct Side<'a> {
+    tree: &'a Arc<dyn Tree>,
+    graph: &'a Arc<ImportGraph>,
+    variables: &'a Variables,
+}
+
+/// An entry point that is not kept.
+struct Job {
+    entrypoint: RepoPath,
+    key: String,
+    closure: Arc<Closure>,
+    opinion: SecondOpinionWanted,
+}
+
+impl Comparer {
+    /// Renders what the change touches. The workspace has to convince both engines; the base is asked
+    /// about again only where it did not.
+    pub(super) async fn render(
+        &self,
+        asked: &Asked,
+        touched: &Touched,
+        cancel: &CancellationToken,
+    ) -> Result<Both, CompareError> {
+        let entrypoints: Vec<RepoPath> = touched.rendered().cloned().collect();
+        let workspace = Side {
+            tree: &asked.sides.workspace,
+            graph: &touched.workspace,
+            variables: &asked.variables,
+        };
+        let all: BTreeSet<RepoPath> = entrypoints.iter().cloned().collect();
+        let workspace = self.side(workspace, &entrypoints, all, cancel).await?;
+        let against = workspace.iter().filter(|(_, outcome)| {
+            let rendered = outcome.as_ref();
+            rendered.is_ok_and(|rendered| rendered.opinion.is_against())
+        });
+        let against: BTreeSet<RepoPath> = against.map(|(entrypoint, _)| entrypoint.clone()).collect();
+        let base = Side {
+            tree: &asked.sides.base,
+            graph: &touched.base,
+            variables: &asked.variables,
+        };
+        let base = self.side(base, &entrypoints, against, cancel).await?;
+        Ok(Both { base, workspace })
+    }
+
+    async fn side(
+        &self,
+        side: Side<'_>,
+        entrypoints: &[RepoPath],
+        with_opinion: BTreeSet<RepoPath>,
+        cancel: &CancellationToken,
+    ) -> Result<BTreeMap<RepoPath, Outcome>, CompareError> {
+        let jobs = jobs(&side, entrypoints, with_opinion).await?;
+        let mut outcomes = BTreeMap::new();
+        let mut left = Vec::new();
+        for job in jobs {
+            let wants_opinion = job.opinion == SecondOpinionWanted::Yes;
+            let known = self.kept().get(&job.key, wants_opinion);
+            match known {
+                Some(rendered) => drop(outcomes.insert(job.entrypoint, Ok(rendered))),
+                None => left.push(job),
+            }
+        }
+        let targets = left
+            .iter()
+            .map(|job| side.variables.entrypoint(job.entrypoint.as_str(), job.opinion));
+        let answers = match left.is_empty() {
+            true => Vec::new(),
+            false => self.renderer(side.tree).show_all(targets.collect(), cancel).await,
+        };
+        if cancel.is_cancelled() {
+            return Err(CompareError::Cancelled);
+        }
+        let rendered = blocking(move || Ok(left.into_iter().zip(answers).map(settle).collect::<Vec<_>>()));
+        for (entrypoint, outcome, key) in rendered.await? {
+            if let (Ok(rendered), Some(key)) = (&outcome, key) {
+                self.kept().put(key, rendered);
+            }
+            outcomes.insert(entrypoint, outcome);
+        }
+        Ok(outcomes)
+    }
+}
+
+/// The entry points that are there on this side, each with the hash of what it is made from.
+async fn jobs(
+    side: &Side<'_>,
+    entrypoints: &[RepoPath],
+    with_opinion: BTreeSet<RepoPath>,
+) -> Result<Vec<Job>, CompareError> {
+    let given = match side.variables == &Variables::default() {
+        true => String::new(),
+        false => format!("{:?}", side.variables),
+    };
+    let (graph, entrypoints) = (Arc::clone(side.graph), entrypoints.to_vec());
+    blocking(move || {
+        let there = entrypoints.into_iter().filter_map(|entrypoint| {
+            let closure = Arc::clone(graph.closures().get(&entrypoint)?);
+            Some((entrypoint, closure))
+        });
+        let jobs = there.map(|(entrypoint, closure)| Job {
+            opinion: match with_opinion.contains(&entrypoint) {
+                true => SecondOpinionWanted::Yes,
+                false => SecondOpinionWanted::No,
+            },
+            key: format!("{} {given}", closure.id()),
+            entrypoint,
+            closure,
+        });
+        Ok(jobs.collect())
+    })
+    .await
+}
+
+/// What came of an entry point, and the key to keep it by if it may be kept. A failure is not kept: it
+/// may be chance. Neither is a value that depends on more than its key was made from.
+fn settle((job, answer): (Job, Result<Whole, TankaError>)) -> (RepoPath, Outcome, Option<String>) {
+    match answer {
+        Ok(whole) => {
+            let key = covers(&job.closure, &whole.imports).then_some(job.key);
+            (job.entrypoint, Ok(Arc::new(rendered(whole))), key)
+        }
+        Err(error) => (job.entrypoint, Err(failure(&error)), None),
+    }
+}
+
+fn covers(closure: &Closure, imports: &[Import]) -> bool {
+    imports.iter().all(|import| match import {
+        Import::Read { path, .. } | Import::Absent { path } => closure.dependencies.contains_key(path),
+    })
+}
+
+fn rendered(whole: Whole) -> Rendered {
+    let members = whole.members.into_iter().map(|member| Member {
+        objects: match member.objects {
+            Ok(objects) => written(objects.iter().map(|object| &object.value)),
+            Err(error) => Err(failure(&error)),
+        },
+        name: member.name,
+        namespace: member.namespace,
+    });
+    Rendered {
+        members: members.collect(),
+        opinion: opinion(whole.second_opinion),
+    }
+}
+
+fn written<'a>(objects: impl Iterator<Item = &'a serde_json::Value>) -> Result<Bytes, Failure> {
+    let objects: Vec<_> = objects.collect();
+    serde_json::to_vec(&objects)
+        .map(Bytes::from)
+        .map_err(|err| Failure {
+            kind: FailureKind::Bound,
+            message: err.to_string(),
+        })
+}
+
+fn opinion(second: SecondOpinion) -> Opinion {
+    match second {
+        SecondOpinion::NotAsked => Opinion::NotAsked,
+        SecondOpinion::Agrees => Opinion::Agrees,
+        SecondOpinion::Differs { path, .. } => Opinion::Differs { path: line(&path) },
+        SecondOpinion::Failed(error) => {
+            let why = line(&error.to_string());
+            match kind_of_evaluation(&error) {
+                FailureKind::Program => Opinion::Refuses { why },
+                FailureKind::Objects
+                | FailureKind::Disputed
+                | FailureKind::Bound
+                | FailureKind::Unavailable => Opinion::Unfinished { why },
+            }
+        }
+    }
+}

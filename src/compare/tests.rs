@@ -1,0 +1,462 @@
+//! Whole comparisons of small trees, by an evaluator that knows JSON and one kind of import.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Sides};
+use crate::jsonnet::{Entry, EvalError, Evaluated, Import, Request, SecondOpinion, SecondOpinionWanted};
+use crate::model::{CheckState, FileChange, RepoPath, Secret};
+use crate::redact::Redactor;
+use crate::review::{AskedFor, FailureKind, NotProven, Presence, Proof, Standing};
+use crate::tanka::Evaluate;
+use crate::tanka::testing::Files;
+use crate::workspace::Tree;
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use tokio_util::sync::CancellationToken;
+
+/// A program is JSON, in which `import 'x'` stands for the file `lib/x`. One that holds `DISPUTED` has
+/// another value in the second engine.
+#[derive(Default)]
+struct Small {
+    asked: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Evaluate for Small {
+    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
+        if cancel.is_cancelled() {
+            return Err(EvalError::Cancelled);
+        }
+        let (entry, is_script) = match &request.entry {
+            Entry::File(entry) => (entry.clone(), false),
+            Entry::Snippet { name, .. } => (path(&format!("{}/main.jsonnet", name.parent().unwrap())), true),
+        };
+        let read = |path: &RepoPath| {
+            let version = request.tree.read(path).unwrap();
+            String::from_utf8(version.content.to_vec()).unwrap()
+        };
+        let mut text = read(&entry);
+        let mut imports = Vec::new();
+        while let Some((before, rest)) = text.split_once("import '") {
+            let (name, after) = rest.split_once('\'').unwrap();
+            let library = path(&format!("lib/{name}"));
+            imports.push(Import::Read {
+                path: library.clone(),
+                blob: String::new(),
+            });
+            text = format!("{before}{}{after}", read(&library));
+        }
+        let wants = request.second_opinion == SecondOpinionWanted::Yes;
+        if !is_script {
+            let mark = if wants { " with opinion" } else { "" };
+            self.asked.lock().unwrap().push(format!("{entry}{mark}"));
+        }
+        let value: Value = serde_json::from_str(&text).map_err(|_| EvalError::Runtime {
+            message: text.clone(),
+            trace: Vec::new(),
+        })?;
+        let second_opinion = match (wants, text.contains("DISPUTED")) {
+            (false, _) => SecondOpinion::NotAsked,
+            (true, false) => SecondOpinion::Agrees,
+            (true, true) => SecondOpinion::Differs {
+                path: "$.a".to_owned(),
+                first: "\"hunter2\"".to_owned(),
+                second: "\"hunter3\"".to_owned(),
+            },
+        };
+        let json = match is_script {
+            true => format!(
+                "[{}]",
+                if value["kind"] == "Environment" {
+                    text
+                } else {
+                    String::new()
+                }
+            ),
+            false => value.to_string(),
+        };
+        Ok(Evaluated {
+            json: Bytes::from(json),
+            imports,
+            second_opinion,
+        })
+    }
+}
+
+fn path(text: &str) -> RepoPath {
+    RepoPath::parse(text).unwrap()
+}
+
+struct Bench {
+    evaluator: Arc<Small>,
+    comparer: Arc<Comparer>,
+}
+
+fn bench() -> Bench {
+    let evaluator = Arc::new(Small::default());
+    let redactor = Arc::new(Redactor::new([Secret::new("a-live-secret-of-ours".to_owned())]));
+    let comparer = Comparer::new(
+        Arc::clone(&evaluator) as Arc<dyn Evaluate>,
+        redactor,
+        b"key".to_vec(),
+    );
+    Bench {
+        evaluator,
+        comparer: Arc::new(comparer),
+    }
+}
+
+impl Bench {
+    async fn all(&self, before: &[(&str, &str)], after: &[(&str, &str)]) -> Comparison {
+        self.compare(Asked::all(sides(before, after), "")).await.unwrap()
+    }
+
+    async fn compare(&self, asked: Asked) -> Result<Comparison, CompareError> {
+        self.comparer.compare(asked, &CancellationToken::new()).await
+    }
+
+    /// What was evaluated since it was asked the last time, sorted.
+    fn evaluated(&self) -> Vec<String> {
+        let mut asked = std::mem::take(&mut *self.evaluator.asked.lock().unwrap());
+        asked.sort();
+        asked
+    }
+}
+
+fn sides(before: &[(&str, &str)], after: &[(&str, &str)]) -> Sides {
+    let (base, workspace) = (Files::new(before), Files::new(after));
+    let names: BTreeSet<&str> = before.iter().chain(after).map(|(name, _)| *name).collect();
+    let change = |name: &str| FileChange {
+        path: path(name),
+        before: base.read(&path(name)).ok(),
+        after: workspace.read(&path(name)).ok(),
+    };
+    let changes = names.into_iter().map(change);
+    let changes = changes.filter(|change| change.before != change.after).collect();
+    Sides {
+        base,
+        base_id: Some(format!("{before:?}")),
+        workspace,
+        changes,
+    }
+}
+
+fn web(replicas: u32) -> String {
+    format!(
+        r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"web"}},"spec":{{"replicas":{replicas}}}}}"#
+    )
+}
+
+const SPEC: &str = r#"{"spec":{"namespace":"web"}}"#;
+
+fn repository<'a>(files: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let environments = ["dev", "prod", "other"];
+    let mut all = vec![("jsonnetfile.json", "{}")];
+    for environment in environments {
+        all.push(match environment {
+            "dev" => ("environments/dev/spec.json", SPEC),
+            "prod" => ("environments/prod/spec.json", SPEC),
+            _ => ("environments/other/spec.json", SPEC),
+        });
+    }
+    all.extend([
+        (
+            "environments/dev/main.jsonnet",
+            "{\"web\": import 'web.libsonnet'}",
+        ),
+        (
+            "environments/prod/main.jsonnet",
+            "{\"web\": import 'web.libsonnet'}",
+        ),
+        ("environments/other/main.jsonnet", "{}"),
+    ]);
+    for (name, content) in files {
+        all.retain(|(known, _)| known != name);
+        all.push((name, content));
+    }
+    all
+}
+
+fn standing<'a>(comparison: &'a Comparison, name: &str) -> &'a Standing {
+    &comparison.report.environment(name).expect(name).standing
+}
+
+fn states(comparison: &Comparison) -> Vec<(CheckState, &str)> {
+    let checks = comparison.checks.iter();
+    checks.map(|check| (check.state, check.detail.as_str())).collect()
+}
+
+#[tokio::test]
+async fn a_library_changes_what_uses_it_and_the_rest_is_proven() {
+    let bench = bench();
+    let (two, three, five) = (web(2), web(3), web(5));
+    let base = repository(&[("lib/web.libsonnet", &two)]);
+    let first = repository(&[("lib/web.libsonnet", &three)]);
+    let asked = Asked::all(sides(&base, &first), "scale web in dev");
+    let comparison = bench.compare(asked).await.unwrap();
+    let report = &comparison.report;
+    assert_eq!((report.counts.affected, report.counts.unaffected), (2, 1));
+    assert_eq!(
+        report.classes[0].environments,
+        ["environments/dev", "environments/prod"]
+    );
+    assert_eq!(
+        report.environment("environments/dev").unwrap().asked_for,
+        AskedFor::Yes
+    );
+    assert_eq!(
+        report.environment("environments/prod").unwrap().asked_for,
+        AskedFor::No
+    );
+    assert!(matches!(
+        standing(&comparison, "environments/other"),
+        Standing::Unaffected { proof: Proof::ClosureUnchanged { closure } } if closure.len() == 64
+    ));
+    assert_eq!(states(&comparison), [(CheckState::Pass, ""); 4]);
+    let entrypoints = ["dev", "prod"].map(|name| format!("environments/{name}/main.jsonnet"));
+    let with_opinion = entrypoints.clone().map(|name| format!("{name} with opinion"));
+    let mut both = [entrypoints, with_opinion.clone()].concat();
+    both.sort();
+    assert_eq!(bench.evaluated(), both);
+
+    // The next revision renders only what it changed itself, and the base not at all.
+    let main = format!("{{\"web\": {five}}}");
+    let second = repository(&[
+        ("lib/web.libsonnet", &three),
+        ("environments/dev/main.jsonnet", &main),
+    ]);
+    let comparison = bench.all(&base, &second).await;
+    assert_eq!(comparison.report.classes.len(), 2);
+    assert_eq!(bench.evaluated(), [with_opinion[0].clone()]);
+    bench.all(&base, &second).await;
+    assert!(bench.evaluated().is_empty());
+}
+
+#[tokio::test]
+async fn what_engines_do_not_agree_on_is_not_relied_on_and_not_told() {
+    let bench = bench();
+    let base = repository(&[("lib/web.libsonnet", "{}")]);
+    let disputed = r#"{"web": {"apiVersion":"v1","kind":"DISPUTED","metadata":{"name":"x"}}}"#;
+    let head = repository(&[
+        ("lib/web.libsonnet", "{}"),
+        ("environments/dev/main.jsonnet", disputed),
+    ]);
+    let comparison = bench.all(&base, &head).await;
+    let expected = "the two engines disagree at `$.a`";
+    assert!(matches!(
+        standing(&comparison, "environments/dev"),
+        Standing::NotProven { reason: NotProven::FailsInWorkspace { workspace } }
+            if workspace.kind == FailureKind::Disputed && workspace.message == expected
+    ));
+    assert_eq!(
+        states(&comparison)[3],
+        (CheckState::Fail, "`environments/dev/main.jsonnet`: at `$.a`")
+    );
+    assert!(!format!("{comparison:?}").contains("hunter"));
+    // The base was asked about again, so that the change is not blamed for what was there before.
+    let both = ["", " with opinion"].map(|mark| format!("environments/dev/main.jsonnet{mark}"));
+    assert_eq!(bench.evaluated(), [both[1].clone(), both[1].clone()]);
+    let elsewhere = disputed.replace("\"x\"", "\"y\"");
+    let comparison = bench
+        .all(
+            &head,
+            &repository(&[
+                ("lib/web.libsonnet", "{}"),
+                ("environments/dev/main.jsonnet", &elsewhere),
+            ]),
+        )
+        .await;
+    assert!(matches!(
+        standing(&comparison, "environments/dev"),
+        Standing::NotProven {
+            reason: NotProven::FailsOnBoth { .. }
+        }
+    ));
+}
+
+#[tokio::test]
+async fn a_change_is_blamed_for_what_it_breaks_and_not_for_what_was_broken() {
+    let bench = bench();
+    let two = web(2);
+    let base = repository(&[
+        ("lib/web.libsonnet", &two),
+        ("environments/other/main.jsonnet", "broken"),
+    ]);
+    let head = repository(&[
+        ("lib/web.libsonnet", "a-live-secret-of-ours"),
+        ("environments/other/main.jsonnet", "still broken"),
+        ("environments/prod/main.jsonnet", "{}"),
+    ]);
+    let comparison = bench.all(&base, &head).await;
+    assert!(matches!(
+        standing(&comparison, "environments/dev"),
+        Standing::NotProven { reason: NotProven::FailsInWorkspace { workspace } }
+            if workspace.kind == FailureKind::Program && workspace.message.contains("⟦secret:1⟧")
+    ));
+    assert!(matches!(
+        standing(&comparison, "environments/other"),
+        Standing::NotProven {
+            reason: NotProven::FailsOnBoth { .. }
+        }
+    ));
+    let (state, detail) = states(&comparison)[2];
+    assert_eq!(state, CheckState::Fail);
+    assert!(detail.starts_with("1 more; `environments/dev`: "), "{detail}");
+    assert!(!format!("{comparison:?}").contains("a-live-secret-of-ours"));
+    assert_eq!(comparison.report.counts.broken, 1);
+}
+
+fn inline(names: &[(&str, u32)]) -> String {
+    let environment = |(name, replicas): &(&str, u32)| {
+        let web = web(*replicas);
+        format!(
+            r#"{{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{{"name":"{name}"}},"spec":{{"namespace":"{name}"}},"data":{web}}}"#
+        )
+    };
+    let environments: Vec<String> = names.iter().map(environment).collect();
+    format!("[{}]", environments.join(","))
+}
+
+#[tokio::test]
+async fn environments_of_one_file_are_told_apart() {
+    let bench = bench();
+    let (before, after) = (
+        inline(&[("eu", 1), ("us", 1), ("old", 1)]),
+        inline(&[("eu", 1), ("us", 2), ("new", 1)]),
+    );
+    let base = [
+        ("tkrc.yaml", ""),
+        ("environments/all/main.jsonnet", before.as_str()),
+    ];
+    let head = [
+        ("tkrc.yaml", ""),
+        ("environments/all/main.jsonnet", after.as_str()),
+    ];
+    let comparison = bench.all(&base, &head).await;
+    let presence = comparison.report.environments.iter();
+    let presence: Vec<_> = presence
+        .map(|one| (one.name.as_str(), one.presence, one.is_affected()))
+        .collect();
+    assert_eq!(
+        presence,
+        [
+            ("eu", Presence::Kept, false),
+            ("new", Presence::Created, true),
+            ("old", Presence::Deleted, true),
+            ("us", Presence::Kept, true),
+        ]
+    );
+    let mut asked = Asked::environment(sides(&base, &head), "environments/all");
+    asked.only.as_mut().unwrap().name = Some("us".to_owned());
+    let only = bench.compare(asked).await.unwrap().report;
+    assert_eq!(only.environments.len(), 1);
+    assert_eq!(only.environments[0].name, "us");
+}
+
+#[tokio::test]
+async fn one_environment_is_found_wherever_it_still_is() {
+    let bench = bench();
+    let (two, three) = (web(2), web(3));
+    let base = repository(&[("lib/web.libsonnet", &two)]);
+    let mut head = repository(&[("lib/web.libsonnet", &three)]);
+    head.retain(|(name, _)| !name.starts_with("environments/dev/"));
+    for name in ["environments/dev", "environments/prod", "environments/other"] {
+        let asked = Asked::environment(sides(&base, &head), name);
+        let comparison = bench.compare(asked).await.unwrap();
+        assert_eq!(comparison.report.environments.len(), 1);
+        assert_eq!(comparison.report.environments[0].name, name);
+    }
+    let asked = Asked::environment(sides(&base, &head), "environments/none");
+    assert!(matches!(bench.compare(asked).await, Err(CompareError::Tanka(_))));
+}
+
+#[tokio::test]
+async fn no_secret_comes_through() {
+    let bench = bench();
+    let object = |value: &str| {
+        format!(
+            r#"{{"s":{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s"}},"stringData":{{"p":"pass-{value}"}}}},
+                "c":{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"c"}},"data":{{"p":"{value} a-live-secret-of-ours"}}}}}}"#
+        )
+    };
+    let (before, after) = (object("one"), object("two"));
+    let base = repository(&[
+        ("lib/web.libsonnet", "{}"),
+        ("environments/dev/main.jsonnet", &before),
+    ]);
+    let head = repository(&[
+        ("lib/web.libsonnet", "{}"),
+        ("environments/dev/main.jsonnet", &after),
+    ]);
+    let comparison = bench.all(&base, &head).await;
+    assert_eq!(comparison.report.counts.objects_changed, 2);
+    let text = format!("{comparison:?}{}", comparison.report.text(10_000));
+    for secret in ["pass-one", "pass-two", "a-live-secret-of-ours"] {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+    assert!(text.contains("⟦secret:1⟧") && text.contains("‹hmac:"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_said_not_to_be_looked_at() {
+    let mut bench = bench();
+    Arc::get_mut(&mut bench.comparer).unwrap().rendered_max = 1;
+    let (two, three) = (web(2), web(3));
+    let base = repository(&[("lib/web.libsonnet", &two)]);
+    let comparison = bench
+        .all(&base, &repository(&[("lib/web.libsonnet", &three)]))
+        .await;
+    assert_eq!(comparison.report.counts.not_proven, 1);
+    let why = "the change touches 2 entry points, and at most 1 are rendered";
+    assert!(comparison.report.text(2_000).contains(why));
+    let (state, detail) = states(&comparison)[2];
+    assert_eq!(
+        (state, detail),
+        (CheckState::NotRun, format!("`environments/prod`: {why}").as_str())
+    );
+}
+
+#[tokio::test]
+async fn imports_and_syntax_are_checked_without_rendering() {
+    let bench = bench();
+    let two = web(2);
+    let base = repository(&[("lib/web.libsonnet", &two)]);
+    let head = repository(&[
+        ("lib/web.libsonnet", "{ a: 1 b: 2 }"),
+        ("lib/unused.libsonnet", "import 'nothing.libsonnet'"),
+    ]);
+    let comparison = bench.all(&base, &head).await;
+    let (state, detail) = states(&comparison)[0];
+    assert_eq!(state, CheckState::Fail);
+    assert!(
+        detail.starts_with("`lib/web.libsonnet`:1:8-9 Expected a comma"),
+        "{detail}"
+    );
+    let unused = "no environment uses `lib/unused.libsonnet`, so its imports were not looked at";
+    assert_eq!(states(&comparison)[1], (CheckState::Pass, unused));
+}
+
+#[tokio::test]
+async fn without_environments_the_checks_say_so() {
+    let comparison = bench().all(&[("a.txt", "1")], &[("a.txt", "2")]).await;
+    assert!(comparison.report.environments.is_empty());
+    assert_eq!(comparison.report.counts.files, 1);
+    let none = (CheckState::NotRun, NO_ENVIRONMENTS);
+    let no_jsonnet = (CheckState::NotRun, "no Jsonnet file changed");
+    assert_eq!(states(&comparison), [no_jsonnet, none, none, none]);
+}
+
+#[tokio::test]
+async fn a_comparison_that_is_stopped_says_nothing() {
+    let (two, three) = (web(2), web(3));
+    let base = repository(&[("lib/web.libsonnet", &two)]);
+    let head = repository(&[("lib/web.libsonnet", &three)]);
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    let asked = Asked::all(sides(&base, &head), "");
+    let comparison = bench().comparer.compare(asked, &stopped).await;
+    assert!(matches!(comparison, Err(CompareError::Cancelled)));
+}

@@ -1,0 +1,70 @@
+//! One text for each JSON value, whatever the order of its fields: what hashes and sorting go by.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The value as compact JSON with sorted fields. The caller bounds the nesting.
+pub(super) fn text(value: &Value) -> String {
+    let mut out = String::new();
+    write(&mut out, value);
+    out
+}
+
+fn write(out: &mut String, value: &Value) {
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for (position, item) in items.iter().enumerate() {
+                separate(out, position);
+                write(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            let mut sorted: Vec<_> = fields.iter().collect();
+            sorted.sort_by_key(|(name, _)| *name);
+            out.push('{');
+            for (position, (name, field)) in sorted.into_iter().enumerate() {
+                separate(out, position);
+                out.push_str(&Value::String(name.clone()).to_string());
+                out.push(':');
+                write(out, field);
+            }
+            out.push('}');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+fn separate(out: &mut String, position: usize) {
+    if position > 0 {
+        out.push(',');
+    }
+}
+
+/// The SHA-256 of some texts in their order, as hex digits.
+pub(super) fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hasher = Sha256::new();
+    for text in texts {
+        // JSON never contains a line feed, so the boundaries are certain.
+        hasher.update(text.as_bytes());
+        hasher.update(b"\n");
+    }
+    hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use serde_json::json;
+
+    #[test]
+    fn fields_are_sorted_at_every_level() {
+        let value = json!({ "b": [{ "z": 1, "a": "\n" }], "a": null });
+        assert_eq!(text(&value), r#"{"a":null,"b":[{"a":"\n","z":1}]}"#);
+    }
+}

@@ -1,0 +1,52 @@
+//! The risk card: what the rules found in all environments, each finding told once.
+
+use super::input::Environment;
+use super::look::Look;
+use super::report::{Risk, RiskFinding};
+use super::risk::Rule;
+use std::collections::BTreeMap;
+
+/// What one rule found: object and detail, with the environments that have it.
+struct Found {
+    rule: &'static Rule,
+    places: BTreeMap<(String, String), Vec<String>>,
+}
+
+/// The worst first, then by the id of the rule. The environments come sorted.
+pub(super) fn card<'a>(looks: impl Iterator<Item = (&'a Environment, &'a Look)>) -> Vec<Risk> {
+    let mut card = BTreeMap::new();
+    for (environment, look) in looks {
+        for (rule, finding) in &look.findings {
+            let found = card.entry((rule.severity, rule.id)).or_insert_with(|| Found {
+                rule,
+                places: BTreeMap::new(),
+            });
+            let place = (finding.object.short(), finding.detail.clone());
+            let environments = found.places.entry(place).or_default();
+            // Two namespaces of one environment may have the same finding.
+            if environments.last() != Some(&environment.name) {
+                environments.push(environment.name.clone());
+            }
+        }
+    }
+    card.into_values().map(Found::risk).collect()
+}
+
+impl Found {
+    fn risk(self) -> Risk {
+        let findings = self
+            .places
+            .into_iter()
+            .map(|((object, detail), environments)| RiskFinding {
+                object,
+                detail,
+                environments,
+            });
+        Risk {
+            id: self.rule.id,
+            title: self.rule.title,
+            severity: self.rule.severity,
+            findings: findings.collect(),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Which environments get the same change, and how the others differ from most of them.
+
+use super::canonical;
+use super::diff::{Happens, ObjectChange};
+use super::input::Environment;
+use super::key::ObjectKey;
+use super::neutral::Neutral;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Environments that get the same change, apart from what names them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Class {
+    /// The environments, sorted. The first is the example that is shown.
+    pub environments: Vec<String>,
+    /// How many objects and fields of the change are also in the largest class.
+    pub shared: usize,
+    /// Where it differs from the largest class; empty for that class itself.
+    pub differs: Vec<Difference>,
+}
+
+/// One field, or whole object, that is not the same as in the largest class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// `apps/Deployment web`.
+    pub object: String,
+    /// The field; empty for a whole object.
+    pub path: String,
+    /// What happens here; nothing when it does not change here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub here: Option<Transition>,
+    /// What happens in the largest class; nothing when it does not change there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<Transition>,
+}
+
+/// From what to what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Transition {
+    /// Before; nothing when it is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// After; nothing when it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// One thing that changes, with the neutral name and content it is compared by.
+struct Fact {
+    /// Object and field.
+    place: String,
+    content: String,
+    key: ObjectKey,
+    path: String,
+    transition: Transition,
+}
+
+/// The classes of the environments that change: the largest first, then by the name of the first
+/// environment. Every environment is in exactly one.
+pub(super) fn classes(affected: &[(&Environment, &[ObjectChange])]) -> Vec<Class> {
+    let mut groups: BTreeMap<String, (Vec<String>, Vec<Fact>)> = BTreeMap::new();
+    let mut sorted: Vec<_> = affected.iter().collect();
+    sorted.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+    for (environment, changes) in sorted {
+        let facts = facts(&Neutral::of(environment), changes);
+        let signature = facts
+            .iter()
+            .map(|fact| format!("{}\n{}\n", fact.place, fact.content))
+            .collect();
+        let (names, _) = groups.entry(signature).or_insert_with(|| (Vec::new(), facts));
+        names.push(environment.name.clone());
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    let mut groups = groups.into_iter();
+    let Some((environments, largest)) = groups.next() else {
+        return Vec::new();
+    };
+    let mut first = Class {
+        environments,
+        shared: largest.len(),
+        differs: Vec::new(),
+    };
+    let mut others: Vec<Class> = groups
+        .map(|(environments, facts)| compared(environments, &facts, &largest))
+        .collect();
+    // An environment whose words mean something else as well may differ in neutral form only.
+    for class in others.extract_if(.., |class| class.differs.is_empty()) {
+        first.environments.extend(class.environments);
+    }
+    first.environments.sort();
+    others.insert(0, first);
+    others
+}
+
+fn facts(neutral: &Neutral, changes: &[ObjectChange]) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for change in changes {
+        let key = neutral.key(&change.object);
+        let mut fact = |path: &str, transition: Transition| {
+            // `null` is not nothing.
+            let side = |value: &Option<Value>| value.as_ref().map(|value| [neutral.value(value)]);
+            let content = json!([change.happens, side(&transition.before), side(&transition.after)]);
+            facts.push(Fact {
+                place: json!([key, neutral.text(path)]).to_string(),
+                content: canonical::text(&content),
+                key: change.object.clone(),
+                path: path.to_owned(),
+                transition,
+            });
+        };
+        match change.happens {
+            Happens::Added => fact("", transition(None, change.whole.clone())),
+            Happens::Removed => fact("", transition(change.whole.clone(), None)),
+            Happens::Changed => {
+                for field in change
+                    .fields
+                    .iter()
+                    .filter(|field| !Neutral::is_label(&field.path))
+                {
+                    fact(&field.path, transition(field.before.clone(), field.after.clone()));
+                }
+            }
+        }
+    }
+    // Sorted by neutral place: the environment's own names must not decide the order.
+    facts.sort_by(|one, other| (&one.place, &one.content).cmp(&(&other.place, &other.content)));
+    facts
+}
+
+fn transition(before: Option<Value>, after: Option<Value>) -> Transition {
+    Transition { before, after }
+}
+
+fn compared(environments: Vec<String>, here: &[Fact], largest: &[Fact]) -> Class {
+    let mut missing = Places::of(largest);
+    let mut shared = 0;
+    let mut differs = Vec::new();
+    for fact in here {
+        match missing.take(fact) {
+            Some(there) if there.is_same(fact) => shared += 1,
+            there => differs.push(difference(fact, Some(fact), there)),
+        }
+    }
+    differs.extend(missing.left().map(|fact| difference(fact, None, Some(fact))));
+    Class {
+        environments,
+        shared,
+        differs,
+    }
+}
+
+impl Fact {
+    fn is_same(&self, other: &Fact) -> bool {
+        self.content == other.content || self.transition == other.transition
+    }
+}
+
+/// Facts by where they are: by neutral name, or else by the name itself.
+struct Places<'a> {
+    facts: Vec<Option<&'a Fact>>,
+    neutral: BTreeMap<&'a str, usize>,
+    plain: BTreeMap<(&'a ObjectKey, &'a str), usize>,
+}
+
+impl<'a> Places<'a> {
+    fn of(facts: &'a [Fact]) -> Self {
+        let positions = || facts.iter().enumerate();
+        Self {
+            facts: facts.iter().map(Some).collect(),
+            neutral: positions()
+                .map(|(position, fact)| (fact.place.as_str(), position))
+                .collect(),
+            plain: positions()
+                .map(|(position, fact)| ((&fact.key, fact.path.as_str()), position))
+                .collect(),
+        }
+    }
+
+    fn take(&mut self, fact: &Fact) -> Option<&'a Fact> {
+        let plain = || self.plain.get(&(&fact.key, fact.path.as_str()));
+        let position = self.neutral.get(fact.place.as_str()).or_else(plain)?;
+        self.facts.get_mut(*position).and_then(Option::take)
+    }
+
+    fn left(self) -> impl Iterator<Item = &'a Fact> {
+        self.facts.into_iter().flatten()
+    }
+}
+
+fn difference(named: &Fact, here: Option<&Fact>, elsewhere: Option<&Fact>) -> Difference {
+    Difference {
+        object: named.key.short(),
+        path: named.path.clone(),
+        here: here.map(|fact| fact.transition.clone()),
+        elsewhere: elsewhere.map(|fact| fact.transition.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Class, classes};
+    use crate::review::diff::{Happens, ObjectChange};
+    use crate::review::fields::FieldChange;
+    use crate::review::input::{Environment, Rendering};
+    use crate::review::key::ObjectKey;
+    use serde_json::{Value, json};
+
+    fn environment(name: &str, namespace: &str) -> Environment {
+        let closure = String::new();
+        Environment {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            rendering: Rendering::ClosureUnchanged { closure },
+        }
+    }
+
+    /// A change of one field of a ConfigMap.
+    fn change(namespace: &str, before: Value, after: Value) -> ObjectChange {
+        let object = json!({ "kind": "ConfigMap", "metadata": { "name": "web", "namespace": namespace } });
+        let field = FieldChange {
+            path: "data.a".to_owned(),
+            before: Some(before),
+            after: Some(after),
+            reordered: false,
+        };
+        ObjectChange {
+            object: ObjectKey::of(&object),
+            happens: Happens::Changed,
+            fields: vec![field],
+            patch: String::new(),
+            lines_added: 1,
+            lines_removed: 1,
+            whole: None,
+        }
+    }
+
+    fn grouped(all: &[(&str, &str, ObjectChange)]) -> Vec<Class> {
+        let environments: Vec<_> = all
+            .iter()
+            .map(|(name, namespace, _)| environment(name, namespace))
+            .collect();
+        let changes = all.iter().map(|(_, _, change)| std::slice::from_ref(change));
+        classes(&environments.iter().zip(changes).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_names_the_environment_makes_no_difference() {
+        let one = change("dev", json!("db.dev"), json!("sql.dev"));
+        let other = change("shop", json!("db.prod"), json!("sql.prod"));
+        let found = grouped(&[("e/dev", "dev", one), ("e/prod", "shop", other)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].environments, ["e/dev", "e/prod"]);
+    }
+
+    #[test]
+    fn a_word_that_happens_to_be_a_namespace_makes_no_difference_either() {
+        let one = change("monitoring", json!("monitoring"), json!("x"));
+        let other = change("shop", json!("monitoring"), json!("x"));
+        let found = grouped(&[("e/a1", "monitoring", one), ("e/b1", "shop", other)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn the_difference_from_most_is_told_field_by_field() {
+        let to = |namespace: &str, after: u32| change(namespace, json!(1), json!(after));
+        let found = grouped(&[
+            ("e/aa", "aa", to("aa", 3)),
+            ("e/bb", "bb", to("bb", 2)),
+            ("e/cc", "cc", to("cc", 2)),
+        ]);
+        let shown = serde_json::to_value(&found).unwrap();
+        let expected = json!([
+            { "environments": ["e/bb", "e/cc"], "shared": 1, "differs": [] },
+            { "environments": ["e/aa"], "shared": 0, "differs": [{
+                "object": "ConfigMap web",
+                "path": "data.a",
+                "here": { "before": 1, "after": 3 },
+                "elsewhere": { "before": 1, "after": 2 },
+            }] },
+        ]);
+        assert_eq!(shown, expected);
+    }
+}

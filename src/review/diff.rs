@@ -1,0 +1,80 @@
+//! What differs in one environment, object by object.
+
+use super::fields::{self, FieldChange};
+use super::key::ObjectKey;
+use super::pair::Pair;
+use super::patch;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Writes an object as a YAML document.
+pub type WriteYaml<'a> = &'a dyn Fn(&Value) -> String;
+
+/// What happens to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happens {
+    /// It is there on both sides and differs.
+    Changed,
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+}
+
+impl Happens {
+    /// `changed`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Added => "added",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// One object that differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ObjectChange {
+    /// The object.
+    pub object: ObjectKey,
+    /// What happens to it.
+    pub happens: Happens,
+    /// The fields that differ; empty unless it is there on both sides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldChange>,
+    /// The difference of both sides as YAML: hunks with three lines of context.
+    pub patch: String,
+    /// Lines of YAML added.
+    pub lines_added: u64,
+    /// Lines of YAML removed.
+    pub lines_removed: u64,
+    /// The object itself, when it is there on one side only.
+    #[serde(skip)]
+    pub(super) whole: Option<Value>,
+}
+
+/// The objects that differ, sorted by key.
+pub(super) fn changes(pairs: &[Pair<'_>], yaml: WriteYaml<'_>) -> Vec<ObjectChange> {
+    let changed = pairs.iter().filter(|pair| pair.is_changed);
+    changed.map(|pair| change(pair, yaml)).collect()
+}
+
+fn change(pair: &Pair<'_>, yaml: WriteYaml<'_>) -> ObjectChange {
+    let (happens, fields, whole) = match (pair.before, pair.after) {
+        (Some(before), Some(after)) => (Happens::Changed, fields::changes(before, after), None),
+        (None, after) => (Happens::Added, Vec::new(), after),
+        (before, None) => (Happens::Removed, Vec::new(), before),
+    };
+    let written = |side: Option<&Value>| side.map(yaml).unwrap_or_default();
+    let patch = patch::between(&written(pair.before), &written(pair.after));
+    ObjectChange {
+        object: pair.key.clone(),
+        happens,
+        fields,
+        patch: patch.text,
+        lines_added: patch.added,
+        lines_removed: patch.removed,
+        whole: whole.cloned(),
+    }
+}

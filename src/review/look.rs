@@ -1,0 +1,137 @@
+//! One environment: whether its objects change, how that is known, and what was found in them.
+
+use super::canonical;
+use super::diff::{self, ObjectChange, WriteYaml};
+use super::input::{Environment, Rendering, Side};
+use super::mask::Masker;
+use super::number;
+use super::pair;
+use super::proof::{NotProven, Proof, Standing};
+use super::report::Presence;
+use super::risk::{self, Finding, Rule};
+use serde_json::Value;
+
+/// What was found in one environment.
+pub(super) struct Look {
+    pub(super) presence: Presence,
+    /// Nothing when its objects change.
+    pub(super) settled: Option<Standing>,
+    pub(super) changes: Vec<ObjectChange>,
+    pub(super) findings: Vec<(&'static Rule, Finding)>,
+}
+
+/// An object that nests without end counts as a side that did not render.
+pub(super) fn bound(environment: &mut Environment) {
+    let Rendering::Rendered { base, workspace } = &mut environment.rendering else {
+        return;
+    };
+    for side in [base, workspace] {
+        let Side::Objects(objects) = side else { continue };
+        if let Err(failure) = objects.iter_mut().try_for_each(number::unify) {
+            *side = Side::Failed(failure);
+        }
+    }
+}
+
+pub(super) fn mask(environments: &mut [Environment], key: &[u8]) {
+    let masker = Masker::telling_apart(key, environments.iter().flat_map(sides).flat_map(objects));
+    for environment in environments {
+        if let Rendering::Rendered { base, workspace } = &mut environment.rendering {
+            for side in [base, workspace] {
+                if let Side::Objects(objects) = side {
+                    objects.iter_mut().for_each(|object| masker.mask(object));
+                }
+            }
+        }
+    }
+}
+
+fn sides(environment: &Environment) -> Vec<&Side> {
+    match &environment.rendering {
+        Rendering::ClosureUnchanged { .. } | Rendering::NotLookedAt { .. } => Vec::new(),
+        Rendering::Rendered { base, workspace } => vec![base, workspace],
+    }
+}
+
+fn objects(side: &Side) -> &[Value] {
+    match side {
+        Side::Objects(objects) => objects,
+        Side::Absent | Side::Failed(_) => &[],
+    }
+}
+
+pub(super) fn look(environment: &Environment, yaml: WriteYaml<'_>) -> Look {
+    let (base, workspace) = match &environment.rendering {
+        Rendering::ClosureUnchanged { closure } => {
+            let closure = closure.clone();
+            return Look::settled(Presence::Kept, unaffected(Proof::ClosureUnchanged { closure }));
+        }
+        Rendering::NotLookedAt { why } => {
+            let reason = NotProven::NotLookedAt { why: why.clone() };
+            return Look::settled(Presence::Kept, Standing::NotProven { reason });
+        }
+        Rendering::Rendered { base, workspace } => (base, workspace),
+    };
+    let presence = presence(base, workspace);
+    if let Some(reason) = not_proven(base, workspace) {
+        return Look::settled(presence, Standing::NotProven { reason });
+    }
+    let (before, after) = (objects(base), objects(workspace));
+    let pairs = pair::pairs(before, after);
+    if !pairs.iter().any(|pair| pair.is_changed) {
+        let proof = Proof::SameObjects {
+            sha256: rendered_hash(after),
+            objects: after.len(),
+        };
+        return Look::settled(presence, unaffected(proof));
+    }
+    Look {
+        presence,
+        settled: None,
+        changes: diff::changes(&pairs, yaml),
+        findings: risk::findings(&pairs),
+    }
+}
+
+impl Look {
+    fn settled(presence: Presence, standing: Standing) -> Self {
+        Self {
+            presence,
+            settled: Some(standing),
+            changes: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+}
+
+fn unaffected(proof: Proof) -> Standing {
+    Standing::Unaffected { proof }
+}
+
+fn presence(base: &Side, workspace: &Side) -> Presence {
+    match (base == &Side::Absent, workspace == &Side::Absent) {
+        (true, false) => Presence::Created,
+        (false, true) => Presence::Deleted,
+        (true, true) | (false, false) => Presence::Kept,
+    }
+}
+
+fn not_proven(base: &Side, workspace: &Side) -> Option<NotProven> {
+    let failure = |side: &Side| match side {
+        Side::Failed(failure) => Some(failure.clone()),
+        Side::Absent | Side::Objects(_) => None,
+    };
+    match (failure(base), failure(workspace)) {
+        (Some(base), Some(workspace)) => Some(NotProven::FailsOnBoth { base, workspace }),
+        (Some(base), None) => Some(NotProven::FailsOnBase { base }),
+        (None, Some(workspace)) => Some(NotProven::FailsInWorkspace { workspace }),
+        (None, None) => None,
+    }
+}
+
+/// The hash of masked objects in a fixed order.
+fn rendered_hash(objects: &[Value]) -> String {
+    let mut texts: Vec<String> = objects.iter().map(canonical::text).collect();
+    texts.sort();
+    canonical::hash(texts.iter().map(String::as_str))
+}

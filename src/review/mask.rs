@@ -1,0 +1,345 @@
+//! Values of secrets never leave: each is replaced by a mark made with a key that only this process
+//! has. Equal values have equal marks and different values different ones, so a change can be seen
+//! without being read. Everything after this works on masked objects only.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::digest::Key;
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+
+/// Digits of a mark, unless two values would then look the same.
+const DIGITS_MIN: usize = 8;
+/// Digits of the whole hash.
+const DIGITS_MAX: usize = 64;
+/// How deep a document inside an annotation is followed into annotations of its own.
+const COPIES_MAX: usize = 4;
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Puts marks in the place of secret values: `‹hmac:ab12cd34›`.
+pub struct Masker {
+    keyed: Hmac<Sha256>,
+    digits: usize,
+}
+
+impl Masker {
+    /// A masker with the key of this process. Marks have eight digits.
+    pub fn new(key: &[u8]) -> Self {
+        // Hashed to one length first, so that no key is refused.
+        let mut block = Key::<Hmac<Sha256>>::default();
+        for (place, byte) in block.iter_mut().zip(Sha256::digest(key)) {
+            *place = byte;
+        }
+        let keyed = Hmac::<Sha256>::new(&block);
+        Self {
+            keyed,
+            digits: DIGITS_MIN,
+        }
+    }
+
+    /// A masker whose marks have as many digits as it takes to tell all secret values of these objects
+    /// apart.
+    pub fn telling_apart<'a>(key: &[u8], objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let whole = Self {
+            digits: DIGITS_MAX,
+            ..Self::new(key)
+        };
+        let mut hashes = BTreeSet::new();
+        for object in objects.into_iter().filter(|object| may_hold_secrets(object)) {
+            let mut copy = object.clone();
+            let mut visit = Visit {
+                masker: &whole,
+                hashes: BTreeSet::new(),
+            };
+            visit.value(&mut copy, COPIES_MAX);
+            hashes.append(&mut visit.hashes);
+        }
+        Self {
+            digits: digits_needed(&hashes),
+            ..whole
+        }
+    }
+
+    /// Replaces the values of every `Secret` in the object: itself, items of a list, and the copy that
+    /// `kubectl apply` leaves in an annotation. The caller bounds the nesting.
+    pub fn mask(&self, object: &mut Value) {
+        let mut visit = Visit {
+            masker: self,
+            hashes: BTreeSet::new(),
+        };
+        visit.value(object, COPIES_MAX);
+    }
+
+    fn hash(&self, domain: &[u8], content: &[u8]) -> String {
+        let mut mac = self.keyed.clone();
+        mac.update(domain);
+        mac.update(content);
+        let bytes = mac.finalize().into_bytes();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn mark(&self, hash: &str) -> Value {
+        let digits: String = hash.chars().take(self.digits).collect();
+        Value::String(format!("‹hmac:{digits}›"))
+    }
+}
+
+/// Is there anything in it that the walk would look into?
+fn may_hold_secrets(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(may_hold_secrets),
+        Value::Object(fields) => {
+            let kind = fields.get("kind").and_then(Value::as_str);
+            matches!(kind, Some("Secret" | "SecretList"))
+                || fields.contains_key(LAST_APPLIED)
+                || fields.values().any(may_hold_secrets)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// How many digits tell sorted hashes apart: one more than any two neighbours share.
+fn digits_needed(hashes: &BTreeSet<String>) -> usize {
+    let neighbours = hashes.iter().zip(hashes.iter().skip(1));
+    let shared =
+        neighbours.map(|(one, next)| one.bytes().zip(next.bytes()).take_while(|(a, b)| a == b).count());
+    shared
+        .max()
+        .map_or(DIGITS_MIN, |shared| (shared + 1).max(DIGITS_MIN))
+}
+
+/// One walk over an object.
+struct Visit<'a> {
+    masker: &'a Masker,
+    /// Of all values that were masked.
+    hashes: BTreeSet<String>,
+}
+
+impl Visit<'_> {
+    fn value(&mut self, value: &mut Value, copies: usize) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, copies)),
+            Value::Object(fields) => self.fields(fields, copies),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn fields(&mut self, fields: &mut Map<String, Value>, copies: usize) {
+        match fields.get("kind").and_then(Value::as_str) {
+            Some("Secret") => self.secret(fields),
+            // Items of such a list need not say what they are.
+            Some("SecretList") => self.items(fields),
+            _ => {}
+        }
+        for (name, field) in fields.iter_mut() {
+            if name == LAST_APPLIED {
+                self.copy(field, copies);
+            } else {
+                self.value(field, copies);
+            }
+        }
+    }
+
+    fn items(&mut self, list: &mut Map<String, Value>) {
+        let Some(Value::Array(items)) = list.get_mut("items") else {
+            return;
+        };
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            if !item.contains_key("kind") {
+                self.secret(item);
+            }
+        }
+    }
+
+    fn secret(&mut self, secret: &mut Map<String, Value>) {
+        if let Some(data) = secret.get_mut("data") {
+            self.each(data, &of_base64);
+        }
+        if let Some(data) = secret.get_mut("stringData") {
+            self.each(data, &of_text);
+        }
+    }
+
+    fn each(&mut self, data: &mut Value, meaning: &impl Fn(&str) -> Meaning) {
+        match data {
+            Value::Object(entries) => entries.values_mut().for_each(|entry| self.one(entry, meaning)),
+            other => self.one(other, meaning),
+        }
+    }
+
+    fn one(&mut self, entry: &mut Value, meaning: &impl Fn(&str) -> Meaning) {
+        let hash = match &*entry {
+            Value::Null => return,
+            Value::String(text) => {
+                let (domain, bytes) = meaning(text);
+                self.masker.hash(domain, &bytes)
+            }
+            other => self
+                .masker
+                .hash(b"json:", super::canonical::text(other).as_bytes()),
+        };
+        *entry = self.masker.mark(&hash);
+        self.hashes.insert(hash);
+    }
+
+    /// The annotation is a document in itself. One that cannot be read is masked whole, and one that
+    /// does not say what it is may be a secret. Where nothing is masked not a byte changes.
+    fn copy(&mut self, annotation: &mut Value, copies: usize) {
+        let document = annotation
+            .as_str()
+            .and_then(|text| serde_json::from_str(text).ok());
+        let (Some(Value::Object(mut fields)), Some(copies)) = (document, copies.checked_sub(1)) else {
+            return self.one(annotation, &of_text);
+        };
+        let mut inside = Visit {
+            masker: self.masker,
+            hashes: BTreeSet::new(),
+        };
+        if !fields.contains_key("kind") {
+            inside.secret(&mut fields);
+        }
+        inside.fields(&mut fields, copies);
+        if !inside.hashes.is_empty() {
+            *annotation = Value::String(super::canonical::text(&Value::Object(fields)));
+            self.hashes.append(&mut inside.hashes);
+        }
+    }
+}
+
+/// What is hashed of a value: a domain and its bytes.
+type Meaning = (&'static [u8], Vec<u8>);
+
+fn of_text(text: &str) -> Meaning {
+    (b"value:", text.as_bytes().to_vec())
+}
+
+/// `data` is in base64: the same value has the same mark in `stringData`.
+fn of_base64(text: &str) -> Meaning {
+    match STANDARD.decode(text) {
+        Ok(bytes) => (b"value:", bytes),
+        Err(_) => (b"not base64:", text.as_bytes().to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{LAST_APPLIED, Masker};
+    use proptest::prelude::{any, proptest};
+    use proptest::test_runner::Config;
+    use serde_json::{Value, json};
+
+    fn masked(mut object: Value) -> Value {
+        Masker::new(b"a key").mask(&mut object);
+        object
+    }
+
+    fn secret(data: Value) -> Value {
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db" }, "data": data })
+    }
+
+    #[test]
+    fn equal_values_have_equal_marks_and_others_do_not() {
+        let object = masked(json!({
+            "kind": "Secret",
+            "data": { "same": "cGFzcw==", "other": "cGFzdA==", "broken": "***", "none": null },
+            "stringData": { "same": "pass", "number": 7 },
+        }));
+        let mark = object["data"]["same"].as_str().unwrap();
+        assert!(mark.starts_with("‹hmac:") && mark.chars().count() == 15, "{mark}");
+        assert_eq!(object["stringData"]["same"], mark);
+        assert_ne!(object["data"]["other"], mark);
+        assert!(object["data"]["broken"].as_str().unwrap().starts_with("‹hmac:"));
+        assert!(
+            object["stringData"]["number"]
+                .as_str()
+                .unwrap()
+                .starts_with("‹hmac:")
+        );
+        assert_eq!(object["data"]["none"], Value::Null);
+    }
+
+    #[test]
+    fn another_key_gives_other_marks() {
+        let mut object = secret(json!({ "a": "eA==" }));
+        Masker::new(b"another key").mask(&mut object);
+        assert_ne!(object, masked(secret(json!({ "a": "eA==" }))));
+    }
+
+    #[test]
+    fn lists_and_what_kubectl_left_behind_are_masked_too() {
+        let copy = json!({ "kind": "Secret", "stringData": { "password": "hunter2" } }).to_string();
+        let untyped = json!({ "data": { "password": "hunter2" } });
+        let objects = [
+            json!({ "kind": "List", "items": [secret(json!({ "password": "hunter2" }))] }),
+            json!({ "kind": "SecretList", "items": [untyped.clone(), secret(json!({ "password": "hunter2" }))] }),
+            json!({ "kind": "Secret", "metadata": { "annotations": { LAST_APPLIED: copy } } }),
+            json!({ "kind": "ConfigMap", "metadata": { "annotations": { LAST_APPLIED: untyped.to_string() } } }),
+            json!({ "kind": "Secret", "metadata": { "annotations": { LAST_APPLIED: "hunter2, not JSON" } } }),
+            json!({ "kind": "Secret", "data": "hunter2" }),
+            json!({ "kind": "Secret", "data": { "deep": { "er": ["hunter2"] } } }),
+        ];
+        for object in objects {
+            let shown = masked(object.clone()).to_string();
+            assert!(!shown.contains("hunter2"), "{object} became {shown}");
+            assert!(shown.contains("‹hmac:"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_copy_has_the_marks_of_the_original() {
+        let plain = secret(json!({ "a": "eA==" }));
+        let mut object = plain.clone();
+        object["metadata"]["annotations"] = json!({ LAST_APPLIED: plain.to_string() });
+        let object = masked(object);
+        let copy = object["metadata"]["annotations"][LAST_APPLIED].as_str().unwrap();
+        assert!(copy.contains(object["data"]["a"].as_str().unwrap()), "{copy}");
+    }
+
+    #[test]
+    fn nothing_else_changes() {
+        let copy = r#"{ "kind": "ConfigMap",  "data": {"a": "b"}}"#;
+        let object = json!({
+            "kind": "ConfigMap",
+            "metadata": { "annotations": { LAST_APPLIED: copy } },
+            "data": { "a": "b" },
+        });
+        assert_eq!(masked(object.clone()), object);
+    }
+
+    #[test]
+    fn marks_grow_until_they_tell_all_values_apart() {
+        let hashes = ["aaaaaaaaab", "aaaaaaaaba", "b"].map(str::to_owned).into();
+        assert_eq!(super::digits_needed(&hashes), 9);
+        assert_eq!(super::digits_needed(&["a".to_owned()].into()), 8);
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 200, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn no_value_survives(values in proptest::collection::vec("[a-z]{6,20}", 1..6), lists in 0..3_usize) {
+            let mut object = json!({ "kind": "Secret", "stringData": values, "data": { "k": values } });
+            object["metadata"] = json!({ "annotations": { LAST_APPLIED: object.to_string() } });
+            for _ in 0..lists {
+                object = json!({ "kind": "List", "items": [object] });
+            }
+            // Words of the format itself are no leak.
+            let format = masked(json!({ "kind": "List", "items": [{ "kind": "Secret", "stringData": "", "data": { "k": "" },
+                "metadata": { "annotations": { LAST_APPLIED: "" } } }] })).to_string();
+            let shown = masked(object).to_string();
+            for value in values.iter().filter(|value| !format.contains(value.as_str())) {
+                assert!(!shown.contains(value), "{value} in {shown}");
+            }
+        }
+
+        #[test]
+        fn marks_are_equal_exactly_when_values_are(one in any::<String>(), other in any::<String>()) {
+            let mark = |value: &str| masked(json!({ "kind": "Secret", "stringData": { "a": value } }));
+            assert_eq!(one == other, mark(&one) == mark(&other));
+        }
+    }
+}

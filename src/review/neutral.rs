@@ -1,0 +1,164 @@
+//! What two environments have in common although they are two: names and values with everything that
+//! says which environment they belong to taken out.
+
+use super::input::Environment;
+use super::key::ObjectKey;
+use serde_json::{Map, Value};
+
+/// The label Tanka puts on every object of an environment.
+const ENVIRONMENT_LABEL: &str = "tanka.dev/environment";
+/// What stands in the place of an environment's own words. It is no character of a Kubernetes name.
+const HERE: char = '\u{fffc}';
+
+/// The words that mean one environment: its name, the parts of that name, and its namespace.
+pub(super) struct Neutral {
+    words: Vec<String>,
+    namespace: String,
+}
+
+impl Neutral {
+    pub(super) fn of(environment: &Environment) -> Self {
+        // The first part names the folder of all environments.
+        let parts = environment.name.split('/').skip(1);
+        let mut words: Vec<String> = parts
+            .chain([environment.name.as_str(), environment.namespace.as_str()])
+            .filter(|word| is_telling(word))
+            .map(str::to_owned)
+            .collect();
+        // The longest first: `prod-eu` before `prod`.
+        words.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        words.dedup();
+        Self {
+            words,
+            namespace: environment.namespace.clone(),
+        }
+    }
+
+    /// The key as text, without the environment's words and namespace.
+    pub(super) fn key(&self, key: &ObjectKey) -> String {
+        let mut neutral = key.clone();
+        neutral.namespace = self.in_namespace(&key.namespace);
+        neutral.name = self.text(&key.name);
+        neutral.to_string()
+    }
+
+    fn in_namespace(&self, namespace: &str) -> String {
+        match namespace == self.namespace {
+            true => HERE.to_string(),
+            false => self.text(namespace),
+        }
+    }
+
+    /// The text without the environment's words, where they stand as words.
+    pub(super) fn text(&self, text: &str) -> String {
+        let mut out = text.to_owned();
+        for word in &self.words {
+            out = without(&out, word);
+        }
+        out
+    }
+
+    /// The value without the environment's words and label. The caller bounds the nesting.
+    pub(super) fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect()),
+            Value::Object(fields) => Value::Object(self.fields(fields)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    fn fields(&self, fields: &Map<String, Value>) -> Map<String, Value> {
+        let mut neutral = Map::new();
+        for (name, value) in fields.iter().filter(|(name, _)| *name != ENVIRONMENT_LABEL) {
+            // Two names must not become one: a field would be lost.
+            let free = Some(self.text(name)).filter(|free| !neutral.contains_key(free));
+            let value = match (name.as_str(), value) {
+                ("namespace", Value::String(namespace)) => Value::String(self.in_namespace(namespace)),
+                (_, value) => self.value(value),
+            };
+            neutral.insert(free.unwrap_or_else(|| name.clone()), value);
+        }
+        neutral
+    }
+
+    /// Is the field at this path the label, which differs everywhere?
+    pub(super) fn is_label(path: &str) -> bool {
+        path.ends_with(&format!("labels[\"{ENVIRONMENT_LABEL}\"]"))
+    }
+}
+
+/// Numbers, single letters and the namespace that is called `default` mean too many other things.
+fn is_telling(word: &str) -> bool {
+    word != "default" && word.chars().count() > 1 && word.chars().any(char::is_alphabetic)
+}
+
+fn without(text: &str, word: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    let piece = |range| text.get(range).unwrap_or_default();
+    for (start, found) in text.match_indices(word) {
+        let end = start + found.len();
+        let before = piece(0..start).chars().next_back();
+        let after = piece(end..text.len()).chars().next();
+        if !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric) {
+            out.push_str(piece(copied..start));
+            out.push(HERE);
+            copied = end;
+        }
+    }
+    out.push_str(piece(copied..text.len()));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Neutral;
+    use crate::review::{Environment, Rendering};
+    use serde_json::json;
+
+    fn neutral(name: &str, namespace: &str) -> Neutral {
+        Neutral::of(&Environment {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            rendering: Rendering::ClosureUnchanged {
+                closure: String::new(),
+            },
+        })
+    }
+
+    #[test]
+    fn an_environment_is_taken_out_of_what_it_names() {
+        let prod = neutral("environments/prod-eu", "shop");
+        for (text, expected) in [
+            ("prod-eu", "\u{fffc}"),
+            ("shop", "\u{fffc}"),
+            (
+                "https://prod-eu.example.com/shop",
+                "https://\u{fffc}.example.com/\u{fffc}",
+            ),
+            ("environments/prod-eu", "\u{fffc}"),
+            ("workshop shops", "workshop shops"),
+            ("prod-europe", "prod-europe"),
+            ("shopshop", "shopshop"),
+        ] {
+            assert_eq!(prod.text(text), expected, "{text}");
+        }
+        let value = json!({ "labels": { "tanka.dev/environment": "abc", "env": "prod-eu" }, "n": 3 });
+        assert_eq!(
+            prod.value(&value),
+            json!({ "labels": { "env": "\u{fffc}" }, "n": 3 })
+        );
+    }
+
+    #[test]
+    fn numbers_and_letters_are_not_words_of_an_environment() {
+        let odd = neutral("environments/1/a", "default");
+        assert_eq!(odd.text("app:1.1 a default"), "app:1.1 a default");
+        let value = json!({ "namespace": "default", "class": "default" });
+        assert_eq!(
+            odd.value(&value),
+            json!({ "namespace": "\u{fffc}", "class": "default" })
+        );
+    }
+}

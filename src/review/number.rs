@@ -1,0 +1,69 @@
+//! Numbers as JSON means them: 1 and 1.0 are one number, so they are made one value before anything
+//! is compared. Nesting is bounded here, once, for everything that walks objects afterwards.
+
+use super::input::{Failure, FailureKind};
+use serde_json::{Number, Value};
+
+/// How deep an object may nest.
+const DEPTH_MAX: usize = 256;
+
+/// Whole numbers up to here are exact as floats.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// Gives every number one form, or says that the object nests too deeply to be looked at.
+pub(super) fn unify(object: &mut Value) -> Result<(), Failure> {
+    walk(object, DEPTH_MAX)
+}
+
+fn walk(value: &mut Value, depth: usize) -> Result<(), Failure> {
+    let Some(below) = depth.checked_sub(1) else {
+        return Err(Failure {
+            kind: FailureKind::Bound,
+            message: format!("an object nests deeper than {DEPTH_MAX} levels"),
+        });
+    };
+    match value {
+        Value::Number(number) => unify_number(number),
+        Value::Array(items) => items.iter_mut().try_for_each(|item| walk(item, below))?,
+        Value::Object(fields) => fields.values_mut().try_for_each(|field| walk(field, below))?,
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "whole and within the exact range")]
+fn unify_number(number: &mut Number) {
+    if !number.is_f64() {
+        return;
+    }
+    match number.as_f64() {
+        Some(float) if float.fract() == 0.0 && float.abs() <= EXACT_MAX => {
+            *number = Number::from(float as i64)
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unify;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn whole_floats_are_whole_numbers_and_nothing_else_changes() {
+        let mut value = json!({ "a": 1.0, "b": [2, -0.0, 0.5, 1e300], "c": "1.0", "d": u64::MAX });
+        assert_eq!(unify(&mut value), Ok(()));
+        let expected = json!({ "a": 1, "b": [2, 0, 0.5, 1e300], "c": "1.0", "d": u64::MAX });
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn nesting_without_end_is_a_failure_not_a_crash() {
+        let mut value = Value::Null;
+        for _ in 0..300 {
+            value = Value::Array(vec![value]);
+        }
+        let failure = unify(&mut value).map_err(|failure| failure.message);
+        assert_eq!(failure, Err("an object nests deeper than 256 levels".to_owned()));
+    }
+}

@@ -1,0 +1,125 @@
+//! The objects of both sides, matched by their key.
+
+use super::canonical;
+use super::key::ObjectKey;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One object on both sides. At least one side is there.
+#[derive(Clone, Debug)]
+pub(super) struct Pair<'a> {
+    pub(super) key: ObjectKey,
+    pub(super) before: Option<&'a Value>,
+    pub(super) after: Option<&'a Value>,
+    /// Compared once: every rule asks.
+    pub(super) is_changed: bool,
+}
+
+impl Pair<'_> {
+    /// Is it of this group and kind?
+    pub(super) fn is(&self, group: &str, kind: &str) -> bool {
+        self.key.group == group && self.key.kind == kind
+    }
+}
+
+/// Objects that share a key: equal ones belong together first, then the others in a fixed order.
+#[derive(Default)]
+struct Group<'a> {
+    before: Vec<&'a Value>,
+    after: Vec<&'a Value>,
+}
+
+/// Pairs sorted by key, whatever the order of the objects.
+pub(super) fn pairs<'a>(before: &'a [Value], after: &'a [Value]) -> Vec<Pair<'a>> {
+    let mut groups: BTreeMap<ObjectKey, Group<'a>> = BTreeMap::new();
+    for object in before {
+        groups
+            .entry(ObjectKey::of(object))
+            .or_default()
+            .before
+            .push(object);
+    }
+    for object in after {
+        groups
+            .entry(ObjectKey::of(object))
+            .or_default()
+            .after
+            .push(object);
+    }
+    groups
+        .into_iter()
+        .flat_map(|(key, group)| group.pairs(&key))
+        .collect()
+}
+
+impl<'a> Group<'a> {
+    fn pairs(self, key: &ObjectKey) -> Vec<Pair<'a>> {
+        let matched = match (self.before.as_slice(), self.after.as_slice()) {
+            ([before], [after]) => vec![(Some(*before), Some(*after))],
+            _ => self.matched(),
+        };
+        let numbered = (1..).zip(matched);
+        numbered
+            .map(|(occurrence, (before, after))| Pair {
+                key: ObjectKey {
+                    occurrence,
+                    ..key.clone()
+                },
+                before,
+                after,
+                is_changed: before != after,
+            })
+            .collect()
+    }
+
+    fn matched(mut self) -> Vec<(Option<&'a Value>, Option<&'a Value>)> {
+        self.before.sort_by_cached_key(|object| canonical::text(object));
+        self.after.sort_by_cached_key(|object| canonical::text(object));
+        let mut matched = Vec::new();
+        self.before.retain(|before| {
+            let Some(position) = self.after.iter().position(|after| after == before) else {
+                return true;
+            };
+            matched.push((Some(*before), Some(self.after.remove(position))));
+            false
+        });
+        for position in 0..self.before.len().max(self.after.len()) {
+            matched.push((
+                self.before.get(position).copied(),
+                self.after.get(position).copied(),
+            ));
+        }
+        matched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pairs;
+    use serde_json::{Value, json};
+
+    fn shown(before: &[Value], after: &[Value]) -> Vec<String> {
+        let number = |side: Option<&Value>| side.map_or(String::new(), |object| object["n"].to_string());
+        let pairs = pairs(before, after).into_iter();
+        pairs
+            .map(|pair| format!("{}: {} -> {}", pair.key, number(pair.before), number(pair.after)))
+            .collect()
+    }
+
+    fn object(name: &str, n: u32) -> Value {
+        json!({ "kind": "Job", "metadata": { "generateName": name }, "n": n })
+    }
+
+    #[test]
+    fn objects_with_one_key_are_matched_by_what_they_are() {
+        let before = [object("a-", 3), object("a-", 1), object("b-", 1)];
+        let after = [object("a-", 2), object("a-", 4), object("a-", 3)];
+        let expected = [
+            "Job a-*: 3 -> 3",
+            "Job a-* (no. 2): 1 -> 2",
+            "Job a-* (no. 3):  -> 4",
+            "Job b-*: 1 -> ",
+        ];
+        assert_eq!(shown(&before, &after), expected);
+    }
+}

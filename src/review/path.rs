@@ -1,0 +1,74 @@
+//! Where a field is in an object: `spec.template.spec.containers[name=web].image`.
+
+/// One step into an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// Into a field of a map.
+    Field(String),
+    /// To the item of a list that has this value in its merge key.
+    Keyed { key: &'static str, value: String },
+    /// To an item of a list by its position, from 0.
+    Item(usize),
+}
+
+/// The steps as text. Names that would read as something else are quoted.
+pub(super) fn shown(steps: &[Step]) -> String {
+    let mut out = String::new();
+    for step in steps {
+        match step {
+            Step::Field(name) if is_plain(name) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Step::Field(name) => out.push_str(&format!("[{}]", quoted(name))),
+            Step::Keyed { key, value } if is_plain(value) => out.push_str(&format!("[{key}={value}]")),
+            Step::Keyed { key, value } => out.push_str(&format!("[{key}={}]", quoted(value))),
+            Step::Item(position) => out.push_str(&format!("[{position}]")),
+        }
+    }
+    out
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+fn quoted(name: &str) -> String {
+    serde_json::Value::from(name).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, shown};
+
+    #[test]
+    fn a_path_reads_as_people_write_it() {
+        let field = |name: &str| Step::Field(name.to_owned());
+        let web = Step::Keyed {
+            key: "name",
+            value: "web".to_owned(),
+        };
+        assert_eq!(
+            shown(&[
+                field("spec"),
+                field("containers"),
+                web,
+                field("args"),
+                Step::Item(2)
+            ]),
+            "spec.containers[name=web].args[2]"
+        );
+        let label = [
+            field("metadata"),
+            field("labels"),
+            field("app.kubernetes.io/name"),
+        ];
+        assert_eq!(shown(&label), r#"metadata.labels["app.kubernetes.io/name"]"#);
+        assert_eq!(shown(&[field("a]\n.b")]), r#"["a]\n.b"]"#);
+    }
+}

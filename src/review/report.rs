@@ -1,0 +1,169 @@
+//! Everything a person is told about a change, counted and named here and nowhere else.
+
+use super::asked::AskedFor;
+use super::classes::Class;
+use super::diff::ObjectChange;
+use super::proof::{NotProven, Standing};
+use super::risk::Severity;
+use serde::Serialize;
+
+/// What a change does. All lists are in a fixed order: the same input gives the same report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// All numbers.
+    pub counts: Counts,
+    /// The files that differ, by path.
+    pub files: Vec<FileLine>,
+    /// All environments, by name.
+    pub environments: Vec<EnvironmentReport>,
+    /// The environments that change, grouped by what changes: the largest group first.
+    pub classes: Vec<Class>,
+    /// What may go wrong, the worst first.
+    pub risks: Vec<Risk>,
+}
+
+/// All numbers of a report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Environments that were looked at.
+    pub environments: usize,
+    /// Environments whose objects change.
+    pub affected: usize,
+    /// Environments whose objects are proven not to change.
+    pub unaffected: usize,
+    /// Environments of which nothing is known.
+    pub not_proven: usize,
+    /// Of those, the ones that the change breaks.
+    pub broken: usize,
+    /// Objects that are new, over all environments.
+    pub objects_added: usize,
+    /// Objects that differ, over all environments.
+    pub objects_changed: usize,
+    /// Objects that are gone, over all environments.
+    pub objects_removed: usize,
+    /// Files that differ.
+    pub files: usize,
+    /// Lines added in files.
+    pub lines_added: u64,
+    /// Lines removed in files.
+    pub lines_removed: u64,
+    /// Files that nobody asked for.
+    pub files_not_asked_for: usize,
+    /// Affected or broken environments that nobody asked for.
+    pub environments_not_asked_for: usize,
+    /// Findings of all rules, each once for all environments that have it.
+    pub risks: usize,
+}
+
+/// One file that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileLine {
+    /// Its path in the repository.
+    pub path: String,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// Did the person ask for it?
+    pub asked_for: AskedFor,
+}
+
+/// What happens to one environment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EnvironmentReport {
+    /// Its name.
+    pub name: String,
+    /// Is it new, or gone?
+    pub presence: Presence,
+    /// Affected, unaffected with proof, or not proven.
+    #[serde(flatten)]
+    pub standing: Standing,
+    /// Did the person ask for it?
+    pub asked_for: AskedFor,
+    /// The objects that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectChange>,
+}
+
+/// Whether an environment is there on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Presence {
+    /// On both.
+    Kept,
+    /// In the workspace only.
+    Created,
+    /// On the base only.
+    Deleted,
+}
+
+/// What one rule found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Risk {
+    /// `DD001`.
+    pub id: &'static str,
+    /// The rule in a few words.
+    pub title: &'static str,
+    /// How bad it may get.
+    pub severity: Severity,
+    /// Where it was found, each once.
+    pub findings: Vec<RiskFinding>,
+}
+
+/// One finding, with all environments that have it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct RiskFinding {
+    /// `apps/Deployment web`.
+    pub object: String,
+    /// What was found.
+    pub detail: String,
+    /// The environments, sorted.
+    pub environments: Vec<String>,
+}
+
+impl Report {
+    /// What happens to one environment.
+    pub fn environment(&self, name: &str) -> Option<&EnvironmentReport> {
+        self.environments
+            .iter()
+            .find(|environment| environment.name == name)
+    }
+
+    /// The report as plain text for people, in at most so many characters. What does not fit is counted.
+    pub fn text(&self, chars_max: usize) -> String {
+        super::summary::text(self, chars_max)
+    }
+}
+
+impl EnvironmentReport {
+    /// Do its objects change?
+    pub fn is_affected(&self) -> bool {
+        matches!(self.standing, Standing::Affected { .. })
+    }
+
+    /// Did it render on the base, and does not any more?
+    pub fn is_broken(&self) -> bool {
+        matches!(
+            self.standing,
+            Standing::NotProven {
+                reason: NotProven::FailsInWorkspace { .. }
+            }
+        )
+    }
+
+    /// The differences of all its objects as one text. Every line of an object has a sign before it, so
+    /// that nothing in an object reads as the name of another.
+    pub fn patch(&self) -> String {
+        let mut out = String::new();
+        for change in &self.objects {
+            let object = super::visible::line(&change.object.to_string());
+            let (added, removed) = (change.lines_added, change.lines_removed);
+            out.push_str(&format!(
+                "=== {object} ({}, +{added} -{removed})\n",
+                change.happens.name()
+            ));
+            out.push_str(&change.patch);
+        }
+        out
+    }
+}

@@ -1,0 +1,76 @@
+//! What may go wrong with a change: rules with fixed ids over the objects of both sides. A rule is one
+//! entry in the list of its family's file, with cases beside it; [`documentation`] is made from them.
+
+mod access;
+mod deletion;
+mod host;
+mod identity;
+mod image;
+mod immutable;
+mod network;
+mod pod;
+mod policy;
+mod quantity;
+mod rule;
+mod scaling;
+mod secret;
+mod selector;
+mod workload;
+
+pub(super) use rule::Finding;
+pub use rule::{Rule, Severity};
+
+use super::pair::Pair;
+
+/// The families and their rules, by id.
+const FAMILIES: [(&str, &[Rule]); 10] = [
+    ("Running pods", &workload::RULES),
+    ("Fields that cannot change", &immutable::RULES),
+    ("Removals", &deletion::RULES),
+    ("Access", &access::RULES),
+    ("The node", &host::RULES),
+    ("Reachability", &network::RULES),
+    ("Network policies", &policy::RULES),
+    ("Images", &image::RULES),
+    ("Scaling", &scaling::RULES),
+    (
+        "Secrets and names",
+        &[secret::RULES[0], secret::RULES[1], identity::RULES[0]],
+    ),
+];
+
+/// Every rule, by id.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    FAMILIES.iter().flat_map(|(_, rules)| rules.iter())
+}
+
+/// What every rule finds in one environment, in the order of the rules.
+pub(super) fn findings(pairs: &[Pair<'_>]) -> Vec<(&'static Rule, Finding)> {
+    let found = rules().flat_map(|rule| rule.apply(pairs).into_iter().map(move |finding| (rule, finding)));
+    found.collect()
+}
+
+/// The table of all rules as Markdown: `docs/risks.md`.
+pub fn documentation() -> String {
+    let mut out = String::from(
+        "# Risks\n\nWhat Drydock looks for in the rendered objects of a change. The rules are deterministic: the same \
+         objects give the same risks, and a model can explain them but neither add nor remove one. An id keeps its \
+         meaning. This file is made from the rules themselves.\n",
+    );
+    for (family, rules) in FAMILIES {
+        out.push_str(&format!(
+            "\n## {family}\n\n| id | risk | severity | what it means |\n|---|---|---|---|\n"
+        ));
+        for rule in rules {
+            let (id, title, severity) = (rule.id, rule.title, rule.severity.name());
+            out.push_str(&format!(
+                "| {id} | {title} | {severity} | {} |\n",
+                rule.explanation
+            ));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Where pods are described: in a pod itself or in the template of what makes pods.
+
+use super::rule::{field, items, text};
+use crate::review::pair::Pair;
+use serde_json::Value;
+
+/// One container of a pod.
+#[derive(Clone, Copy)]
+pub(super) struct Container<'a> {
+    list: &'static str,
+    pub(super) name: &'a str,
+    pub(super) value: &'a Value,
+}
+
+impl std::fmt::Display for Container<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.list {
+            "initContainers" => "init container",
+            "ephemeralContainers" => "ephemeral container",
+            _ => "container",
+        };
+        write!(f, "{kind} `{}`", self.name)
+    }
+}
+
+/// What has the metadata and the spec of a pod; nothing when the object makes no pods we know.
+pub(super) fn template(object: &Value) -> Option<&Value> {
+    match text(object, "kind") {
+        "Pod" => Some(object),
+        "CronJob" => field(object, "spec.jobTemplate.spec.template"),
+        "PodTemplate" => field(object, "template"),
+        _ => field(object, "spec.template").filter(|template| field(template, "spec.containers").is_some()),
+    }
+}
+
+/// The spec of the pods of one side; nothing when there are none.
+pub(super) fn spec(side: Option<&Value>) -> Option<&Value> {
+    template(side?).and_then(|template| field(template, "spec"))
+}
+
+/// All containers of one side.
+pub(super) fn containers(side: Option<&Value>) -> Vec<Container<'_>> {
+    let Some(spec) = spec(side) else {
+        return Vec::new();
+    };
+    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    let containers = lists.into_iter().flat_map(|list| {
+        let items = items(spec, list).iter();
+        items.map(move |value| Container {
+            list,
+            name: text(value, "name"),
+            value,
+        })
+    });
+    containers.collect()
+}
+
+/// The containers there are now, each with what it was before.
+pub(super) fn matched<'a>(pair: &Pair<'a>) -> Vec<(Option<Container<'a>>, Container<'a>)> {
+    let before = containers(pair.before);
+    let same = |now: &Container<'_>| {
+        let found = before
+            .iter()
+            .find(|then| then.list == now.list && then.name == now.name);
+        found.copied()
+    };
+    let now = containers(pair.after).into_iter();
+    now.map(|container| (same(&container), container)).collect()
+}

@@ -1,0 +1,123 @@
+//! Network policies that let more through than before.
+
+use super::rule::{Finds, Rule, Severity, field, items};
+use crate::review::pair::Pair;
+use serde_json::Value;
+
+pub(super) const RULES: [Rule; 2] = [
+    Rule {
+        id: "DD054",
+        title: "Network policy removed",
+        severity: Severity::High,
+        explanation: "A NetworkPolicy is gone. Pods that no other policy selects accept and open every connection.",
+        finds: Finds::InChange(removed),
+    },
+    Rule {
+        id: "DD055",
+        title: "Network policy allows more",
+        severity: Severity::High,
+        explanation: "A NetworkPolicy selects other pods, does not govern a direction any more, or has a rule that lets \
+                      through what none of its rules did before.",
+        finds: Finds::InChange(widened),
+    },
+];
+
+fn is_policy(pair: &Pair<'_>) -> bool {
+    pair.is("networking.k8s.io", "NetworkPolicy")
+}
+
+fn removed(pair: &Pair<'_>) -> Vec<String> {
+    match is_policy(pair) && pair.after.is_none() {
+        true => vec!["it is removed".to_owned()],
+        false => Vec::new(),
+    }
+}
+
+fn widened(pair: &Pair<'_>) -> Vec<String> {
+    let (Some(before), Some(after)) = (pair.before, pair.after) else {
+        return Vec::new();
+    };
+    if !is_policy(pair) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if before["spec"]["podSelector"] != after["spec"]["podSelector"] {
+        found.push("selects other pods".to_owned());
+    }
+    for (kind, list, peers) in [("Ingress", "ingress", "from"), ("Egress", "egress", "to")] {
+        if !governs(before, kind) {
+            continue;
+        }
+        if !governs(after, kind) {
+            found.push(format!("does not govern {list} any more"));
+            continue;
+        }
+        let rules = |side| {
+            items(
+                side,
+                if kind == "Ingress" {
+                    "spec.ingress"
+                } else {
+                    "spec.egress"
+                },
+            )
+        };
+        let is_covered = |new: &Value| rules(before).iter().any(|old| covers(old, new, peers));
+        if !rules(after).iter().all(is_covered) {
+            found.push(format!("allows more {list}"));
+        }
+    }
+    found
+}
+
+/// Without `policyTypes`, ingress is always governed, and egress when there are rules for it.
+fn governs(policy: &Value, kind: &str) -> bool {
+    match field(policy, "spec.policyTypes").and_then(Value::as_array) {
+        Some(types) if !types.is_empty() => types.iter().any(|named| named == kind),
+        Some(_) | None => kind == "Ingress" || !items(policy, "spec.egress").is_empty(),
+    }
+}
+
+fn covers(old: &Value, new: &Value, peers: &str) -> bool {
+    covers_list(items(old, peers), items(new, peers)) && covers_list(items(old, "ports"), items(new, "ports"))
+}
+
+/// An empty list stands for everything.
+fn covers_list(old: &[Value], new: &[Value]) -> bool {
+    old.is_empty() || (!new.is_empty() && new.iter().all(|item| old.contains(item)))
+}
+
+#[cfg(test)]
+pub(super) fn cases() -> Vec<super::tests::Case> {
+    use super::tests::{Case, object};
+    use serde_json::json;
+    let policy = |spec: Value| {
+        [object(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            json!({ "spec": spec }),
+        )]
+    };
+    let from = |apps: &[&str]| {
+        let peers: Vec<Value> = apps
+            .iter()
+            .map(|app| json!({ "podSelector": { "matchLabels": { "app": app } } }))
+            .collect();
+        policy(json!({ "ingress": [{ "from": peers }] }))
+    };
+    let more = ["allows more ingress"];
+    vec![
+        Case::new("DD054", &from(&["a"]), &[], &["it is removed"]),
+        Case::new("DD054", &from(&["a"]), &from(&["b"]), &[]),
+        Case::new("DD055", &from(&["a"]), &from(&["a", "b"]), &more),
+        Case::new("DD055", &from(&["a"]), &from(&[]), &more),
+        Case::new("DD055", &from(&["a", "b"]), &from(&["b"]), &[]),
+        Case::new("DD055", &from(&[]), &from(&["b"]), &[]),
+        Case::new(
+            "DD055",
+            &policy(json!({ "policyTypes": ["Ingress", "Egress"] })),
+            &policy(json!({ "policyTypes": ["Ingress"], "podSelector": { "matchLabels": { "app": "a" } } })),
+            &["selects other pods", "does not govern egress any more"],
+        ),
+    ]
+}

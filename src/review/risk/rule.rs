@@ -1,0 +1,144 @@
+//! What a rule is, and what it sees.
+
+use crate::review::key::ObjectKey;
+use crate::review::pair::Pair;
+use serde::Serialize;
+use serde_json::Value;
+
+/// How bad it may get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Data, access or service may be lost.
+    High,
+    /// Something stops, restarts or is refused.
+    Medium,
+    /// Worth knowing.
+    Low,
+}
+
+impl Severity {
+    /// `high`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Medium => "medium",
+            Self::Low => "low",
+        }
+    }
+}
+
+/// One rule. Its id never changes its meaning and is never used again.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// `DD001`.
+    pub id: &'static str,
+    /// What it finds, in a few words.
+    pub title: &'static str,
+    /// How bad it may get.
+    pub severity: Severity,
+    /// Why it matters and what to look at, in a few sentences.
+    pub explanation: &'static str,
+    pub(super) finds: Finds,
+}
+
+/// How a rule looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Finds {
+    /// At one object that differs; each text is one finding.
+    InChange(fn(&Pair<'_>) -> Vec<String>),
+    /// At all objects of one side. What was so before is no finding.
+    InState(fn(&State<'_>) -> Vec<Finding>),
+}
+
+/// One thing a rule found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) object: ObjectKey,
+    pub(crate) detail: String,
+}
+
+/// All objects of one side of an environment.
+pub(super) struct State<'a> {
+    pub(super) objects: Vec<(&'a ObjectKey, &'a Value)>,
+}
+
+impl<'a> State<'a> {
+    pub(super) fn of_kind(
+        &self,
+        group: &str,
+        kind: &str,
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Value)> {
+        let objects = self.objects.iter().copied();
+        objects.filter(move |(key, _)| key.group == group && key.kind == kind)
+    }
+}
+
+impl Rule {
+    /// What it finds in one environment.
+    pub(super) fn apply(&self, pairs: &[Pair<'_>]) -> Vec<Finding> {
+        match self.finds {
+            Finds::InChange(find) => in_changes(find, pairs),
+            Finds::InState(find) => {
+                let before = find(&side(pairs, |pair| pair.before));
+                let is_new = |finding: &Finding| before.iter().all(|known| known.object != finding.object);
+                let mut found = find(&side(pairs, |pair| pair.after));
+                found.retain(is_new);
+                found
+            }
+        }
+    }
+}
+
+fn in_changes(find: fn(&Pair<'_>) -> Vec<String>, pairs: &[Pair<'_>]) -> Vec<Finding> {
+    let changed = pairs.iter().filter(|pair| pair.is_changed);
+    let found = changed.flat_map(|pair| {
+        let details = find(pair).into_iter();
+        details.map(|detail| Finding {
+            object: pair.key.clone(),
+            detail,
+        })
+    });
+    found.collect()
+}
+
+fn side<'a>(pairs: &'a [Pair<'a>], of: fn(&Pair<'a>) -> Option<&'a Value>) -> State<'a> {
+    let objects = pairs
+        .iter()
+        .filter_map(|pair| of(pair).map(|value| (&pair.key, value)));
+    State {
+        objects: objects.collect(),
+    }
+}
+
+/// Up to three of many, and how many more there are: "`a`, `b`, `c` and 4 more".
+pub(super) fn few(names: &[String]) -> String {
+    const SHOWN_MAX: usize = 3;
+    let shown: Vec<String> = names
+        .iter()
+        .take(SHOWN_MAX)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match names.len().saturating_sub(SHOWN_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// A field by its path: `field(deployment, "spec.replicas")`. `null` counts as not there.
+pub(super) fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    let found = path.split('.').try_fold(object, |value, name| value.get(name));
+    found.filter(|value| !value.is_null())
+}
+
+/// The items of a list by its path; none when there is no list.
+pub(super) fn items<'a>(object: &'a Value, path: &str) -> &'a [Value] {
+    field(object, path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// A text by its path; empty when there is none.
+pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    field(object, path).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,89 @@
+//! Secrets that are gone or have other values. The values themselves are never seen here.
+
+use super::rule::{Finds, Rule, Severity, few, field};
+use crate::review::pair::Pair;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub(super) const RULES: [Rule; 2] = [
+    Rule {
+        id: "DD080",
+        title: "Secret removed",
+        severity: Severity::High,
+        explanation: "A Secret, or one of its entries, is gone. Pods that name it do not start any more.",
+        finds: Finds::InChange(removed),
+    },
+    Rule {
+        id: "DD081",
+        title: "Secret changes",
+        severity: Severity::Medium,
+        explanation: "An entry of a Secret has another value. Pods that read it from their environment see it only \
+                      after a restart. The values are compared by a keyed hash and shown nowhere.",
+        finds: Finds::InChange(changed),
+    },
+];
+
+/// The entries of one side. What `stringData` says wins, as in the cluster.
+fn entries(side: &Value) -> BTreeMap<&String, &Value> {
+    let maps = ["data", "stringData"].into_iter();
+    let entries = maps
+        .filter_map(|name| field(side, name).and_then(Value::as_object))
+        .flatten();
+    entries.collect()
+}
+
+fn removed(pair: &Pair<'_>) -> Vec<String> {
+    let Some(before) = pair.before.filter(|_| pair.is("", "Secret")) else {
+        return Vec::new();
+    };
+    let Some(after) = pair.after else {
+        return vec!["it is removed".to_owned()];
+    };
+    let after = entries(after);
+    let gone = entries(before)
+        .into_keys()
+        .filter(|name| !after.contains_key(name));
+    let gone: Vec<String> = gone.cloned().collect();
+    match gone.as_slice() {
+        [] => Vec::new(),
+        gone => vec![format!("loses {}", few(gone))],
+    }
+}
+
+fn changed(pair: &Pair<'_>) -> Vec<String> {
+    let (Some(before), Some(after)) = (pair.before, pair.after) else {
+        return Vec::new();
+    };
+    if !pair.is("", "Secret") {
+        return Vec::new();
+    }
+    let after = entries(after);
+    let differs = |name: &String, value: &Value| after.get(name).is_some_and(|now| *now != value);
+    let changed = entries(before)
+        .into_iter()
+        .filter(|(name, value)| differs(name, value));
+    let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
+    match changed.as_slice() {
+        [] => Vec::new(),
+        changed => vec![format!("{} has another value", few(changed))],
+    }
+}
+
+#[cfg(test)]
+pub(super) fn cases() -> Vec<super::tests::Case> {
+    use super::tests::{Case, object};
+    use serde_json::json;
+    let secret = |fields: Value| [object("v1", "Secret", fields)];
+    let one = secret(json!({ "data": { "password": "b25l" } }));
+    let other = secret(json!({ "data": { "password": "dHdv" } }));
+    let moved = secret(json!({ "stringData": { "password": "one" } }));
+    let empty = secret(json!({ "data": {} }));
+    vec![
+        Case::new("DD080", &one, &[], &["it is removed"]),
+        Case::new("DD080", &one, &empty, &["loses `password`"]),
+        Case::new("DD080", &one, &moved, &[]),
+        Case::new("DD081", &one, &other, &["`password` has another value"]),
+        Case::new("DD081", &one, &moved, &[]),
+        Case::new("DD081", &empty, &one, &[]),
+    ]
+}

@@ -1,0 +1,124 @@
+//! Every rule finds what it is for and nothing else: the cases are beside the rules.
+#![allow(clippy::expect_used)]
+
+use super::rules;
+use crate::review::mask::Masker;
+use crate::review::pair::pairs;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Both sides of an environment, and what one rule finds there.
+pub(super) struct Case {
+    rule: &'static str,
+    before: Vec<Value>,
+    after: Vec<Value>,
+    details: Vec<String>,
+}
+
+impl Case {
+    pub(super) fn new(rule: &'static str, before: &[Value], after: &[Value], details: &[&str]) -> Self {
+        Self {
+            rule,
+            before: before.to_vec(),
+            after: after.to_vec(),
+            details: details.iter().map(|&detail| detail.to_owned()).collect(),
+        }
+    }
+
+    fn found(&self) -> Vec<String> {
+        let masked = |objects: &[Value]| {
+            let mut objects = objects.to_vec();
+            objects
+                .iter_mut()
+                .for_each(|object| Masker::new(b"key").mask(object));
+            objects
+        };
+        let (before, after) = (masked(&self.before), masked(&self.after));
+        let rule = rules()
+            .find(|rule| rule.id == self.rule)
+            .expect("a rule of the list");
+        let findings = rule.apply(&pairs(&before, &after)).into_iter();
+        findings.map(|finding| finding.detail).collect()
+    }
+}
+
+/// An object called `web` with some more fields.
+pub(super) fn object(version: &str, kind: &str, fields: Value) -> Value {
+    let mut object =
+        json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "web", "namespace": "shop" } });
+    let fields = fields.as_object().expect("fields").clone();
+    object.as_object_mut().expect("an object").extend(fields);
+    object
+}
+
+/// A Deployment called `web`.
+pub(super) fn workload(spec: Value) -> Value {
+    object("apps/v1", "Deployment", json!({ "spec": spec }))
+}
+
+fn cases() -> Vec<Case> {
+    [
+        super::workload::cases(),
+        super::immutable::cases(),
+        super::deletion::cases(),
+        super::access::cases(),
+        super::host::cases(),
+        super::network::cases(),
+        super::policy::cases(),
+        super::image::cases(),
+        super::scaling::cases(),
+        super::secret::cases(),
+        super::identity::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+#[test]
+fn every_rule_finds_what_its_cases_say() {
+    for case in cases() {
+        let (before, after) = (json!(case.before), json!(case.after));
+        assert_eq!(case.found(), case.details, "{}: {before} to {after}", case.rule);
+    }
+}
+
+#[test]
+fn every_rule_has_a_case_it_finds_and_one_it_does_not() {
+    let covered = |finds: bool| {
+        let cases = cases()
+            .into_iter()
+            .filter(|case| case.details.is_empty() != finds);
+        cases.map(|case| case.rule).collect::<BTreeSet<_>>()
+    };
+    let all: BTreeSet<_> = rules().map(|rule| rule.id).collect();
+    assert_eq!(covered(true), all);
+    assert_eq!(covered(false), all);
+}
+
+#[test]
+fn no_rule_finds_anything_where_nothing_changes() {
+    for case in cases() {
+        let same = Case::new(case.rule, &case.after, &case.after, &[]);
+        assert_eq!(same.found(), same.details, "{}", case.rule);
+    }
+}
+
+#[test]
+fn ids_are_in_order_and_explanations_fit_a_table() {
+    let ids: Vec<_> = rules().map(|rule| rule.id).collect();
+    assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
+    for rule in rules() {
+        assert!(!rule.explanation.contains(['|', '\n']), "{}", rule.id);
+        assert!(
+            rule.explanation.ends_with('.') && !rule.title.ends_with('.'),
+            "{}",
+            rule.id
+        );
+    }
+}
+
+#[test]
+fn the_documented_rules_are_the_rules() {
+    assert_eq!(include_str!("../../../docs/risks.md"), super::documentation());
+}

@@ -1,0 +1,341 @@
+//! A report as plain text within a bound. The first and the last lines are always there: how much
+//! changes, what nobody asked for, and what is proven of the rest. Between them risks and changes get as
+//! many lines as fit, and what does not fit is counted.
+
+use super::asked::AskedFor;
+use super::classes::{Class, Difference, Transition};
+use super::diff::{Happens, ObjectChange};
+use super::proof::{NotProven, Proof, Standing};
+use super::report::{EnvironmentReport, Report, Risk};
+use super::visible;
+
+/// Names in one line before the others are only counted.
+const NAMES_MAX: usize = 5;
+/// Fields of one object before the others are only counted.
+const FIELDS_MAX: usize = 8;
+/// Characters of one line.
+const LINE_CHARS_MAX: usize = 240;
+/// Characters kept free for the line that says what is missing.
+const REST_CHARS_MAX: usize = 60;
+
+/// Lines of which some may be left out.
+#[derive(Default)]
+struct Block {
+    lines: Vec<Line>,
+}
+
+struct Line {
+    text: String,
+    /// What it is the first line of: an object, a risk.
+    begins: Option<&'static str>,
+}
+
+pub(super) fn text(report: &Report, chars_max: usize) -> String {
+    let head = head(report);
+    let tail = tail(report);
+    let fixed = length(&head) + length(&tail);
+    let room = chars_max.saturating_sub(fixed);
+    let risks = risks(&report.risks);
+    let changes = changes(report);
+    // Risks may take half of the room, and all that the changes leave.
+    let for_risks = (room / 2).max(room.saturating_sub(changes.length()));
+    let risks = risks.fit(for_risks);
+    let changes = changes.fit(room.saturating_sub(length(&risks)));
+    let lines = [head, changes, risks, tail].concat();
+    visible::cut(&lines.join("\n"), chars_max)
+}
+
+fn length(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.chars().count() + 1).sum()
+}
+
+impl Block {
+    fn push(&mut self, begins: Option<&'static str>, text: &str) {
+        let text = visible::cut(text, LINE_CHARS_MAX);
+        self.lines.push(Line { text, begins });
+    }
+
+    fn length(&self) -> usize {
+        self.lines.iter().map(|line| line.text.chars().count() + 1).sum()
+    }
+
+    fn fit(self, chars_max: usize) -> Vec<String> {
+        if self.length() <= chars_max {
+            return self.lines.into_iter().map(|line| line.text).collect();
+        }
+        let mut room = chars_max.saturating_sub(REST_CHARS_MAX);
+        let mut shown = Vec::new();
+        let mut lines = self.lines.into_iter().peekable();
+        while let Some(line) = lines.next_if(|line| line.text.chars().count() < room) {
+            room -= line.text.chars().count() + 1;
+            shown.push(line.text);
+        }
+        shown.push(rest(&lines.collect::<Vec<_>>()));
+        shown
+    }
+}
+
+fn rest(lines: &[Line]) -> String {
+    let mut nouns: Vec<&str> = lines.iter().filter_map(|line| line.begins).collect();
+    nouns.sort_unstable();
+    nouns.dedup();
+    let count = |noun: &str| lines.iter().filter(|line| line.begins == Some(noun)).count();
+    let counted: Vec<String> = nouns.into_iter().map(|noun| more(count(noun), noun)).collect();
+    match counted.as_slice() {
+        [] => format!("… {}, see the file", more(lines.len(), "line")),
+        counted => format!("… {}, see the file", counted.join(", ")),
+    }
+}
+
+fn more(count: usize, noun: &str) -> String {
+    format!("{count} more {}", plural(count, noun))
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    match count {
+        1 => noun.to_owned(),
+        _ => format!("{noun}s"),
+    }
+}
+
+fn number(count: usize, noun: &str) -> String {
+    format!("{count} {}", plural(count, noun))
+}
+
+/// `a`, `b` and 3 more.
+fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let shown: Vec<String> = names
+        .take(NAMES_MAX)
+        .map(|name| format!("`{}`", visible::cut(&visible::line(name), 60)))
+        .collect();
+    match more {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn head(report: &Report) -> Vec<String> {
+    let counts = &report.counts;
+    let mut lines = vec![format!(
+        "{} of {} {}: {} changed, {} added, {} removed.",
+        counts.affected,
+        number(counts.environments, "environment"),
+        if counts.affected == 1 { "changes" } else { "change" },
+        number(counts.objects_changed, "object"),
+        counts.objects_added,
+        counts.objects_removed,
+    )];
+    if counts.files > 0 {
+        let files = number(counts.files, "file");
+        let paths = names(report.files.iter().map(|file| file.path.as_str()));
+        lines.push(format!(
+            "{files}, +{} -{}: {paths}.",
+            counts.lines_added, counts.lines_removed
+        ));
+    }
+    let changing = report
+        .environments
+        .iter()
+        .filter(|one| one.is_affected() || one.is_broken());
+    let unasked: Vec<&str> = changing
+        .filter(|one| one.asked_for == AskedFor::No)
+        .map(|one| one.name.as_str())
+        .collect();
+    if !unasked.is_empty() {
+        lines.push(format!(
+            "⚠ Not asked for: {} {}.",
+            plural(unasked.len(), "environment"),
+            names(unasked.into_iter())
+        ));
+    }
+    let unasked: Vec<&str> = report
+        .files
+        .iter()
+        .filter(|file| file.asked_for == AskedFor::No)
+        .map(|file| file.path.as_str())
+        .collect();
+    if !unasked.is_empty() {
+        lines.push(format!(
+            "⚠ Not asked for: {} {}.",
+            plural(unasked.len(), "file"),
+            names(unasked.into_iter())
+        ));
+    }
+    lines
+}
+
+fn tail(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    let standing =
+        |is: fn(&Standing) -> bool| report.environments.iter().filter(|one| is(&one.standing)).count();
+    let by_closure = standing(|one| {
+        matches!(
+            one,
+            Standing::Unaffected {
+                proof: Proof::ClosureUnchanged { .. }
+            }
+        )
+    });
+    let by_objects = standing(|one| {
+        matches!(
+            one,
+            Standing::Unaffected {
+                proof: Proof::SameObjects { .. }
+            }
+        )
+    });
+    let proofs: Vec<String> = [
+        (by_closure, "import no changed file"),
+        (by_objects, "render to the same objects"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, why)| format!("{count} {why}"))
+    .collect();
+    if !proofs.is_empty() {
+        let unaffected = number(report.counts.unaffected, "environment");
+        lines.push(format!(
+            "Proven unaffected: {unaffected} ({}).",
+            proofs.join(", ")
+        ));
+    }
+    let unproven = report.environments.iter().filter_map(|one| match &one.standing {
+        Standing::NotProven { reason } => Some((one, reason)),
+        Standing::Affected { .. } | Standing::Unaffected { .. } => None,
+    });
+    let mut unproven: Vec<_> = unproven.collect();
+    // What the change breaks comes first.
+    unproven.sort_by_key(|(one, _)| !one.is_broken());
+    for (environment, reason) in unproven.iter().take(NAMES_MAX) {
+        lines.push(visible::cut(&not_proven(environment, reason), LINE_CHARS_MAX));
+    }
+    match unproven.len().saturating_sub(NAMES_MAX) {
+        0 => {}
+        left => lines.push(format!("Not proven: {}.", more(left, "environment"))),
+    }
+    lines
+}
+
+fn not_proven(environment: &EnvironmentReport, reason: &NotProven) -> String {
+    let name = visible::line(&environment.name);
+    let (what, failure) = match reason {
+        NotProven::FailsOnBoth { workspace, .. } => (
+            "Not proven",
+            format!("it does not render, on the base either: {}", workspace.message),
+        ),
+        NotProven::FailsOnBase { base } => (
+            "Not proven",
+            format!("it renders now and did not on the base: {}", base.message),
+        ),
+        NotProven::FailsInWorkspace { workspace } => (
+            "⚠ Broken by this change",
+            format!("it does not render any more: {}", workspace.message),
+        ),
+        NotProven::NotLookedAt { why } => ("Not proven", why.clone()),
+    };
+    format!("{what}: `{name}`, {}", visible::line(&failure))
+}
+
+fn risks(risks: &[Risk]) -> Block {
+    let mut block = Block::default();
+    if !risks.is_empty() {
+        block.push(None, "Risks:");
+    }
+    for risk in risks {
+        for finding in &risk.findings {
+            let (severity, id, title) = (risk.severity.name(), risk.id, risk.title);
+            let what = visible::line(&format!("{}: {}", finding.object, finding.detail));
+            let places = names(finding.environments.iter().map(String::as_str));
+            block.push(
+                Some("risk"),
+                &format!("  {severity} {id} {title}. {what} ({places})"),
+            );
+        }
+    }
+    block
+}
+
+fn changes(report: &Report) -> Block {
+    let mut block = Block::default();
+    let many = report.classes.len() > 1;
+    for (position, class) in report.classes.iter().enumerate() {
+        let places = names(class.environments.iter().map(String::as_str));
+        let count = number(class.environments.len(), "environment");
+        if position > 0 && is_close(class) {
+            block.push(None, &format!("Different in {count}: {places}:"));
+            class
+                .differs
+                .iter()
+                .for_each(|difference| block.push(Some("difference"), &differs(difference)));
+            continue;
+        }
+        let heading = match (position, class.environments.len()) {
+            (0, 1) if !many => format!("Changes in {places}:"),
+            (0, 1) => format!("Changes in {places}, for instance:"),
+            (0, _) => format!("The same change in {count}: {places}:"),
+            (_, _) => format!("Another change in {count}: {places}:"),
+        };
+        block.push(None, &heading);
+        example(report, class)
+            .iter()
+            .for_each(|change| object(&mut block, change));
+    }
+    block
+}
+
+/// Does it have anything in common with the largest class?
+fn is_close(class: &Class) -> bool {
+    let meets = |difference: &Difference| difference.here.is_some() && difference.elsewhere.is_some();
+    class.shared > 0 || class.differs.iter().any(meets)
+}
+
+fn example<'a>(report: &'a Report, class: &Class) -> &'a [ObjectChange] {
+    let first = class
+        .environments
+        .first()
+        .and_then(|name| report.environment(name));
+    first.map_or(&[], |environment| environment.objects.as_slice())
+}
+
+fn object(block: &mut Block, change: &ObjectChange) {
+    let sign = match change.happens {
+        Happens::Changed => '~',
+        Happens::Added => '+',
+        Happens::Removed => '-',
+    };
+    block.push(
+        Some("object"),
+        &format!("  {sign} {}", visible::line(&change.object.to_string())),
+    );
+    for field in change.fields.iter().take(FIELDS_MAX) {
+        block.push(None, &format!("      {}", visible::field(field)));
+    }
+    let left = change.fields.len().saturating_sub(FIELDS_MAX);
+    if left > 0 {
+        block.push(None, &format!("      … {}, see the file", more(left, "field")));
+    }
+}
+
+fn differs(difference: &Difference) -> String {
+    let place = visible::line(format!("{} {}", difference.object, difference.path).trim_end());
+    match (&difference.here, &difference.elsewhere) {
+        (Some(here), Some(there)) => format!(
+            "  {place}: {} (elsewhere {})",
+            transition(here),
+            transition(there)
+        ),
+        (Some(here), None) => format!("  {place}: {} (unchanged elsewhere)", transition(here)),
+        (None, Some(there)) => format!("  {place}: unchanged (elsewhere {})", transition(there)),
+        (None, None) => format!("  {place}"),
+    }
+}
+
+fn transition(transition: &Transition) -> String {
+    let whole = |value: &serde_json::Value| value.get("kind").is_some() && value.get("metadata").is_some();
+    match (&transition.before, &transition.after) {
+        (None, Some(after)) if whole(after) => "added".to_owned(),
+        (Some(before), None) if whole(before) => "removed".to_owned(),
+        (before, after) => visible::step(before.as_ref(), after.as_ref()),
+    }
+}

@@ -1,0 +1,297 @@
+//! Whole reviews, from objects to what a person reads.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::{
+    AskedFor, Environment, Failure, FailureKind, File, Happens, Input, NotProven, Presence, Proof, Rendering,
+    Report, Side, Standing, review,
+};
+use serde_json::{Value, json};
+
+const KEY: &[u8] = b"the key of this test";
+
+/// Close enough to YAML for lines to be compared.
+pub(super) fn yaml(value: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("JSON");
+    text.push('\n');
+    text
+}
+
+pub(super) fn reviewed(input: Input) -> Report {
+    review(input, KEY, &yaml)
+}
+
+pub(super) fn environment(name: &str, base: Side, workspace: Side) -> Environment {
+    Environment {
+        name: name.to_owned(),
+        namespace: name.rsplit('/').next().unwrap_or_default().to_owned(),
+        rendering: Rendering::Rendered { base, workspace },
+    }
+}
+
+fn deployment(namespace: &str, replicas: u32, image: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "web", "namespace": namespace, "labels": { "tanka.dev/environment": namespace } },
+        "spec": { "replicas": replicas, "template": { "spec": { "containers": [{ "name": "web", "image": image }] } } },
+    })
+}
+
+fn secret(value: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db" }, "stringData": { "password": value } })
+}
+
+/// An environment whose Deployment goes from one number of replicas to another, with a new image.
+fn scaled(name: &str, from: u32, to: u32) -> Environment {
+    let namespace = name.rsplit('/').next().unwrap_or_default();
+    let base = vec![deployment(namespace, from, "web:1.0.0")];
+    let workspace = vec![deployment(namespace, to, "web:1.1.0")];
+    environment(name, Side::Objects(base), Side::Objects(workspace))
+}
+
+pub(super) fn failed(message: &str) -> Side {
+    Side::Failed(Failure {
+        kind: FailureKind::Program,
+        message: message.to_owned(),
+    })
+}
+
+pub(super) fn of(environments: Vec<Environment>) -> Input {
+    Input {
+        environments,
+        ..Input::default()
+    }
+}
+
+/// A library change: the same in three environments, one exception, two proofs, one environment that
+/// never rendered.
+fn library_change() -> Input {
+    let same = || Side::Objects(vec![secret("kept")]);
+    let unchanged = Environment {
+        name: "environments/docs".to_owned(),
+        namespace: "docs".to_owned(),
+        rendering: Rendering::ClosureUnchanged {
+            closure: "c1".to_owned(),
+        },
+    };
+    Input {
+        environments: vec![
+            scaled("environments/prod-eu", 3, 0),
+            scaled("environments/staging", 1, 2),
+            environment(
+                "environments/broken",
+                failed("no such field"),
+                failed("no such field"),
+            ),
+            scaled("environments/dev", 1, 2),
+            environment("environments/same", same(), same()),
+            unchanged,
+            scaled("environments/qa", 1, 2),
+        ],
+        files: vec![
+            File {
+                path: "lib/web.libsonnet".to_owned(),
+                added: 3,
+                removed: 1,
+            },
+            File {
+                path: "environments/prod-eu/main.jsonnet".to_owned(),
+                added: 1,
+                removed: 0,
+            },
+        ],
+        request: "Use web 1.1.0 in dev, qa and staging: change `lib/web.libsonnet`.".to_owned(),
+    }
+}
+
+#[test]
+fn a_library_change_reads_as_one_change_one_exception_and_proof_for_the_rest() {
+    let expected = "\
+4 of 7 environments change: 4 objects changed, 0 added, 0 removed.
+2 files, +4 -1: `environments/prod-eu/main.jsonnet`, `lib/web.libsonnet`.
+⚠ Not asked for: environment `environments/prod-eu`.
+⚠ Not asked for: file `environments/prod-eu/main.jsonnet`.
+The same change in 3 environments: `environments/dev`, `environments/qa`, `environments/staging`:
+  ~ apps/Deployment dev/web
+      spec.replicas: 1 -> 2
+      spec.template.spec.containers[name=web].image: web:1.0.0 -> web:1.1.0
+Different in 1 environment: `environments/prod-eu`:
+  apps/Deployment web spec.replicas: 3 -> 0 (elsewhere 1 -> 2)
+Risks:
+  high DD002 Scaled to zero. apps/Deployment web: `spec.replicas` goes from 3 to 0 (`environments/prod-eu`)
+  medium DD001 Pods are replaced. apps/Deployment web: its pods are replaced for \
+`spec.containers[name=web].image` (`environments/dev`, `environments/prod-eu`, `environments/qa`, \
+`environments/staging`)
+Proven unaffected: 2 environments (1 import no changed file, 1 render to the same objects).
+Not proven: `environments/broken`, it does not render, on the base either: no such field";
+    assert_eq!(reviewed(library_change()).text(4_000), expected);
+}
+
+#[test]
+fn what_does_not_fit_is_counted() {
+    let named = |n: usize, value: usize| json!({ "kind": "ConfigMap", "metadata": { "name": format!("map-{n:03}") }, "data": { "a": value } });
+    let side = |value| Side::Objects((0..50).map(|n| named(n, value)).collect());
+    let report = reviewed(of(vec![environment("dev", side(1), side(2))]));
+    let text = report.text(400);
+    assert!(text.chars().count() <= 400, "{text}");
+    let shown = text.matches("  ~ ConfigMap").count();
+    assert!(shown > 3, "{text}");
+    assert!(
+        text.ends_with(&format!("… {} more objects, see the file", 50 - shown)),
+        "{text}"
+    );
+    assert!(
+        text.starts_with("1 of 1 environment changes: 50 objects changed, 0 added, 0 removed.\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_one_environment_becomes_is_told_with_its_proof() {
+    let report = reviewed(library_change());
+    let standing = |name: &str| report.environment(name).map(|one| one.standing.clone());
+    let closure = "c1".to_owned();
+    assert_eq!(
+        standing("environments/docs"),
+        Some(Standing::Unaffected {
+            proof: Proof::ClosureUnchanged { closure }
+        })
+    );
+    let Some(Standing::Unaffected {
+        proof: Proof::SameObjects { objects: 1, sha256 },
+    }) = standing("environments/same")
+    else {
+        panic!("no proof: {:?}", standing("environments/same"));
+    };
+    assert_eq!(sha256.len(), 64);
+    assert_eq!(
+        standing("environments/dev"),
+        Some(Standing::Affected { class: 0 })
+    );
+    assert_eq!(
+        standing("environments/prod-eu"),
+        Some(Standing::Affected { class: 1 })
+    );
+    assert_eq!(report.counts.environments_not_asked_for, 1);
+    assert_eq!(
+        report.environment("environments/qa").map(|one| one.asked_for),
+        Some(AskedFor::Yes)
+    );
+}
+
+#[test]
+fn an_environment_that_does_not_render_is_never_unaffected() {
+    let fine = || Side::Objects(vec![secret("a")]);
+    let report = reviewed(of(vec![
+        environment("both", failed("x"), failed("y")),
+        environment("base", failed("x"), fine()),
+        environment("workspace", fine(), failed("y")),
+    ]));
+    let reasons: Vec<String> = report
+        .environments
+        .iter()
+        .map(|one| match &one.standing {
+            Standing::NotProven { reason } => match reason {
+                NotProven::FailsOnBoth { base, workspace } => {
+                    format!("{} {}", base.message, workspace.message)
+                }
+                NotProven::FailsOnBase { base } => format!("repaired {}", base.message),
+                NotProven::FailsInWorkspace { workspace } => format!("broken {}", workspace.message),
+                NotProven::NotLookedAt { why } => format!("not looked at: {why}"),
+            },
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(reasons, ["repaired x", "x y", "broken y"]);
+    assert_eq!((report.counts.not_proven, report.counts.broken), (3, 1));
+    let text = report.text(1_000);
+    assert!(
+        text.contains("⚠ Broken by this change: `workspace`, it does not render any more: y"),
+        "{text}"
+    );
+}
+
+#[test]
+fn environments_come_and_go_with_all_their_objects() {
+    let objects = || Side::Objects(vec![deployment("dev", 1, "web:1.0.0")]);
+    let report = reviewed(of(vec![
+        environment("gone", objects(), Side::Absent),
+        environment("new", Side::Absent, objects()),
+    ]));
+    let told: Vec<_> = report
+        .environments
+        .iter()
+        .map(|one| (one.presence, one.objects[0].happens))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Presence::Deleted, Happens::Removed),
+            (Presence::Created, Happens::Added)
+        ]
+    );
+}
+
+#[test]
+fn a_secret_is_seen_to_change_and_never_seen() {
+    let side = |value: &str| Side::Objects(vec![secret(value)]);
+    let report = reviewed(of(vec![environment(
+        "dev",
+        side("hunter2"),
+        side("correct horse"),
+    )]));
+    let all = format!(
+        "{}{}{}",
+        serde_json::to_string(&report).unwrap(),
+        report.text(10_000),
+        report.environments[0].patch()
+    );
+    assert!(
+        !all.contains("hunter2") && !all.contains("correct horse"),
+        "{all}"
+    );
+    let field = &report.environments[0].objects[0].fields[0];
+    assert_eq!(field.path, "stringData.password");
+    assert_ne!(field.before, field.after);
+    let ids: Vec<_> = report.risks.iter().map(|risk| risk.id).collect();
+    assert_eq!(ids, ["DD081"]);
+}
+
+#[test]
+fn a_patch_cannot_pretend_to_be_about_another_object() {
+    let map = |text: &str| json!({ "kind": "ConfigMap", "metadata": { "name": "a\n=== Secret prod/db" }, "data": { "a": text } });
+    let before = Side::Objects(vec![map("x")]);
+    let after = Side::Objects(vec![map(
+        "=== Namespace prod\n--- a/prod\n+++ b/prod\n@@ -1 +1 @@\n",
+    )]);
+    let report = reviewed(of(vec![environment("dev", before, after)]));
+    let patch = report.environments[0].patch();
+    let headers: Vec<&str> = patch
+        .lines()
+        .filter(|line| !line.starts_with([' ', '+', '-', '@']))
+        .collect();
+    assert_eq!(
+        headers,
+        ["=== ConfigMap a<U+000A>=== Secret prod/db (changed, +1 -1)"]
+    );
+}
+
+#[test]
+fn nesting_without_end_is_told_as_a_failure() {
+    let mut deep = json!({});
+    for _ in 0..400 {
+        deep = json!({ "a": deep });
+    }
+    let fine = Side::Objects(Vec::new());
+    let report = reviewed(of(vec![environment("dev", fine, Side::Objects(vec![deep]))]));
+    assert!(report.environments[0].is_broken());
+}
+
+#[test]
+fn one_and_one_point_zero_are_the_same() {
+    let side = |text: &str| Side::Objects(vec![serde_json::from_str(text).unwrap()]);
+    let base = side(r#"{"kind":"A","spec":{"n":1,"m":1e3}}"#);
+    let workspace = side(r#"{"kind":"A","spec":{"m":1000,"n":1.0}}"#);
+    let report = reviewed(of(vec![environment("dev", base, workspace)]));
+    assert_eq!(report.counts.unaffected, 1);
+}

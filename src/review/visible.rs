@@ -1,0 +1,105 @@
+//! Names and values of a repository on one line: nothing in them starts a line, moves the cursor or
+//! turns the direction of the text.
+
+use super::fields::FieldChange;
+use serde_json::Value;
+
+/// The text with control and invisible characters shown as `<U+202E>`.
+pub(super) fn line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_invisible(character) {
+            out.push_str(&format!("<U+{:04X}>", u32::from(character)));
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+fn is_invisible(character: char) -> bool {
+    let hidden = matches!(character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}');
+    hidden || character.is_control()
+}
+
+/// At most so many characters, with `…` for the rest.
+pub(super) fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    let mut out: String = text.chars().take(chars_max.saturating_sub(1)).collect();
+    if chars_max > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// Characters of one value.
+const VALUE_CHARS_MAX: usize = 60;
+
+/// From what to what: `3 -> 5`. Different values never look the same without a word about it.
+pub(super) fn step(before: Option<&Value>, after: Option<&Value>) -> String {
+    let plain = (value(before), value(after));
+    if plain.0 != plain.1 {
+        return format!("{} -> {}", plain.0, plain.1);
+    }
+    let exact = (json(before), json(after));
+    if exact.0 != exact.1 {
+        return format!("{} -> {}", exact.0, exact.1);
+    }
+    format!("{} (differs further on)", plain.0)
+}
+
+/// A value within a line: a text as it is, anything else as JSON.
+fn value(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) if !text.is_empty() => cut(&line(text), VALUE_CHARS_MAX),
+        other => json(other),
+    }
+}
+
+fn json(value: Option<&Value>) -> String {
+    let text = value.map_or_else(|| "nothing".to_owned(), super::canonical::text);
+    cut(&line(&text), VALUE_CHARS_MAX)
+}
+
+/// `spec.replicas: 3 -> 5`.
+pub(super) fn field(change: &FieldChange) -> String {
+    let path = line(&change.path);
+    match change.reordered {
+        true => format!("{path}: in another order"),
+        false => format!("{path}: {}", step(change.before.as_ref(), change.after.as_ref())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, line, step};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn nothing_hides_in_a_line() {
+        assert_eq!(line("a\u{202e}b\nc\u{1b}[31m"), "a<U+202E>b<U+000A>c<U+001B>[31m");
+        assert_eq!(cut("äöü", 2), "ä…");
+        assert_eq!(cut("äöü", 0), "");
+        assert_eq!(cut("äöü", 3), "äöü");
+    }
+
+    #[test]
+    fn different_values_look_different() {
+        let long = |end: &str| json!(format!("{}{end}", "x".repeat(80)));
+        let shown = |before: Value, after: Value| step(Some(&before), Some(&after));
+        assert_eq!(shown(json!(3), json!({ "a": "ü" })), r#"3 -> {"a":"ü"}"#);
+        assert_eq!(shown(json!("3"), json!(3)), r#""3" -> 3"#);
+        assert_eq!(shown(json!(""), json!("nothing")), r#""" -> nothing"#);
+        assert_eq!(step(None, Some(&json!("nothing"))), r#"nothing -> "nothing""#);
+        assert_eq!(
+            shown(long("a"), long("b")),
+            format!("{}… (differs further on)", "x".repeat(59))
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Everything an entry point renders to: its one environment, or all that are written in it, from one
+//! evaluation. Entry points are evaluated in one batch.
+
+use super::{Renderer, Target, blocking, inline_settings, static_settings};
+use crate::jsonnet::{Evaluated, Import, Request, SecondOpinion};
+use crate::tanka::environment::Environment;
+use crate::tanka::filter::Filter;
+use crate::tanka::layout::Layout;
+use crate::tanka::listing::Listing;
+use crate::tanka::object::Object;
+use crate::tanka::process::{is_environment, process};
+use crate::tanka::script::{self, Script};
+use crate::tanka::spec::Parsed;
+use crate::tanka::{TankaError, extract, version};
+use crate::workspace::Tree;
+use futures_util::StreamExt as _;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Values that are processed together.
+const PROCESSED_TOGETHER_MAX: usize = 4;
+
+/// A rendered entry point.
+#[derive(Debug)]
+pub struct Whole {
+    /// Its environments, in the order of the program.
+    pub members: Vec<Member>,
+    /// Every file its value depends on, and every path that was looked at in vain.
+    pub imports: Vec<Import>,
+    /// What the second engine says of its value.
+    pub second_opinion: SecondOpinion,
+}
+
+/// One environment of an entry point.
+#[derive(Debug)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Where its objects go that name no namespace.
+    pub namespace: String,
+    /// Its objects, in order. One that fails leaves the others as they are.
+    pub objects: Result<Vec<Object>, TankaError>,
+}
+
+/// An entry point, ready to be evaluated.
+struct Asked {
+    layout: Layout,
+    settings: Option<Parsed>,
+    request: Request,
+}
+
+impl Renderer {
+    /// Renders all environments of each of these entry points, in one batch, and answers in their order.
+    /// Each fails alone. The names in the targets are not looked at.
+    pub async fn show_all(
+        &self,
+        targets: Vec<Target>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Whole, TankaError>> {
+        let count = targets.len();
+        let tree = Arc::clone(&self.tree);
+        let asked = blocking(move || {
+            let listing = Listing::new(tree.files()?);
+            let asked = targets.iter().map(|target| asked(&tree, &listing, target));
+            Ok(asked.collect::<Vec<_>>())
+        });
+        let asked = match asked.await {
+            Ok(asked) => asked,
+            Err(error) => return (0..count).map(|_| Err(broken(&error))).collect(),
+        };
+        let requests = asked.iter().flatten().map(|asked| asked.request.clone());
+        let mut answers = self
+            .evaluator
+            .evaluate_all(requests.collect(), cancel)
+            .await
+            .into_iter();
+        let evaluated = asked.into_iter().map(|asked| {
+            let asked = asked?;
+            let answer = answers
+                .next()
+                .unwrap_or(Err(crate::jsonnet::EvalError::Cancelled));
+            Ok((asked, answer?))
+        });
+        let evaluated: Vec<Result<(Asked, Evaluated), TankaError>> = evaluated.collect();
+        futures_util::stream::iter(evaluated)
+            .map(|evaluated| async move {
+                let (asked, evaluated) = evaluated?;
+                blocking(move || whole(asked, evaluated)).await
+            })
+            .buffered(PROCESSED_TOGETHER_MAX)
+            .collect()
+            .await
+    }
+}
+
+/// What keeps a whole batch from being asked for keeps each of it.
+fn broken(error: &TankaError) -> TankaError {
+    TankaError::Broken(error.to_string())
+}
+
+fn asked(tree: &Arc<dyn Tree>, listing: &Listing, target: &Target) -> Result<Asked, TankaError> {
+    let layout = Layout::find(listing, &target.path)?;
+    let settings = match layout.spec_file(listing)? {
+        Some(file) => Some(static_settings(tree.as_ref(), &layout, &file)?),
+        None => None,
+    };
+    let environment = settings
+        .as_ref()
+        .map(|settings| serde_json::to_string(&settings.environment))
+        .transpose()
+        .map_err(|err| TankaError::Broken(err.to_string()))?;
+    let request = script::request(Arc::clone(tree), &layout, target, environment, &Script::Whole)?;
+    Ok(Asked {
+        layout,
+        settings,
+        request,
+    })
+}
+
+fn whole(asked: Asked, evaluated: Evaluated) -> Result<Whole, TankaError> {
+    let value: Value =
+        serde_json::from_slice(&evaluated.json).map_err(|err| TankaError::Value(err.to_string()))?;
+    let members = match asked.settings {
+        Some(settings) => vec![member(settings.environment, value)],
+        None => {
+            let mut found = extract::open_lists(extract::extract(value)?)?;
+            found.retain(is_environment);
+            let members = found.into_iter().map(|found| inline(&asked.layout, found));
+            members.collect()
+        }
+    };
+    Ok(Whole {
+        members,
+        imports: evaluated.imports,
+        second_opinion: evaluated.second_opinion,
+    })
+}
+
+fn inline(layout: &Layout, mut found: Object) -> Member {
+    match inline_settings(layout, &found.value) {
+        Ok(parsed) => {
+            let data = found.value.get_mut("data").map(Value::take).unwrap_or_default();
+            member(parsed.environment, data)
+        }
+        Err(error) => Member {
+            name: found.name().to_owned(),
+            namespace: String::new(),
+            objects: Err(error),
+        },
+    }
+}
+
+fn member(environment: Environment, data: Value) -> Member {
+    let expected = version::check(&environment.spec.expect_versions.tanka);
+    Member {
+        objects: expected.and_then(|()| process(data, &environment, &Filter::default())),
+        name: environment.metadata.name,
+        namespace: environment.spec.namespace,
+    }
+}
