@@ -5,7 +5,6 @@
 mod action;
 mod audit;
 mod change;
-mod checkpoint;
 mod column;
 mod conversation;
 mod edits;
@@ -114,7 +113,7 @@ impl Store {
         Ok(Self {
             inner: Arc::new(Inner {
                 reader: Reader::start(opened.readers)?,
-                writer: Writer::start(opened.writer, opened.checkpoints)?,
+                writer: Writer::start(opened.writer)?,
                 pepper: opened.pepper,
                 in_flight: Arc::default(),
                 _lock: opened.lock,

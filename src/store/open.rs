@@ -12,8 +12,6 @@ use std::time::Duration;
 
 /// Connections for reading.
 const READERS: usize = 2;
-/// Pages the log may have before a commit moves them itself: 32 MiB.
-const LOG_PAGES_MAX: i64 = 8_192;
 /// How long a statement waits for another program's lock.
 const BUSY_MAX: Duration = Duration::from_secs(2);
 /// `Dryd`: tells our databases from others.
@@ -82,8 +80,6 @@ pub enum OpenError {
 /// What a store is made of.
 pub(super) struct Opened {
     pub(super) writer: Connection,
-    /// Moves the log into the database beside the writer.
-    pub(super) checkpoints: Connection,
     pub(super) readers: Vec<Connection>,
     pub(super) pepper: [u8; 32],
     pub(super) lock: Option<File>,
@@ -114,7 +110,6 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
     };
     Ok(Opened {
         writer,
-        checkpoints: connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
         readers: readers(&file)?,
         pepper,
         lock: Some(lock),
@@ -257,10 +252,6 @@ fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Only when the thread that does it beside the writer falls behind.
-    connection.pragma_update_and_check(None, "wal_autocheckpoint", LOG_PAGES_MAX, |row| {
-        row.get::<_, i64>(0)
-    })?;
     connection.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |row| row.get::<_, i64>(0))?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)
 }

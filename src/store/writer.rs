@@ -1,7 +1,6 @@
 //! The one thread that writes. What waits is committed together, and nobody is answered before the
 //! commit that holds their work.
 
-use super::checkpoint::{Checkpoints, WORKS_BETWEEN};
 use super::{OpenError, StoreError};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,12 +41,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, checkpoints: Connection) -> Result<Self, OpenError> {
-        let checkpoints = Checkpoints::start(checkpoints)?;
+    pub(super) fn start(connection: Connection) -> Result<Self, OpenError> {
         let (queue, works) = mpsc::channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || run(connection, checkpoints, works))
+            .spawn(move || run(connection, works))
             .map_err(|err| OpenError::Resources(err.to_string()))?;
         Ok(Self {
             queue: Some(queue),
@@ -101,12 +99,11 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, checkpoints: Checkpoints, mut works: mpsc::Receiver<Work>) {
+fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>) {
     // After a failed fsync nobody knows what the disk holds: the kernel may report it once and drop
     // the pages. Nothing is stored any more until a restart has read the file again.
     let mut broken = false;
     let mut synced = true;
-    let mut since_checkpoint = 0;
     while let Some(first) = works.blocking_recv() {
         let mut group = vec![first];
         while group.len() < GROUP_MAX
@@ -114,18 +111,11 @@ fn run(mut connection: Connection, checkpoints: Checkpoints, mut works: mpsc::Re
         {
             group.push(work);
         }
-        since_checkpoint += group.len();
         // A work that is dropped tells its caller that nothing was stored.
         if !broken {
             broken = settle(&connection, &group, &mut synced).is_err() || commit(&mut connection, group);
         }
-        if since_checkpoint >= WORKS_BETWEEN {
-            since_checkpoint = 0;
-            checkpoints.wake();
-        }
     }
-    // The last connection to go is the one that leaves no log behind.
-    drop(checkpoints);
     if let Err((_, err)) = connection.close() {
         error!("the database did not close cleanly: {err}");
     }
@@ -190,12 +180,30 @@ fn is_fatal(err: &rusqlite::Error) -> bool {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::is_fatal;
-    use crate::store::StoreError;
     use crate::store::fixture::fresh;
-    use rusqlite::{Connection, ffi};
+    use crate::store::{Store, StoreError};
+    use rusqlite::{Connection, Transaction, ffi};
+    use std::sync::mpsc::{Sender, channel};
     use std::sync::{Arc, Mutex};
+    use tokio::sync::oneshot;
+    use tokio::task::JoinHandle;
 
     const INSERT: &str = "INSERT INTO delivery (name, at) VALUES (?1, 0)";
+
+    /// Keeps the writer at one work until the gate is opened: whatever is queued meanwhile is one group.
+    async fn hold(store: &Store) -> (JoinHandle<Result<(), StoreError>>, Sender<()>) {
+        let (open, gate) = channel();
+        let (started, begun) = oneshot::channel();
+        let store = store.clone();
+        let work = move |_: &Transaction<'_>| {
+            started.send(()).unwrap();
+            gate.recv().unwrap();
+            Ok(())
+        };
+        let held = tokio::spawn(async move { store.write(work).await });
+        begun.await.unwrap();
+        (held, open)
+    }
 
     /// P1
     #[tokio::test]
@@ -228,11 +236,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_is_committed_together_and_one_failure_undoes_only_itself() {
         let (directory, store) = fresh();
-        let (open, gate) = std::sync::mpsc::channel::<()>();
-        let blocker = store.write(move |_| {
-            gate.recv().unwrap();
-            Ok(())
-        });
+        let (held, open) = hold(&store).await;
         let row = |name: &'static str| store.write(move |tx| Ok(tx.execute(INSERT, [name])?));
         let file = directory.path().join("drydock.db");
         // The second row is written while the first is not committed: they are one group.
@@ -253,9 +257,9 @@ mod tests {
             open.send(()).unwrap();
         };
         let ((), first, failed, broken, second) = {
-            let all = async { tokio::join!(blocker, row("a"), fails, breaks, second, opener) };
-            let (blocked, first, failed, broken, second, ()) = all.await;
-            (blocked.unwrap(), first, failed, broken, second)
+            let all = async { tokio::join!(row("a"), fails, breaks, second, opener) };
+            let (first, failed, broken, second, ()) = all.await;
+            (held.await.unwrap().unwrap(), first, failed, broken, second)
         };
         assert_eq!((first, second), (Ok(1), Ok((0, 1))));
         assert_eq!(failed, Err(StoreError::NotFound("thing".into())));
@@ -336,15 +340,11 @@ mod tests {
         assert_eq!(store.write_ordered(level).await, Ok(normal));
         assert_eq!(store.write(level).await, Ok(full));
         // In one group the strictest promise counts.
-        let (open, gate) = std::sync::mpsc::channel::<()>();
-        let blocker = store.write_ordered(move |_| {
-            gate.recv().unwrap();
-            Ok(())
-        });
+        let (held, open) = hold(&store).await;
         let opener = async { open.send(()).unwrap() };
-        let (blocked, ordered, durable, ()) =
-            tokio::join!(blocker, store.write_ordered(level), store.write(level), opener);
-        assert_eq!((blocked, ordered, durable), (Ok(()), Ok(full), Ok(full)));
+        let (ordered, durable, ()) = tokio::join!(store.write_ordered(level), store.write(level), opener);
+        assert_eq!((ordered, durable), (Ok(full), Ok(full)));
+        assert_eq!(held.await.unwrap(), Ok(()));
     }
 
     #[tokio::test]
