@@ -22,7 +22,6 @@ pub fn checks(changes: &[FileChange], standing: Standing<'_>, redactor: &Redacto
         json_parses(changes),
         no_conflict_markers(changes),
         no_secrets(changes, redactor),
-        jsonnet_evaluates(changes),
     ]
 }
 
@@ -96,14 +95,6 @@ fn first_secret_line(change: &FileChange, redactor: &Redactor) -> Option<usize> 
         .lines()
         .position(|line| !known.contains(line) && !untouched.contains(line))?;
     Some(line + 1)
-}
-
-fn jsonnet_evaluates(changes: &[FileChange]) -> Check {
-    let name = "Jsonnet evaluates";
-    match written(changes, &["jsonnet", "libsonnet"]).len() {
-        0 => check(name, CheckState::NotRun, "no Jsonnet file changed"),
-        _ => check(name, CheckState::NotRun, "this version does not evaluate Jsonnet"),
-    }
 }
 
 fn summarise(name: &str, files: usize, broken: Option<String>) -> Check {

@@ -147,6 +147,7 @@ CREATE TABLE change (
     patch BLOB NOT NULL REFERENCES blob (hash),
     stats TEXT NOT NULL,
     checks TEXT NOT NULL,
+    effects TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     UNIQUE (number, revision)
 );

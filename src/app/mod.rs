@@ -6,6 +6,7 @@ mod ingress;
 use crate::access::{Access, AccessError};
 use crate::admin::{self, Admin};
 use crate::bundler::{Fetch, Network, Offline};
+use crate::compare::Comparer;
 use crate::config::Config;
 use crate::gateway::{Gateway, Parts, Repositories};
 use crate::http;
@@ -13,7 +14,7 @@ use crate::provider;
 use crate::redact::Redactor;
 use crate::sandbox::Program;
 use crate::store::{OpenError, Store};
-use crate::tanka::OnDemand;
+use crate::tanka::{Evaluate, OnDemand};
 use crate::tool::{self, Reach, Toolbox};
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
@@ -88,11 +89,18 @@ impl App {
             Arc::new(log_progress),
         );
         let client = provider::http_client().map_err(|error| StartError::Setup(error.to_string()))?;
+        // Nothing is started for an evaluation before one is asked for.
+        let evaluator: Arc<dyn Evaluate> = Arc::new(OnDemand::new((world.program)(), config.sandbox.clone()));
         let parts = Parts {
             store: store.clone(),
             access: Arc::clone(&access),
             providers: provider::build(&config.providers, client.clone(), config.model.stream),
-            toolbox: toolbox(&config, client.clone(), (world.program)())?,
+            toolbox: toolbox(&config, client.clone(), Arc::clone(&evaluator))?,
+            comparer: Arc::new(Comparer::new(
+                evaluator,
+                Arc::clone(&redactor),
+                (world.random)().to_vec(),
+            )),
             repositories,
             redactor,
             config: Arc::clone(&config),
@@ -194,12 +202,14 @@ impl App {
     }
 }
 
-/// Every tool. Nothing is started for an evaluation before one is asked for.
-fn toolbox(config: &Config, client: reqwest::Client, program: Program) -> Result<Toolbox, StartError> {
-    let reach = Reach {
-        packages: packages(config, client),
-        evaluator: Arc::new(OnDemand::new(program, config.sandbox.clone())),
-    };
+/// Every tool.
+fn toolbox(
+    config: &Config,
+    client: reqwest::Client,
+    evaluator: Arc<dyn Evaluate>,
+) -> Result<Toolbox, StartError> {
+    let packages = packages(config, client);
+    let reach = Reach { packages, evaluator };
     Toolbox::new(tool::all(&reach)).map_err(|error| StartError::Setup(error.to_string()))
 }
 

@@ -33,6 +33,7 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
     let outcome = terminal.turn(&request).await?;
     let patch = terminal.patch()?;
     if output.json() {
+        let (checks, effects) = terminal.checks().await?;
         output.value(&serde_json::json!({
             "answer": outcome.answer,
             "notice": outcome.notice,
@@ -42,11 +43,12 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
             "tool_calls": outcome.tool_calls,
             "usage": outcome.usage,
             "files": patch.stats,
-            "checks": terminal.checks()?,
+            "checks": checks,
+            "environments": effects,
             "patch": String::from_utf8_lossy(&patch.text),
         }));
     } else {
-        terminal.print(&outcome)?;
+        terminal.print(&outcome).await?;
         let tokens = outcome.usage.total();
         let facts = format!("{} steps, {tokens} tokens, {}", outcome.steps, terminal.model());
         if patch.stats.is_empty() {

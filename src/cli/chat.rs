@@ -101,7 +101,7 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
                 // A Ctrl-C that stopped the turn is not one at the prompt, too; one that comes after the
                 // first line of the answer is.
                 interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
-                show(&outcome, &terminal, output)?;
+                show(&outcome, &mut terminal, output).await?;
             }
         }
     }
@@ -164,8 +164,8 @@ fn meaning(line: &str) -> Meaning<'_> {
     }
 }
 
-fn show(outcome: &Outcome, terminal: &Terminal, output: &Output) -> Result<(), Failure> {
-    terminal.print(outcome)?;
+async fn show(outcome: &Outcome, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
+    terminal.print(outcome).await?;
     let patch = terminal.patch()?;
     if !patch.stats.is_empty() {
         output.aside(Style::Dim, &format!("{} so far; /diff shows it", totals(&patch)));

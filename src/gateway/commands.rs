@@ -2,14 +2,16 @@
 
 use super::Gateway;
 use super::compose::{self, Address};
+use super::prepared::Onto;
 use crate::access::Identity;
 use crate::command::{self, Verb};
 use crate::model::{Action, Change, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
 use crate::store::Taken;
-use crate::workspace::Overlay;
+use crate::workspace::{Overlay, Workspace};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Waits after each attempt to store the answer to a command.
 const STORED_AGAIN_AFTER: [Duration; 3] = [
@@ -251,6 +253,7 @@ impl Gateway {
             parts: reply
                 .parts
                 .into_iter()
+                .chain(compose::effects(&change))
                 .chain(compose::diff(&change, inline_max).parts)
                 .collect(),
         };
@@ -314,8 +317,17 @@ impl Gateway {
         let loaded = self.parts.repositories.base(&repository, &base).await?;
         let head = self.parts.repositories.head(&repository).await?;
         let branch = self.parts.repositories.branch(&repository).to_owned();
-        let overlay = Arc::new(Overlay::new(loaded, edits));
-        let Some(change) = self.prepared(overlay, &repository, &base, &head, &branch).await? else {
+        let workspace = Workspace {
+            repository: self.parts.repositories.get(&repository).await?,
+            base: Some(base),
+            tree: Arc::new(Overlay::new(loaded, edits)),
+        };
+        let onto = Onto {
+            head: &head,
+            branch: &branch,
+        };
+        let nobody = CancellationToken::new();
+        let Some(change) = self.prepared(&workspace, onto, "", &nobody).await? else {
             return Ok(Reply::text("Undone; the workspace is as the base again."));
         };
         let change = self.parts.store.revise(conversation, change, at).await?;

@@ -204,6 +204,7 @@ pub(super) fn result(
         text: NOT_APPLIED.to_owned(),
     });
     parts.push(Part::Facts { rows: rows(change) });
+    parts.extend(effects(change));
     parts.extend(diff(change, inline_diff_bytes_max).parts);
     if let Some(buttons) = buttons {
         let button = |label: &str, token, style| Button {
@@ -265,6 +266,12 @@ pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
 /// True when the diff is shown in the message itself.
 pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
     change.patch.len() <= inline_bytes_max
+}
+
+/// What a change does to environments.
+pub(super) fn effects(change: &Change) -> Option<Part> {
+    let text = change.effects.clone();
+    (!text.is_empty()).then_some(Part::Text { text })
 }
 
 /// Every changed file and every check, each with its counted result.

@@ -11,6 +11,7 @@ mod delivery;
 mod desk;
 mod housekeeping;
 mod notes;
+mod prepared;
 mod progress;
 mod repositories;
 mod turn;
@@ -21,6 +22,7 @@ pub use repositories::{Repositories, Watcher};
 use crate::access::{Access, AccessError, Identity, Redeemed};
 use crate::channel::Channel;
 use crate::command;
+use crate::compare::Comparer;
 use crate::config::{Config, HookSettings};
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
@@ -66,6 +68,8 @@ pub struct Parts {
     pub toolbox: Toolbox,
     /// What people change.
     pub repositories: Repositories,
+    /// What their changes do to environments.
+    pub comparer: Arc<Comparer>,
     /// The choke point for secrets.
     pub redactor: Arc<Redactor>,
     /// The settings.

@@ -22,6 +22,8 @@ pub struct Change {
     pub stats: Vec<Stats>,
     /// Run by us, in order.
     pub checks: Vec<Check>,
+    /// What it does to environments, in words of ours; empty where there are none.
+    pub effects: String,
 }
 
 impl std::fmt::Display for Change {

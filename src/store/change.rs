@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-const COLUMNS: &str = "number, revision, repository, base, patch, stats, checks, conversation";
+const COLUMNS: &str = "number, revision, repository, base, patch, stats, checks, effects, conversation";
 
 /// A change before it has a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct NewChange {
     pub stats: Vec<Stats>,
     /// Run by us, in order.
     pub checks: Vec<Check>,
+    /// What it does to environments, in words of ours; empty where there are none.
+    pub effects: String,
 }
 
 impl Store {
@@ -77,10 +79,18 @@ pub(super) fn prepare(
                 && open.repository == change.repository =>
         {
             // The checks may have been run again.
-            tx.prepare_cached("UPDATE change SET checks = ?3 WHERE number = ?1 AND revision = ?2")?
-                .execute(params![open.number.0, open.revision, json(&change.checks)?])?;
+            tx.prepare_cached(
+                "UPDATE change SET checks = ?3, effects = ?4 WHERE number = ?1 AND revision = ?2",
+            )?
+            .execute(params![
+                open.number.0,
+                open.revision,
+                json(&change.checks)?,
+                change.effects
+            ])?;
             return Ok(Change {
                 checks: change.checks,
+                effects: change.effects,
                 ..open
             });
         }
@@ -89,8 +99,8 @@ pub(super) fn prepare(
     };
     let patch = edits::store_blob(tx, &change.patch)?;
     tx.prepare_cached(
-        "INSERT INTO change (number, revision, repository, base, patch, stats, checks, conversation, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO change (number, revision, repository, base, patch, stats, checks, effects, conversation, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         number.0,
@@ -100,6 +110,7 @@ pub(super) fn prepare(
         patch,
         json(&change.stats)?,
         json(&change.checks)?,
+        change.effects,
         id.0,
         millis(at),
     ])?;
@@ -113,6 +124,7 @@ pub(super) fn prepare(
         patch: change.patch,
         stats: change.stats,
         checks: change.checks,
+        effects: change.effects,
     })
 }
 
@@ -154,6 +166,7 @@ fn read(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(Change, ConversationId),
         patch: edits::load_blob(tx, row.get(4)?)?,
         stats: parse("change", &row.get::<_, String>(5)?)?,
         checks: parse("change", &row.get::<_, String>(6)?)?,
+        effects: row.get(7)?,
     };
-    Ok((change, ConversationId(row.get(7)?)))
+    Ok((change, ConversationId(row.get(8)?)))
 }

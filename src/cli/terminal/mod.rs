@@ -10,6 +10,7 @@ use super::output::Output;
 use super::{Failure, Global};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
+use crate::compare::{Asked, Comparer, Sides};
 use crate::config::{Config, usual_model};
 use crate::model::{Check, CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
@@ -72,16 +73,22 @@ pub(super) struct Terminal {
     directory: Arc<Directory>,
     toolbox: Toolbox,
     redactor: Arc<Redactor>,
+    comparer: Arc<Comparer>,
     system: String,
     history: History,
     recording: Recording,
     undo: Undo,
+    // What the changes do to environments, as it was said last.
+    effects_shown: String,
     // Put before the next request: what the model must know and cannot see.
     note: Option<&'static str>,
     usage: Usage,
     detail: Detail,
     output: Output,
 }
+
+/// Characters that say what the changes do to environments.
+const EFFECTS_CHARS_MAX: usize = 4_000;
 
 /// What the model is told after `/undo`.
 const UNDONE: &str =
@@ -112,6 +119,8 @@ impl Terminal {
             packages: super::jb::fetch(&config.bundler.hosts_allowed, client.clone()),
             evaluator: super::evaluator(&config.sandbox),
         };
+        let evaluator = Arc::clone(&reach.evaluator);
+        let mask_key = (super::serve::world().random)().to_vec();
         let providers = provider::build(&config.providers, client, config.model.stream);
         let (provider, model) = providers
             .resolve(&config.model.default)
@@ -137,8 +146,10 @@ impl Terminal {
             system,
             history: History::default(),
             recording: Recording::open(options.record.as_deref(), &redactor)?,
+            comparer: Arc::new(Comparer::new(evaluator, Arc::clone(&redactor), mask_key)),
             redactor,
             undo: Undo::default(),
+            effects_shown: String::new(),
             note: None,
             usage: Usage::default(),
             detail,
@@ -197,11 +208,12 @@ impl Terminal {
         Ok(patch::write(&self.changes()?))
     }
 
-    /// Our own checks of the session's changes; none without changes.
-    pub(super) fn checks(&self) -> Result<Vec<Check>, Failure> {
+    /// Our own checks of the session's changes, and what these do to environments, in words; nothing
+    /// without changes.
+    pub(super) async fn checks(&self) -> Result<(Vec<Check>, String), Failure> {
         let changes = self.changes()?;
         if changes.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), String::new()));
         }
         // In a work tree the base is always the newest commit.
         let base = self.workspace.base.as_deref().unwrap_or_default();
@@ -210,7 +222,23 @@ impl Terminal {
             head: base,
             branch: "HEAD",
         };
-        Ok(verify::checks(&changes, standing, &self.redactor))
+        let mut checks = verify::checks(&changes, standing, &self.redactor);
+        let sides = Sides::of(&self.workspace).map_err(Failure::failed)?;
+        let stop = CancellationToken::new();
+        let comparing = self.comparer.compare(Asked::all(sides, ""), &stop);
+        let compared = tokio::select! {
+            compared = comparing => compared.map_err(Failure::failed)?,
+            _ = tokio::signal::ctrl_c() => {
+                stop.cancel();
+                self.output.message("Stopped before the environments were rendered.");
+                return Ok((checks, String::new()));
+            }
+        };
+        if compared.report.environments.is_empty() {
+            return Ok((checks, String::new()));
+        }
+        checks.extend(compared.checks);
+        Ok((checks, compared.report.text(EFFECTS_CHARS_MAX)))
     }
 
     /// Puts every file back to what it was before the last turn that edited any.
@@ -249,14 +277,18 @@ impl Terminal {
     }
 
     /// Prints how a turn ended: its answer, or why there is none, and checks that failed.
-    pub(super) fn print(&self, outcome: &Outcome) -> Result<(), Failure> {
+    pub(super) async fn print(&mut self, outcome: &Outcome) -> Result<(), Failure> {
         if !outcome.answer.is_empty() {
             self.output.line(&outcome.answer);
         }
         if let Some(notice) = &outcome.notice {
             self.output.message(notice);
         }
-        let checks = self.checks()?;
+        let (checks, effects) = self.checks().await?;
+        if !effects.is_empty() && effects != self.effects_shown {
+            self.output.message(&effects);
+        }
+        self.effects_shown = effects;
         for check in checks.iter().filter(|check| check.state == CheckState::Fail) {
             let text = format!("Check failed: {}: {}", check.name, check.detail);
             self.output.message(&text);

@@ -7,16 +7,16 @@ use crate::agent::Outcome;
 use crate::channel::Channel;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
+use crate::gateway::prepared::Onto;
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict};
 use crate::session::{self, Record, Recorder};
-use crate::store::{Announcement, Finish, NewAction, NewChange};
-use crate::verify::{self, Standing};
-use crate::workspace::{Overlay, Tree, patch};
+use crate::store::{Announcement, Finish, NewAction};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::{Timestamp, ToSpan};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// How long a button stays good.
 const BUTTON_DAYS: i32 = 7;
@@ -35,7 +35,7 @@ pub(super) struct Ended<'a> {
 
 impl Gateway {
     /// Prepares the change, ends the turn and leaves its answer in the outbox.
-    pub(super) async fn finish(&self, ended: Ended<'_>) -> anyhow::Result<()> {
+    pub(super) async fn finish(&self, ended: Ended<'_>, shutdown: &CancellationToken) -> anyhow::Result<()> {
         let Ended {
             assigned,
             turn,
@@ -51,10 +51,12 @@ impl Gateway {
             usage: outcome.usage,
             elapsed,
         };
-        let repository = opened.workspace.repository.name();
-        let overlay = Arc::clone(&opened.overlay);
+        let onto = Onto {
+            head: &opened.head,
+            branch: &opened.branch,
+        };
         let change = self
-            .prepared(overlay, repository, &opened.base, &opened.head, &opened.branch)
+            .prepared(&opened.workspace, onto, &opened.user_text, shutdown)
             .await?;
         let masked = change
             .as_ref()
@@ -135,44 +137,6 @@ impl Gateway {
             ChangeButtons { patch, discard },
             vec![patch_action, discard_action],
         )
-    }
-
-    /// What the workspace differs from its base, checked by us; `None` when it does not.
-    pub(in crate::gateway) async fn prepared(
-        &self,
-        overlay: Arc<Overlay>,
-        repository: &str,
-        base: &str,
-        head: &str,
-        branch: &str,
-    ) -> anyhow::Result<Option<NewChange>> {
-        if overlay.is_untouched() {
-            return Ok(None);
-        }
-        let redactor = Arc::clone(&self.parts.redactor);
-        let (repository, base) = (repository.to_owned(), base.to_owned());
-        let (head, branch) = (head.to_owned(), branch.to_owned());
-        tokio::task::spawn_blocking(move || {
-            let changes = overlay.changes()?;
-            if changes.is_empty() {
-                return Ok(None);
-            }
-            let patch = patch::write(&changes);
-            let standing = Standing {
-                base: &base,
-                head: &head,
-                branch: &branch,
-            };
-            let checks = verify::checks(&changes, standing, &redactor);
-            Ok(Some(NewChange {
-                repository,
-                base,
-                patch: patch.text,
-                stats: patch.stats,
-                checks,
-            }))
-        })
-        .await?
     }
 
     /// A one-shot token for a button, and what the store keeps of it.

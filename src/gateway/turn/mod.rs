@@ -89,7 +89,7 @@ impl Gateway {
             Ok((outcome, journal)) => (outcome, Some(journal)),
             Err(error) => (self.broken(&mut opened, &error).await?, None),
         };
-        self.finish(Ended {
+        let ended = Ended {
             assigned,
             turn,
             opened: &opened,
@@ -97,8 +97,8 @@ impl Gateway {
             outcome,
             journal,
             elapsed: started.elapsed(),
-        })
-        .await
+        };
+        self.finish(ended, shutdown).await
     }
 
     /// Where the answer to a message goes: a hook's goes to the chat it is configured for.

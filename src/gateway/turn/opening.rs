@@ -18,8 +18,6 @@ pub(super) struct Opened {
     pub(super) conversation: Conversation,
     pub(super) workspace: Workspace,
     pub(super) overlay: Arc<Overlay>,
-    /// The base commit of the workspace.
-    pub(super) base: String,
     /// The branch and its newest commit when the turn began.
     pub(super) branch: String,
     pub(super) head: String,
@@ -91,7 +89,6 @@ impl Gateway {
                 tree: Arc::clone(&overlay) as Arc<dyn Tree>,
             },
             overlay,
-            base,
             branch,
             head,
             system,

@@ -14,6 +14,7 @@ fn patch(text: &'static str) -> Option<NewChange> {
         patch: Bytes::from_static(text.as_bytes()),
         stats: Vec::new(),
         checks: Vec::new(),
+        effects: "1 environment changes".to_owned(),
     })
 }
 
