@@ -6,6 +6,7 @@ mod ingress;
 use crate::access::{Access, AccessError};
 use crate::admin::{self, Admin};
 use crate::bundler::{Fetch, Network, Offline};
+use crate::compare::Comparer;
 use crate::config::Config;
 use crate::gateway::{Gateway, Parts, Repositories};
 use crate::http;
@@ -13,7 +14,7 @@ use crate::provider;
 use crate::redact::Redactor;
 use crate::sandbox::Program;
 use crate::store::{OpenError, Store};
-use crate::tanka::OnDemand;
+use crate::tanka::{Evaluate, OnDemand};
 use crate::tool::{self, Reach, Toolbox};
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
@@ -92,7 +93,7 @@ impl App {
             store: store.clone(),
             access: Arc::clone(&access),
             providers: provider::build(&config.providers, client.clone(), config.model.stream),
-            toolbox: toolbox(&config, client.clone(), (world.program)())?,
+            toolbox: toolbox(&config, client.clone(), &redactor, &world)?,
             repositories,
             redactor,
             config: Arc::clone(&config),
@@ -195,10 +196,20 @@ impl App {
 }
 
 /// Every tool. Nothing is started for an evaluation before one is asked for.
-fn toolbox(config: &Config, client: reqwest::Client, program: Program) -> Result<Toolbox, StartError> {
+fn toolbox(
+    config: &Config,
+    client: reqwest::Client,
+    redactor: &Arc<Redactor>,
+    world: &World,
+) -> Result<Toolbox, StartError> {
+    let program = (world.program)();
+    let evaluator: Arc<dyn Evaluate> = Arc::new(OnDemand::new(program, config.sandbox.clone()));
+    let mask_key = (world.random)().to_vec();
+    let comparer = Comparer::new(Arc::clone(&evaluator), Arc::clone(redactor), mask_key);
     let reach = Reach {
         packages: packages(config, client),
-        evaluator: Arc::new(OnDemand::new(program, config.sandbox.clone())),
+        evaluator,
+        comparer: Arc::new(comparer),
     };
     Toolbox::new(tool::all(&reach)).map_err(|error| StartError::Setup(error.to_string()))
 }

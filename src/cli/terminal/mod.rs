@@ -108,9 +108,11 @@ impl Terminal {
         let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let client = provider::http_client().map_err(Failure::failed)?;
+        let evaluator = super::evaluator(&config.sandbox);
         let reach = Reach {
             packages: super::jb::fetch(&config.bundler.hosts_allowed, client.clone()),
-            evaluator: super::evaluator(&config.sandbox),
+            comparer: super::comparer(Arc::clone(&evaluator), Arc::clone(&redactor)),
+            evaluator,
         };
         let providers = provider::build(&config.providers, client, config.model.stream);
         let (provider, model) = providers
