@@ -91,16 +91,18 @@ impl App {
         let client = provider::http_client().map_err(|error| StartError::Setup(error.to_string()))?;
         // Nothing is started for an evaluation before one is asked for.
         let evaluator: Arc<dyn Evaluate> = Arc::new(OnDemand::new((world.program)(), config.sandbox.clone()));
+        let mask_key = (world.random)().to_vec();
+        let comparer = Arc::new(Comparer::new(
+            Arc::clone(&evaluator),
+            Arc::clone(&redactor),
+            mask_key,
+        ));
         let parts = Parts {
             store: store.clone(),
             access: Arc::clone(&access),
             providers: provider::build(&config.providers, client.clone(), config.model.stream),
-            toolbox: toolbox(&config, client.clone(), Arc::clone(&evaluator))?,
-            comparer: Arc::new(Comparer::new(
-                evaluator,
-                Arc::clone(&redactor),
-                (world.random)().to_vec(),
-            )),
+            toolbox: toolbox(&config, client.clone(), evaluator, Arc::clone(&comparer))?,
+            comparer,
             repositories,
             redactor,
             config: Arc::clone(&config),
@@ -207,9 +209,13 @@ fn toolbox(
     config: &Config,
     client: reqwest::Client,
     evaluator: Arc<dyn Evaluate>,
+    comparer: Arc<Comparer>,
 ) -> Result<Toolbox, StartError> {
-    let packages = packages(config, client);
-    let reach = Reach { packages, evaluator };
+    let reach = Reach {
+        packages: packages(config, client),
+        evaluator,
+        comparer,
+    };
     Toolbox::new(tool::all(&reach)).map_err(|error| StartError::Setup(error.to_string()))
 }
 

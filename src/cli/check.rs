@@ -1,10 +1,11 @@
 //! `drydock check`: is the configuration good? Nothing is connected, nothing is changed.
 
 use super::output::Output;
-use super::{Failure, Global, evaluator};
+use super::{Failure, Global, comparer, evaluator};
 use crate::bundler::Offline;
 use crate::config::Config;
 use crate::model::RepoPath;
+use crate::redact::Redactor;
 use crate::sandbox::{self, JailError, LayerName, Program};
 use crate::tool::{self, Reach, Toolbox};
 use crate::workspace::{Repository, RepositoryError};
@@ -40,9 +41,12 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
             None => skipped(&what, "its repository was not opened, so its prompt was not read"),
         });
     }
+    let evaluator = evaluator(&config.sandbox);
+    let redactor = Arc::new(Redactor::new(config.secrets()));
     let reach = Reach {
         packages: Arc::new(Offline),
-        evaluator: evaluator(&config.sandbox),
+        comparer: comparer(Arc::clone(&evaluator), redactor),
+        evaluator,
     };
     let tools = Toolbox::new(tool::all(&reach))
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));

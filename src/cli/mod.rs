@@ -11,11 +11,14 @@ mod jb;
 mod output;
 mod serve;
 mod tanka;
+mod tanka_diff;
 mod tanka_fmt;
 mod terminal;
 
+use crate::compare::Comparer;
 use crate::config::SandboxSettings;
 use crate::config::Sources;
+use crate::redact::Redactor;
 use crate::tanka::{Evaluate, OnDemand};
 use crate::{jsonnet, sandbox};
 use clap::{Args, Parser, Subcommand};
@@ -143,6 +146,11 @@ enum Command {
 /// Evaluates what is rendered; nothing is started before the first environment is.
 fn evaluator(settings: &SandboxSettings) -> Arc<dyn Evaluate> {
     Arc::new(OnDemand::new(sandbox::Program::this(), settings.clone()))
+}
+
+/// Compares the working directory with its base.
+fn comparer(evaluator: Arc<dyn Evaluate>, redactor: Arc<Redactor>) -> Arc<Comparer> {
+    Arc::new(Comparer::new(evaluator, redactor, serve::random().to_vec()))
 }
 
 /// Why a command did not work, and the exit code that says so.

@@ -65,7 +65,7 @@ fn now() -> Timestamp {
     clippy::expect_used,
     reason = "a system without randomness cannot make a token, and must not try"
 )]
-fn random() -> [u8; 32] {
+pub(super) fn random() -> [u8; 32] {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the system gives randomness");
     bytes

@@ -2,7 +2,7 @@
 //! now. No model and no cluster is asked.
 
 use super::output::Output;
-use super::{Failure, Global, evaluator, tanka_fmt};
+use super::{Failure, Global, evaluator, tanka_diff, tanka_fmt};
 use crate::config::Config;
 use crate::jsonnet::yaml;
 use crate::model::RepoPath;
@@ -21,6 +21,8 @@ Examples:
   drydock tanka env list environments -l stage=prod --json
   drydock tanka env show environments/dev
   drydock tanka env show environments/all --name prod-eu -t 'deployment/.*'
+  drydock tanka env diff
+  drydock tanka env diff environments/dev
   drydock tanka env importers lib/app.libsonnet --why
   drydock tanka fmt . --test
 
@@ -42,6 +44,8 @@ pub(super) enum EnvironmentCommand {
     List(ListArguments),
     /// Renders an environment and prints its objects as YAML, byte for byte as `tk show`
     Show(ShowArguments),
+    /// Shows what the working directory changes in environments, against the commit that is checked out
+    Diff(tanka_diff::DiffArguments),
     /// Lists the entry points a file or directory belongs to: those a change of it affects
     Importers(ImportersArguments),
 }
@@ -140,6 +144,10 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
                 .await
                 .map_err(Failure::failed)?;
             show_environment(&rendered, output)
+        }
+        EnvironmentCommand::Diff(mut arguments) => {
+            arguments.environment = arguments.environment.map(|path| within.path(&path));
+            tanka_diff::run(arguments, directory, &settings, output).await
         }
         EnvironmentCommand::Importers(arguments) => match arguments.mode {
             Mode::Exact => list_importers(directory.as_ref(), &arguments, &within, output),

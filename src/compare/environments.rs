@@ -8,6 +8,7 @@ use crate::model::RepoPath;
 use crate::redact::Redactor;
 use crate::review::{Environment, Failure, FailureKind, Rendering, Side};
 use crate::tanka::TankaError;
+use crate::tanka::importers::ImportGraph;
 use bytes::Bytes;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -63,6 +64,30 @@ pub(super) fn named(
         .into()),
         false => Ok(environments),
     }
+}
+
+/// Every environment of what was rendered, and why it has no objects that can be relied on.
+pub(super) fn failures(
+    graph: &ImportGraph,
+    outcomes: &BTreeMap<RepoPath, Outcome>,
+    redactor: &Redactor,
+) -> Vec<(String, Option<Failure>)> {
+    let mut found = Vec::new();
+    for (entrypoint, outcome) in outcomes {
+        match outcome {
+            Err(failure) => {
+                let closure = graph.closures().get(entrypoint);
+                let name = closure.map_or(entrypoint.as_str(), |closure| closure.layout.name());
+                found.push((name.to_owned(), Some(redacted(failure, redactor))));
+            }
+            Ok(rendered) => found.extend(rendered.members.iter().map(|member| {
+                let failure = dispute(rendered).or_else(|| member.objects.as_ref().err().cloned());
+                let failure = failure.map(|failure| redacted(&failure, redactor));
+                (member.name.clone(), failure)
+            })),
+        }
+    }
+    found
 }
 
 /// One line for all environments of an entry point: which they are is not known without rendering it.

@@ -12,11 +12,13 @@ mod environments;
 mod failure;
 mod kept;
 mod rendering;
+mod validate;
 #[cfg(test)]
 mod tests;
 
 pub use asked::{Asked, Only, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
+pub use validate::Validation;
 
 use crate::jsonnet::{EvalError, yaml};
 use crate::model::Check;

@@ -27,10 +27,10 @@ pub(super) struct Both {
 }
 
 /// One side, to be rendered.
-struct Side<'a> {
-    tree: &'a Arc<dyn Tree>,
-    graph: &'a Arc<ImportGraph>,
-    variables: &'a Variables,
+pub(super) struct Side<'a> {
+    pub(super) tree: &'a Arc<dyn Tree>,
+    pub(super) graph: &'a Arc<ImportGraph>,
+    pub(super) variables: &'a Variables,
 }
 
 /// An entry point that is not kept.
@@ -72,7 +72,8 @@ impl Comparer {
         Ok(Both { base, workspace })
     }
 
-    async fn side(
+    /// What these entry points come to on one side; those that are not there are left out.
+    pub(super) async fn side(
         &self,
         side: Side<'_>,
         entrypoints: &[RepoPath],

@@ -13,13 +13,16 @@ mod git_log;
 mod git_show;
 mod git_status;
 mod packages;
+mod tanka_diff;
 mod tanka_find_environments;
 mod tanka_format_jsonnet;
 mod tanka_show;
+mod tanka_validate_jsonnet;
 // What they share.
 mod arguments;
 #[cfg(test)]
 mod calls;
+mod comparing;
 mod desk;
 mod history;
 mod invisible;
@@ -40,11 +43,13 @@ pub use toolbox::{Prepared, Toolbox, ToolboxError};
 
 use crate::access::Identity;
 use crate::bundler::Fetch;
+use crate::compare::Comparer;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::tanka::Evaluate;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
+use comparing::FramedComparing;
 use rendering::FramedRendering;
 use serde_json::Value;
 use std::sync::Arc;
@@ -98,6 +103,8 @@ pub struct Reach {
     pub packages: Arc<dyn Fetch>,
     /// Who evaluates programs.
     pub evaluator: Arc<dyn Evaluate>,
+    /// Who compares a workspace with its base.
+    pub comparer: Arc<Comparer>,
 }
 
 /// Every tool there is, in a fixed order.
@@ -105,6 +112,7 @@ pub fn all(reach: &Reach) -> Vec<Arc<dyn Tool>> {
     let mut tools = of_files_and_history();
     tools.extend(packages::all(&reach.packages));
     tools.extend(rendering(&reach.evaluator));
+    tools.extend(comparing(&reach.comparer));
     tools
 }
 
@@ -134,6 +142,16 @@ fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
             evaluator,
         ))),
         Arc::new(FramedRendering::<TankaShow>::new(Arc::clone(evaluator))),
+    ]
+}
+
+/// The tools that compare, in a fixed order.
+fn comparing(comparer: &Arc<Comparer>) -> Vec<Arc<dyn Tool>> {
+    use tanka_diff::TankaDiff;
+    use tanka_validate_jsonnet::ValidateJsonnet;
+    vec![
+        Arc::new(FramedComparing::<TankaDiff>::new(Arc::clone(comparer))),
+        Arc::new(FramedComparing::<ValidateJsonnet>::new(Arc::clone(comparer))),
     ]
 }
 
@@ -177,7 +195,7 @@ mod tests {
         Toolbox::new(every()).unwrap();
     }
 
-    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-44, TK-45, TK-46, TK-47
+    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-40, TK-41, TK-44, TK-45, TK-46, TK-47
     #[test]
     fn parameters_defaults_and_bounds_are_as_promised() {
         let toolbox = Toolbox::new(every()).unwrap();
@@ -261,6 +279,16 @@ mod tests {
             ),
             (
                 "tanka_format_jsonnet",
+                json!({ "file_path": text }),
+                json!(["file_path"]),
+            ),
+            (
+                "tanka_diff",
+                json!({ "env_path": text, "name": text, "cluster": { "type": "boolean", "default": false } }),
+                json!(["env_path"]),
+            ),
+            (
+                "tanka_validate_jsonnet",
                 json!({ "file_path": text }),
                 json!(["file_path"]),
             ),

@@ -9,7 +9,9 @@ use super::work::{Work, perform, readable};
 use super::{Reach, Tool, ToolError, all, schema};
 use crate::access::{Role, testing::identity};
 use crate::bundler::Offline;
+use crate::compare::Comparer;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::redact::Redactor;
 use crate::tanka::testing::JsonFiles;
 use crate::workspace::{Match, Tree, TreeError};
 use bytes::Bytes;
@@ -22,9 +24,11 @@ type Files = BTreeMap<RepoPath, FileVersion>;
 
 /// Every tool there is, with no network and programs that are JSON already.
 pub(crate) fn every() -> Vec<Arc<dyn Tool>> {
+    let redactor = Arc::new(Redactor::new([]));
     all(&Reach {
         packages: Arc::new(Offline),
         evaluator: Arc::new(JsonFiles),
+        comparer: Arc::new(Comparer::new(Arc::new(JsonFiles), redactor, b"key".to_vec())),
     })
 }
 

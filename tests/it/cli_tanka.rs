@@ -166,3 +166,46 @@ fn importers_are_listed_with_the_reason() {
     assert_eq!((outside.code, outside.out.as_str()), (Some(1), ""));
     assert!(outside.err.contains("outside the repository"), "{outside:?}");
 }
+
+#[test]
+fn what_the_working_directory_changes_is_shown_against_the_commit() {
+    let shell = shell();
+    let same = shell.run(&["tanka", "env", "diff"]);
+    assert_eq!(same.code, Some(0), "{same:?}");
+    assert!(same.out.starts_with("0 of 2 environments change: "), "{same:?}");
+    assert!(same.out.contains("imports resolve: not run"), "{same:?}");
+
+    shell.put(
+        "lib/k.libsonnet",
+        "{ cm(name):: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: name, labels: { new: 'yes' } } } }\n",
+    );
+    let one = shell.run(&["tanka", "env", "diff", "environments/dev"]);
+    assert_eq!(one.code, Some(0), "{one:?}");
+    assert!(
+        one.out
+            .starts_with("1 of 1 environment changes: 1 object changed, 0 added, 0 removed.\n"),
+        "{one:?}"
+    );
+    assert!(
+        one.out.contains("=== ConfigMap web/a (changed, +2 -0)\n"),
+        "{one:?}"
+    );
+    assert!(one.out.contains("+    new: \"yes\"\n"), "{one:?}");
+    assert!(
+        one.out
+            .contains("\nevery affected environment renders: ok\nboth engines agree: ok\n"),
+        "{one:?}"
+    );
+
+    // One environment of the other file fails, on both sides; it hides none of the others.
+    let all = shell.run(&["tanka", "env", "diff", "--json"]);
+    assert_eq!(all.code, Some(1), "{all:?}");
+    let json = all.json();
+    assert_eq!(json["report"]["counts"]["files"], 1);
+    assert_eq!(json["report"]["environments"][1]["name"], "environments/dev");
+    assert_eq!(json["checks"][2]["state"], "fail");
+
+    let unknown = shell.run(&["tanka", "env", "diff", "environments/none"]);
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert!(unknown.err.contains("environments"), "{unknown:?}");
+}

@@ -6,8 +6,10 @@ use crate::support::world::program;
 use drydock::access::Role;
 use drydock::bundler::Offline;
 use drydock::command;
+use drydock::compare::Comparer;
 use drydock::config::SandboxSettings;
 use drydock::emulator::model::{Asked, calls, says};
+use drydock::redact::Redactor;
 use drydock::tanka::OnDemand;
 use drydock::tool::{self, Reach};
 use serde_json::{Value, json};
@@ -37,22 +39,26 @@ fn tries(tool: &str) -> Vec<Value> {
         "file_delete" => vec![json!({"path": main("dev")}), json!({"path": main("prod")}), json!({"path": "README.md"})],
         "git_diff" | "git_status" => vec![json!({})],
         "git_log" => vec![json!({"limit": 1})],
-        "tanka_format_jsonnet" => vec![json!({"file_path": main("prod")})],
+        "tanka_format_jsonnet" | "tanka_validate_jsonnet" => vec![json!({"file_path": main("prod")})],
         "git_show" => vec![json!({"ref": "HEAD"})],
         "jb_init" => ["environments/dev", "lib"].iter().map(|path| json!({"path": path})).collect(),
         "jb_install" | "jb_update" | "jb_plan" => vec![json!({"path": ".", "packages": ["github.com/org/c"]})],
         "jb_list" => vec![json!({"path": "."})],
         "tanka_find_environments" => vec![json!({})],
-        "tanka_show" => ["dev", "prod"].iter().map(|environment| json!({"env_path": format!("environments/{environment}")})).collect(),
+        "tanka_show" | "tanka_diff" => ["dev", "prod"].iter().map(|environment| json!({"env_path": format!("environments/{environment}")})).collect(),
         other => panic!("say here how `{other}` is tried"),
     }
 }
 
 /// What the tools of this list reach: only their names are asked for.
 fn reach() -> Reach {
+    let evaluator = Arc::new(OnDemand::new(program(), SandboxSettings::default()));
+    let redactor = Arc::new(Redactor::new([]));
+    let comparer = Comparer::new(evaluator.clone(), redactor, b"key".to_vec());
     Reach {
         packages: Arc::new(Offline),
-        evaluator: Arc::new(OnDemand::new(program(), SandboxSettings::default())),
+        evaluator,
+        comparer: Arc::new(comparer),
     }
 }
 

@@ -115,12 +115,13 @@ impl Terminal {
         let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let client = provider::http_client().map_err(Failure::failed)?;
+        let evaluator = super::evaluator(&config.sandbox);
         let reach = Reach {
             packages: super::jb::fetch(&config.bundler.hosts_allowed, client.clone()),
-            evaluator: super::evaluator(&config.sandbox),
+            comparer: super::comparer(Arc::clone(&evaluator), Arc::clone(&redactor)),
+            evaluator,
         };
-        let evaluator = Arc::clone(&reach.evaluator);
-        let mask_key = (super::serve::world().random)().to_vec();
+        let comparer = Arc::clone(&reach.comparer);
         let providers = provider::build(&config.providers, client, config.model.stream);
         let (provider, model) = providers
             .resolve(&config.model.default)
@@ -146,7 +147,7 @@ impl Terminal {
             system,
             history: History::default(),
             recording: Recording::open(options.record.as_deref(), &redactor)?,
-            comparer: Arc::new(Comparer::new(evaluator, Arc::clone(&redactor), mask_key)),
+            comparer,
             redactor,
             undo: Undo::default(),
             effects_shown: String::new(),

@@ -235,7 +235,7 @@ impl Building<'_, '_> {
 
 /// The path that `path` means in `directory`, both relative to the repository; `None` when it is absolute
 /// or leaves the repository. No symlink is followed.
-pub(super) fn clean(directory: &str, path: &str) -> Option<String> {
+pub(crate) fn clean(directory: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
         return None;
     }

@@ -1,6 +1,7 @@
 //! A git repository, read with gix: branch, history, objects. Never written to, never configured by
 //! what lies in it.
 
+mod against;
 mod mirror;
 mod revision;
 mod vet;
@@ -17,6 +18,7 @@ pub(super) use walk::{Entry, Listing};
 
 use super::base::{Base, Progress};
 use crate::model::{FileChange, FileVersion, RepoPath};
+use crate::workspace::Tree;
 use gix::ObjectId;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
@@ -248,6 +250,21 @@ impl Repository {
     pub fn file_at(&self, commit: &str, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
         let repository = self.objects.to_thread_local();
         walk::file(&repository, tree_of(&repository, self.commit_id(commit)?)?, path)
+    }
+
+    /// What a tree has otherwise than a commit (40 hex digits), or than nothing, sorted by path. Files of
+    /// more than 16 MiB are taken for unchanged.
+    pub fn changes_to(
+        &self,
+        commit: Option<&str>,
+        tree: &dyn Tree,
+    ) -> Result<Vec<FileChange>, RepositoryError> {
+        let repository = self.objects.to_thread_local();
+        let listing = match commit {
+            Some(commit) => walk::list(&repository, tree_of(&repository, self.commit_id(commit)?)?)?,
+            None => walk::Listing::default(),
+        };
+        against::changes(&repository, &listing, tree)
     }
 
     /// The files of a commit, if they are in memory.

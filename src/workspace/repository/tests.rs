@@ -422,3 +422,26 @@ fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
     assert_eq!(file.content.as_ref(), b"2\n");
     assert!(!ran.exists(), "a program of the repository was run");
 }
+
+#[test]
+fn a_tree_is_compared_with_a_commit() {
+    use crate::workspace::Tree as _;
+    let fixture = Fixture::with(&[text("kept", "k"), text("edited", "old"), text("gone", "g")]);
+    let repository = Repository::local("infra", &fixture.git(), Some("main"), &fixture.bases()).unwrap();
+    let head = repository.head().unwrap().unwrap();
+    let edits: crate::workspace::Edits = [
+        (path("edited"), Some(version("new"))),
+        (path("gone"), None),
+        (path("added"), Some(version("a"))),
+    ]
+    .into();
+    let tree = crate::workspace::Overlay::new(fixture.base(), edits);
+    assert_eq!(
+        repository.changes_to(Some(&head), &tree).unwrap(),
+        tree.changes().unwrap()
+    );
+    let from_nothing = repository.changes_to(None, &tree).unwrap();
+    let names: Vec<&str> = from_nothing.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!(names, ["added", "edited", "kept"]);
+    assert!(from_nothing.iter().all(|change| change.before.is_none()));
+}

@@ -1,0 +1,94 @@
+//! `drydock tanka env diff`: what the working directory changes in environments, against the commit that
+//! is checked out.
+
+use super::output::Output;
+use super::{Failure, comparer, evaluator};
+use crate::compare::{Asked, Comparison, Only, Sides};
+use crate::config::SandboxSettings;
+use crate::model::{Check, CheckState};
+use crate::redact::Redactor;
+use crate::workspace::{Directory, Repository, Tree};
+use clap::Args;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Characters of a report. Terminals scroll.
+const REPORT_CHARS_MAX: usize = 100_000;
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArguments {
+    /// The environment: its directory, a file in it, or its name; every one that changes without it
+    #[arg(value_name = "ENVIRONMENT")]
+    pub(super) environment: Option<String>,
+    /// Which one, where a file holds several
+    #[arg(long, requires = "environment")]
+    name: Option<String>,
+}
+
+pub(super) async fn run(
+    arguments: DiffArguments,
+    directory: Arc<Directory>,
+    settings: &SandboxSettings,
+    output: &Output,
+) -> Result<(), Failure> {
+    let DiffArguments { environment, name } = arguments;
+    let is_one = environment.is_some();
+    let sides = tokio::task::spawn_blocking(move || sides(directory));
+    let sides = sides.await.map_err(Failure::failed)??;
+    let mut asked = Asked::all(sides, "");
+    asked.only = environment.map(|path| Only { path, name });
+    // What patterns know of secrets is hidden here, too: what a terminal shows is pasted elsewhere.
+    let redactor = Arc::new(Redactor::new([]));
+    let comparer = comparer(evaluator(settings), Arc::clone(&redactor));
+    let comparison = comparer.compare(asked, &CancellationToken::new()).await;
+    let comparison = comparison.map_err(Failure::failed)?;
+    show(&comparison, is_one, output);
+    let failed = comparison
+        .checks
+        .iter()
+        .filter(|check| check.state == CheckState::Fail);
+    match failed.count() {
+        0 => Ok(()),
+        1 => Err(Failure::failed("a check failed")),
+        failed => Err(Failure::failed(format!("{failed} checks failed"))),
+    }
+}
+
+/// The working directory against its commit; against nothing before the first.
+fn sides(directory: Arc<Directory>) -> Result<Sides, Failure> {
+    let name = directory.root().file_name().unwrap_or_default().to_string_lossy();
+    let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
+    let commit = repository.head().map_err(Failure::failed)?;
+    let tree = directory as Arc<dyn Tree>;
+    let changes = repository
+        .changes_to(commit.as_deref(), tree.as_ref())
+        .map_err(Failure::failed)?;
+    Sides::before(tree, changes).map_err(Failure::failed)
+}
+
+fn show(comparison: &Comparison, is_one: bool, output: &Output) {
+    let Comparison { report, checks, .. } = comparison;
+    if output.json() {
+        output.value(&serde_json::json!({ "report": report, "checks": checks }));
+        return;
+    }
+    output.line(&report.text(REPORT_CHARS_MAX));
+    let patches = report.environments.iter().map(|environment| environment.patch());
+    for patch in patches.filter(|patch| is_one && !patch.is_empty()) {
+        output.line(&format!("\n{}", patch.trim_end_matches('\n')));
+    }
+    output.line("");
+    checks.iter().for_each(|check| output.line(&line(check)));
+}
+
+fn line(check: &Check) -> String {
+    let state = match check.state {
+        CheckState::Pass => "ok",
+        CheckState::Fail => "FAILED",
+        CheckState::NotRun => "not run",
+    };
+    match check.detail.as_str() {
+        "" => format!("{}: {state}", check.name),
+        detail => format!("{}: {state}, {detail}", check.name),
+    }
+}

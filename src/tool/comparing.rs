@@ -1,0 +1,159 @@
+//! The frame of the tools that compare a workspace with its base, or judge a file by what uses it.
+
+use super::arguments::{Arguments, bind};
+use super::work::{readable, stopped};
+use super::{Context, Tool, ToolError, invisible, schema};
+use crate::compare::{CompareError, Comparer, Sides};
+use crate::model::{Check, CheckState, Effect};
+use crate::provider::ToolSpec;
+use crate::workspace::Workspace;
+use async_trait::async_trait;
+use serde_json::Value;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// One tool that compares. It only looks.
+#[async_trait]
+pub(super) trait Comparing: Send + Sync + 'static {
+    /// Its arguments.
+    type Arguments: Arguments;
+
+    /// Its name.
+    const NAME: &'static str;
+    /// What the model is told, in one or two sentences.
+    const DESCRIPTION: &'static str;
+
+    /// Runs one call.
+    async fn run(
+        comparer: &Arc<Comparer>,
+        sides: Sides,
+        arguments: Self::Arguments,
+        cancel: &CancellationToken,
+    ) -> Result<String, ToolError>;
+}
+
+/// A [`Comparing`] as a [`Tool`].
+pub(super) struct FramedComparing<C> {
+    spec: ToolSpec,
+    comparer: Arc<Comparer>,
+    comparing: PhantomData<fn() -> C>,
+}
+
+impl<C: Comparing> FramedComparing<C> {
+    /// Renders the schema.
+    pub(super) fn new(comparer: Arc<Comparer>) -> Self {
+        let spec = ToolSpec {
+            name: C::NAME,
+            description: C::DESCRIPTION,
+            schema: schema::render::<C::Arguments>(),
+        };
+        Self {
+            spec,
+            comparer,
+            comparing: PhantomData,
+        }
+    }
+}
+
+#[async_trait]
+impl<C: Comparing> Tool for FramedComparing<C> {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
+        let arguments = bind::<C::Arguments>(C::NAME, &self.spec.schema, arguments).map_err(readable)?;
+        if cx.cancel.is_cancelled() {
+            return Err(stopped());
+        }
+        let sides = sides(cx.workspace).await?;
+        let answer = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err(stopped()),
+            answer = C::run(&self.comparer, sides, arguments, cx.cancel) => answer,
+        };
+        match answer {
+            Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
+            Err(err) => Err(readable(err)),
+        }
+    }
+}
+
+async fn sides(workspace: &Workspace) -> Result<Sides, ToolError> {
+    let workspace = workspace.clone();
+    match tokio::task::spawn_blocking(move || Sides::of(&workspace)).await {
+        Ok(sides) => Ok(sides?),
+        Err(err) => Err(ToolError::Fatal(
+            anyhow::Error::new(err).context("a tool broke down"),
+        )),
+    }
+}
+
+impl From<CompareError> for ToolError {
+    fn from(err: CompareError) -> Self {
+        match err {
+            CompareError::Cancelled => stopped(),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// Checks as lines.
+pub(super) fn listed(checks: &[Check]) -> String {
+    let line = |check: &Check| {
+        let sign = match check.state {
+            CheckState::Pass => "✓",
+            CheckState::Fail => "✗",
+            CheckState::NotRun => "–",
+        };
+        match check.detail.as_str() {
+            "" => format!("{sign} {}\n", check.name),
+            detail => format!("{sign} {}: {detail}\n", check.name),
+        }
+    };
+    checks.iter().map(line).collect()
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    //! Calls of these tools as a model makes them, on files that are plain JSON.
+
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Comparing, bind, readable, schema};
+    use crate::compare::{Comparer, Sides};
+    use crate::model::{FileChange, RepoPath};
+    use crate::redact::Redactor;
+    use crate::tanka::testing::{Files, JsonFiles};
+    use crate::tool::ToolError;
+    use crate::workspace::Tree;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use tokio_util::sync::CancellationToken;
+
+    pub(crate) async fn call<C: Comparing>(
+        base: &[(&str, &str)],
+        workspace: &[(&str, &str)],
+        arguments: Value,
+    ) -> Result<String, ToolError> {
+        let schema = schema::render::<C::Arguments>();
+        let arguments = bind::<C::Arguments>(C::NAME, &schema, arguments).map_err(readable)?;
+        let names: BTreeSet<&str> = base.iter().chain(workspace).map(|(name, _)| *name).collect();
+        let (base, workspace) = (Files::new(base), Files::new(workspace));
+        let changes = names.into_iter().map(|name| {
+            let path = RepoPath::parse(name).unwrap();
+            let (before, after) = (base.read(&path).ok(), workspace.read(&path).ok());
+            FileChange { path, before, after }
+        });
+        let changes = changes.filter(|change| change.before != change.after).collect();
+        let comparer = Comparer::new(Arc::new(JsonFiles), Arc::new(Redactor::new([])), b"key".to_vec());
+        let sides = Sides::before(workspace, changes)?;
+        C::run(&Arc::new(comparer), sides, arguments, &CancellationToken::new()).await
+    }
+}

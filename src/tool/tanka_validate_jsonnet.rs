@@ -1,0 +1,180 @@
+//! `tanka_validate_jsonnet`: what is wrong with a file, and whether the environments that use it render.
+
+use super::ToolError;
+use super::arguments::{Arguments, PathArgument};
+use super::comparing::Comparing;
+use super::text::counted;
+use crate::compare::{Comparer, Sides, Validation};
+use crate::jsonnet::lint::{Finding, Severity};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Findings of one answer.
+const FINDINGS_MAX: usize = 100;
+/// Environments that do not render in one answer.
+const FAILURES_MAX: usize = 20;
+
+pub(super) struct ValidateJsonnet;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ValidateArguments {
+    /// Path of the Jsonnet file, relative to the repository root.
+    file_path: PathArgument,
+}
+
+impl Arguments for ValidateArguments {
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "file_path"), ("file", "file_path")];
+}
+
+#[async_trait]
+impl Comparing for ValidateJsonnet {
+    type Arguments = ValidateArguments;
+
+    const NAME: &'static str = "tanka_validate_jsonnet";
+    const DESCRIPTION: &'static str = "Checks a Jsonnet file: syntax, names, imports and types, then renders every environment that uses it. Answers `✓ valid`, \
+                                       or what is wrong and where.";
+
+    async fn run(
+        comparer: &Arc<Comparer>,
+        sides: Sides,
+        arguments: ValidateArguments,
+        cancel: &CancellationToken,
+    ) -> Result<String, ToolError> {
+        let path = arguments.file_path.checked()?;
+        let validation = comparer.validate(sides, path, cancel).await?;
+        Ok(shown(&validation))
+    }
+}
+
+fn shown(validation: &Validation) -> String {
+    let Validation {
+        findings,
+        environments,
+        left_out,
+        ..
+    } = validation;
+    let mut out = match validation.is_valid() {
+        true => "✓ valid\n".to_owned(),
+        false => "✗ not valid\n".to_owned(),
+    };
+    out.extend(findings.iter().take(FINDINGS_MAX).map(line));
+    out.push_str(&more(findings.len(), FINDINGS_MAX));
+    let failed: Vec<_> = environments
+        .iter()
+        .filter_map(|(name, failure)| Some((name, failure.as_ref()?)))
+        .collect();
+    for (name, failure) in failed.iter().take(FAILURES_MAX) {
+        out.push_str(&format!("error: `{name}` does not render: {}\n", failure.message));
+    }
+    out.push_str(&more(failed.len(), FAILURES_MAX));
+    let render = environments.len() - failed.len();
+    out.push_str(&match (environments.len(), left_out) {
+        (0, 0) => "No environment uses this file, so none was rendered.\n".to_owned(),
+        (_, 0) => format!(
+            "{render} of {} that use it rendered.\n",
+            counted(environments.len(), "environment", "environments")
+        ),
+        (_, left_out) => format!(
+            "{render} of {} rendered; {} more that use it were not looked at.\n",
+            counted(environments.len(), "environment", "environments"),
+            counted(*left_out, "entry point", "entry points")
+        ),
+    });
+    out
+}
+
+fn more(all: usize, shown_max: usize) -> String {
+    match all.saturating_sub(shown_max) {
+        0 => String::new(),
+        left => format!("[… {left} more]\n"),
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    let severity = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let hint = finding.hint.as_ref().map(|hint| format!(" ({hint})"));
+    format!(
+        "{severity}: {}:{} {}{}\n",
+        finding.file,
+        finding.range,
+        finding.message,
+        hint.unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::ValidateJsonnet;
+    use crate::tool::ToolError;
+    use crate::tool::comparing::testing::call;
+    use crate::tool::testing::{failure, paths_outside};
+    use serde_json::json;
+
+    async fn validate(path: &str) -> Result<String, ToolError> {
+        let files = [
+            ("tkrc.yaml", ""),
+            ("environments/dev/main.jsonnet", "{}"),
+            ("environments/dev/spec.json", "{}"),
+            ("environments/bad/main.jsonnet", "{ a: 1 b: 2 }"),
+            ("environments/bad/spec.json", "{}"),
+            (
+                "lib/a.libsonnet",
+                "local unused = 1; (import 'b.libsonnet') + (import 'none.libsonnet')",
+            ),
+            ("lib/b.libsonnet", "{ a: unknown }"),
+        ];
+        call::<ValidateJsonnet>(&files, &files, json!({ "file_path": path })).await
+    }
+
+    /// TK-41
+    #[tokio::test]
+    async fn a_file_is_valid_or_what_is_wrong_is_named_with_its_place() {
+        assert_eq!(
+            validate("environments/dev/main.jsonnet").await.unwrap(),
+            "✓ valid\n1 of 1 environment that use it rendered.\n"
+        );
+        let bad = validate("environments/bad/main.jsonnet").await.unwrap();
+        assert!(
+            bad.starts_with("✗ not valid\nerror: environments/bad/main.jsonnet:1:8-9 Expected a comma"),
+            "{bad}"
+        );
+        assert!(
+            bad.contains("error: `environments/bad` does not render: "),
+            "{bad}"
+        );
+        let unused = validate("lib/a.libsonnet").await.unwrap();
+        assert!(
+            unused.contains("warning: lib/a.libsonnet:1:7-13")
+                && unused.contains("couldn't open import \"none.libsonnet\"")
+                && !unused.contains("b.libsonnet\"")
+                && unused.ends_with("No environment uses this file, so none was rendered.\n"),
+            "{unused}"
+        );
+        let unknown = validate("lib/b.libsonnet").await.unwrap();
+        assert!(unknown.contains("error: lib/b.libsonnet:1:6-13"), "{unknown}");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_not_there_is_told() {
+        let refused = failure(validate("lib/none.libsonnet").await);
+        assert!(refused.starts_with("no file `lib/none.libsonnet`"), "{refused}");
+    }
+
+    /// T35
+    #[tokio::test]
+    async fn paths_outside_are_refused() {
+        for text in paths_outside() {
+            let refused = failure(validate(&text).await);
+            let says = refused.contains("outside the repository") || refused.contains("git metadata");
+            assert!(says, "{text:.60}: {refused}");
+        }
+    }
+}

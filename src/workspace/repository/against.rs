@@ -1,0 +1,98 @@
+//! What a tree of files has otherwise than a commit. Content is compared by git's hash of it, so that
+//! only what differs is read from the repository.
+
+use super::RepositoryError;
+use super::walk::{Entry, Listing};
+use crate::model::{FileChange, FileVersion, RepoPath};
+use crate::workspace::{Tree, TreeError};
+use bytes::Bytes;
+use gix::{ObjectId, Repository};
+
+/// Files in one comparison.
+const CHANGES_MAX: usize = 20_000;
+
+pub(super) fn changes(
+    repository: &Repository,
+    listing: &Listing,
+    tree: &dyn Tree,
+) -> Result<Vec<FileChange>, RepositoryError> {
+    let mut changes = Vec::new();
+    let known = |path: &RepoPath| {
+        listing
+            .entries
+            .binary_search_by(|entry| entry.path.cmp(path))
+            .is_ok()
+    };
+    for entry in &listing.entries {
+        let Some(after) = stored(tree, &entry.path)? else {
+            continue;
+        };
+        if !is_same(entry, after.as_ref())? {
+            let before = Some(read(repository, entry)?);
+            let path = entry.path.clone();
+            changes.push(FileChange { path, before, after });
+        }
+        bound(&changes)?;
+    }
+    let files = tree.files().map_err(|err| unreadable(&err))?;
+    for path in files.iter().filter(|path| !known(path)) {
+        if let Some(Some(after)) = stored(tree, path)? {
+            changes.push(FileChange {
+                path: path.clone(),
+                before: None,
+                after: Some(after),
+            });
+        }
+        bound(&changes)?;
+    }
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(changes)
+}
+
+fn bound(changes: &[FileChange]) -> Result<(), RepositoryError> {
+    match changes.len() > CHANGES_MAX {
+        true => Err(RepositoryError::Unreadable(format!(
+            "more than {CHANGES_MAX} files differ from the commit"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What is there now; nothing at all when it is too large to be compared.
+#[allow(
+    clippy::option_option,
+    reason = "not compared, gone, and there are three answers"
+)]
+fn stored(tree: &dyn Tree, path: &RepoPath) -> Result<Option<Option<FileVersion>>, RepositoryError> {
+    match tree.stored(path) {
+        Ok(version) => Ok(Some(version)),
+        Err(TreeError::TooLarge { .. }) => Ok(None),
+        // A directory or worse is there: the file is gone.
+        Err(TreeError::WrongKind { .. } | TreeError::NotFound { .. }) => Ok(Some(None)),
+        Err(err) => Err(unreadable(&err)),
+    }
+}
+
+fn is_same(entry: &Entry, after: Option<&FileVersion>) -> Result<bool, RepositoryError> {
+    let Some(after) = after else { return Ok(false) };
+    if after.mode != entry.mode || after.content.len() as u64 != entry.size {
+        return Ok(false);
+    }
+    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &after.content)
+        .map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
+    Ok(id.as_slice() == entry.blob)
+}
+
+fn read(repository: &Repository, entry: &Entry) -> Result<FileVersion, RepositoryError> {
+    let blob = repository
+        .find_blob(ObjectId::from(entry.blob))
+        .map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
+    Ok(FileVersion {
+        content: Bytes::from(blob.detach().data),
+        mode: entry.mode,
+    })
+}
+
+fn unreadable(err: &TreeError) -> RepositoryError {
+    RepositoryError::Unreadable(err.to_string())
+}
