@@ -189,6 +189,7 @@ fn states(comparison: &Comparison) -> Vec<(CheckState, &str)> {
     checks.map(|check| (check.state, check.detail.as_str())).collect()
 }
 
+/// TK-80, TK-81
 #[tokio::test]
 async fn a_library_changes_what_uses_it_and_the_rest_is_proven() {
     let bench = bench();
