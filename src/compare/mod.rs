@@ -21,7 +21,7 @@ pub use checks::NO_ENVIRONMENTS;
 pub use validate::Validation;
 
 use crate::jsonnet::{EvalError, yaml};
-use crate::model::Check;
+use crate::model::{Check, CheckState};
 use crate::redact::Redactor;
 use crate::review::{Report, review};
 use crate::tanka::importers::Affected;
@@ -44,6 +44,26 @@ pub struct Comparison {
     pub checks: Vec<Check>,
     /// The entry points the change touches, and by which files.
     pub affected: Vec<Affected>,
+}
+
+impl Comparison {
+    /// What a person is told: the report in at most so many characters, and the checks. Where there is no
+    /// environment there is nothing to say, and a check that says so.
+    pub fn told(self, chars_max: usize) -> (String, Vec<Check>) {
+        if self.report.environments.is_empty() {
+            return (String::new(), vec![not_run(NO_ENVIRONMENTS)]);
+        }
+        (self.report.text(chars_max), self.checks)
+    }
+}
+
+/// The check that stands for all others when nothing was compared.
+pub fn not_run(why: &str) -> Check {
+    Check {
+        name: "environments render".to_owned(),
+        state: CheckState::NotRun,
+        detail: why.to_owned(),
+    }
 }
 
 /// Why there is no comparison.

@@ -2,8 +2,8 @@
 //! All of it is made by us.
 
 use super::Gateway;
-use crate::compare::{Asked, CompareError, NO_ENVIRONMENTS, Sides};
-use crate::model::{Check, CheckState};
+use crate::compare::{Asked, CompareError, Sides, not_run};
+use crate::model::Check;
 use crate::store::NewChange;
 use crate::verify::{self, Standing};
 use crate::workspace::{Workspace, patch};
@@ -74,22 +74,11 @@ impl Gateway {
             }
         };
         match compared {
-            Ok(compared) if compared.report.environments.is_empty() => {
-                (String::new(), vec![not_run(NO_ENVIRONMENTS)])
+            Ok(compared) => compared.told(EFFECTS_CHARS_MAX),
+            Err(error) => {
+                let why = error.to_string();
+                (String::new(), vec![not_run(&self.parts.redactor.redact(&why))])
             }
-            Ok(compared) => (compared.report.text(EFFECTS_CHARS_MAX), compared.checks),
-            Err(error) => (
-                String::new(),
-                vec![not_run(&self.parts.redactor.redact(&error.to_string()))],
-            ),
         }
-    }
-}
-
-fn not_run(why: &str) -> Check {
-    Check {
-        name: "environments render".to_owned(),
-        state: CheckState::NotRun,
-        detail: why.to_owned(),
     }
 }

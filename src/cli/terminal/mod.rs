@@ -235,11 +235,9 @@ impl Terminal {
                 return Ok((checks, String::new()));
             }
         };
-        if compared.report.environments.is_empty() {
-            return Ok((checks, String::new()));
-        }
-        checks.extend(compared.checks);
-        Ok((checks, compared.report.text(EFFECTS_CHARS_MAX)))
+        let (effects, rendered) = compared.told(EFFECTS_CHARS_MAX);
+        checks.extend(rendered);
+        Ok((checks, effects))
     }
 
     /// Puts every file back to what it was before the last turn that edited any.

@@ -27,6 +27,8 @@ pub(super) struct Ended<'a> {
     pub(super) turn: TurnId,
     pub(super) opened: &'a Opened,
     pub(super) address: &'a Address,
+    /// What the person asked for, in this turn and before it.
+    pub(super) request: String,
     pub(super) outcome: Outcome,
     /// Where it was written down, unless that broke.
     pub(super) journal: Option<TurnJournal>,
@@ -41,6 +43,7 @@ impl Gateway {
             turn,
             opened,
             address,
+            request,
             outcome,
             journal,
             elapsed,
@@ -55,9 +58,7 @@ impl Gateway {
             head: &opened.head,
             branch: &opened.branch,
         };
-        let change = self
-            .prepared(&opened.workspace, onto, &opened.user_text, shutdown)
-            .await?;
+        let change = self.prepared(&opened.workspace, onto, &request, shutdown).await?;
         let masked = change
             .as_ref()
             .map(|change| compose::masked(&change.patch, &self.parts.redactor));

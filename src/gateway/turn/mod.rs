@@ -74,6 +74,7 @@ impl Gateway {
             }
         };
         let started = Instant::now();
+        let request = said(&history, &opened.user_text);
         let (turn, history, posted) = self.begin(assigned, &address, &opened, seat, history).await?;
         let card = self.open_card(assigned, &address, seat, posted);
         let ran = self
@@ -94,6 +95,7 @@ impl Gateway {
             turn,
             opened: &opened,
             address: &address,
+            request,
             outcome,
             journal,
             elapsed: started.elapsed(),
@@ -253,6 +255,12 @@ impl Gateway {
         );
         format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
     }
+}
+
+/// Everything the person said in this conversation, newest last: what they may have asked for.
+fn said(history: &History, now: &str) -> String {
+    let before = history.turns().iter().map(|turn| turn.user());
+    before.chain([now]).collect::<Vec<_>>().join("\n")
 }
 
 /// True if the turn ended for a shutdown and nothing else: its message is taken up at the next start.
