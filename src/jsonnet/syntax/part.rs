@@ -201,7 +201,7 @@ pub enum FieldKind<'s> {
 pub enum FieldName<'s> {
     /// `x`
     Identifier(Cow<'s, str>),
-    /// `'x'`, a [`Kind::Text`]
+    /// `'x'`, which is a text node
     Text(NodeId),
     /// `[e]`
     Computed { name: NodeId, close: Fodder },
