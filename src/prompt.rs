@@ -4,7 +4,7 @@
 
 use crate::access::Role;
 use crate::model::RepoPath;
-use crate::tool::is_invisible;
+use crate::model::is_invisible;
 use serde_json::json;
 
 const SYSTEM: &str = include_str!("../config/prompts/system.md");
@@ -322,7 +322,7 @@ mod tests {
             let block = data_block(&label, &source, &text);
             prop_assert_eq!(block.lines().count(), 3);
             prop_assert_eq!(block.matches(['<', '>']).count(), 4);
-            prop_assert!(!block.chars().any(crate::tool::is_invisible));
+            prop_assert!(!block.chars().any(crate::model::is_invisible));
             prop_assert_eq!(content(&block), Some(json!({ "label": label, "source": source, "text": text })));
         }
 

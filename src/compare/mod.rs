@@ -46,24 +46,24 @@ pub struct Comparison {
     pub affected: Vec<Affected>,
 }
 
-impl Comparison {
-    /// What a person is told: the report in at most so many characters, and the checks. Where there is no
-    /// environment there is nothing to say, and a check that says so.
-    pub fn told(self, chars_max: usize) -> (String, Vec<Check>) {
-        if self.report.environments.is_empty() {
-            return (String::new(), vec![not_run(NO_ENVIRONMENTS)]);
-        }
-        (self.report.text(chars_max), self.checks)
-    }
-}
-
-/// The check that stands for all others when nothing was compared.
-pub fn not_run(why: &str) -> Check {
-    Check {
+/// What a person is told: the report in at most so many characters, and the checks. Where nothing was
+/// compared there is nothing to say, and one check says why.
+pub fn told(
+    compared: Result<Comparison, CompareError>,
+    chars_max: usize,
+    redactor: &Redactor,
+) -> (String, Vec<Check>) {
+    let why = match compared {
+        Ok(compared) if compared.report.environments.is_empty() => NO_ENVIRONMENTS.to_owned(),
+        Ok(compared) => return (compared.report.text(chars_max), compared.checks),
+        Err(error) => redactor.redact(&error.to_string()).into_owned(),
+    };
+    let check = Check {
         name: "environments render".to_owned(),
         state: CheckState::NotRun,
-        detail: why.to_owned(),
-    }
+        detail: why,
+    };
+    (String::new(), vec![check])
 }
 
 /// Why there is no comparison.

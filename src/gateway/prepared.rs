@@ -2,11 +2,11 @@
 //! All of it is made by us.
 
 use super::Gateway;
-use crate::compare::{Asked, CompareError, Sides, not_run};
-use crate::model::Check;
+use crate::compare::{self, Asked, CompareError, Comparison, Sides};
 use crate::store::NewChange;
 use crate::verify::{self, Standing};
 use crate::workspace::{Workspace, patch};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -26,32 +26,38 @@ pub(super) struct Onto<'a> {
 
 impl Gateway {
     /// What the workspace differs from its base, checked by us; `None` when it does not. `request` is what
-    /// the person asked for, to tell what they did not ask for.
+    /// the person asked for, to tell what they did not ask for. Environments are not waited for after
+    /// `stop`; the rest is.
     pub(super) async fn prepared(
         &self,
         workspace: &Workspace,
         onto: Onto<'_>,
         request: &str,
-        cancel: &CancellationToken,
+        stop: &CancellationToken,
     ) -> anyhow::Result<Option<NewChange>> {
-        let seen = workspace.clone();
-        let sides = tokio::task::spawn_blocking(move || Sides::of(&seen)).await??;
+        let (seen, redactor) = (workspace.clone(), Arc::clone(&self.parts.redactor));
+        let (head, branch) = (onto.head.to_owned(), onto.branch.to_owned());
+        let read = move || -> anyhow::Result<_> {
+            let sides = Sides::of(&seen)?;
+            let standing = Standing {
+                base: seen.base.as_deref().unwrap_or_default(),
+                head: &head,
+                branch: &branch,
+            };
+            let checks = verify::checks(&sides.changes, standing, &redactor);
+            let patch = patch::write(&sides.changes);
+            Ok((sides, checks, patch))
+        };
+        let (sides, mut checks, patch) = tokio::task::spawn_blocking(read).await??;
         if sides.changes.is_empty() {
             return Ok(None);
         }
-        let base = workspace.base.clone().unwrap_or_default();
-        let standing = Standing {
-            base: &base,
-            head: onto.head,
-            branch: onto.branch,
-        };
-        let mut checks = verify::checks(&sides.changes, standing, &self.parts.redactor);
-        let patch = patch::write(&sides.changes);
-        let (effects, rendered) = self.effects(sides, request, cancel).await;
+        let compared = self.compared(Asked::all(sides, request), stop).await;
+        let (effects, rendered) = compare::told(compared, EFFECTS_CHARS_MAX, &self.parts.redactor);
         checks.extend(rendered);
         Ok(Some(NewChange {
             repository: workspace.repository.name().to_owned(),
-            base,
+            base: workspace.base.clone().unwrap_or_default(),
             patch: patch.text,
             stats: patch.stats,
             checks,
@@ -59,25 +65,16 @@ impl Gateway {
         }))
     }
 
-    /// What a change does to environments, in words, and what was checked to find out.
-    async fn effects(&self, sides: Sides, request: &str, cancel: &CancellationToken) -> (String, Vec<Check>) {
-        let enough = cancel.child_token();
-        let comparing = self.parts.comparer.compare(Asked::all(sides, request), &enough);
-        let compared = match tokio::time::timeout(COMPARE_MAX, comparing).await {
-            Ok(compared) => compared,
-            Err(_) => {
-                enough.cancel();
-                Err(CompareError::Broken(format!(
-                    "it took more than {} s",
-                    COMPARE_MAX.as_secs()
-                )))
-            }
-        };
-        match compared {
-            Ok(compared) => compared.told(EFFECTS_CHARS_MAX),
-            Err(error) => {
-                let why = error.to_string();
-                (String::new(), vec![not_run(&self.parts.redactor.redact(&why))])
+    async fn compared(&self, asked: Asked, stop: &CancellationToken) -> Result<Comparison, CompareError> {
+        let enough = stop.child_token();
+        let _ended = enough.clone().drop_guard();
+        let comparing = self.parts.comparer.compare(asked, &enough);
+        tokio::select! {
+            compared = comparing => compared,
+            () = enough.cancelled() => Err(CompareError::Cancelled),
+            () = tokio::time::sleep(COMPARE_MAX) => {
+                let seconds = COMPARE_MAX.as_secs();
+                Err(CompareError::Broken(format!("it took more than {seconds} s")))
             }
         }
     }

@@ -133,7 +133,7 @@ impl<'a> Imports<'a> {
         let mut leaves = false;
         for directory in std::iter::once(own).chain(libraries) {
             // Outside of the repository nothing exists; another directory may still have it.
-            let Some(joined) = path::join(directory, &ask.path) else {
+            let Some(joined) = path::clean(directory, &ask.path) else {
                 leaves = true;
                 continue;
             };

@@ -19,7 +19,7 @@ mod message;
 mod native;
 mod nesting;
 mod number;
-mod path;
+pub(crate) mod path;
 
 pub use contract::{
     Entry, EvalError, EvalLimits, Evaluated, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,

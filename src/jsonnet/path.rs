@@ -2,7 +2,7 @@
 
 /// The path that `path` means in `directory`, both relative to the root, which is `""`. `None` when it
 /// is absolute or leaves the root.
-pub(super) fn join(directory: &str, path: &str) -> Option<String> {
+pub(crate) fn clean(directory: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
         return None;
     }
@@ -21,20 +21,20 @@ pub(super) fn join(directory: &str, path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::join;
+    use super::clean;
 
     /// T45
     #[test]
     fn what_leaves_the_root_is_no_path() {
         let inside = |text: &str| Some(text.to_owned());
-        assert_eq!(join("a/b", "c.libsonnet"), inside("a/b/c.libsonnet"));
-        assert_eq!(join("a/b", "../c"), inside("a/c"));
-        assert_eq!(join("a/b", "./../../c//d/"), inside("c/d"));
-        assert_eq!(join("", "c"), inside("c"));
-        assert_eq!(join("a", ".."), inside(""));
+        assert_eq!(clean("a/b", "c.libsonnet"), inside("a/b/c.libsonnet"));
+        assert_eq!(clean("a/b", "../c"), inside("a/c"));
+        assert_eq!(clean("a/b", "./../../c//d/"), inside("c/d"));
+        assert_eq!(clean("", "c"), inside("c"));
+        assert_eq!(clean("a", ".."), inside(""));
         for path in ["/etc/passwd", "../../x", "c/../../../x", "//x"] {
-            assert_eq!(join("a", path), None, "{path}");
+            assert_eq!(clean("a", path), None, "{path}");
         }
-        assert_eq!(join("", "../x"), None);
+        assert_eq!(clean("", "../x"), None);
     }
 }

@@ -7,6 +7,7 @@ mod effect;
 mod history;
 mod ids;
 mod inbound;
+mod invisible;
 mod limits;
 mod outbound;
 mod path;
@@ -25,6 +26,7 @@ pub use ids::{ChangeNumber, ConversationId, InboxId, TurnId, UserId};
 pub use inbound::{
     Account, ConversationKey, Inbound, Installation, Kind, MessageRef, Place, Platform, Sender,
 };
+pub use invisible::is_invisible;
 pub use limits::Limits;
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};

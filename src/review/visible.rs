@@ -2,28 +2,20 @@
 //! turns the direction of the text.
 
 use super::fields::FieldChange;
+use crate::model::is_invisible;
 use serde_json::Value;
 
 /// The text with control and invisible characters shown as `<U+202E>`.
 pub(super) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
-        if is_invisible(character) {
+        if character.is_control() || character == '\u{fe0f}' || is_invisible(character) {
             out.push_str(&format!("<U+{:04X}>", u32::from(character)));
         } else {
             out.push(character);
         }
     }
     out
-}
-
-fn is_invisible(character: char) -> bool {
-    let hidden = matches!(character,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}');
-    hidden || character.is_control()
 }
 
 /// At most so many characters, with `…` for the rest.

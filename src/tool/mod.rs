@@ -38,7 +38,6 @@ mod text;
 mod toolbox;
 mod work;
 
-pub(crate) use invisible::is_invisible;
 pub use toolbox::{Prepared, Toolbox, ToolboxError};
 
 use crate::access::Identity;

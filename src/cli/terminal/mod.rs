@@ -10,7 +10,7 @@ use super::output::Output;
 use super::{Failure, Global};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
-use crate::compare::{Asked, Comparer, Sides};
+use crate::compare::{self, Asked, CompareError, Comparer, Sides};
 use crate::config::{Config, usual_model};
 use crate::model::{Check, CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
@@ -228,14 +228,11 @@ impl Terminal {
         let stop = CancellationToken::new();
         let comparing = self.comparer.compare(Asked::all(sides, ""), &stop);
         let compared = tokio::select! {
-            compared = comparing => compared.map_err(Failure::failed)?,
-            _ = tokio::signal::ctrl_c() => {
-                stop.cancel();
-                self.output.message("Stopped before the environments were rendered.");
-                return Ok((checks, String::new()));
-            }
+            compared = comparing => compared,
+            _ = tokio::signal::ctrl_c() => Err(CompareError::Cancelled),
         };
-        let (effects, rendered) = compared.told(EFFECTS_CHARS_MAX);
+        stop.cancel();
+        let (effects, rendered) = compare::told(compared, EFFECTS_CHARS_MAX, &self.redactor);
         checks.extend(rendered);
         Ok((checks, effects))
     }

@@ -37,7 +37,7 @@ pub(super) struct Ended<'a> {
 
 impl Gateway {
     /// Prepares the change, ends the turn and leaves its answer in the outbox.
-    pub(super) async fn finish(&self, ended: Ended<'_>, shutdown: &CancellationToken) -> anyhow::Result<()> {
+    pub(super) async fn finish(&self, ended: Ended<'_>, stop: &CancellationToken) -> anyhow::Result<()> {
         let Ended {
             assigned,
             turn,
@@ -58,7 +58,10 @@ impl Gateway {
             head: &opened.head,
             branch: &opened.branch,
         };
-        let change = self.prepared(&opened.workspace, onto, &request, shutdown).await?;
+        let change = match opened.overlay.is_untouched() {
+            true => None,
+            false => self.prepared(&opened.workspace, onto, &request, stop).await?,
+        };
         let masked = change
             .as_ref()
             .map(|change| compose::masked(&change.patch, &self.parts.redactor));

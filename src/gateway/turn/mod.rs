@@ -100,7 +100,17 @@ impl Gateway {
             journal,
             elapsed: started.elapsed(),
         };
-        self.finish(ended, shutdown).await
+        // A person or the process may stop while environments are rendered: the answer goes out without.
+        let stop = seat.stop.child_token();
+        let finishing = self.finish(ended, &stop);
+        tokio::pin!(finishing);
+        tokio::select! {
+            finished = &mut finishing => finished,
+            () = shutdown.cancelled() => {
+                stop.cancel();
+                finishing.await
+            }
+        }
     }
 
     /// Where the answer to a message goes: a hook's goes to the chat it is configured for.

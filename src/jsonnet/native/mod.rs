@@ -163,7 +163,7 @@ fn called_from(
         )));
     }
     let base = from.rsplit_once('/').map_or("", |(base, _)| base);
-    Ok(path::join(base, directory).unwrap_or_else(|| directory.to_owned()))
+    Ok(path::clean(base, directory).unwrap_or_else(|| directory.to_owned()))
 }
 
 fn sha256(text: &str) -> String {

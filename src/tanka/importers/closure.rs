@@ -3,6 +3,7 @@
 
 use super::look::{Looks, State, hex};
 use super::outline::{ImportOf, Outline};
+use crate::jsonnet::path::clean;
 use crate::model::RepoPath;
 use crate::tanka::layout::Layout;
 use crate::tanka::listing::{join, parent};
@@ -231,23 +232,4 @@ impl Building<'_, '_> {
             self.look_beside(parent(&vendor).unwrap_or(""), LOCK_FILE, Role::Lock);
         }
     }
-}
-
-/// The path that `path` means in `directory`, both relative to the repository; `None` when it is absolute
-/// or leaves the repository. No symlink is followed.
-pub(crate) fn clean(directory: &str, path: &str) -> Option<String> {
-    if path.starts_with('/') {
-        return None;
-    }
-    let mut components: Vec<&str> = Vec::new();
-    for component in directory.split('/').chain(path.split('/')) {
-        match component {
-            "" | "." => {}
-            ".." => {
-                components.pop()?;
-            }
-            name => components.push(name),
-        }
-    }
-    Some(components.join("/"))
 }

@@ -16,7 +16,6 @@ mod watched;
 mod tests;
 
 pub use affected::{Affected, Change, Reason};
-pub(crate) use closure::clean;
 pub use closure::{Closure, Dependency, Role, Unresolved};
 pub use look::State;
 pub use outline::Outlines;

@@ -2,7 +2,7 @@
 //! names entry points that are not affected and misses some that are; it is here to be compared with.
 //! What Tanka remembers from inside a circle of imports is not copied.
 
-use super::closure::clean;
+use crate::jsonnet::path::clean;
 use crate::model::RepoPath;
 use crate::tanka::TankaError;
 use crate::tanka::layout::Layout;
