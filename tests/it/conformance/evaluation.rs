@@ -85,7 +85,7 @@ fn difference(case: &Case, ours: &Result<Evaluated, EvalError>) -> Option<String
 }
 
 /// Equal as Go would read both: numbers bit by bit.
-fn same(first: &Value, second: &Value) -> bool {
+pub(super) fn same(first: &Value, second: &Value) -> bool {
     match (first, second) {
         (Value::Number(first), Value::Number(second)) => {
             first.as_f64().map(f64::to_bits) == second.as_f64().map(f64::to_bits)

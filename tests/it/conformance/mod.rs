@@ -8,10 +8,12 @@
 )]
 
 mod evaluation;
+mod evaluation_live;
 mod fmt;
 mod jb;
 mod lint;
 mod pack;
+mod programs;
 mod sources;
 mod tk;
 mod yaml;

@@ -17,11 +17,11 @@ impl Random {
         (self.0 >> 11) as usize % bound
     }
 
-    fn one_in(&mut self, chances: usize) -> bool {
+    pub(super) fn one_in(&mut self, chances: usize) -> bool {
         self.below(chances) == 0
     }
 
-    fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
+    pub(super) fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
         from[self.below(from.len())]
     }
 }

@@ -62,6 +62,11 @@ fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
             "a container engine",
             "apt-get install docker.io, and start dockerd",
         ),
+        "jsonnet" => (
+            &["jsonnet", "--version"],
+            "jsonnet of go-jsonnet",
+            "go install github.com/google/go-jsonnet/cmd/jsonnet@v0.22.0",
+        ),
         "jsonnetfmt" => (
             &["jsonnetfmt", "--version"],
             "jsonnetfmt",
