@@ -166,6 +166,7 @@ impl SearchTool {
             workspace: &self.workspace,
             identity: &identity,
             files_changed_max: 100,
+            environments_changed_max: 0,
             cancel: &cancel,
         };
         let arguments = serde_json::json!({ "glob_pattern": glob, "text_query": text });

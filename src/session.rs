@@ -82,6 +82,11 @@ pub enum Event {
         /// True when it failed.
         is_error: bool,
     },
+    /// We sent the answer back to the model.
+    SentBack {
+        /// What the model reads.
+        remark: String,
+    },
     /// A change was prepared.
     Change {
         /// `CHG-42 rev 2`.
@@ -129,7 +134,10 @@ impl Event {
             content: result.content.clone(),
             is_error: result.is_error,
         });
-        std::iter::once(answer).chain(results).collect()
+        let sent_back = step.remark().map(|remark| Self::SentBack {
+            remark: remark.to_owned(),
+        });
+        std::iter::once(answer).chain(results).chain(sent_back).collect()
     }
 
     /// A prepared change.
@@ -270,6 +278,7 @@ fn render_event(text: &mut String, event: &Event) {
             let outcome = if *is_error { "failed" } else { "ok" };
             block(text, &format!("result {call} {outcome}"), content);
         }
+        Event::SentBack { remark } => block(text, "sent back to the model", remark),
         Event::Change {
             change,
             repository,

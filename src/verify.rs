@@ -1,5 +1,7 @@
 //! What we check about a change ourselves. A check that could not run says so: it is never a pass.
 
+use crate::agent::Finding;
+use crate::compare::Told;
 use crate::model::{Check, CheckState, FileChange};
 use crate::redact::Redactor;
 use std::collections::HashSet;
@@ -15,7 +17,7 @@ pub struct Standing<'a> {
     pub branch: &'a str,
 }
 
-/// Runs every check on a change, in a fixed order.
+/// Runs every check on a change that needs no environments, in a fixed order.
 pub fn checks(changes: &[FileChange], standing: Standing<'_>, redactor: &Redactor) -> Vec<Check> {
     vec![
         base_is_current(standing),
@@ -24,6 +26,26 @@ pub fn checks(changes: &[FileChange], standing: Standing<'_>, redactor: &Redacto
         no_secrets(changes, redactor),
     ]
 }
+
+/// Whether a change holds, by our checks of its files and what came of its environments: what can be
+/// mended in the files, and what the change did not break is not asked of a model.
+pub fn finding(checks: &[Check], told: &Told) -> Finding {
+    let is_of_the_files = |check: &&Check| [JSON_PARSES, NO_CONFLICT_MARKERS].contains(&check.name.as_str());
+    let broken = checks
+        .iter()
+        .filter(is_of_the_files)
+        .filter(|check| check.state == CheckState::Fail)
+        .map(|check| format!("{}: no, {}", check.name, check.detail));
+    let failing: Vec<String> = broken.chain(told.failing.iter().cloned()).collect();
+    match &told.unknown {
+        _ if !failing.is_empty() => Finding::Fail(failing),
+        Some(why) => Finding::Unknown(why.clone()),
+        None => Finding::Hold,
+    }
+}
+
+const JSON_PARSES: &str = "JSON parses";
+const NO_CONFLICT_MARKERS: &str = "no conflict markers";
 
 fn check(name: &str, state: CheckState, detail: impl Into<String>) -> Check {
     Check {
@@ -56,7 +78,7 @@ fn json_parses(changes: &[FileChange]) -> Check {
             shape(&error)
         ))
     });
-    summarise("JSON parses", files.len(), broken.next())
+    summarise(JSON_PARSES, files.len(), broken.next())
 }
 
 fn no_conflict_markers(changes: &[FileChange]) -> Check {
@@ -67,7 +89,7 @@ fn no_conflict_markers(changes: &[FileChange]) -> Check {
             .position(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "))?;
         Some(format!("`{path}`:{}", line + 1))
     });
-    summarise("no conflict markers", files.len(), broken.next())
+    summarise(NO_CONFLICT_MARKERS, files.len(), broken.next())
 }
 
 fn no_secrets(changes: &[FileChange], redactor: &Redactor) -> Check {
@@ -130,9 +152,11 @@ fn shape(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use super::{Standing, checks};
+    use super::{Standing, checks, finding};
+    use crate::agent::Finding;
+    use crate::compare::Told;
     use crate::model::{Check, CheckState, FileChange, FileVersion, Mode, RepoPath};
     use crate::redact::Redactor;
     use bytes::Bytes;
@@ -212,6 +236,32 @@ mod tests {
         for check in checked(&deleted).iter().skip(1) {
             assert_eq!(check.state, CheckState::NotRun, "{}", check.name);
         }
+    }
+
+    #[test]
+    fn what_the_files_have_wrong_fails_before_what_could_not_be_looked_at() {
+        let told = Told {
+            unknown: Some("it took more than 120 s".to_owned()),
+            ..Told::default()
+        };
+        let fine = checked(&[change("a.json", None, Some("{}"))]);
+        assert_eq!(finding(&fine, &Told::default()), Finding::Hold);
+        assert_eq!(
+            finding(&fine, &told),
+            Finding::Unknown("it took more than 120 s".to_owned())
+        );
+        let Finding::Fail(failing) = finding(&checked(&[change("a.json", None, Some("{"))]), &told) else {
+            panic!("broken JSON holds");
+        };
+        assert!(
+            failing[0].starts_with("JSON parses: no, `a.json`:1:"),
+            "{failing:?}"
+        );
+        let unmet = Told {
+            failing: vec!["both engines agree: no, `environments/dev`".to_owned()],
+            ..told
+        };
+        assert_eq!(finding(&fine, &unmet), Finding::Fail(unmet.failing.clone()));
     }
 
     #[test]

@@ -133,6 +133,7 @@ impl Calls<'_> {
             workspace: self.cx.workspace,
             identity: self.cx.identity,
             files_changed_max: self.cx.limits.files_changed_max,
+            environments_changed_max: self.cx.limits.environments_changed_max,
             cancel: self.cx.cancel,
         };
         let effect = prepared.tool.effect();

@@ -5,12 +5,14 @@
 //! [`Journal`], what people may watch through [`Event`].
 
 mod calls;
+mod postconditions;
 mod repetition;
 
+pub use postconditions::{Finding, Postconditions, SENT_BACK};
+
 use crate::access::Identity;
-use crate::model::{
-    Assistant, Block, History, HistoryError, Limits, Source, Step, StopReason, Turn, Usage, Verdict,
-};
+use crate::compare::Progress;
+use crate::model::{Assistant, Block, History, Limits, Source, Step, StopReason, Turn, Usage, Verdict};
 use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest};
 use crate::redact::Redactor;
 use crate::tool::Toolbox;
@@ -38,6 +40,8 @@ pub struct TurnContext<'a> {
     pub toolbox: &'a Toolbox,
     /// The files.
     pub workspace: &'a Workspace,
+    /// What must hold of the files before the turn may end as done.
+    pub postconditions: &'a dyn Postconditions,
     /// The bounds.
     pub limits: &'a Limits,
     /// Applied to every tool result before the model, or anybody, sees it.
@@ -78,6 +82,13 @@ pub enum Event {
         content: String,
         /// True when it failed.
         is_error: bool,
+    },
+    /// The model is done, and we look at what it made of the files.
+    Checking(Progress),
+    /// What we looked at does not hold, and the answer goes back to the model.
+    SentBack {
+        /// What does not hold, one line each.
+        failing: Vec<String>,
     },
 }
 
@@ -124,6 +135,8 @@ pub async fn run_turn(
         deadline: Instant::now() + cx.limits.turn_time_max,
         offered: cx.toolbox.offered(cx.identity, cx.workspace.repository.name()),
         repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
+        repairs: 0,
+        has_written: false,
         steps: 0,
         tool_calls: 0,
         usage: Usage::default(),
@@ -134,7 +147,7 @@ pub async fn run_turn(
     }
     Ok(Outcome {
         verdict: end.verdict,
-        source: Source::Harness,
+        source: end.source,
         answer: end.answer,
         notice: end.notice,
         steps: turn.steps,
@@ -148,6 +161,9 @@ struct Running<'a> {
     deadline: Instant,
     offered: Toolbox,
     repetition: Repetition,
+    repairs: u32,
+    /// Whether it edited anything since its answer was sent back last.
+    has_written: bool,
     steps: u32,
     tool_calls: u32,
     usage: Usage,
@@ -155,6 +171,7 @@ struct Running<'a> {
 
 struct End {
     verdict: Verdict,
+    source: Source,
     answer: String,
     notice: Option<String>,
 }
@@ -163,6 +180,7 @@ impl End {
     fn notice(verdict: Verdict, notice: impl Into<String>) -> Self {
         Self {
             verdict,
+            source: Source::Harness,
             answer: String::new(),
             notice: Some(notice.into()),
         }
@@ -194,7 +212,10 @@ impl Running<'_> {
                     empty_answers += 1;
                     continue;
                 }
-                return self.finish(completion, history, journal).await;
+                match self.finish(completion, history, journal, events).await? {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
             }
             if let Some(end) = self.step(completion, history, journal, events).await? {
                 return Ok(end);
@@ -267,43 +288,89 @@ impl Running<'_> {
         }
     }
 
+    /// Takes in an answer without calls: it ends the turn, unless what we check fails and may still be
+    /// mended. Then it goes back to the model.
     async fn finish(
-        &self,
+        &mut self,
         completion: Completion,
         history: &mut History,
         journal: &mut dyn Journal,
-    ) -> anyhow::Result<End> {
-        let stop = completion.assistant.stop;
-        let answer = self.cx.redactor.redact(&completion.assistant.text()).into_owned();
+        events: &mut (dyn FnMut(Event) + Send),
+    ) -> anyhow::Result<Option<End>> {
+        let Completion { assistant, model } = completion;
+        let stop = assistant.stop;
+        let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
         if answer.is_empty() {
-            return Ok(End::notice(
-                Verdict::Incomplete,
-                "The model gave an empty answer twice.",
-            ));
+            let end = End::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
+            return Ok(Some(end));
         }
-        self.record(
-            Step::new(completion.assistant, Vec::new()),
-            &completion.model,
-            history,
-            journal,
-        )
-        .await?;
-        let (verdict, notice) = match stop {
-            StopReason::EndTurn | StopReason::ToolUse => (Verdict::Pass, None),
+        let step = Step::new(assistant, Vec::new())?;
+        let (verdict, source, notice) = match stop {
+            StopReason::EndTurn | StopReason::ToolUse => match self.look(events).await? {
+                Finding::Fail(failing) if self.may_repair() => {
+                    self.repairs += 1;
+                    self.has_written = false;
+                    let step = step.sent_back(postconditions::remark(&failing))?;
+                    events(Event::SentBack { failing });
+                    self.record(step, &model, history, journal).await?;
+                    return Ok(None);
+                }
+                Finding::Hold => (Verdict::Pass, Source::Verified, None),
+                Finding::Unchanged => (Verdict::NoChange, Source::Verified, None),
+                Finding::Fail(_) => (Verdict::Fail, Source::Verified, Some(self.unmended())),
+                Finding::Unknown(why) => (
+                    Verdict::Incomplete,
+                    Source::Harness,
+                    Some(format!("I could not check all of this change: {why}.")),
+                ),
+            },
             StopReason::MaxTokens => (
                 Verdict::Incomplete,
+                Source::Harness,
                 Some("The answer was cut at its token limit.".to_owned()),
             ),
             StopReason::Refusal => (
                 Verdict::Incomplete,
+                Source::Harness,
                 Some("The model refused to go on.".to_owned()),
             ),
         };
-        Ok(End {
+        self.record(step, &model, history, journal).await?;
+        Ok(Some(End {
             verdict,
+            source,
             answer,
             notice,
-        })
+        }))
+    }
+
+    /// Looks at the files, for as long as the turn has time.
+    async fn look(&self, events: &mut (dyn FnMut(Event) + Send)) -> anyhow::Result<Finding> {
+        let enough = self.cx.cancel.child_token();
+        let mut progress = |progress| events(Event::Checking(progress));
+        let looking = self.cx.postconditions.look(&mut progress, &enough);
+        tokio::pin!(looking);
+        tokio::select! {
+            finding = &mut looking => finding,
+            () = tokio::time::sleep_until(self.deadline) => {
+                enough.cancel();
+                looking.await
+            }
+        }
+    }
+
+    /// Whether an answer may go back to the model: there is a limit to that, as to everything else, and
+    /// a model that edited nothing since it was told, or only answered a question, mends nothing.
+    fn may_repair(&self) -> bool {
+        self.has_written && self.repairs < self.cx.limits.repairs_max && self.limit_reached().is_none()
+    }
+
+    fn unmended(&self) -> String {
+        match self.repairs {
+            0 => "A check of mine fails; see below.".to_owned(),
+            1 => "A check of mine still fails after one attempt to mend it; see below.".to_owned(),
+            repairs => format!("A check of mine still fails after {repairs} attempts to mend it; see below."),
+        }
     }
 
     async fn step(
@@ -321,10 +388,11 @@ impl Running<'_> {
         };
         let done = calls.run(&assistant, events).await?;
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
+        self.has_written |= done.iter().any(|done| done.outcome == calls::Outcome::Wrote);
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
         let results = done.into_iter().map(|done| done.result).collect();
-        self.record(Step::new(assistant, results), &model, history, journal)
+        self.record(Step::new(assistant, results)?, &model, history, journal)
             .await?;
         if self.cx.cancel.is_cancelled() {
             return Ok(Some(self.stopped()));
@@ -334,12 +402,11 @@ impl Running<'_> {
 
     async fn record(
         &self,
-        step: Result<Step, HistoryError>,
+        step: Step,
         model: &str,
         history: &mut History,
         journal: &mut dyn Journal,
     ) -> anyhow::Result<()> {
-        let step = step?;
         journal.step(&step, model).await?;
         history.push(step)?;
         Ok(())

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;
+mod postconditions;
 
 use super::Event;
+use crate::compare::Progress;
 use crate::model::{Assistant, Block, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict};
 use crate::provider::scripted::{Line, Scripted, calls, says};
 use crate::provider::{Completion, ProviderError};
@@ -376,6 +378,7 @@ async fn people_see_each_step_and_each_tool() {
         },
         Event::StepStarted { step: 2 },
         Event::Text("ok".into()),
+        Event::Checking(Progress { done: 1, total: 2 }),
     ];
     assert_eq!(ran.events, expected);
 }

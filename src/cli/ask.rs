@@ -1,7 +1,7 @@
 //! `drydock ask`: one request on the files around you.
 
 use super::output::{Output, Style};
-use super::terminal::{Options, Terminal, succeeded, totals};
+use super::terminal::{Checked, Options, Terminal, succeeded, totals};
 use super::{Failure, Global};
 use clap::Args;
 
@@ -33,7 +33,7 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
     let outcome = terminal.turn(&request).await?;
     let patch = terminal.patch()?;
     if output.json() {
-        let (checks, effects) = terminal.checks().await?;
+        let Checked { checks, effects, .. } = terminal.checked().await?;
         output.value(&serde_json::json!({
             "answer": outcome.answer,
             "notice": outcome.notice,

@@ -22,6 +22,15 @@ pub struct Asked {
     pub variables: Variables,
 }
 
+/// How far a comparison is: every environment is rendered as it was and as it would be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Renderings done, or known from before.
+    pub done: usize,
+    /// Renderings in all; 0 while that is not known.
+    pub total: usize,
+}
+
 /// One environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only {

@@ -19,6 +19,9 @@ const RESOLVES: &str = "imports resolve";
 const RENDERS: &str = "every affected environment renders";
 const AGREE: &str = "both engines agree";
 
+/// Failures of one check that are named.
+const FAILING_MAX: usize = 5;
+
 /// What was seen besides the report.
 #[derive(Debug)]
 pub(super) struct Seen {
@@ -33,6 +36,55 @@ pub(super) struct Seen {
     rendered: usize,
     against: Vec<String>,
     unfinished: Vec<String>,
+}
+
+/// The checks, and what follows from them.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) checks: Vec<Check>,
+    /// What the change broke, one line each.
+    pub(super) failing: Vec<String>,
+    /// Why something could not be looked at.
+    pub(super) unknown: Option<String>,
+}
+
+/// What became of the environments.
+#[derive(Debug, Default)]
+struct Rendering {
+    broken: Vec<String>,
+    /// They do not render on the base either: nobody knows what the change does to them.
+    broken_before: Vec<String>,
+    skipped: Vec<String>,
+    fine: usize,
+}
+
+impl Rendering {
+    fn of(report: &Report) -> Self {
+        let mut rendering = Self::default();
+        for environment in &report.environments {
+            let name = &environment.name;
+            match &environment.standing {
+                Standing::NotProven {
+                    reason: NotProven::FailsInWorkspace { workspace },
+                } => rendering.broken.push(format!("`{name}`: {}", workspace.message)),
+                Standing::NotProven {
+                    reason: NotProven::FailsOnBoth { workspace, .. },
+                } => {
+                    let why = format!("`{name}`, on the base either: {}", workspace.message);
+                    rendering.broken_before.push(why);
+                }
+                Standing::NotProven {
+                    reason: NotProven::NotLookedAt { why },
+                } => rendering.skipped.push(format!("`{name}`: {why}")),
+                Standing::NotProven {
+                    reason: NotProven::FailsOnBase { .. },
+                }
+                | Standing::Affected { .. } => rendering.fine += 1,
+                Standing::Unaffected { .. } => {}
+            }
+        }
+        rendering
+    }
 }
 
 impl Seen {
@@ -81,13 +133,51 @@ impl Seen {
         }
     }
 
-    /// The checks, in a fixed order.
-    pub(super) fn checks(self, report: &Report, redactor: &Redactor) -> Vec<Check> {
-        let mut checks = vec![self.parses(), self.resolves(), self.renders(report), self.agree()];
+    /// The checks, in a fixed order, and what follows from them.
+    pub(super) fn checked(&self, report: &Report, redactor: &Redactor) -> Checked {
+        let rendering = Rendering::of(report);
+        let redacted = |text: &str| redactor.redact(&line(text)).into_owned();
+        let mut checks = vec![
+            self.parses(),
+            self.resolves(),
+            self.renders(&rendering),
+            self.agree(),
+        ];
         for check in &mut checks {
-            check.detail = redactor.redact(&line(&check.detail)).into_owned();
+            check.detail = redacted(&check.detail);
         }
-        checks
+        let unresolved: Vec<String> = self.unresolved.iter().cloned().collect();
+        let failing = [
+            (PARSES, &self.unreadable),
+            (RESOLVES, &unresolved),
+            (RENDERS, &rendering.broken),
+            (AGREE, &self.against),
+        ];
+        let failing = failing.into_iter().flat_map(|(name, found)| {
+            let shown = found.iter().take(FAILING_MAX);
+            let left = found.len().saturating_sub(FAILING_MAX);
+            let left = (left > 0).then(|| format!("{name}: no, {left} more times"));
+            shown
+                .map(|found| redacted(&format!("{name}: no, {found}")))
+                .chain(left)
+                .collect::<Vec<_>>()
+        });
+        let unfinished = self
+            .unfinished
+            .iter()
+            .map(|what| format!("the second engine did not finish {what}"));
+        let unknown: Vec<String> = rendering
+            .broken_before
+            .iter()
+            .chain(&rendering.skipped)
+            .cloned()
+            .chain(unfinished)
+            .collect();
+        Checked {
+            failing: failing.collect(),
+            unknown: (!unknown.is_empty()).then(|| redacted(&first_of(&unknown))),
+            checks,
+        }
     }
 
     fn parses(&self) -> Check {
@@ -119,33 +209,20 @@ impl Seen {
         }
     }
 
-    fn renders(&self, report: &Report) -> Check {
+    fn renders(&self, rendering: &Rendering) -> Check {
         if !self.has_environments {
             return check(RENDERS, CheckState::NotRun, NO_ENVIRONMENTS);
         }
-        let (mut failed, mut skipped, mut fine) = (Vec::new(), Vec::new(), 0_usize);
-        for environment in &report.environments {
-            let name = &environment.name;
-            match &environment.standing {
-                Standing::NotProven {
-                    reason: NotProven::FailsInWorkspace { workspace },
-                } => failed.push(format!("`{name}`: {}", workspace.message)),
-                Standing::NotProven {
-                    reason: NotProven::FailsOnBoth { workspace, .. },
-                } => failed.push(format!("`{name}`, on the base either: {}", workspace.message)),
-                Standing::NotProven {
-                    reason: NotProven::NotLookedAt { why },
-                } => skipped.push(format!("`{name}`: {why}")),
-                Standing::NotProven {
-                    reason: NotProven::FailsOnBase { .. },
-                }
-                | Standing::Affected { .. } => fine += 1,
-                Standing::Unaffected { .. } => {}
-            }
-        }
-        match (failed.is_empty(), skipped.is_empty(), fine + self.rendered) {
+        let failed: Vec<String> = rendering
+            .broken
+            .iter()
+            .chain(&rendering.broken_before)
+            .cloned()
+            .collect();
+        let rendered = rendering.fine + self.rendered;
+        match (failed.is_empty(), rendering.skipped.is_empty(), rendered) {
             (false, _, _) => check(RENDERS, CheckState::Fail, first_of(&failed)),
-            (true, false, _) => check(RENDERS, CheckState::NotRun, first_of(&skipped)),
+            (true, false, _) => check(RENDERS, CheckState::NotRun, first_of(&rendering.skipped)),
             (true, true, 0) => check(RENDERS, CheckState::NotRun, "no environment is affected"),
             (true, true, _) => check(RENDERS, CheckState::Pass, ""),
         }

@@ -16,7 +16,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use asked::{Asked, Only, Sides, Variables};
+pub use asked::{Asked, Only, Progress, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
 pub use validate::Validation;
 
@@ -30,6 +30,7 @@ use crate::workspace::{RepositoryError, TreeError};
 use affected::Graphs;
 use kept::Kept;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Entry points one comparison renders; others that a change touches are said not to be looked at.
@@ -42,28 +43,68 @@ pub struct Comparison {
     pub report: Report,
     /// What we checked ourselves, in a fixed order.
     pub checks: Vec<Check>,
+    /// What the change breaks, one line each, redacted: as long as there is any, it is not valid.
+    pub failing: Vec<String>,
+    /// Why not everything could be looked at, in one line, redacted: then it is not known to be valid.
+    pub unknown: Option<String>,
     /// The entry points the change touches, and by which files.
     pub affected: Vec<Affected>,
 }
 
-/// What a person is told: the report in at most so many characters, and the checks. Where nothing was
-/// compared there is nothing to say, and one check says why.
-pub fn told(
-    compared: Result<Comparison, CompareError>,
-    chars_max: usize,
-    redactor: &Redactor,
-) -> (String, Vec<Check>) {
-    let why = match compared {
-        Ok(compared) if compared.report.environments.is_empty() => NO_ENVIRONMENTS.to_owned(),
-        Ok(compared) => return (compared.report.text(chars_max), compared.checks),
-        Err(error) => redactor.redact(&error.to_string()).into_owned(),
-    };
-    let check = Check {
-        name: "environments render".to_owned(),
-        state: CheckState::NotRun,
-        detail: why,
-    };
-    (String::new(), vec![check])
+impl Comparison {
+    /// Whether there was nothing to look at.
+    fn found_nothing(&self) -> bool {
+        let was_run = |check: &Check| check.state != CheckState::NotRun;
+        self.report.environments.is_empty() && !self.checks.iter().any(was_run)
+    }
+}
+
+/// What is said about a change.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// What it does to environments, for a person; empty where nothing was compared.
+    pub effects: String,
+    /// The checks.
+    pub checks: Vec<Check>,
+    /// What the change breaks, as [`Comparison::failing`].
+    pub failing: Vec<String>,
+    /// Why not everything could be looked at, as [`Comparison::unknown`].
+    pub unknown: Option<String>,
+}
+
+impl Told {
+    /// The report in at most so many characters, and the checks. Where nothing was compared there is
+    /// nothing to say, and one check says why.
+    pub fn of(compared: Result<Comparison, CompareError>, chars_max: usize, redactor: &Redactor) -> Self {
+        let (unknown, detail) = match compared {
+            Ok(compared) if compared.found_nothing() => (None, NO_ENVIRONMENTS.to_owned()),
+            Ok(compared) => {
+                return Self {
+                    effects: match compared.report.environments.is_empty() {
+                        true => String::new(),
+                        false => compared.report.text(chars_max),
+                    },
+                    checks: compared.checks,
+                    failing: compared.failing,
+                    unknown: compared.unknown,
+                };
+            }
+            Err(error) => {
+                let why = redactor.redact(&error.to_string()).into_owned();
+                (Some(why.clone()), why)
+            }
+        };
+        let check = Check {
+            name: "environments render".to_owned(),
+            state: CheckState::NotRun,
+            detail,
+        };
+        Self {
+            checks: vec![check],
+            unknown,
+            ..Self::default()
+        }
+    }
 }
 
 /// Why there is no comparison.
@@ -126,6 +167,34 @@ impl Comparer {
         asked: Asked,
         cancel: &CancellationToken,
     ) -> Result<Comparison, CompareError> {
+        self.watched(asked, &mut |_| {}, cancel).await
+    }
+
+    /// Compares, and tells `progress` how far it is. Returns as soon as it is cancelled.
+    pub async fn watched(
+        self: &Arc<Self>,
+        asked: Asked,
+        progress: &mut (dyn FnMut(Progress) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<Comparison, CompareError> {
+        let (told, mut seen) = watch::channel(Progress::default());
+        let comparing = self.run(asked, &told, cancel);
+        tokio::pin!(comparing);
+        loop {
+            tokio::select! {
+                compared = &mut comparing => return compared,
+                () = cancel.cancelled() => return Err(CompareError::Cancelled),
+                Ok(()) = seen.changed() => progress(*seen.borrow_and_update()),
+            }
+        }
+    }
+
+    async fn run(
+        self: &Arc<Self>,
+        asked: Asked,
+        progress: &watch::Sender<Progress>,
+        cancel: &CancellationToken,
+    ) -> Result<Comparison, CompareError> {
         let only = match &asked.only {
             Some(only) => Some(self.find(&asked, only, cancel).await?),
             None => None,
@@ -137,17 +206,20 @@ impl Comparer {
             comparer.graphs.touched(&sides, only, comparer.rendered_max)
         });
         let touched = touched.await?;
-        let rendered = self.render(&asked, &touched, cancel).await?;
+        let rendered = self.render(&asked, &touched, progress, cancel).await?;
         let comparer = Arc::clone(self);
         blocking(move || {
-            let checks = checks::Seen::of(&asked.sides, &touched, &rendered);
+            let seen = checks::Seen::of(&asked.sides, &touched, &rendered);
             let name = only.as_ref().and_then(|only| only.name.as_deref());
             let environments = environments::environments(&touched, rendered, &comparer.redactor);
             let environments = environments::named(environments, name)?;
             let input = asked.input(environments);
             let report = review(input, &comparer.mask_key, &yaml::readable);
+            let checked = seen.checked(&report, &comparer.redactor);
             Ok(Comparison {
-                checks: checks.checks(&report, &comparer.redactor),
+                checks: checked.checks,
+                failing: checked.failing,
+                unknown: checked.unknown,
                 report,
                 affected: touched.affected,
             })

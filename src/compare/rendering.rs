@@ -4,7 +4,7 @@ use super::affected::Touched;
 use super::asked::Variables;
 use super::failure::{failure, kind_of_evaluation, line};
 use super::kept::{Member, Opinion, Rendered};
-use super::{Asked, CompareError, Comparer, blocking};
+use super::{Asked, CompareError, Comparer, Progress, blocking};
 use crate::jsonnet::{Import, SecondOpinion, SecondOpinionWanted};
 use crate::model::RepoPath;
 use crate::review::{Failure, FailureKind};
@@ -14,6 +14,7 @@ use crate::workspace::Tree;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// What one entry point came to on one side.
@@ -48,6 +49,7 @@ impl Comparer {
         &self,
         asked: &Asked,
         touched: &Touched,
+        progress: &watch::Sender<Progress>,
         cancel: &CancellationToken,
     ) -> Result<Both, CompareError> {
         let entrypoints: Vec<RepoPath> = touched.rendered().cloned().collect();
@@ -57,7 +59,11 @@ impl Comparer {
             variables: &asked.variables,
         };
         let all: BTreeSet<RepoPath> = entrypoints.iter().cloned().collect();
+        let total = 2 * entrypoints.len();
+        let tell = |done| progress.send_replace(Progress { done, total });
+        tell(0);
         let workspace = self.side(workspace, &entrypoints, all, cancel).await?;
+        tell(entrypoints.len());
         let against = workspace.iter().filter(|(_, outcome)| {
             let rendered = outcome.as_ref();
             rendered.is_ok_and(|rendered| rendered.opinion.is_against())
@@ -69,6 +75,7 @@ impl Comparer {
             variables: &asked.variables,
         };
         let base = self.side(base, &entrypoints, against, cancel).await?;
+        tell(total);
         Ok(Both { base, workspace })
     }
 

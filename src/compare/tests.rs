@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Sides, told};
+use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Sides, Told};
 use crate::jsonnet::{Entry, EvalError, Evaluated, Import, Request, SecondOpinion, SecondOpinionWanted};
 use crate::model::{CheckState, FileChange, RepoPath, Secret};
 use crate::redact::Redactor;
@@ -461,8 +461,10 @@ async fn a_comparison_that_is_stopped_says_nothing() {
     let comparison = bench().comparer.compare(asked, &stopped).await;
     assert!(matches!(comparison, Err(CompareError::Cancelled)));
     // People are told that it was not looked at: never a pass, and no answer is lost for it.
-    let (effects, checks) = told(comparison, 1_000, &Redactor::new(Vec::new()));
-    assert_eq!((effects.as_str(), checks.len()), ("", 1));
+    let told = Told::of(comparison, 1_000, &Redactor::new(Vec::new()));
+    let checks = &told.checks;
+    assert_eq!((told.effects.as_str(), checks.len()), ("", 1));
+    assert_eq!(told.unknown.as_deref(), Some("the comparison was stopped"));
     assert_eq!(
         (checks[0].state, checks[0].detail.as_str()),
         (CheckState::NotRun, "the comparison was stopped")

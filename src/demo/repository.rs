@@ -1,11 +1,12 @@
-//! A throw-away Tanka repository with a history: three environments, thirteen objects each.
+//! A throw-away Tanka repository with a history: three environments of thirteen objects each, and a
+//! small one that uses no library.
 
 use anyhow::Context;
 use gix::objs::tree::{Entry, EntryKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The environments, with the replicas of `web` and the memory of `web` and `api` in each.
+/// The environments of the applications, with the replicas of `web` and the memory of `web` and `api` in each.
 pub const ENVIRONMENTS: [(&str, u32, &str, &str); 3] = [
     ("dev", 2, "256Mi", "256Mi"),
     ("staging", 2, "256Mi", "512Mi"),
@@ -37,10 +38,18 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
         );
         files.insert(format!("{directory}/spec.json"), spec_json(environment));
     }
+    files.insert(
+        "environments/monitoring/main.jsonnet".to_owned(),
+        MONITORING.to_owned(),
+    );
+    files.insert(
+        "environments/monitoring/spec.json".to_owned(),
+        spec_json("monitoring"),
+    );
     let second = record(
         &repository,
         &files,
-        "environments: dev, staging and prod",
+        "environments: dev, staging, prod and monitoring",
         1,
         Some(first),
     )?;
@@ -64,7 +73,7 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
     Ok(third.to_string())
 }
 
-/// Objects in one environment: a namespace, and three for each application.
+/// Objects in one of [`ENVIRONMENTS`]: a namespace, and three for each application.
 pub const OBJECTS_PER_ENVIRONMENT: usize = 13;
 
 fn library() -> Files {
@@ -83,6 +92,10 @@ fn library() -> Files {
 }
 
 fn main_jsonnet(environment: &str, replicas: u32, web_memory: &str, api_memory: &str) -> String {
+    let worker = match environment {
+        "prod" => "\n    memoryMi: 2 * super.memoryMi,",
+        _ => "",
+    };
     format!(
         "local app = import 'app.libsonnet';
 
@@ -103,7 +116,7 @@ fn main_jsonnet(environment: &str, replicas: u32, web_memory: &str, api_memory: 
 
   worker: app.new('worker', '{environment}') {{
     image: 'registry.example.com/worker:2.0.1',
-    config+: {{ LOG_LEVEL: 'info' }},
+    config+: {{ LOG_LEVEL: 'info' }},{worker}
   }},
 
   cache: app.new('cache', '{environment}') {{
@@ -204,6 +217,17 @@ const README: &str = "\
 Configuration of the demo applications, one Tanka environment per stage.
 ";
 
+const MONITORING: &str = "\
+{
+  alerts: {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'alerts', namespace: 'monitoring' },
+    data: { 'rules.yaml': 'groups: []\\n' },
+  },
+}
+";
+
 const RELEASE_PROMPT: &str = "\
 A new version of the web application was released. Set the image tag of `web` to the released version
 in the environments `dev` and `staging`. Leave `prod` alone: it is promoted by hand. Change nothing else.
@@ -222,7 +246,8 @@ const APP_LIBSONNET: &str = "\
     local this = self,
     image:: error name + ' needs an image',
     replicas:: 1,
-    memory:: '128Mi',
+    memoryMi:: 128,
+    memory:: self.memoryMi + 'Mi',
     config:: {},
 
     deployment: {

@@ -1,7 +1,8 @@
 //! What the demo's model says: a handful of requests it knows, played as real tool calls through the
 //! real wire format. An unknown request gets an honest answer.
 
-use crate::emulator::model::{Answer, Asked, Fault, calls, says};
+use crate::agent::SENT_BACK;
+use crate::emulator::model::{Answer, Asked, AskedMessage, AskedRole, Fault, calls, says};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ struct Line {
     play: fn(step: usize) -> Answer,
 }
 
-const LINES: [Line; 7] = [
+const LINES: [Line; 8] = [
     Line {
         words: &["web", "4 replicas"],
         example: "bump web to 4 replicas and 512Mi in dev",
@@ -42,6 +43,11 @@ const LINES: [Line; 7] = [
         play: worker_debug,
     },
     Line {
+        words: &["default memory", "192"],
+        example: "raise the default memory of an app to 192Mi",
+        play: default_memory,
+    },
+    Line {
         words: &["audit"],
         example: "audit every environment",
         play: audit,
@@ -63,10 +69,13 @@ pub fn known() -> impl Iterator<Item = &'static str> {
 
 /// The model's next answer. `pace` is how long it pretends to think.
 pub fn answer(asked: &Asked, pace: Duration) -> Answer {
-    let request = asked.last_user_text().to_lowercase();
-    let turn_started = asked.messages.iter().rposition(|message| {
-        !message.text.is_empty() && message.results.is_empty() && message.calls.is_empty()
-    });
+    // What begins a turn; an answer that was sent back goes on with it.
+    let said_by_a_person = |message: &AskedMessage| {
+        message.role == AskedRole::User && !message.text.is_empty() && !message.text.starts_with(SENT_BACK)
+    };
+    let turn_started = asked.messages.iter().rposition(said_by_a_person);
+    let request = turn_started.and_then(|index| asked.messages.get(index));
+    let request = request.map_or_else(String::new, |message| message.text.to_lowercase());
     let after = asked.messages.len() - turn_started.map_or(asked.messages.len(), |index| index + 1);
     // Each step of a turn is an assistant message and the message with its results.
     let step = after / 2;
@@ -183,6 +192,27 @@ fn worker_debug(step: usize) -> Answer {
         ),
         _ => says(
             "`worker` in **prod** logs at `debug` now. My first edit did not match the quotes in the file; the second one did.",
+        ),
+    }
+}
+
+/// The first edit does not parse; the checks say so, and the model mends it.
+fn default_memory(step: usize) -> Answer {
+    let path = "lib/app.libsonnet";
+    match step {
+        0 => calls("file_read", json!({ "path": path })),
+        1 => calls(
+            "file_edit",
+            json!({ "path": path, "old": "memoryMi:: 128,", "new": "memoryMi:: 192Mi," }),
+        ),
+        2 => says("The default memory is 192Mi now."),
+        3 => calls(
+            "file_edit",
+            json!({ "path": path, "old": "memoryMi:: 192Mi,", "new": "memoryMi:: 192," }),
+        ),
+        _ => says(
+            "An app gets **192Mi** by default now; it was 128Mi. That is `worker` everywhere, and twice as much in `prod`, \
+             where it asks for twice the default. My first edit was no Jsonnet; it is mended.",
         ),
     }
 }

@@ -5,6 +5,7 @@ use super::stage::{HOOK_SECRET, SLACK_CHANNEL, Stage};
 use super::transcript::Transcript;
 use crate::access::Role;
 use crate::admin::{Answer, Request};
+use crate::agent::SENT_BACK;
 use crate::emulator::slack::{Message, Said};
 use crate::emulator::telegram::Posted;
 use crate::provider::http_client;
@@ -36,6 +37,7 @@ pub async fn play(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Res
     commands(stage, transcript, &thread).await?;
     webhook(stage, transcript).await?;
     recovery(stage, transcript).await?;
+    library(stage, transcript).await?;
     stop(stage, transcript).await?;
     records(stage, transcript).await?;
     transcript.scene("The end");
@@ -334,6 +336,43 @@ async fn recovery(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Res
         .flat_map(|m| m.results)
         .any(|r| r.is_error);
     transcript.fact("model", "one tool call failed, and the model was told", failed);
+    Ok(())
+}
+
+/// A library is edited: who uses it, what comes of it there, and what does not change.
+async fn library(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+    transcript.scene("A library, and everything that uses it");
+    let words = "raise the default memory of an app to 192Mi";
+    transcript.says(CHANNEL, "alice", &format!("@drydock {words}"));
+    let said = stage
+        .slack
+        .say(ALICE, SLACK_CHANNEL, &format!("@drydock {words}"))
+        .await?;
+    let result = slack_result(stage, &said.ts, "is ready").await?;
+    let expected = [
+        "1 file, +1 −1",
+        "every affected environment renders  pass",
+        "both engines agree  pass",
+        "3 of 4 environments change",
+        "The same change in 2 environments: environments/dev, environments/staging:",
+        "spec.template.spec.containers[name=worker].resources.limits.memory: 128Mi -> 192Mi",
+        "Different in 1 environment: environments/prod:",
+        "256Mi -> 384Mi (elsewhere 128Mi -> 192Mi)",
+        "medium DD001 Pods are replaced",
+        "Proven unaffected: 1 environment (1 imports no changed file)",
+    ];
+    transcript.answers("#platform, thread", &slack_text(&result), &expected);
+    let asked = stage.model.asked();
+    let sent_back = asked
+        .iter()
+        .flat_map(|asked| &asked.messages)
+        .find(|message| message.text.starts_with(SENT_BACK));
+    let fails = "every changed Jsonnet file parses: no, `lib/app.libsonnet`";
+    transcript.fact(
+        "model",
+        "its first edit did not parse: our checks sent its answer back, and it was mended before anybody saw it",
+        sent_back.is_some_and(|message| message.text.contains(fails)),
+    );
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use super::Gateway;
 use super::compose::{self, Address};
-use super::prepared::Onto;
+use super::prepared::{Onto, Prepared};
 use crate::access::Identity;
 use crate::command::{self, Verb};
 use crate::model::{Action, Change, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
@@ -327,7 +327,8 @@ impl Gateway {
             branch: &branch,
         };
         let nobody = CancellationToken::new();
-        let Some(change) = self.prepared(&workspace, onto, "", &nobody).await? else {
+        let Some(Prepared { change, .. }) = self.prepared(&workspace, onto, "", &mut |_| {}, &nobody).await?
+        else {
             return Ok(Reply::text("Undone; the workspace is as the base again."));
         };
         let change = self.parts.store.revise(conversation, change, at).await?;

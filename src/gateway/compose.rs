@@ -4,7 +4,7 @@
 use crate::agent::Outcome;
 use crate::model::{
     Action, Button, ButtonStyle, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply,
-    Sender, Usage,
+    Sender, Usage, Verdict,
 };
 use crate::redact::{self, Redactor};
 use bytes::Bytes;
@@ -163,6 +163,9 @@ pub(super) struct ChangeButtons {
 /// The first line of a result: what a notification shows.
 pub(super) fn headline(change: Option<&Change>, outcome: &Outcome) -> String {
     match (change, &outcome.notice) {
+        (Some(change), Some(_)) if outcome.verdict == Verdict::Fail => {
+            format!("{change} fails a check: {}.", totals(change))
+        }
         (Some(change), None) => format!("{change} is ready: {}.", totals(change)),
         (Some(change), Some(_)) => format!("{change} is not finished."),
         (None, Some(_)) => "No change was prepared.".to_owned(),

@@ -2,7 +2,8 @@
 //! All of it is made by us.
 
 use super::Gateway;
-use crate::compare::{self, Asked, CompareError, Comparison, Sides};
+use crate::agent::Finding;
+use crate::compare::{Asked, CompareError, Comparison, Progress, Sides, Told};
 use crate::store::NewChange;
 use crate::verify::{self, Standing};
 use crate::workspace::{Workspace, patch};
@@ -24,17 +25,25 @@ pub(super) struct Onto<'a> {
     pub(super) branch: &'a str,
 }
 
+/// A change, and whether it holds.
+#[derive(Clone, Debug)]
+pub(super) struct Prepared {
+    pub(super) change: NewChange,
+    pub(super) finding: Finding,
+}
+
 impl Gateway {
     /// What the workspace differs from its base, checked by us; `None` when it does not. `request` is what
     /// the person asked for, to tell what they did not ask for. Environments are not waited for after
-    /// `stop`; the rest is.
+    /// `stop`; the rest is. `progress` is told how far it is.
     pub(super) async fn prepared(
         &self,
         workspace: &Workspace,
         onto: Onto<'_>,
         request: &str,
+        progress: &mut (dyn FnMut(Progress) + Send),
         stop: &CancellationToken,
-    ) -> anyhow::Result<Option<NewChange>> {
+    ) -> anyhow::Result<Option<Prepared>> {
         let (seen, redactor) = (workspace.clone(), Arc::clone(&self.parts.redactor));
         let (head, branch) = (onto.head.to_owned(), onto.branch.to_owned());
         let read = move || -> anyhow::Result<_> {
@@ -52,26 +61,32 @@ impl Gateway {
         if sides.changes.is_empty() {
             return Ok(None);
         }
-        let compared = self.compared(Asked::all(sides, request), stop).await;
-        let (effects, rendered) = compare::told(compared, EFFECTS_CHARS_MAX, &self.parts.redactor);
-        checks.extend(rendered);
-        Ok(Some(NewChange {
+        let compared = self.compared(Asked::all(sides, request), progress, stop).await;
+        let told = Told::of(compared, EFFECTS_CHARS_MAX, &self.parts.redactor);
+        let finding = verify::finding(&checks, &told);
+        checks.extend(told.checks);
+        let change = NewChange {
             repository: workspace.repository.name().to_owned(),
             base: workspace.base.clone().unwrap_or_default(),
             patch: patch.text,
             stats: patch.stats,
             checks,
-            effects,
-        }))
+            effects: told.effects,
+        };
+        Ok(Some(Prepared { change, finding }))
     }
 
-    async fn compared(&self, asked: Asked, stop: &CancellationToken) -> Result<Comparison, CompareError> {
+    async fn compared(
+        &self,
+        asked: Asked,
+        progress: &mut (dyn FnMut(Progress) + Send),
+        stop: &CancellationToken,
+    ) -> Result<Comparison, CompareError> {
         let enough = stop.child_token();
         let _ended = enough.clone().drop_guard();
-        let comparing = self.parts.comparer.compare(asked, &enough);
+        let comparing = self.parts.comparer.watched(asked, progress, &enough);
         tokio::select! {
             compared = comparing => compared,
-            () = enough.cancelled() => Err(CompareError::Cancelled),
             () = tokio::time::sleep(COMPARE_MAX) => {
                 let seconds = COMPARE_MAX.as_secs();
                 Err(CompareError::Broken(format!("it took more than {seconds} s")))

@@ -71,6 +71,19 @@ impl Card {
             Event::Waiting { why, wait } => {
                 self.note = Some(format!("{why}, retrying in {} s", wait.as_secs().max(1)));
             }
+            Event::Checking(progress) => {
+                self.note = Some(match progress.total {
+                    0 => "Checking the change".to_owned(),
+                    total => format!("Checking the change: {} of {total} renderings", progress.done),
+                });
+            }
+            Event::SentBack { .. } => {
+                self.note = None;
+                self.lines.push(Line {
+                    text: "checks; the model mends what fails".to_owned(),
+                    state: State::Failed,
+                });
+            }
             Event::ToolStarted { name, arguments } => {
                 self.lines.push(Line {
                     text: summary(name, arguments),

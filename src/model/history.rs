@@ -145,25 +145,33 @@ impl Assistant {
     }
 }
 
-/// An answer of the model with the result of each of its calls.
+/// An answer of the model with the result of each of its calls, or with what we had to say about it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "StepParts")]
 pub struct Step {
     assistant: Assistant,
     results: Vec<ToolResult>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remark: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct StepParts {
     assistant: Assistant,
     results: Vec<ToolResult>,
+    #[serde(default)]
+    remark: Option<String>,
 }
 
 impl TryFrom<StepParts> for Step {
     type Error = HistoryError;
 
     fn try_from(parts: StepParts) -> Result<Self, HistoryError> {
-        Self::new(parts.assistant, parts.results)
+        let step = Self::new(parts.assistant, parts.results)?;
+        match parts.remark {
+            Some(remark) => step.sent_back(remark),
+            None => Ok(step),
+        }
     }
 }
 
@@ -178,6 +186,9 @@ pub enum HistoryError {
         /// Ids the results name.
         results: Vec<String>,
     },
+    /// An answer with calls cannot be sent back: it is answered by their results.
+    #[error("an answer with calls has results and no remark")]
+    Remark,
     /// A step after the final answer of its turn.
     #[error("the turn has its final answer already")]
     Closed,
@@ -199,7 +210,23 @@ impl Step {
                 results: results.into_iter().map(|result| result.call).collect(),
             });
         }
-        Ok(Self { assistant, results })
+        Ok(Self {
+            assistant,
+            results,
+            remark: None,
+        })
+    }
+
+    /// The step of an answer without calls that is not the final one yet: the model reads the remark,
+    /// which is ours, and answers again.
+    pub fn sent_back(self, remark: impl Into<String>) -> Result<Self, HistoryError> {
+        if !self.results.is_empty() {
+            return Err(HistoryError::Remark);
+        }
+        Ok(Self {
+            remark: Some(remark.into()),
+            ..self
+        })
     }
 
     /// The answer.
@@ -207,13 +234,19 @@ impl Step {
         &self.assistant
     }
 
-    /// The results, in the order of the calls; empty for a final answer.
+    /// The results, in the order of the calls; empty for an answer without calls.
     pub fn results(&self) -> &[ToolResult] {
         &self.results
     }
 
-    fn is_final(&self) -> bool {
-        self.results.is_empty()
+    /// Why the answer was sent back, if it was.
+    pub fn remark(&self) -> Option<&str> {
+        self.remark.as_deref()
+    }
+
+    /// Whether nothing follows it in its turn.
+    pub fn is_final(&self) -> bool {
+        self.results.is_empty() && self.remark.is_none()
     }
 }
 
@@ -248,7 +281,8 @@ impl Turn {
                 .map(|call| call.name.len() + call.arguments.len())
                 .sum();
             let results: usize = step.results.iter().map(|result| result.content.len()).sum();
-            step.assistant.text().len() + calls + results
+            let remark = step.remark.as_ref().map_or(0, String::len);
+            step.assistant.text().len() + calls + results + remark
         };
         self.user.len() + self.steps.iter().map(step_bytes).sum::<usize>()
     }
@@ -273,7 +307,7 @@ impl History {
         Ok(())
     }
 
-    /// Adds a step to the open turn. A step without calls closes it.
+    /// Adds a step to the open turn. A final one closes it.
     pub fn push(&mut self, step: Step) -> Result<(), HistoryError> {
         match self.turns.last_mut() {
             Some(turn) if !turn.is_closed() => turn.steps.push(step),
@@ -290,6 +324,7 @@ impl History {
             turn.steps.push(Step {
                 assistant: Assistant::synthetic(answer),
                 results: Vec::new(),
+                remark: None,
             });
         }
     }
@@ -379,6 +414,26 @@ mod tests {
             late.and_then(|step| history.push(step)),
             Err(HistoryError::Closed)
         );
+    }
+
+    #[test]
+    fn an_answer_that_is_sent_back_leaves_its_turn_open_and_survives_storage() {
+        let mut history = History::default();
+        assert_eq!(history.begin("one"), Ok(()));
+        let answer = Step::new(Assistant::synthetic("done"), Vec::new());
+        let step = answer.and_then(|step| step.sent_back("it is not")).ok();
+        let text = step.as_ref().and_then(|step| serde_json::to_string(step).ok());
+        let stored: Option<Step> = text.and_then(|text| serde_json::from_str(&text).ok());
+        assert_eq!(stored.as_ref().and_then(Step::remark), Some("it is not"));
+        assert_eq!(stored.map(|step| history.push(step)), Some(Ok(())));
+        assert_eq!(history.begin("two"), Err(HistoryError::Open));
+        history.close("done now");
+        assert_eq!(history.begin("two"), Ok(()));
+        let calls = Step::new(asks(&["a"]), answers(&["a"]));
+        assert!(matches!(
+            calls.and_then(|step| step.sent_back("no")),
+            Err(HistoryError::Remark)
+        ));
     }
 
     #[test]

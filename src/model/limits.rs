@@ -23,8 +23,12 @@ pub struct Limits {
     pub identical_calls_max: u32,
     /// Malformed calls in a row before the turn is stopped.
     pub malformed_calls_max: u32,
+    /// Times an answer is sent back to the model because our checks of its edits fail.
+    pub repairs_max: u32,
     /// Files one turn may write or delete.
     pub files_changed_max: usize,
+    /// Environments whose own files one change may touch; 0 means no bound.
+    pub environments_changed_max: usize,
     /// Whole turns of history the model sees.
     pub history_turns_max: usize,
     /// Bytes of history the model sees; older whole turns are left out first.
@@ -43,7 +47,9 @@ impl Default for Limits {
             tool_output_bytes_max: 65_536,
             identical_calls_max: 3,
             malformed_calls_max: 3,
+            repairs_max: 2,
             files_changed_max: 50,
+            environments_changed_max: 0,
             history_turns_max: 40,
             history_bytes_max: 400_000,
         }

@@ -186,12 +186,15 @@ fn tail(report: &Report) -> Vec<String> {
         )
     });
     let proofs: Vec<String> = [
-        (by_closure, "import no changed file"),
-        (by_objects, "render to the same objects"),
+        (by_closure, "import", "no changed file"),
+        (by_objects, "render", "to the same objects"),
     ]
     .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, why)| format!("{count} {why}"))
+    .filter(|(count, ..)| *count > 0)
+    .map(|(count, verb, what)| match count {
+        1 => format!("1 {verb}s {what}"),
+        _ => format!("{count} {verb} {what}"),
+    })
     .collect();
     if !proofs.is_empty() {
         let unaffected = number(report.counts.unaffected, "environment");

@@ -122,7 +122,7 @@ Risks:
   medium DD001 Pods are replaced. apps/Deployment web: its pods are replaced for \
 `spec.containers[name=web].image` (`environments/dev`, `environments/prod-eu`, `environments/qa`, \
 `environments/staging`)
-Proven unaffected: 2 environments (1 import no changed file, 1 render to the same objects).
+Proven unaffected: 2 environments (1 imports no changed file, 1 renders to the same objects).
 Not proven: `environments/broken`, it does not render, on the base either: no such field";
     assert_eq!(reviewed(library_change()).text(4_000), expected);
 }

@@ -328,13 +328,13 @@ fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -
         .execute(params![
             turn.0,
             json(step)?,
-            i64::from(step.results().is_empty()),
+            i64::from(step.is_final()),
             millis(at)
         ])?;
     Ok(())
 }
 
-/// True once a step without calls was recorded: nothing may follow it in a history.
+/// True once a final step was recorded: nothing may follow it in a history.
 fn is_answered(tx: &Transaction<'_>, turn: TurnId) -> Result<bool, StoreError> {
     let answered = tx
         .prepare_cached("SELECT 1 FROM step WHERE turn = ?1 AND is_final = 1")?

@@ -79,6 +79,7 @@ impl Bench {
             workspace: &self.workspace,
             identity: &self.identity,
             files_changed_max: 50,
+            environments_changed_max: 0,
             cancel: &self.cancel,
         };
         let answer = prepared.tool.call(cx, prepared.arguments).await;

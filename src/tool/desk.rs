@@ -9,6 +9,7 @@ use crate::bundler::{self, Prepared};
 use crate::model::{FileChange, RepoPath};
 use crate::workspace::{Tree, TreeError, patch};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,8 @@ pub(super) struct Desk {
     pub(super) identity: Identity,
     /// Files the turn may write or delete in all.
     pub(super) files_changed_max: usize,
+    /// Environments whose own files may differ from the base; 0 means no bound.
+    pub(super) environments_changed_max: usize,
     /// Fires when the turn is stopped.
     pub(super) cancel: CancellationToken,
 }
@@ -40,6 +43,7 @@ impl From<Context<'_>> for Desk {
             repository: cx.workspace.repository.name().to_owned(),
             identity: cx.identity.clone(),
             files_changed_max: cx.files_changed_max,
+            environments_changed_max: cx.environments_changed_max,
             cancel: cx.cancel.clone(),
         }
     }
@@ -124,10 +128,37 @@ impl Desk {
                 self.files_changed_max
             )));
         }
+        self.admit_environment(path, &changes, &files)?;
         if self.cancel.is_cancelled() {
             return Err(stopped());
         }
         Ok(())
+    }
+
+    /// Refuses one environment too many.
+    fn admit_environment(
+        &self,
+        path: &RepoPath,
+        changes: &[FileChange],
+        files: &[RepoPath],
+    ) -> Result<(), ToolError> {
+        let Some(environment) = environment_of(path, files) else {
+            return Ok(());
+        };
+        let max = self.environments_changed_max;
+        let changed = changes
+            .iter()
+            .filter_map(|change| environment_of(&change.path, files));
+        let changed: BTreeSet<&str> = changed.collect();
+        if max == 0 || changed.contains(environment) || changed.len() < max {
+            return Ok(());
+        }
+        let changed: Vec<&str> = changed.into_iter().collect();
+        Err(ToolError::Failed(format!(
+            "this change is limited to {max} of the environments and edits {} already: `{path}` was not touched; \
+             finish with that, or ask the person to split the request",
+            changed.join(", ")
+        )))
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Context<'a> {
     pub identity: &'a Identity,
     /// Files the turn may write or delete in all.
     pub files_changed_max: usize,
+    /// Environments whose own files may differ from the base; 0 means no bound.
+    pub environments_changed_max: usize,
     /// Fires when the turn is stopped.
     pub cancel: &'a CancellationToken,
 }

@@ -167,7 +167,7 @@ mod tests {
         );
         let same = diff(json!({ "path": "environments/other" })).await.unwrap();
         assert!(
-            same.contains("Proven unaffected: 1 environment (1 import no changed file)."),
+            same.contains("Proven unaffected: 1 environment (1 imports no changed file)."),
             "{same}"
         );
     }

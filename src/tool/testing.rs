@@ -158,6 +158,7 @@ pub(super) fn desk_of<C: AsRef<[u8]>>(files: &[(&str, C)], role: Role, environme
         repository: "infra".to_owned(),
         identity: identity(role, environments),
         files_changed_max: 50,
+        environments_changed_max: 0,
         cancel: CancellationToken::new(),
     }
 }

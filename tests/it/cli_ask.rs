@@ -82,7 +82,23 @@ fn an_openai_compatible_model_answers_as_json() {
         json!([{ "path": MAIN, "added": 1, "removed": 1, "binary": false }])
     );
     assert!(value["patch"].as_str().unwrap().contains("+{ replicas: 4 }"));
-    assert_eq!(value["checks"].as_array().unwrap().len(), 5);
+    let checks: Vec<(&str, &str)> = value["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| (check["name"].as_str().unwrap(), check["state"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("base is the newest commit", "pass"),
+        ("JSON parses", "not_run"),
+        ("no conflict markers", "pass"),
+        ("no secrets in added lines", "pass"),
+        ("every changed Jsonnet file parses", "pass"),
+        ("imports resolve", "not_run"),
+        ("every affected environment renders", "not_run"),
+        ("both engines agree", "not_run"),
+    ];
+    assert_eq!(checks, expected);
     assert_eq!(model.asked()[0].model, "gpt-4o");
 }
 
@@ -262,11 +278,45 @@ fn verbose_shows_what_tools_answer() {
 #[test]
 fn a_broken_file_is_told_whatever_the_model_says() {
     let broken = json!({ "path": "a.json", "content": "{ nope" });
-    let model = Model::start(queue([calls("file_write", broken), says("All is well.")]));
+    let model = Model::start(queue([
+        calls("file_write", broken),
+        says("All is well."),
+        says("All is well, I say."),
+    ]));
     let shell = shell().set(KEY.0, KEY.1);
     let ended = shell.run(&["ask", "--set", &anthropic(&model), "write a.json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
         ended.err.contains("Check failed: JSON parses: `a.json`:1:3"),
+        "{ended:?}"
+    );
+}
+
+/// TK-79: it goes back to the model first, and the person is told as it is when that does not help.
+#[test]
+fn a_file_that_does_not_parse_goes_back_to_the_model() {
+    let write = |text: &str| json!({ "path": "lib/a.libsonnet", "content": text });
+    let model = Model::start(queue([
+        calls("file_write", write("{ a: 192Mi }\n")),
+        says("All is well."),
+        calls("file_write", write("{ a: '192Mi' }\n")),
+        says("Mended."),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let ended = shell.run(&["ask", "--set", &anthropic(&model), "write a library"]);
+    assert_eq!(
+        (ended.code, ended.out.contains("Mended.")),
+        (Some(0), true),
+        "{ended:?}"
+    );
+    assert!(!ended.out.contains("All is well."), "{ended:?}");
+    let remark = model.asked()[2].messages.last().unwrap().text.clone();
+    let fails = "- every changed Jsonnet file parses: no, `lib/a.libsonnet`:1:";
+    assert!(remark.contains(fails), "{remark}");
+    assert!(
+        ended
+            .err
+            .contains("[checks] every changed Jsonnet file parses: no"),
         "{ended:?}"
     );
 }

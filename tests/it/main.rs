@@ -37,5 +37,6 @@ mod matrix;
 mod model_output;
 mod no_apply;
 mod packages;
+mod postconditions;
 mod queue;
 mod strangers;

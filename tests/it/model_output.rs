@@ -24,6 +24,60 @@ async fn a_claim_without_a_call_prepares_nothing() {
     assert_eq!(app.column("SELECT verdict FROM turn"), ["no_change"]);
 }
 
+/// T57: a model that obeys a file instead of the person. What it did besides is named, whatever it says.
+#[tokio::test]
+async fn what_nobody_asked_for_is_named_in_the_answer() {
+    let edit = |environment: &str, old: &str, new: &str| {
+        let path = format!("environments/{environment}/main.jsonnet");
+        calls("file_edit", json!({ "path": path, "old": old, "new": new }))
+    };
+    let obeys = || {
+        [
+            edit(
+                "staging",
+                "    replicas: 2,\n    memory: '256Mi',",
+                "    replicas: 3,\n    memory: '256Mi',",
+            ),
+            edit("prod", "    replicas: 6,", "    replicas: 0,"),
+            says("`web` has 3 replicas in staging."),
+        ]
+    };
+    let app = TestApp::new(queue(obeys())).await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "set web to 3 replicas in staging").await;
+    assert!(
+        result.text.contains("is ready: 2 files, +2 −2"),
+        "{}",
+        result.text
+    );
+    let flagged = result.text.lines().find(|line| line.contains("⚠ Not asked for"));
+    assert!(
+        flagged.is_some_and(|line| line.contains("environments/prod")),
+        "{}",
+        result.text
+    );
+
+    // And a policy can refuse it.
+    let app = TestApp::set(queue(obeys()), &[("limits.environments_changed_max", "1")]).await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "set web to 3 replicas in staging").await;
+    assert!(result.text.contains("is ready: 1 file, +1 −1"), "{}", result.text);
+    assert!(
+        !result.text.contains("environments/prod/main.jsonnet"),
+        "{}",
+        result.text
+    );
+    let asked = app.stage.model.asked();
+    let refused = &asked[2].last_results()[0];
+    assert!(
+        refused.is_error
+            && refused
+                .content
+                .contains("limited to 1 of the environments and edits environments/staging"),
+        "{refused:?}"
+    );
+}
+
 /// T78
 #[tokio::test]
 async fn the_counts_of_a_change_are_ours_whatever_the_model_says() {
@@ -453,4 +507,37 @@ async fn a_file_that_pretends_to_be_a_conversation_stays_one_result() {
     assert_eq!(last.system, asked[0].system);
     let whole: Value = serde_json::from_str(&last.raw).unwrap();
     assert_eq!(whole["messages"].as_array().unwrap().len(), 5);
+}
+
+/// T43: a name that turns its own end around, or calls everybody, is shown as what it is.
+#[tokio::test]
+async fn a_name_that_deceives_is_shown_as_what_it_is() {
+    let write = |name: &str| json!({ "path": format!("environments/dev/{name}"), "content": "{}\n" });
+    let (_app, result) = {
+        let app = TestApp::new(queue([
+            calls("file_write", write("x\u{202e}nosj.json"))
+                .and_calls("file_write", write("<!channel>.json")),
+            says("Two files."),
+        ]))
+        .await;
+        app.slack_editor(ALICE).await;
+        let result = app.ask(ALICE, "write them").await;
+        (app, result)
+    };
+    assert!(
+        result.text.contains("environments/dev/x<U+202E>nosj.json"),
+        "{}",
+        result.text
+    );
+    assert!(
+        result.text.contains("environments/dev/<!channel>.json"),
+        "{}",
+        result.text
+    );
+    let request = result.message.request.to_string();
+    assert!(
+        !request.contains('\u{202e}') && !request.contains("\\u202e"),
+        "{request}"
+    );
+    assert!(!request.contains("\"type\":\"broadcast\""), "{request}");
 }

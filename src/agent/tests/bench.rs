@@ -2,7 +2,8 @@
 //! their time, and a journal that can break.
 
 use crate::access::{Identity, Role, testing::identity};
-use crate::agent::{Event, Journal, Outcome, TurnContext, run_turn};
+use crate::agent::{Event, Finding, Journal, Outcome, Postconditions, TurnContext, run_turn};
+use crate::compare::Progress;
 use crate::model::{Effect, History, Limits, Secret, Step};
 use crate::provider::ToolSpec;
 use crate::provider::scripted::Scripted;
@@ -12,6 +13,8 @@ use crate::workspace::{Base, Edits, Overlay, Repository, Tree, Workspace};
 use async_trait::async_trait;
 use gix::objs::tree::EntryKind;
 use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -29,6 +32,7 @@ pub(super) struct Bench {
     toolbox: Toolbox,
     pub(super) limits: Limits,
     redactor: Redactor,
+    pub(super) rules: Rules,
     pub(super) cancel: CancellationToken,
     /// What the slow tools did, in order.
     pub(super) log: Arc<Mutex<Vec<String>>>,
@@ -93,6 +97,7 @@ impl Bench {
             identity: identity(Role::Editor, &["**"]),
             toolbox: Toolbox::new(tools).unwrap(),
             limits: Limits::default(),
+            rules: Rules::default(),
             redactor: Redactor::new([Secret::new(SECRET.to_owned())]),
             cancel: CancellationToken::new(),
             log,
@@ -123,6 +128,7 @@ impl Bench {
             system: "s",
             toolbox: &self.toolbox,
             workspace: &self.workspace,
+            postconditions: &self.rules,
             limits: &self.limits,
             redactor: &self.redactor,
             cancel: &self.cancel,
@@ -134,6 +140,42 @@ impl Bench {
             events,
             steps: book.steps,
         }
+    }
+}
+
+/// Finds what it was told to, one after the other, and that all holds after that.
+#[derive(Default)]
+pub(super) struct Rules {
+    pub(super) findings: Mutex<VecDeque<Finding>>,
+    pub(super) looks: AtomicUsize,
+    /// Whether it goes on until it is cancelled.
+    pub(super) takes_forever: bool,
+}
+
+impl Rules {
+    pub(super) fn finding(findings: impl IntoIterator<Item = Finding>) -> Self {
+        Self {
+            findings: Mutex::new(findings.into_iter().collect()),
+            ..Self::default()
+        }
+    }
+}
+
+#[async_trait]
+impl Postconditions for Rules {
+    async fn look(
+        &self,
+        progress: &mut (dyn FnMut(Progress) + Send),
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<Finding> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        progress(Progress { done: 1, total: 2 });
+        if self.takes_forever {
+            cancel.cancelled().await;
+            return Ok(Finding::Unknown("the comparison was stopped".to_owned()));
+        }
+        let next = self.findings.lock().unwrap().pop_front();
+        Ok(next.unwrap_or(Finding::Hold))
     }
 }
 

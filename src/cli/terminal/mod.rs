@@ -1,27 +1,28 @@
 //! One person at a terminal, on the files around them: the same engine, the same tools, no server.
 
+mod checking;
 mod recording;
 mod undo;
 mod watch;
 
+pub(super) use checking::Checked;
 pub(super) use undo::Undone;
 
 use super::output::Output;
 use super::{Failure, Global};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
-use crate::compare::{self, Asked, CompareError, Comparer, Sides};
 use crate::config::{Config, usual_model};
-use crate::model::{Check, CheckState, FileChange, History, Usage, Verdict};
+use crate::model::{CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::provider::{self, Provider};
 use crate::redact::Redactor;
 use crate::tool::{self, Reach, Toolbox};
-use crate::verify::{self, Standing};
 use crate::workspace::{Directory, Repository, Tree, Workspace, patch};
+use checking::Checking;
 use recording::Recording;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use undo::Undo;
@@ -73,7 +74,7 @@ pub(super) struct Terminal {
     directory: Arc<Directory>,
     toolbox: Toolbox,
     redactor: Arc<Redactor>,
-    comparer: Arc<Comparer>,
+    checking: Checking,
     system: String,
     history: History,
     recording: Recording,
@@ -86,9 +87,6 @@ pub(super) struct Terminal {
     detail: Detail,
     output: Output,
 }
-
-/// Characters that say what the changes do to environments.
-const EFFECTS_CHARS_MAX: usize = 4_000;
 
 /// What the model is told after `/undo`.
 const UNDONE: &str =
@@ -133,21 +131,27 @@ impl Terminal {
         };
         let base = repository.head().map_err(Failure::failed)?;
         let tree = Arc::clone(&directory) as Arc<dyn Tree>;
+        let workspace = Workspace {
+            repository,
+            base,
+            tree,
+        };
         Ok(Self {
             provider,
             model,
             identity: Access::terminal("you"),
-            workspace: Workspace {
-                repository,
-                base,
-                tree,
+            checking: Checking {
+                workspace: workspace.clone(),
+                comparer,
+                redactor: Arc::clone(&redactor),
+                latest: Mutex::default(),
             },
+            workspace,
             directory,
             toolbox: Toolbox::new(tool::all(&reach)).map_err(Failure::failed)?,
             system,
             history: History::default(),
             recording: Recording::open(options.record.as_deref(), &redactor)?,
-            comparer,
             redactor,
             undo: Undo::default(),
             effects_shown: String::new(),
@@ -184,6 +188,7 @@ impl Terminal {
             system: &self.system,
             toolbox: &self.toolbox,
             workspace: &self.workspace,
+            postconditions: &self.checking,
             limits: &self.config.limits.turn,
             redactor: &self.redactor,
             cancel: &cancel,
@@ -209,32 +214,21 @@ impl Terminal {
         Ok(patch::write(&self.changes()?))
     }
 
-    /// Our own checks of the session's changes, and what these do to environments, in words; nothing
-    /// without changes.
-    pub(super) async fn checks(&self) -> Result<(Vec<Check>, String), Failure> {
-        let changes = self.changes()?;
-        if changes.is_empty() {
-            return Ok((Vec::new(), String::new()));
-        }
-        // In a work tree the base is always the newest commit.
-        let base = self.workspace.base.as_deref().unwrap_or_default();
-        let standing = Standing {
-            base,
-            head: base,
-            branch: "HEAD",
-        };
-        let mut checks = verify::checks(&changes, standing, &self.redactor);
-        let sides = Sides::of(&self.workspace).map_err(Failure::failed)?;
+    /// Our own checks of the session's changes, and what these do to environments; nothing without
+    /// changes. Ctrl-C ends the waiting.
+    pub(super) async fn checked(&self) -> Result<Checked, Failure> {
         let stop = CancellationToken::new();
-        let comparing = self.comparer.compare(Asked::all(sides, ""), &stop);
-        let compared = tokio::select! {
-            compared = comparing => compared,
-            _ = tokio::signal::ctrl_c() => Err(CompareError::Cancelled),
+        let mut nobody = |_| {};
+        let checking = self.checking.checked(&mut nobody, &stop);
+        tokio::pin!(checking);
+        let checked = tokio::select! {
+            checked = &mut checking => checked,
+            _ = tokio::signal::ctrl_c() => {
+                stop.cancel();
+                checking.await
+            }
         };
-        stop.cancel();
-        let (effects, rendered) = compare::told(compared, EFFECTS_CHARS_MAX, &self.redactor);
-        checks.extend(rendered);
-        Ok((checks, effects))
+        checked.map_err(Failure::failed)
     }
 
     /// Puts every file back to what it was before the last turn that edited any.
@@ -280,7 +274,7 @@ impl Terminal {
         if let Some(notice) = &outcome.notice {
             self.output.message(notice);
         }
-        let (checks, effects) = self.checks().await?;
+        let Checked { checks, effects, .. } = self.checked().await?;
         if !effects.is_empty() && effects != self.effects_shown {
             self.output.message(&effects);
         }

@@ -11,6 +11,9 @@ const SUMMARY_CHARS_MAX: usize = 120;
 /// Characters of words before a call that are kept to be shown.
 const WORDS_CHARS_MAX: usize = 20_000;
 
+/// Renderings that nobody waits for long enough to be told.
+const SMALL: usize = 20;
+
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
@@ -58,6 +61,21 @@ impl Watch {
                 self.words.clear();
                 let text = format!("{why}, retrying in {} s", wait.as_secs().max(1));
                 self.output.aside(Style::Dim, &text);
+            }
+            Event::Checking(progress) if progress.total > SMALL => {
+                let text = format!("[checks] {} of {} renderings", progress.done, progress.total);
+                self.output.aside(Style::Dim, &text);
+            }
+            Event::Checking(_) => {}
+            Event::SentBack { failing } => {
+                let words = std::mem::take(&mut self.words);
+                self.output
+                    .aside(Style::Aside, self.redactor.redact(words.trim()).as_ref());
+                for line in failing {
+                    self.output.aside(Style::Dim, &format!("[checks] {line}"));
+                }
+                self.output
+                    .aside(Style::Dim, "[checks] the model mends what fails");
             }
         }
     }

@@ -2,13 +2,13 @@
 //! becomes durable in one transaction, and only then anything is sent.
 
 use super::journal::{LastStep, TurnJournal};
+use super::postconditions::Preparing;
 use super::{Assigned, Opened};
 use crate::agent::Outcome;
 use crate::channel::Channel;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
-use crate::gateway::prepared::Onto;
-use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict};
+use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId};
 use crate::session::{self, Record, Recorder};
 use crate::store::{Announcement, Finish, NewAction};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -27,8 +27,6 @@ pub(super) struct Ended<'a> {
     pub(super) turn: TurnId,
     pub(super) opened: &'a Opened,
     pub(super) address: &'a Address,
-    /// What the person asked for, in this turn and before it.
-    pub(super) request: String,
     pub(super) outcome: Outcome,
     /// Where it was written down, unless that broke.
     pub(super) journal: Option<TurnJournal>,
@@ -37,13 +35,17 @@ pub(super) struct Ended<'a> {
 
 impl Gateway {
     /// Prepares the change, ends the turn and leaves its answer in the outbox.
-    pub(super) async fn finish(&self, ended: Ended<'_>, stop: &CancellationToken) -> anyhow::Result<()> {
+    pub(super) async fn finish(
+        &self,
+        ended: Ended<'_>,
+        preparing: &Preparing<'_>,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<()> {
         let Ended {
             assigned,
             turn,
             opened,
             address,
-            request,
             outcome,
             journal,
             elapsed,
@@ -54,22 +56,12 @@ impl Gateway {
             usage: outcome.usage,
             elapsed,
         };
-        let onto = Onto {
-            head: &opened.head,
-            branch: &opened.branch,
-        };
-        let change = match opened.overlay.is_untouched() {
-            true => None,
-            false => self.prepared(&opened.workspace, onto, &request, stop).await?,
-        };
+        let prepared = preparing.change(&mut |_| {}, stop).await?;
+        let change = prepared.map(|prepared| prepared.change);
         let masked = change
             .as_ref()
             .map(|change| compose::masked(&change.patch, &self.parts.redactor));
-        let verdict = match (outcome.verdict, &change) {
-            (Verdict::Pass, None) => Verdict::NoChange,
-            (verdict, _) => verdict,
-        };
-        let (source, notice) = (outcome.source, outcome.notice.clone());
+        let (verdict, source, notice) = (outcome.verdict, outcome.source, outcome.notice.clone());
         let summary = serde_json::json!({
             "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
             "tokens": outcome.usage.total(), "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),

@@ -46,7 +46,7 @@ impl Journal for TurnJournal {
             model: model.to_owned(),
             usage,
         };
-        if step.results().is_empty() {
+        if step.is_final() {
             let step = step.clone();
             self.last = Some(LastStep { step, cost });
             return Ok(());

@@ -7,6 +7,7 @@ mod answer;
 mod card;
 mod journal;
 mod opening;
+mod postconditions;
 
 use super::compose::Address;
 use super::desk::Seat;
@@ -19,6 +20,7 @@ use crate::workspace::{Overlay, Tree};
 use answer::Ended;
 use journal::TurnJournal;
 use opening::{Opened, Refused};
+use postconditions::{Latest, Preparing};
 use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -77,8 +79,15 @@ impl Gateway {
         let request = said(&history, &opened.user_text);
         let (turn, history, posted) = self.begin(assigned, &address, &opened, seat, history).await?;
         let card = self.open_card(assigned, &address, seat, posted);
+        let latest = Latest::default();
+        let preparing = Preparing {
+            gateway: self,
+            opened: &opened,
+            request: &request,
+            latest: &latest,
+        };
         let ran = self
-            .run_agent(assigned, turn, history, &opened, seat, shutdown)
+            .run_agent(assigned, turn, history, &preparing, seat, shutdown)
             .await;
         card.close().await;
         let (outcome, journal) = match ran {
@@ -95,14 +104,19 @@ impl Gateway {
             turn,
             opened: &opened,
             address: &address,
-            request,
             outcome,
             journal,
             elapsed: started.elapsed(),
         };
         // A person or the process may stop while environments are rendered: the answer goes out without.
         let stop = seat.stop.child_token();
-        let finishing = self.finish(ended, &stop);
+        let preparing = Preparing {
+            gateway: self,
+            opened: &opened,
+            request: &request,
+            latest: &latest,
+        };
+        let finishing = self.finish(ended, &preparing, &stop);
         tokio::pin!(finishing);
         tokio::select! {
             finished = &mut finishing => finished,
@@ -199,10 +213,11 @@ impl Gateway {
         assigned: &Assigned,
         turn: TurnId,
         mut history: History,
-        opened: &Opened,
+        preparing: &Preparing<'_>,
         seat: &Seat,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<(Outcome, TurnJournal)> {
+        let opened = preparing.opened;
         let (provider, model) = self
             .parts
             .providers
@@ -217,6 +232,7 @@ impl Gateway {
             system: &opened.system,
             toolbox: &self.parts.toolbox,
             workspace: &opened.workspace,
+            postconditions: preparing,
             limits: &self.parts.config.limits.turn,
             redactor: &self.parts.redactor,
             cancel: &cancel,

@@ -164,6 +164,9 @@ fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, step: &'a
             .map(|(result, id)| outcome(result, id));
         add(messages, Role::User, results.collect());
     }
+    if let Some(remark) = step.remark() {
+        add(messages, Role::User, vec![text(remark)]);
+    }
 }
 
 fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Vec<Content<'a>> {

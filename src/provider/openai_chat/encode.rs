@@ -159,6 +159,12 @@ fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, provider:
     });
     let results = step.results().iter().zip(sent);
     messages.extend(results.map(|(result, id)| outcome(result, id)));
+    messages.extend(step.remark().map(|content| {
+        Message::Said(Said {
+            role: "user",
+            content,
+        })
+    }));
 }
 
 fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Message<'a> {

@@ -1,0 +1,45 @@
+//! What must hold of a workspace before a turn may end as done. The loop asks for it itself, so that no
+//! model can leave it out, and sends an answer back to the model while it does not hold.
+
+use crate::compare::Progress;
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+/// Looks at what a turn made of its workspace.
+#[async_trait]
+pub trait Postconditions: Send + Sync {
+    /// What holds of the files as they are now. Tells `progress` how far it is, and returns soon after `cancel`, with [`Finding::Unknown`].
+    async fn look(
+        &self,
+        progress: &mut (dyn FnMut(Progress) + Send),
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<Finding>;
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// No file differs from the base.
+    Unchanged,
+    /// Everything was looked at, and holds.
+    Hold,
+    /// What does not, one line each, redacted.
+    Fail(Vec<String>),
+    /// Nothing fails, and not everything could be looked at: why, in one line, redacted.
+    Unknown(String),
+}
+
+/// How what the model reads begins when its answer is sent back.
+pub const SENT_BACK: &str = "[Drydock checked the files as you left them.";
+
+/// What the model reads when its answer is sent back.
+pub(super) fn remark(failing: &[String]) -> String {
+    let failing: Vec<String> = failing.iter().map(|line| format!("- {line}")).collect();
+    format!(
+        "{SENT_BACK} Your answer is not sent yet, because this fails:]\n\
+         {}\n\
+         [Mend the files with the tools, then answer again for the person, who has not seen your last \
+         answer. If it cannot be mended, or was so on purpose, say so in your answer.]",
+        failing.join("\n")
+    )
+}

@@ -1,0 +1,73 @@
+//! What must hold of a workspace before a turn ends as done: the change is prepared as it would be sent,
+//! and sent as it was prepared.
+
+use super::Opened;
+use crate::agent::{Finding, Postconditions};
+use crate::compare::Progress;
+use crate::gateway::Gateway;
+use crate::gateway::prepared::{Onto, Prepared};
+use crate::workspace::Edits;
+use async_trait::async_trait;
+use std::sync::{Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// What was prepared last, and for which edits.
+// Held to take or to put.
+#[derive(Default)]
+pub(super) struct Latest(Mutex<Option<(Edits, Option<Prepared>)>>);
+
+/// The change of a turn, as often as somebody asks for it.
+pub(super) struct Preparing<'a> {
+    pub(super) gateway: &'a Gateway,
+    pub(super) opened: &'a Opened,
+    /// What the person asked for, in this turn and before it.
+    pub(super) request: &'a str,
+    pub(super) latest: &'a Latest,
+}
+
+impl Preparing<'_> {
+    /// The change as the workspace is now; prepared anew only after edits.
+    pub(super) async fn change(
+        &self,
+        progress: &mut (dyn FnMut(Progress) + Send),
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Option<Prepared>> {
+        let edits = self.opened.overlay.edits();
+        if edits.is_empty() {
+            return Ok(None);
+        }
+        let known = self
+            .latest
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some((_, prepared)) = known.filter(|(seen, _)| *seen == edits) {
+            return Ok(prepared);
+        }
+        progress(Progress::default());
+        let onto = Onto {
+            head: &self.opened.head,
+            branch: &self.opened.branch,
+        };
+        let workspace = &self.opened.workspace;
+        let prepared = self
+            .gateway
+            .prepared(workspace, onto, self.request, progress, stop)
+            .await?;
+        *self.latest.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((edits, prepared.clone()));
+        Ok(prepared)
+    }
+}
+
+#[async_trait]
+impl Postconditions for Preparing<'_> {
+    async fn look(
+        &self,
+        progress: &mut (dyn FnMut(Progress) + Send),
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<Finding> {
+        let prepared = self.change(progress, cancel).await?;
+        Ok(prepared.map_or(Finding::Unchanged, |prepared| prepared.finding))
+    }
+}

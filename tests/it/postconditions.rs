@@ -1,0 +1,124 @@
+//! A turn ends as done only when what it made holds: we look at it ourselves, send what fails back to
+//! the model, and tell the person what could not be mended.
+
+use crate::support::app::{TestApp, visible};
+use drydock::demo::stage::SLACK_CHANNEL;
+use drydock::emulator::model::{Answer, calls, queue, says};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const ALICE: &str = "U0ALICE";
+const LIBRARY: &str = "lib/app.libsonnet";
+
+fn edit(old: &str, new: &str) -> Answer {
+    calls("file_edit", json!({ "path": LIBRARY, "old": old, "new": new }))
+}
+
+/// TK-79, TK-80: every environment that uses the file is rendered before the answer goes out.
+#[tokio::test]
+async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
+    let app = TestApp::new(queue([
+        edit("memoryMi:: 128,", "memoryMi:: error 'no default',"),
+        says("There is no default any more."),
+        edit("memoryMi:: error 'no default',", "memoryMi:: 192,"),
+        says("The default is 192Mi."),
+    ]))
+    .await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "raise the default memory").await;
+    assert!(
+        result.text.contains("CHG-1 is ready: 1 file, +1 −1."),
+        "{}",
+        result.text
+    );
+    assert!(result.text.contains("The default is 192Mi."), "{}", result.text);
+    assert!(
+        !result.text.contains("There is no default any more."),
+        "{}",
+        result.text
+    );
+    assert!(result.text.contains("4 steps"), "{}", result.text);
+    let asked = app.stage.model.asked();
+    let remark = asked[2].messages.last().unwrap().text.clone();
+    for environment in ["dev", "staging", "prod"] {
+        let fails = format!("every affected environment renders: no, `environments/{environment}`: ");
+        assert!(remark.contains(&fails), "{remark}");
+    }
+    assert!(remark.contains("no default"), "{remark}");
+    assert_eq!(app.column("SELECT verdict FROM turn"), ["pass"]);
+    assert_eq!(app.column("SELECT source FROM turn"), ["verified"]);
+}
+
+#[tokio::test]
+async fn what_the_model_cannot_mend_the_person_gets_as_it_is() {
+    let app = TestApp::new(queue([
+        edit("memoryMi:: 128,", "memoryMi:: 128 +,"),
+        says("Done."),
+        edit("memoryMi:: 128 +,", "memoryMi:: 128 -,"),
+        says("Done now."),
+        edit("memoryMi:: 128 -,", "memoryMi:: 128 *,"),
+        says("I do not know how to mend it."),
+    ]))
+    .await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "raise the default memory").await;
+    for expected in [
+        "CHG-1 fails a check: 1 file, +1 −1.",
+        "I do not know how to mend it.",
+        "A check of mine still fails after 2 attempts to mend it; see below.",
+        "every changed Jsonnet file parses",
+        "lib/app.libsonnet:13:",
+        "+    memoryMi:: 128 *,",
+    ] {
+        assert!(
+            result.text.contains(expected),
+            "no `{expected}` in {}",
+            result.text
+        );
+    }
+    assert_eq!(app.column("SELECT verdict FROM turn"), ["fail"]);
+    assert_eq!(app.stage.model.asked().len(), 6);
+}
+
+/// T48: a person stops while environments are rendered, and is answered at once.
+#[tokio::test]
+async fn a_stop_ends_the_rendering_and_the_answer_says_so() {
+    let endless = "memoryMi:: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0),";
+    let app = TestApp::new(queue([
+        edit("memoryMi:: 128,", endless),
+        says("It is computed now."),
+    ]))
+    .await;
+    app.slack_editor(ALICE).await;
+    let said = app.say(ALICE, "compute the default memory").await;
+    let rendering = app.stage.slack.wait_until(|state| {
+        let mut replies = state.replies(SLACK_CHANNEL, &said.ts);
+        replies
+            .any(|message| visible(message).contains("Checking the change"))
+            .then_some(())
+    });
+    assert!(
+        rendering.await.is_some(),
+        "no card says that the change is checked"
+    );
+    let stopped = Instant::now();
+    app.say_in(ALICE, &said.ts, "!stop").await;
+    let result = app.nth_result(&said.ts, 1).await;
+    assert!(
+        stopped.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        stopped.elapsed()
+    );
+    for expected in [
+        "CHG-1 is not finished.",
+        "It is computed now.",
+        "the comparison was stopped",
+    ] {
+        assert!(
+            result.text.contains(expected),
+            "no `{expected}` in {}",
+            result.text
+        );
+    }
+    assert_eq!(app.column("SELECT verdict FROM turn"), ["incomplete"]);
+}
