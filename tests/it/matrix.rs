@@ -4,6 +4,7 @@
 use crate::support::app::{TestApp, step};
 use crate::support::world::program;
 use drydock::access::Role;
+use drydock::agent::SENT_BACK;
 use drydock::bundler::Offline;
 use drydock::command;
 use drydock::compare::Comparer;
@@ -82,6 +83,7 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
         |asked: &Asked| {
             let words = asked.last_user_text();
             match (words.split_once(' '), step(asked)) {
+                _ if words.starts_with(SENT_BACK) => says("It is meant to be so."),
                 (Some((tool, arguments)), 0) => calls(tool, serde_json::from_str(arguments).unwrap()),
                 _ => says("Done."),
             }
