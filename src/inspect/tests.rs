@@ -9,10 +9,10 @@ use crate::tanka::{Renderer, Target};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-const INLINE: &str = r#"[
-    {"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"web/eu"},"spec":{"namespace":"web"}},
-    {"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"dev"},"spec":{"namespace":"web"}}
-]"#;
+const INLINE: &str = r#"{
+    "eu": {"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"web/eu"},"spec":{"namespace":"web"}},
+    "dev": {"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"dev"},"spec":{"namespace":"web"}}
+}"#;
 
 async fn meant(given: &str) -> Result<(String, Option<String>), String> {
     let files = [
