@@ -1,6 +1,8 @@
 //! Commands: words that are answered without a model. This file knows which there are, how people
 //! write them on each surface, and what `/help` says. The gateway carries them out.
 
+use crate::inspect::Question;
+
 /// What a person can ask for without spending a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
@@ -8,10 +10,18 @@ pub enum Verb {
     Help,
     /// What runs, what waits, what is prepared?
     Status,
-    /// Shows the prepared change.
+    /// Shows the prepared change, or what it does to one environment.
     Diff,
+    /// What may go wrong with the prepared change?
+    Risk,
     /// Sends the prepared change as a patch file.
     Patch,
+    /// Which environments are there, and which of them change?
+    Envs,
+    /// What does an environment render to?
+    Render,
+    /// What imports this file?
+    WhoImports,
     /// Takes back the last turn's edits.
     Undo,
     /// Throws the prepared change away.
@@ -26,60 +36,175 @@ pub enum Verb {
     Stop,
 }
 
-/// Every command with what `/help` says about it.
-pub const ALL: [(Verb, &str, &str); 10] = [
-    (Verb::Help, "help", "what I can do here"),
-    (Verb::Status, "status", "what is running, waiting and prepared"),
-    (Verb::Diff, "diff", "show the prepared change"),
-    (Verb::Patch, "patch", "send the prepared change as a patch file"),
-    (Verb::Undo, "undo", "take back the edits of the last turn"),
-    (Verb::Discard, "discard", "throw the prepared change away"),
-    (
+/// A command as people know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// What it does.
+    pub verb: Verb,
+    /// The word people type.
+    pub word: &'static str,
+    /// What may or must follow the word; empty when nothing does.
+    pub arguments: &'static str,
+    /// What `/help` says about it.
+    pub what: &'static str,
+}
+
+const fn known(verb: Verb, word: &'static str, arguments: &'static str, what: &'static str) -> Known {
+    Known {
+        verb,
+        word,
+        arguments,
+        what,
+    }
+}
+
+/// Every command, in the order of `/help`.
+pub const ALL: [Known; 14] = [
+    known(Verb::Help, "help", "", "what I can do here"),
+    known(
+        Verb::Status,
+        "status",
+        "",
+        "what is running, waiting and prepared",
+    ),
+    known(
+        Verb::Diff,
+        "diff",
+        "[ENV]",
+        "show the prepared change, or what it does to one environment",
+    ),
+    known(
+        Verb::Risk,
+        "risk",
+        "",
+        "what may go wrong with the prepared change",
+    ),
+    known(
+        Verb::Patch,
+        "patch",
+        "",
+        "send the prepared change as a patch file",
+    ),
+    known(
+        Verb::Envs,
+        "envs",
+        "",
+        "the environments, and which of them change",
+    ),
+    known(
+        Verb::Render,
+        "render",
+        "ENV",
+        "the objects of an environment as YAML",
+    ),
+    known(
+        Verb::WhoImports,
+        "who-imports",
+        "PATH",
+        "the entry points a file belongs to",
+    ),
+    known(Verb::Undo, "undo", "", "take back the edits of the last turn"),
+    known(Verb::Discard, "discard", "", "throw the prepared change away"),
+    known(
         Verb::Clear,
         "clear",
+        "",
         "start a fresh history; the prepared change stays",
     ),
-    (
+    known(
         Verb::Context,
         "context",
+        "",
         "what the model sees of this conversation",
     ),
-    (Verb::Usage, "usage", "the tokens you used"),
-    (Verb::Stop, "stop", "stop what is running"),
+    known(Verb::Usage, "usage", "", "the tokens you used"),
+    known(Verb::Stop, "stop", "", "stop what is running"),
 ];
+
+/// A command as somebody wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command<'a> {
+    /// The command.
+    pub verb: Verb,
+    /// The rest, trimmed.
+    pub arguments: &'a str,
+}
+
+impl Known {
+    /// The word with its arguments: `render ENV`.
+    pub fn usage(&self) -> String {
+        format!("{} {}", self.word, self.arguments).trim_end().to_owned()
+    }
+}
 
 impl Verb {
     /// The word people type.
     pub fn word(self) -> &'static str {
         ALL.iter()
-            .find(|(verb, ..)| *verb == self)
-            .map_or("", |(_, word, _)| word)
+            .find(|known| known.verb == self)
+            .map_or("", |known| known.word)
     }
 
-    /// Finds a command by its word.
+    /// Finds a command by its word. Telegram knows no `-` in a command, so `_` stands for it as well.
     pub fn parse(word: &str) -> Option<Self> {
-        let word = word.to_lowercase();
+        let word = word.to_lowercase().replace('_', "-");
         ALL.iter()
-            .find(|(_, known, _)| *known == word)
-            .map(|(verb, ..)| *verb)
+            .find(|known| known.word == word)
+            .map(|known| known.verb)
+    }
+
+    /// What the command asks of the environments, or what to say where it lacks an argument; `None` for
+    /// one that asks nothing of them.
+    pub fn question(self, arguments: &str) -> Option<Result<Question, &'static str>> {
+        let given = arguments.trim().trim_matches('`').trim().to_owned();
+        match (self, given.is_empty()) {
+            (Self::Envs, _) => Some(Ok(Question::Environments)),
+            (Self::Risk, _) => Some(Ok(Question::Risks)),
+            (Self::Render, true) => Some(Err(
+                "Which environment? For instance `render environments/dev`; `envs` lists them.",
+            )),
+            (Self::WhoImports, true) => Some(Err(
+                "Which file or directory? For instance `who-imports lib/app.libsonnet`.",
+            )),
+            (Self::Render, false) => Some(Ok(Question::Objects { environment: given })),
+            (Self::Diff, false) => Some(Ok(Question::Difference { environment: given })),
+            (Self::WhoImports, false) => Some(Ok(Question::Importers { path: given })),
+            (
+                Self::Diff
+                | Self::Help
+                | Self::Status
+                | Self::Patch
+                | Self::Undo
+                | Self::Discard
+                | Self::Clear
+                | Self::Context
+                | Self::Usage
+                | Self::Stop,
+                _,
+            ) => None,
+        }
     }
 }
 
 /// Finds a command in a typed message: `/verb` or `!verb` first, or the message is exactly one of
 /// the words (`@drydock status`, which arrives without its mention). A slash or exclamation mark
 /// before any other word is no command of ours, so that paths and emphasis reach the model.
-pub fn in_text(text: &str) -> Option<Verb> {
+pub fn in_text(text: &str) -> Option<Command<'_>> {
     let text = text.trim();
-    let marked = text.strip_prefix(['/', '!']);
-    match marked {
-        Some(rest) => Verb::parse(rest.split_whitespace().next()?),
-        None => Verb::parse(text),
-    }
+    let Some(rest) = text.strip_prefix(['/', '!']) else {
+        let verb = Verb::parse(text)?;
+        return Some(Command { verb, arguments: "" });
+    };
+    let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    Some(Command {
+        verb: Verb::parse(word)?,
+        arguments: arguments.trim(),
+    })
 }
 
 /// The answer to a command that does not exist.
 pub fn unknown(word: &str) -> String {
-    unknown_among(word, &ALL.map(|(_, known, _)| known))
+    unknown_among(word, &ALL.map(|known| known.word))
 }
 
 /// The answer to a command that is none of `known`: the nearest of them, and all.
@@ -118,19 +243,21 @@ fn distance(left: &str, right: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{ALL, Verb, in_text, unknown};
+    use crate::inspect::Question;
 
     #[test]
     fn every_verb_is_listed_once_and_found_by_its_word() {
-        for (verb, word, _) in ALL {
-            assert_eq!(Verb::parse(word), Some(verb));
-            assert_eq!(verb.word(), word);
+        for known in ALL {
+            assert_eq!(Verb::parse(known.word), Some(known.verb));
+            assert_eq!(known.verb.word(), known.word);
         }
     }
 
     #[test]
     fn commands_are_found_however_people_write_them() {
+        let found = |text| in_text(text).map(|command| command.verb);
         for text in ["/status", "!status", " /STATUS now ", "status", "Status"] {
-            assert_eq!(in_text(text), Some(Verb::Status), "{text}");
+            assert_eq!(found(text), Some(Verb::Status), "{text}");
         }
         for text in [
             "",
@@ -138,11 +265,45 @@ mod tests {
             "!",
             "status of web in dev?",
             "diff between dev and prod",
+            "render dev",
+            "who-imports lib/app.libsonnet",
             "/etc/hosts",
+            "/render/dev",
             "!important",
             "/statusx",
         ] {
-            assert_eq!(in_text(text), None, "{text}");
+            assert_eq!(found(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_command_is_its_argument() {
+        let asked = |text| in_text(text).and_then(|command| command.verb.question(command.arguments));
+        let objects = |environment: &str| Question::Objects {
+            environment: environment.to_owned(),
+        };
+        for text in [
+            "/render environments/dev",
+            "!Render  environments/dev ",
+            "!render `environments/dev`",
+        ] {
+            assert_eq!(asked(text), Some(Ok(objects("environments/dev"))), "{text}");
+        }
+        for text in ["/who_imports lib/a b.libsonnet", "!who-imports lib/a b.libsonnet"] {
+            let path = "lib/a b.libsonnet".to_owned();
+            assert_eq!(asked(text), Some(Ok(Question::Importers { path })), "{text}");
+        }
+        let environment = "dev".to_owned();
+        assert_eq!(asked("!diff dev"), Some(Ok(Question::Difference { environment })));
+        assert_eq!(asked("envs"), Some(Ok(Question::Environments)));
+        assert_eq!(asked("/risk of this"), Some(Ok(Question::Risks)));
+        assert_eq!(asked("!diff"), None);
+        for (text, says) in [
+            ("render", "`render environments/dev`"),
+            ("!who-imports ``", "`who-imports lib/"),
+        ] {
+            let usage = asked(text).and_then(Result::err).unwrap_or_default();
+            assert!(usage.contains(says), "{text}: {usage}");
         }
     }
 
@@ -153,6 +314,7 @@ mod tests {
             answer.starts_with("I don't know the command `statsu`. Did you mean `status`? I know `help`"),
             "{answer}"
         );
+        assert!(unknown("who_import").contains("Did you mean `who-imports`?"));
         assert!(!unknown("scale").contains("Did you mean"));
     }
 }

@@ -21,6 +21,7 @@ pub mod bundler;
 pub mod tanka;
 pub mod review;
 pub mod compare;
+pub mod inspect;
 // The seams: each `mod.rs` is a contract and the list of its adapters.
 pub mod provider;
 pub mod tool;

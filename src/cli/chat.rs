@@ -6,6 +6,7 @@ use super::terminal::{Options, Terminal, totals};
 use super::{Failure, Global};
 use crate::agent::Outcome;
 use crate::command;
+use crate::inspect::Question;
 use crate::model::RepoPath;
 use clap::Args;
 use std::io::IsTerminal;
@@ -29,6 +30,8 @@ enum Verb {
     Help,
     Status,
     Diff,
+    /// Asks of environments, as in the chats of a server.
+    Inspect(command::Verb),
     Undo,
     Clear,
     Context,
@@ -36,26 +39,63 @@ enum Verb {
     Exit,
 }
 
-const VERBS: [(Verb, &str, &str); 8] = [
-    (Verb::Help, "help", "this list"),
-    (Verb::Status, "status", "the model, and what changed so far"),
-    (Verb::Diff, "diff", "what this session changed"),
+/// Each command with its word, its arguments, and what `/help` says.
+const VERBS: [(Verb, &str, &str, &str); 12] = [
+    (Verb::Help, "help", "", "this list"),
+    (Verb::Status, "status", "", "the model, and what changed so far"),
+    (
+        Verb::Diff,
+        "diff",
+        "[ENV]",
+        "what this session changed, or what that does to one environment",
+    ),
+    (
+        Verb::Inspect(command::Verb::Risk),
+        "risk",
+        "",
+        "what may go wrong with what this session changed",
+    ),
+    (
+        Verb::Inspect(command::Verb::Envs),
+        "envs",
+        "",
+        "the environments, and which of them change",
+    ),
+    (
+        Verb::Inspect(command::Verb::Render),
+        "render",
+        "ENV",
+        "the objects of an environment as YAML",
+    ),
+    (
+        Verb::Inspect(command::Verb::WhoImports),
+        "who-imports",
+        "PATH",
+        "the entry points a file belongs to",
+    ),
     (
         Verb::Undo,
         "undo",
+        "",
         "put files back to before the last turn that edited any",
     ),
-    (Verb::Clear, "clear", "forget the conversation; the files stay"),
-    (Verb::Context, "context", "what the model sees"),
-    (Verb::Usage, "usage", "the tokens you used"),
-    (Verb::Exit, "exit", "leave (or Ctrl-D)"),
+    (
+        Verb::Clear,
+        "clear",
+        "",
+        "forget the conversation; the files stay",
+    ),
+    (Verb::Context, "context", "", "what the model sees"),
+    (Verb::Usage, "usage", "", "the tokens you used"),
+    (Verb::Exit, "exit", "", "leave (or Ctrl-D)"),
 ];
 
 /// What a line means.
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning<'a> {
     Nothing,
-    Command(Verb),
+    /// With the rest of the line.
+    Command(Verb, &'a str),
     Unknown(&'a str),
     Request(&'a str),
 }
@@ -90,10 +130,18 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
         };
         match meaning(&line) {
             Meaning::Nothing => {}
-            Meaning::Command(Verb::Exit) => return Ok(()),
-            Meaning::Command(verb) => carry_out(verb, &mut terminal, output)?,
+            Meaning::Command(Verb::Exit, _) => return Ok(()),
+            Meaning::Command(verb, arguments) => match question(verb, arguments) {
+                None => carry_out(verb, &mut terminal, output)?,
+                Some(Err(usage)) => output.message(usage),
+                Some(Ok(question)) => {
+                    terminal.inspect(&question).await?;
+                    // A Ctrl-C that ended it is not one at the prompt, too.
+                    interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+                }
+            },
             Meaning::Unknown(word) => {
-                let words: Vec<&str> = VERBS.iter().map(|(_, word, _)| *word).collect();
+                let words: Vec<&str> = VERBS.iter().map(|(_, word, ..)| *word).collect();
                 output.message(&command::unknown_among(word, &words));
             }
             Meaning::Request(request) => {
@@ -150,17 +198,25 @@ fn meaning(line: &str) -> Meaning<'_> {
             request => Meaning::Request(request),
         };
     };
-    let word = rest.split(char::is_whitespace).next().unwrap_or_default();
-    if word.is_empty() || !word.chars().all(|c| c.is_alphabetic()) {
-        return Meaning::Request(line);
-    }
-    let found = VERBS
-        .iter()
-        .find(|(_, known, _)| word.eq_ignore_ascii_case(known));
+    let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let plain = word.to_lowercase().replace('_', "-");
+    let found = VERBS.iter().find(|(_, known, ..)| plain == *known);
     match found {
-        Some((verb, ..)) => Meaning::Command(*verb),
-        None if word == "quit" => Meaning::Command(Verb::Exit),
+        Some((verb, ..)) => Meaning::Command(*verb, arguments.trim()),
+        None if word == "quit" => Meaning::Command(Verb::Exit, ""),
+        None if word.is_empty() || !word.chars().all(char::is_alphabetic) => Meaning::Request(line),
         None => Meaning::Unknown(word),
+    }
+}
+
+/// What a command asks of the environments, or what to say where it lacks an argument.
+fn question(verb: Verb, arguments: &str) -> Option<Result<Question, &'static str>> {
+    match verb {
+        Verb::Inspect(verb) => verb.question(arguments),
+        Verb::Diff => command::Verb::Diff.question(arguments),
+        Verb::Help | Verb::Status | Verb::Undo | Verb::Clear | Verb::Context | Verb::Usage | Verb::Exit => {
+            None
+        }
     }
 }
 
@@ -176,10 +232,11 @@ async fn show(outcome: &Outcome, terminal: &mut Terminal, output: &Output) -> Re
 fn carry_out(verb: Verb, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
     match verb {
         Verb::Help => {
-            for (_, word, what) in VERBS {
-                output.line(&format!("/{word:<8} {what}"));
+            for (_, word, arguments, what) in VERBS {
+                let usage = format!("{word} {arguments}");
+                output.line(&format!("/{usage:<16}  {what}"));
             }
-            output.line("Ctrl-C    stop the running turn");
+            output.line("Ctrl-C             stop what is running");
         }
         Verb::Status => {
             let patch = terminal.patch()?;
@@ -220,7 +277,7 @@ fn carry_out(verb: Verb, terminal: &mut Terminal, output: &Output) -> Result<(),
                 usage.cache_write
             ));
         }
-        Verb::Exit => {}
+        Verb::Inspect(_) | Verb::Exit => {}
     }
     Ok(())
 }
@@ -265,14 +322,26 @@ fn context(terminal: &Terminal, output: &Output) {
 #[cfg(test)]
 mod tests {
     use super::{Meaning, Verb, meaning};
+    use crate::command;
 
     #[test]
     fn a_path_is_no_command_and_a_mistyped_command_is_no_request() {
-        assert_eq!(meaning("  /diff "), Meaning::Command(Verb::Diff));
-        assert_eq!(meaning("/EXIT"), Meaning::Command(Verb::Exit));
-        assert_eq!(meaning("/quit"), Meaning::Command(Verb::Exit));
+        assert_eq!(meaning("  /diff "), Meaning::Command(Verb::Diff, ""));
+        assert_eq!(meaning("/EXIT"), Meaning::Command(Verb::Exit, ""));
+        assert_eq!(meaning("/quit"), Meaning::Command(Verb::Exit, ""));
+        let importers = Verb::Inspect(command::Verb::WhoImports);
+        for line in ["/who-imports lib/a", "/who_imports  lib/a "] {
+            assert_eq!(meaning(line), Meaning::Command(importers, "lib/a"));
+        }
         assert_eq!(meaning("/statsu now"), Meaning::Unknown("statsu"));
-        for request in ["/etc/hosts", "/", "diff", "/ help", "/x.jsonnet is broken"] {
+        for request in [
+            "/etc/hosts",
+            "/",
+            "diff",
+            "/ help",
+            "/x.jsonnet is broken",
+            "/who-knows why",
+        ] {
             assert_eq!(meaning(request), Meaning::Request(request));
         }
         assert_eq!(meaning(" \t"), Meaning::Nothing);

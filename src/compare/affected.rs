@@ -69,11 +69,7 @@ impl Graphs {
         rendered_max: usize,
     ) -> Result<Touched, CompareError> {
         let base = self.base(sides)?;
-        let changed: Vec<RepoPath> = sides.changes.iter().map(|change| change.path.clone()).collect();
-        let workspace = match changed.is_empty() {
-            true => Arc::clone(&base),
-            false => Arc::new(base.with(sides.workspace.as_ref(), &changed)?),
-        };
+        let workspace = changed(&base, sides)?;
         let is_wanted = |entrypoint: &RepoPath| only.is_none_or(|only| entrypoint.as_str() == only);
         let mut affected = base.affected(&workspace);
         affected.retain(|affected| is_wanted(&affected.entrypoint));
@@ -98,6 +94,11 @@ impl Graphs {
             rendered_max,
             untouched,
         })
+    }
+
+    /// What the entry points of the workspace depend on.
+    pub(super) fn workspace(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
+        changed(&self.base(sides)?, sides)
     }
 
     fn base(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
@@ -125,4 +126,13 @@ impl Graphs {
         graphs.push(found);
         Some(graph)
     }
+}
+
+/// The graph of the workspace, from that of its base.
+fn changed(base: &Arc<ImportGraph>, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
+    let changed: Vec<RepoPath> = sides.changes.iter().map(|change| change.path.clone()).collect();
+    Ok(match changed.is_empty() {
+        true => Arc::clone(base),
+        false => Arc::new(base.with(sides.workspace.as_ref(), &changed)?),
+    })
 }

@@ -7,11 +7,11 @@ use crate::tanka::TankaError;
 /// Characters of one reason.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// What a failure is told as. Objects are named by their place and never shown: they may be secrets.
+/// What a failure is told as.
 pub(super) fn failure(error: &TankaError) -> Failure {
     Failure {
         kind: kind(error),
-        message: message(error),
+        message: reason(error),
     }
 }
 
@@ -58,7 +58,9 @@ fn kind(error: &TankaError) -> FailureKind {
     }
 }
 
-fn message(error: &TankaError) -> String {
+/// Why an environment does not render, as one line. Objects are named by their place and never shown:
+/// they may be secrets.
+pub fn reason(error: &TankaError) -> String {
     match error {
         TankaError::Primitive { at, reason, .. } => {
             line(&format!("found invalid Kubernetes object (at {at}): {reason}"))

@@ -18,13 +18,14 @@ mod tests;
 
 pub use asked::{Asked, Only, Progress, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
+pub use failure::reason;
 pub use validate::Validation;
 
 use crate::jsonnet::{EvalError, yaml};
-use crate::model::{Check, CheckState};
+use crate::model::{Check, CheckState, RepoPath};
 use crate::redact::Redactor;
 use crate::review::{Report, review};
-use crate::tanka::importers::Affected;
+use crate::tanka::importers::{Affected, Importer};
 use crate::tanka::{Evaluate, Renderer, TankaError};
 use crate::workspace::{RepositoryError, TreeError};
 use affected::Graphs;
@@ -227,6 +228,12 @@ impl Comparer {
         .await
     }
 
+    /// The entry points of the workspace that depend on a file or on anything in a directory. Reads
+    /// files and may block.
+    pub fn importers(&self, sides: &Sides, path: &RepoPath) -> Result<Vec<Importer>, CompareError> {
+        Ok(self.graphs.workspace(sides)?.importers(path))
+    }
+
     /// The entry point and name of one environment, wherever it still or already is.
     async fn find(
         &self,
@@ -261,7 +268,8 @@ impl Comparer {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn renderer(&self, tree: &Arc<dyn crate::workspace::Tree>) -> Renderer {
+    /// Renders what is in `tree`, with the same engines.
+    pub fn renderer(&self, tree: &Arc<dyn crate::workspace::Tree>) -> Renderer {
         Renderer::new(Arc::clone(tree), Arc::clone(&self.evaluator))
     }
 }

@@ -5,11 +5,13 @@
 //! leases conversations and runs their turns, one at a time each, many side by side; commands go
 //! past the queue. Answers leave through the outbox.
 
+mod choice;
 mod commands;
 mod compose;
 mod delivery;
 mod desk;
 mod housekeeping;
+mod inspections;
 mod notes;
 mod prepared;
 mod progress;
@@ -32,6 +34,7 @@ use crate::tool::Toolbox;
 use compose::Address;
 use delivery::Delivery;
 use desk::Desk;
+use inspections::Inspections;
 use jiff::Timestamp;
 use notes::Notes;
 use std::collections::BTreeMap;
@@ -101,6 +104,9 @@ pub struct Gateway {
     wake: Notify,
     notices: Arc<Semaphore>,
     commands: Arc<Semaphore>,
+    inspections: Inspections,
+    /// Fires when the process stops: what may be done again at the next start waits no longer.
+    leaving: CancellationToken,
 }
 
 impl Gateway {
@@ -128,6 +134,8 @@ impl Gateway {
             wake: Notify::new(),
             notices: Arc::new(Semaphore::new(NOTICES_AT_ONCE_MAX)),
             commands: Arc::new(Semaphore::new(COMMANDS_AT_ONCE_MAX)),
+            inspections: Inspections::default(),
+            leaving: CancellationToken::new(),
             parts,
         }))
     }
@@ -224,6 +232,7 @@ impl Gateway {
             while turns.try_join_next().is_some() {}
         }
         self.parts.repositories.stop();
+        self.leaving.cancel();
         while turns.join_next().await.is_some() {}
     }
 

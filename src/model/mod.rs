@@ -2,6 +2,7 @@
 
 mod base64_bytes;
 mod change;
+mod counted;
 mod edits;
 mod effect;
 mod history;
@@ -17,6 +18,7 @@ mod secret;
 mod verdict;
 
 pub use change::{Change, Check, CheckState, FileChange, FileVersion, Mode, Stats};
+pub use counted::counted;
 pub use edits::edits;
 pub use effect::Effect;
 pub use history::{

@@ -133,6 +133,12 @@ impl Report {
     pub fn text(&self, chars_max: usize) -> String {
         super::summary::text(self, chars_max)
     }
+
+    /// The risks alone, and the environments no rule could look at, as lines in at most so many
+    /// characters; empty where there are none of both.
+    pub fn card(&self, chars_max: usize) -> String {
+        super::summary::card(self, chars_max)
+    }
 }
 
 impl EnvironmentReport {

@@ -45,6 +45,14 @@ pub(super) fn text(report: &Report, chars_max: usize) -> String {
     visible::cut(&lines.join("\n"), chars_max)
 }
 
+/// The risks, and what no rule could look at.
+pub(super) fn card(report: &Report, chars_max: usize) -> String {
+    let unproven = unproven(report);
+    let room = chars_max.saturating_sub(length(&unproven));
+    let lines = [risks(&report.risks).fit(room), unproven].concat();
+    visible::cut(&lines.join("\n"), chars_max)
+}
+
 fn length(lines: &[String]) -> usize {
     lines.iter().map(|line| line.chars().count() + 1).sum()
 }
@@ -203,6 +211,12 @@ fn tail(report: &Report) -> Vec<String> {
             proofs.join(", ")
         ));
     }
+    lines.extend(unproven(report));
+    lines
+}
+
+fn unproven(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
     let unproven = report.environments.iter().filter_map(|one| match &one.standing {
         Standing::NotProven { reason } => Some((one, reason)),
         Standing::Affected { .. } | Standing::Unaffected { .. } => None,

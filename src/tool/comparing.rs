@@ -4,7 +4,7 @@ use super::arguments::{Arguments, bind};
 use super::work::{readable, stopped};
 use super::{Context, Tool, ToolError, invisible, schema};
 use crate::compare::{CompareError, Comparer, Sides};
-use crate::model::{Check, CheckState, Effect};
+use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
@@ -101,22 +101,6 @@ impl From<CompareError> for ToolError {
             other => Self::Failed(other.to_string()),
         }
     }
-}
-
-/// Checks as lines.
-pub(super) fn listed(checks: &[Check]) -> String {
-    let line = |check: &Check| {
-        let sign = match check.state {
-            CheckState::Pass => "✓",
-            CheckState::Fail => "✗",
-            CheckState::NotRun => "–",
-        };
-        match check.detail.as_str() {
-            "" => format!("{sign} {}\n", check.name),
-            detail => format!("{sign} {}: {detail}\n", check.name),
-        }
-    };
-    checks.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use super::ToolError;
 use super::arguments::Arguments;
 use super::desk::Desk;
 use super::pattern::Pattern;
-use super::text::{Page, counted};
+use super::text::Page;
 use super::work::Work;
-use crate::model::{Effect, RepoPath};
+use crate::model::{Effect, RepoPath, counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

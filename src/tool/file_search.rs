@@ -4,9 +4,9 @@ use super::ToolError;
 use super::arguments::Arguments;
 use super::desk::Desk;
 use super::pattern::Pattern;
-use super::text::{Page, bounded_line, counted};
+use super::text::{Page, bounded_line};
 use super::work::Work;
-use crate::model::Effect;
+use crate::model::{Effect, counted};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -2,8 +2,9 @@
 
 use super::ToolError;
 use super::arguments::Arguments;
-use super::comparing::{Comparing, listed};
+use super::comparing::Comparing;
 use crate::compare::{Asked, Comparer, Comparison, Sides};
+use crate::inspect;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -85,7 +86,10 @@ fn shown(comparison: &Comparison, is_all: bool) -> String {
         false => patches.collect(),
     };
     let patch = cut(&patch);
-    let (summary, checks) = (report.text(SUMMARY_CHARS_MAX), listed(&comparison.checks));
+    let (summary, checks) = (
+        report.text(SUMMARY_CHARS_MAX),
+        inspect::checks(&comparison.checks),
+    );
     match patch.as_str() {
         "" => format!("{summary}\n\n{checks}"),
         patch => format!("{summary}\n\n{patch}\n{checks}"),

@@ -3,17 +3,16 @@
 use super::ToolError;
 use super::arguments::Arguments;
 use super::rendering::Rendering;
-use super::text::counted;
-use crate::tanka::{EnvironmentFailure, EnvironmentList, Found, Renderer};
+use crate::inspect;
+use crate::tanka::{EnvironmentList, Renderer};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
 /// Environments of one answer.
 const ENVIRONMENTS_MAX: usize = 500;
-/// Failures of one answer.
-const FAILURES_MAX: usize = 20;
 
 pub(super) struct TankaFindEnvironments;
 
@@ -52,62 +51,15 @@ impl Rendering for TankaFindEnvironments {
 }
 
 fn listed(path: &str, list: &EnvironmentList) -> String {
-    let EnvironmentList {
-        environments,
-        failures,
-        warnings,
-    } = list;
-    if environments.is_empty() && failures.is_empty() {
+    let mut out = inspect::listed(list, &BTreeMap::new(), ENVIRONMENTS_MAX);
+    if out.is_empty() {
         return format!("no environments below `{path}`");
     }
-    let mut out: String = environments.iter().take(ENVIRONMENTS_MAX).map(line).collect();
-    if let Some(more) = environments
-        .len()
-        .checked_sub(ENVIRONMENTS_MAX)
-        .filter(|more| *more > 0)
-    {
-        out.push_str(&format!("[… {more} more; list one directory with `path`]\n"));
+    if list.environments.len() > ENVIRONMENTS_MAX {
+        out.push_str("\n[not all are shown; list one directory with `path`]\n");
     }
-    if !failures.is_empty() {
-        let failed = counted(failures.len(), "entry point", "entry points");
-        out.push_str(&format!("\n{failed} could not be loaded:\n"));
-        out.extend(failures.iter().take(FAILURES_MAX).map(reason));
-        if let Some(more) = failures.len().checked_sub(FAILURES_MAX).filter(|more| *more > 0) {
-            out.push_str(&format!("[… {more} more]\n"));
-        }
-    }
-    out.extend(warnings.iter().map(|warning| format!("\n{warning}\n")));
+    out.extend(list.warnings.iter().map(|warning| format!("\n{warning}\n")));
     out
-}
-
-fn line(found: &Found) -> String {
-    let metadata = &found.environment.metadata;
-    let spec = &found.environment.spec;
-    let mut line = format!("{}: namespace {}", metadata.name, shown(&spec.namespace));
-    if !spec.api_server.is_empty() {
-        line.push_str(&format!(", API server {}", spec.api_server));
-    }
-    if !spec.context_names.is_empty() {
-        line.push_str(&format!(", contexts {}", spec.context_names.join(" ")));
-    }
-    if !metadata.labels.is_empty() {
-        let labels = metadata
-            .labels
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"));
-        line.push_str(&format!(", labels {}", labels.collect::<Vec<_>>().join(" ")));
-    }
-    format!("{line} (`{}`)\n", found.entrypoint)
-}
-
-fn shown(namespace: &str) -> &str {
-    if namespace.is_empty() { "none" } else { namespace }
-}
-
-fn reason(failure: &EnvironmentFailure) -> String {
-    let why = failure.error.to_string();
-    let first = why.lines().next().unwrap_or_default();
-    format!("`{}`: {first}\n", failure.entrypoint)
 }
 
 #[cfg(test)]

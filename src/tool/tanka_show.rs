@@ -3,17 +3,12 @@
 use super::ToolError;
 use super::arguments::Arguments;
 use super::rendering::Rendering;
-use super::text::counted;
-use crate::jsonnet::yaml;
-use crate::tanka::{Filter, Object, Rendered, Renderer, Target};
+use crate::inspect::{self, Shown};
+use crate::tanka::{Filter, Rendered, Renderer, Target};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-
-/// What stands for a value of a `Secret`.
-const HIDDEN: &str = "(hidden)";
 
 pub(super) struct TankaShow;
 
@@ -71,39 +66,13 @@ impl Rendering for TankaShow {
 }
 
 fn shown(rendered: &Rendered) -> String {
-    let name = &rendered.environment.metadata.name;
-    let objects = counted(rendered.objects.len(), "object", "objects");
-    let documents = rendered
-        .objects
-        .iter()
-        .map(|object| yaml::readable(&without_secrets(object)));
-    let documents: Vec<String> = documents.collect();
-    let warnings: String = rendered
-        .warnings
-        .iter()
-        .map(|warning| format!("# {warning}\n"))
-        .collect();
-    format!("# `{name}`: {objects}\n{warnings}{}", documents.join("---\n"))
-}
-
-/// An object with the values of a `Secret` hidden; their names stay.
-fn without_secrets(object: &Object) -> Value {
-    let mut value = object.value.clone();
-    if object.kind() != "Secret" {
-        return value;
-    }
-    for field in ["data", "stringData"] {
-        match value.get_mut(field) {
-            Some(Value::Object(members)) => {
-                for member in members.values_mut() {
-                    *member = Value::from(HIDDEN);
-                }
-            }
-            Some(other) if !other.is_null() => *other = Value::from(HIDDEN),
-            Some(_) | None => {}
-        }
-    }
-    value
+    let Shown {
+        heading,
+        warnings,
+        yaml,
+    } = inspect::shown(rendered);
+    let warnings: String = warnings.iter().map(|warning| format!("# {warning}\n")).collect();
+    format!("# {heading}\n{warnings}{yaml}")
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::ToolError;
 use super::arguments::{Arguments, PathArgument};
 use super::comparing::Comparing;
-use super::text::counted;
 use crate::compare::{Comparer, Sides, Validation};
 use crate::jsonnet::lint::{Finding, Severity};
+use crate::model::counted;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;

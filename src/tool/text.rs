@@ -61,11 +61,6 @@ pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `1 line`, `2 lines`.
-pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// One page of a longer whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {

@@ -63,15 +63,19 @@ fn commands_are_answered_without_the_model() {
     );
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let expected = "\
-/help     this list
-/status   the model, and what changed so far
-/diff     what this session changed
-/undo     put files back to before the last turn that edited any
-/clear    forget the conversation; the files stay
-/context  what the model sees
-/usage    the tokens you used
-/exit     leave (or Ctrl-D)
-Ctrl-C    stop the running turn
+/help              this list
+/status            the model, and what changed so far
+/diff [ENV]        what this session changed, or what that does to one environment
+/risk              what may go wrong with what this session changed
+/envs              the environments, and which of them change
+/render ENV        the objects of an environment as YAML
+/who-imports PATH  the entry points a file belongs to
+/undo              put files back to before the last turn that edited any
+/clear             forget the conversation; the files stay
+/context           what the model sees
+/usage             the tokens you used
+/exit              leave (or Ctrl-D)
+Ctrl-C             stop what is running
 anthropic/claude-opus-4-6; 0 turns; nothing changed
 nothing changed
 there is nothing to undo
@@ -92,6 +96,57 @@ diff --git a/a b/a
     }
     let unknown = "I don't know the command `statsu`. Did you mean `status`? I know `help`, `status`";
     assert!(ended.err.contains(unknown), "{}", ended.err);
+    assert_eq!(model.asked().len(), 2);
+}
+
+#[test]
+fn environments_are_looked_at_without_the_model() {
+    let main = "{ secret: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { key: 'for-nobody' } },\n\
+                  app: (import 'app.libsonnet') + { spec: { replicas: 2 } } }\n";
+    let app = "{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } }\n";
+    let shell = Shell::with_repository(&[
+        ("jsonnetfile.json", "{}\n"),
+        ("lib/app.libsonnet", app),
+        ("environments/dev/main.jsonnet", main),
+        (
+            "environments/dev/spec.json",
+            "{ \"spec\": { \"namespace\": \"web\" } }\n",
+        ),
+    ])
+    .set(KEY.0, KEY.1);
+    let edit = json!({ "path": "environments/dev/main.jsonnet", "old": "replicas: 2", "new": "replicas: 0" });
+    let model = Model::start(queue([calls("file_edit", edit), says("Changed.")]));
+    let ended = said(
+        &shell,
+        &model,
+        "/envs\n/risk\n/render dev\n/render\n/render prod\n/who_imports lib/app.libsonnet\nchange it\n/envs\n/diff dev\n/risk\n",
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let before = "\
+1 environment in `work`.
+environments/dev: namespace web (`environments/dev/main.jsonnet`)
+Nothing is prepared here, so there is no risk to tell.
+`environments/dev`: 2 objects.
+apiVersion: v1
+kind: Secret
+";
+    assert!(ended.out.starts_with(before), "{}", ended.out);
+    for shown in [
+        "  key: (hidden)\n",
+        "1 entry point imports `lib/app.libsonnet`, directly or not.\nenvironments/dev/main.jsonnet\nChanged.\n",
+        "environments/dev [changed]: namespace web",
+        "-  replicas: 2\n+  replicas: 0\n",
+        "1 rule fired",
+    ] {
+        assert!(ended.out.contains(shown), "{shown}: {}", ended.out);
+    }
+    assert!(!ended.out.contains("for-nobody"), "{}", ended.out);
+    for told in [
+        "Which environment? For instance `render environments/dev`",
+        "There is no environment `prod`. There are `environments/dev`.",
+    ] {
+        assert!(ended.err.contains(told), "{told}: {}", ended.err);
+    }
     assert_eq!(model.asked().len(), 2);
 }
 

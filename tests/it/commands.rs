@@ -6,8 +6,8 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
-const VERBS: [&str; 10] = [
-    "help", "status", "diff", "patch", "undo", "discard", "clear", "context", "usage", "stop",
+const VERBS: [&str; 12] = [
+    "help", "status", "diff", "risk", "patch", "envs", "undo", "discard", "clear", "context", "usage", "stop",
 ];
 
 /// The first turn sets four replicas in dev, the second three there and in staging.
@@ -101,6 +101,8 @@ fn expected(verb: &str) -> &'static [&'static str] {
         "help" => &["These are answered without a model"],
         "status" => &["CHG-1: 1 file, +1 −1", "CHG-2: 1 file, +1 −1"],
         "diff" => &["+    replicas: 4,"],
+        "risk" => &["1 of 3 environments changes;"],
+        "envs" => &["environments/dev [changed]: namespace dev"],
         "patch" => &["git apply CHG-1.patch", "git apply CHG-2.patch"],
         "undo" => &[
             "Undone; the workspace is as the base again",

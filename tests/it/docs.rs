@@ -278,7 +278,7 @@ fn the_readme_lists_the_commands_of_chats_as_they_are() {
     let listed: Vec<Vec<String>> = rows(listed).into_iter().take(command::ALL.len()).collect();
     let known: Vec<Vec<String>> = command::ALL
         .iter()
-        .map(|(_, word, what)| vec![format!("`{word}`"), (*what).to_owned()])
+        .map(|known| vec![format!("`{}`", known.usage()), known.what.to_owned()])
         .collect();
     assert_eq!(listed, known);
 }

@@ -25,6 +25,7 @@ mod commands;
 mod conformance;
 mod crash;
 mod docs;
+mod environments;
 mod evaluation;
 mod failures;
 mod hooks;

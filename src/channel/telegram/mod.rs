@@ -33,11 +33,18 @@ const CAPTION_UNITS_MAX: usize = 1024;
 const ANSWER_UNITS_MAX: usize = 200;
 
 /// The commands Telegram suggests while somebody types.
-const COMMANDS: [(&str, &str); 10] = [
+const COMMANDS: [(&str, &str); 14] = [
     ("help", "what I can do here"),
     ("status", "what is running, waiting and prepared"),
-    ("diff", "show the prepared change"),
+    (
+        "diff",
+        "show the prepared change, or what it does to one environment",
+    ),
+    ("risk", "what may go wrong with the prepared change"),
     ("patch", "send the prepared change as a patch file"),
+    ("envs", "the environments, and which of them change"),
+    ("render", "the objects of an environment as YAML"),
+    ("who_imports", "the entry points a file belongs to"),
     ("undo", "take back the edits of the last turn"),
     ("discard", "throw the prepared change away"),
     ("clear", "start a fresh history; the prepared change stays"),

@@ -13,6 +13,7 @@ use super::{Failure, Global};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
 use crate::config::{Config, usual_model};
+use crate::inspect::{Answer, InspectError, Inspector, Question};
 use crate::model::{CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::provider::{self, Provider};
@@ -229,6 +230,36 @@ impl Terminal {
             }
         };
         checked.map_err(Failure::failed)
+    }
+
+    /// Answers a question about environments; Ctrl-C ends it.
+    pub(super) async fn inspect(&self, question: &Question) -> Result<(), Failure> {
+        let cancel = CancellationToken::new();
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+        let inspector = Inspector {
+            workspace: &self.workspace,
+            comparer: &self.checking.comparer,
+            redactor: &self.redactor,
+            cancel: &cancel,
+        };
+        let answer = tokio::select! {
+            answer = inspector.answer(question) => answer,
+            _ = interrupts.recv() => Err(InspectError::Cancelled),
+        };
+        cancel.cancel();
+        match answer {
+            Ok(Answer { summary, document }) => {
+                self.output.line(&summary);
+                if let Some(document) = document {
+                    self.output.line(&match document.language {
+                        "diff" => self.output.diff(&document.text),
+                        _ => document.text.trim_end().to_owned(),
+                    });
+                }
+            }
+            Err(why) => self.output.message(&why.to_string()),
+        }
+        Ok(())
     }
 
     /// Puts every file back to what it was before the last turn that edited any.

@@ -3,8 +3,8 @@
 
 use super::Assigned;
 use crate::access::Identity;
-use crate::config::ChannelSettings;
 use crate::gateway::Gateway;
+use crate::gateway::choice::NoChoice;
 use crate::model::{ConversationId, Inbound, Kind};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::store::{Conversation, StoreError};
@@ -137,39 +137,16 @@ impl Gateway {
             Kind::Text { text, .. } => text.clone(),
             _ => String::new(),
         };
-        let granted: Vec<&str> = self
-            .parts
-            .repositories
-            .names()
-            .filter(|name| identity.role(name).is_some())
-            .collect();
-        if let Some((word, rest)) = text.split_once(':')
-            && granted.contains(&word.trim())
-        {
-            return Ok((word.trim().to_owned(), rest.trim().to_owned()));
-        }
-        let bound = conversation.repository.as_deref();
-        let default = self
-            .parts
-            .config
-            .channels
-            .get(&inbound.channel)
-            .and_then(ChannelSettings::repository);
-        let chosen = bound
-            .into_iter()
-            .chain(default)
-            .find(|name| granted.contains(name));
-        match (chosen, granted.as_slice()) {
-            (Some(name), _) => Ok((name.to_owned(), text)),
-            (None, [only]) => Ok(((*only).to_owned(), text)),
-            (None, []) => Err(told(
-                "You have no grant for a repository here; ask an administrator for one.",
-            )),
-            (None, several) => Err(told(format!(
+        let chosen = self.choose(identity, &inbound.channel, conversation, &text);
+        chosen.map_err(|why| match why {
+            NoChoice::NoGrant => {
+                told("You have no grant for a repository here; ask an administrator for one.")
+            }
+            NoChoice::Several(names) => told(format!(
                 "Which repository? Start your message with one of `{}:`.",
-                several.join(":`, `")
-            ))),
-        }
+                names.join(":`, `")
+            )),
+        })
     }
 
     /// What the model reads as the person's turn: their words, and what they quote as marked data.

@@ -100,6 +100,26 @@ impl Renderer {
         Ok((place.layout.entrypoint, target.name))
     }
 
+    /// The file that the environment at a path starts with; `None` where nothing is. A path is not taken
+    /// for a name here.
+    pub async fn at(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
+        if !self.is_there(path).await? {
+            return Ok(None);
+        }
+        Ok(Some(self.place(path).await?.layout.entrypoint))
+    }
+
+    async fn is_there(&self, path: &str) -> Result<bool, TankaError> {
+        let tree = Arc::clone(&self.tree);
+        let path = path.to_owned();
+        blocking(move || {
+            let listing = Listing::new(tree.files()?);
+            let path = layout::normal(&path)?;
+            Ok(listing.is_file(&path) || listing.is_directory(&path))
+        })
+        .await
+    }
+
     /// The value of an entry point, or of a path into it, as it is.
     pub async fn evaluate(
         &self,
@@ -177,14 +197,7 @@ impl Renderer {
 
     /// What names no file or directory is the name of an environment.
     async fn with_path(&self, target: &Target, cancel: &CancellationToken) -> Result<Target, TankaError> {
-        let tree = Arc::clone(&self.tree);
-        let path = target.path.clone();
-        let exists = blocking(move || {
-            let listing = Listing::new(tree.files()?);
-            let path = layout::normal(&path)?;
-            Ok(listing.is_file(&path) || listing.is_directory(&path))
-        });
-        if exists.await? || target.name.is_some() {
+        if self.is_there(&target.path).await? || target.name.is_some() {
             return Ok(target.clone());
         }
         let list = self.list(".", cancel).await?;

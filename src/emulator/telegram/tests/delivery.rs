@@ -214,6 +214,7 @@ async fn telegram_suggests_the_commands_as_help_lists_them() {
     let setup = Setup::new().await;
     let (method, suggested) = setup.telegram.calls().remove(2);
     assert_eq!(method, "setMyCommands");
-    let known = crate::command::ALL.map(|(_, word, what)| json!({"command": word, "description": what}));
+    let known = crate::command::ALL
+        .map(|known| json!({"command": known.word.replace('-', "_"), "description": known.what}));
     assert_eq!(suggested, json!({ "commands": known }));
 }

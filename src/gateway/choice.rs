@@ -1,0 +1,57 @@
+//! Which repository words are about.
+
+use super::Gateway;
+use crate::access::Identity;
+use crate::config::ChannelSettings;
+use crate::store::Conversation;
+
+/// Why no repository is chosen.
+pub(super) enum NoChoice {
+    /// The person may read none.
+    NoGrant,
+    /// They may read these, and nothing says which is meant.
+    Several(Vec<String>),
+}
+
+impl Gateway {
+    /// The repository that words are about, and the words without the one that named it. What the person
+    /// may not read does not exist for them.
+    pub(super) fn choose(
+        &self,
+        identity: &Identity,
+        channel: &str,
+        conversation: &Conversation,
+        words: &str,
+    ) -> Result<(String, String), NoChoice> {
+        let granted: Vec<&str> = self
+            .parts
+            .repositories
+            .names()
+            .filter(|name| identity.role(name).is_some())
+            .collect();
+        if let Some((word, rest)) = words.split_once(':')
+            && granted.contains(&word.trim())
+        {
+            return Ok((word.trim().to_owned(), rest.trim().to_owned()));
+        }
+        let bound = conversation.repository.as_deref();
+        let default = self
+            .parts
+            .config
+            .channels
+            .get(channel)
+            .and_then(ChannelSettings::repository);
+        let chosen = bound
+            .into_iter()
+            .chain(default)
+            .find(|name| granted.contains(name));
+        match (chosen, granted.as_slice()) {
+            (Some(name), _) => Ok((name.to_owned(), words.to_owned())),
+            (None, [only]) => Ok(((*only).to_owned(), words.to_owned())),
+            (None, []) => Err(NoChoice::NoGrant),
+            (None, several) => Err(NoChoice::Several(
+                several.iter().map(|name| (*name).to_owned()).collect(),
+            )),
+        }
+    }
+}

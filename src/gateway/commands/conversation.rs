@@ -1,0 +1,146 @@
+//! Commands about the conversation: what runs, what the model sees, what it cost, and an end to it.
+
+use crate::access::Identity;
+use crate::gateway::Gateway;
+use crate::gateway::compose;
+use crate::model::{ConversationId, Part, Reply};
+
+impl Gateway {
+    pub(super) async fn status(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
+        let store = &self.parts.store;
+        let row = store.conversation(conversation).await?;
+        let running = match (self.desk.turn(conversation), self.desk.is_busy(conversation)) {
+            (Some(turn), _) => format!("turn {turn}; `stop` ends it"),
+            (None, true) => "a turn begins".to_owned(),
+            (None, false) if self.inspections.is_any(conversation) => {
+                "a look at environments; `stop` ends it".to_owned()
+            }
+            (None, false) => "nothing".to_owned(),
+        };
+        let waiting = store.waiting(conversation).await?;
+        let prepared = match store.current_change(conversation).await? {
+            Some(change) => format!("{change}: {}", compose::totals(&change)),
+            None => "nothing".to_owned(),
+        };
+        let workspace = match (row.repository, row.base) {
+            (Some(repository), Some(base)) => format!("{repository} at {}", compose::short(&base)),
+            _ => "none yet".to_owned(),
+        };
+        let delivery = match (
+            store.unsent(&row.channel).await?,
+            store.given_up(&row.channel).await?,
+        ) {
+            (0, 0) => "everything is sent".to_owned(),
+            (unsent, 0) => format!("{unsent} to send"),
+            (unsent, given_up) => format!("{unsent} to send, {given_up} given up; the log says why"),
+        };
+        let rows = [
+            ("Running", running),
+            ("Waiting", waiting.to_string()),
+            ("Prepared", prepared),
+            ("Workspace", workspace),
+            ("Delivery", delivery),
+        ];
+        let rows = rows
+            .into_iter()
+            .map(|(label, value)| (label.to_owned(), value))
+            .collect();
+        Ok(Reply {
+            parts: vec![Part::Facts { rows }],
+        })
+    }
+
+    pub(super) async fn clear(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
+        if let Some(busy) = self.busy(conversation) {
+            return Ok(busy);
+        }
+        self.parts.store.clear(conversation, (self.parts.now)()).await?;
+        Ok(Reply::text(
+            "I forgot our conversation. The prepared change stays; `discard` throws it away.",
+        ))
+    }
+
+    pub(super) async fn context(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
+        let history = self.parts.store.history(conversation).await?;
+        let limits = &self.parts.config.limits.turn;
+        let window = history.window(limits.history_turns_max, limits.history_bytes_max);
+        let turns = window.iter().map(|turn| {
+            let calls: usize = turn.steps().iter().map(|step| step.results().len()).sum();
+            let tokens: u64 = turn
+                .steps()
+                .iter()
+                .map(|step| step.assistant().usage.total())
+                .sum();
+            let words: String = turn.user().chars().take(60).collect();
+            let count = format!(
+                "{} steps, {calls} tool calls, {} tokens",
+                turn.steps().len(),
+                compose::thousands(tokens)
+            );
+            (words.replace('\n', " "), count)
+        });
+        let rows: Vec<_> = turns.collect();
+        if rows.is_empty() {
+            return Ok(Reply::text("The model sees nothing of this conversation yet."));
+        }
+        let text = format!(
+            "The model sees the last {} of {} turns.",
+            rows.len(),
+            history.turns().len()
+        );
+        Ok(Reply::text(text).with(Part::Facts { rows }))
+    }
+
+    pub(super) async fn usage(&self, identity: &Identity) -> anyhow::Result<Reply> {
+        let now = (self.parts.now)();
+        let day = now
+            .checked_sub(jiff::SignedDuration::from_hours(24))
+            .unwrap_or(now);
+        let store = &self.parts.store;
+        let (today, ever) = (
+            store.usage_of(identity.user(), day).await?,
+            store
+                .usage_of(identity.user(), jiff::Timestamp::UNIX_EPOCH)
+                .await?,
+        );
+        let line = |used: &crate::store::UsageReport| {
+            format!(
+                "{} tokens in {} model calls",
+                compose::thousands(used.usage.total()),
+                used.calls
+            )
+        };
+        let rows = vec![
+            ("Last 24 hours".to_owned(), line(&today)),
+            ("In all".to_owned(), line(&ever)),
+        ];
+        Ok(Reply {
+            parts: vec![Part::Facts { rows }],
+        })
+    }
+
+    pub(super) async fn stop(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
+        let inspections = self.inspections.stop(conversation);
+        let stopped = self.desk.stop(conversation);
+        let waiting = self.parts.store.waiting(conversation).await?;
+        Ok(Reply::text(match (stopped, waiting) {
+            (true, 0 | 1) => {
+                "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away."
+                    .to_owned()
+            }
+            (true, waiting) => format!(
+                "Stopping. What was edited so far is kept. {} more waiting, which I take up next.",
+                waiting - 1
+            ),
+            (false, 0) if inspections => "Stopping.".to_owned(),
+            (false, 0) => "Nothing is running.".to_owned(),
+            (false, waiting) => format!("Nothing is running yet; {waiting} waiting for a free place."),
+        }))
+    }
+
+    pub(super) fn busy(&self, conversation: ConversationId) -> Option<Reply> {
+        self.desk
+            .is_busy(conversation)
+            .then(|| Reply::text("A turn is running; `stop` it first."))
+    }
+}

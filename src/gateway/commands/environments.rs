@@ -1,0 +1,178 @@
+//! Commands about environments: which there are, what one renders to, how it differs, who imports a
+//! file, what may go wrong. They look at the workspace of the conversation, or at the newest commit where
+//! there is none, and change nothing.
+
+use crate::access::Identity;
+use crate::command::Command;
+use crate::gateway::Gateway;
+use crate::gateway::choice::NoChoice;
+use crate::gateway::compose::{self, Address};
+use crate::inspect::{Answer, Document, InspectError, Inspector, Question};
+use crate::model::{Action, ConversationId, Op, Part, Reply};
+use crate::store::Conversation;
+use crate::workspace::{Edits, Overlay, RepositoryError, Workspace};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long one look may take.
+const LOOK_MAX: Duration = Duration::from_secs(120);
+/// Bytes of a file that is sent. More is nothing to read in a chat.
+const FILE_BYTES_MAX: usize = 8 << 20;
+
+impl Gateway {
+    /// Answers a command about environments. It ends when it takes too long, or the person says stop.
+    pub(super) async fn inspect(
+        &self,
+        command: Command<'_>,
+        address: &Address,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Vec<Op>> {
+        let said = |text: &str| Ok(self.posts(address, &Reply::text(text)));
+        let row = self.parts.store.conversation(conversation).await?;
+        let (name, words) = match self.choose(identity, &address.channel, &row, command.arguments) {
+            Ok(chosen) => chosen,
+            Err(why) => return said(&how_to_choose(command, &why)),
+        };
+        let question = match command.verb.question(&words) {
+            Some(Ok(question)) => question,
+            Some(Err(usage)) => return said(usage),
+            // `diff infra:` names no environment.
+            None => return self.diff(address, conversation).await,
+        };
+        let Some(inspection) = self.inspections.begin(conversation, identity.user()) else {
+            return said("Too many looks at environments are under way. Try again when one is done.");
+        };
+        let edits = match row.repository.as_ref() == Some(&name) {
+            true => self.parts.store.edits(conversation).await?,
+            false => Edits::new(),
+        };
+        let looking = self.look(&name, &row, edits, &question, &inspection.stop);
+        let looked = tokio::select! {
+            biased;
+            () = inspection.stop.cancelled() => Err(InspectError::Cancelled),
+            looked = looking => looked,
+            () = tokio::time::sleep(LOOK_MAX) => {
+                let seconds = LOOK_MAX.as_secs();
+                Err(InspectError::Told(format!("It took more than {seconds} s, so I stopped.")))
+            }
+        };
+        match looked {
+            Ok(answer) => Ok(self.shown(address, &row, answer)),
+            Err(InspectError::Told(why)) => said(&why),
+            Err(InspectError::Cancelled) => said("Stopped."),
+        }
+    }
+
+    /// Opens the workspace and looks at it.
+    async fn look(
+        &self,
+        name: &str,
+        conversation: &Conversation,
+        edits: Edits,
+        question: &Question,
+        stop: &CancellationToken,
+    ) -> Result<Answer, InspectError> {
+        let workspace = self.workspace(name, conversation, edits).await;
+        let workspace = workspace.map_err(|error| InspectError::Told(error.to_string()))?;
+        let inspector = Inspector {
+            workspace: &workspace,
+            comparer: &self.parts.comparer,
+            redactor: &self.parts.redactor,
+            cancel: stop,
+        };
+        inspector.answer(question).await
+    }
+
+    /// What a turn would begin with: the edits on their base, or else the newest commit.
+    async fn workspace(
+        &self,
+        name: &str,
+        conversation: &Conversation,
+        edits: Edits,
+    ) -> Result<Workspace, RepositoryError> {
+        let repositories = &self.parts.repositories;
+        let bound = conversation.base.clone().filter(|_| !edits.is_empty());
+        let base = match bound {
+            Some(base) => base,
+            None => repositories.head(name).await?,
+        };
+        let loaded = repositories.base(name, &base).await?;
+        Ok(Workspace {
+            repository: repositories.get(name).await?,
+            base: Some(base),
+            tree: Arc::new(Overlay::new(loaded, edits)),
+        })
+    }
+
+    /// The answer, with its document in the message where it is small and as a file where it is not.
+    fn shown(&self, address: &Address, conversation: &Conversation, answer: Answer) -> Vec<Op> {
+        let Answer { summary, document } = answer;
+        let reply = Reply::text(&summary);
+        let Some(document) = document else {
+            return self.posts(address, &reply);
+        };
+        if document.text.len() <= self.parts.config.limits.inline_diff_bytes_max {
+            let code = Part::Code {
+                language: document.language.to_owned(),
+                text: document.text,
+            };
+            return self.posts(address, &reply.with(code));
+        }
+        let bytes = compose::thousands(document.text.len() as u64);
+        let place = match address.whisper {
+            // A file cannot be whispered: it goes to the thread of the conversation it belongs to.
+            Some(_) => Some(conversation.key.place.clone()).filter(|place| place.thread.is_some()),
+            None => Some(address.place.clone()),
+        };
+        let note = |text: String| self.posts(address, &reply.clone().with(Part::Text { text }));
+        let Some(place) = place.filter(|_| document.text.len() <= FILE_BYTES_MAX) else {
+            return note(match document.text.len() <= FILE_BYTES_MAX {
+                true => format!(
+                    "The whole of it has {bytes} bytes, which is a file, and a file cannot be shown to you alone: \
+                     ask in a thread, with `!` before the word."
+                ),
+                false => format!("The whole of it has {bytes} bytes, too many for a file in a chat."),
+            });
+        };
+        let mut ops = note(format!(
+            "The whole of it has {bytes} bytes; it follows as `{}`.",
+            document.file_name
+        ));
+        let address = Address {
+            place,
+            ..address.clone()
+        };
+        ops.push(upload(&address, document, &summary));
+        ops
+    }
+}
+
+fn upload(address: &Address, document: Document, summary: &str) -> Op {
+    let Document { file_name, text, .. } = document;
+    let action = Action::Upload {
+        file_name: file_name.clone(),
+        content: Bytes::from(text),
+        caption: summary.lines().next().unwrap_or_default().to_owned(),
+    };
+    address.op(&file_name, action)
+}
+
+fn how_to_choose(command: Command<'_>, why: &NoChoice) -> String {
+    match why {
+        NoChoice::NoGrant => {
+            "You have no grant for a repository here; ask an administrator for one.".to_owned()
+        }
+        NoChoice::Several(names) => {
+            let example = names.first().map_or("", String::as_str);
+            let line = format!("{} {example}: {}", command.verb.word(), command.arguments);
+            format!(
+                "Which repository? Name one of `{}` first, as in `{}`.",
+                names.join("`, `"),
+                line.trim_end()
+            )
+        }
+    }
+}

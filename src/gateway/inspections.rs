@@ -1,0 +1,133 @@
+//! Commands that look at environments, while they do: how they are stopped, and how many there may be.
+
+use crate::model::{ConversationId, UserId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// Looks at once. Half of what all commands may be, so that `stop` and `status` always find a place.
+const AT_ONCE_MAX: usize = 32;
+/// Looks of one person at once: nobody takes the places of all others.
+const OF_ONE_PERSON_MAX: usize = 4;
+
+/// All that run. Locked for moments only, never across an await.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inspections {
+    running: Arc<Mutex<Running>>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    begun: u64,
+    all: HashMap<u64, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    conversation: ConversationId,
+    user: UserId,
+    stop: CancellationToken,
+}
+
+/// One that runs. Dropping it gives its place back and ends what it waits for.
+#[derive(Debug)]
+pub(super) struct Inspection {
+    inspections: Inspections,
+    number: u64,
+    /// Fires when the person says stop.
+    pub(super) stop: CancellationToken,
+}
+
+impl Drop for Inspection {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.inspections.lock().all.remove(&self.number);
+    }
+}
+
+impl Inspections {
+    /// Begins one; `None` when this person, or everybody together, has too many.
+    pub(super) fn begin(&self, conversation: ConversationId, user: UserId) -> Option<Inspection> {
+        let mut running = self.lock();
+        let of_person = running.all.values().filter(|entry| entry.user == user).count();
+        if running.all.len() >= AT_ONCE_MAX || of_person >= OF_ONE_PERSON_MAX {
+            return None;
+        }
+        running.begun += 1;
+        let (number, stop) = (running.begun, CancellationToken::new());
+        let entry = Entry {
+            conversation,
+            user,
+            stop: stop.clone(),
+        };
+        running.all.insert(number, entry);
+        drop(running);
+        Some(Inspection {
+            inspections: self.clone(),
+            number,
+            stop,
+        })
+    }
+
+    /// True while one of a conversation runs.
+    pub(super) fn is_any(&self, conversation: ConversationId) -> bool {
+        let running = self.lock();
+        running
+            .all
+            .values()
+            .any(|entry| entry.conversation == conversation)
+    }
+
+    /// Stops all of a conversation; false if there is none.
+    pub(super) fn stop(&self, conversation: ConversationId) -> bool {
+        let running = self.lock();
+        let mut stopped = false;
+        for entry in running.all.values() {
+            if entry.conversation == conversation {
+                entry.stop.cancel();
+                stopped = true;
+            }
+        }
+        stopped
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AT_ONCE_MAX, Inspections, OF_ONE_PERSON_MAX};
+    use crate::model::{ConversationId, UserId};
+
+    #[test]
+    fn one_person_cannot_take_all_places_and_an_end_gives_one_back() {
+        let inspections = Inspections::default();
+        let begin = |user| inspections.begin(ConversationId(1), UserId(user));
+        let mut mine: Vec<_> = (0..OF_ONE_PERSON_MAX).filter_map(|_| begin(1)).collect();
+        assert_eq!(mine.len(), OF_ONE_PERSON_MAX);
+        assert!(begin(1).is_none());
+        let others: Vec<_> = (2..100).filter_map(begin).collect();
+        assert_eq!(others.len(), AT_ONCE_MAX - OF_ONE_PERSON_MAX);
+        mine.clear();
+        assert!(begin(1).is_some());
+    }
+
+    #[test]
+    fn a_stop_reaches_its_conversation_only() {
+        let inspections = Inspections::default();
+        let begin = |conversation| inspections.begin(ConversationId(conversation), UserId(1));
+        let (one, two) = (begin(1), begin(2));
+        assert!(inspections.stop(ConversationId(1)));
+        let is_stopped = |inspection: &Option<super::Inspection>| {
+            inspection
+                .as_ref()
+                .is_some_and(|inspection| inspection.stop.is_cancelled())
+        };
+        assert!(is_stopped(&one) && !is_stopped(&two));
+        drop(one);
+        assert!(!inspections.is_any(ConversationId(1)) && inspections.is_any(ConversationId(2)));
+        assert!(!inspections.stop(ConversationId(1)));
+    }
+}

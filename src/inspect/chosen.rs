@@ -1,0 +1,155 @@
+//! Which environment a person means: a path, a name, or the end of one.
+
+use super::InspectError;
+use crate::model::{edits, is_invisible};
+use crate::tanka::{EnvironmentList, Renderer, TankaError, Target};
+use std::collections::BTreeSet;
+use tokio_util::sync::CancellationToken;
+
+/// Names that are suggested for one nobody knows.
+const NEAREST_MAX: usize = 3;
+/// Names that are listed where several are meant.
+const NAMES_MAX: usize = 10;
+/// Characters of what was given that are said again.
+const GIVEN_CHARS_MAX: usize = 80;
+
+/// An environment that may be meant: its name and the file it starts with. What could not be loaded has
+/// the name of its directory.
+type Candidate<'a> = (&'a str, &'a str);
+
+/// The environment that is meant. A path counts first, then a name, then the last components of one.
+pub(super) async fn chosen(
+    renderer: &Renderer,
+    given: &str,
+    cancel: &CancellationToken,
+) -> Result<Target, InspectError> {
+    let given = plain(given);
+    match renderer.at(given).await {
+        Ok(Some(_)) => return Ok(Target::at(given)),
+        // It may be a name all the same.
+        Ok(None) | Err(TankaError::NoBase { .. } | TankaError::Path(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let list = renderer.list(".", cancel).await?;
+    among(&list, given)
+}
+
+/// What was typed, without the marks of code around it.
+pub(super) fn plain(given: &str) -> &str {
+    given.trim().trim_matches('`').trim()
+}
+
+fn among(list: &EnvironmentList, given: &str) -> Result<Target, InspectError> {
+    let candidates = candidates(list);
+    let is_end = |whole: &str| {
+        let rest = whole.strip_suffix(given);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    let named = |(name, _): &Candidate<'_>| *name == given;
+    let ends = |(name, entrypoint): &Candidate<'_>| is_end(name) || is_end(directory(entrypoint));
+    let mut meant: Vec<Candidate<'_>> = candidates.iter().copied().filter(named).collect();
+    if meant.is_empty() {
+        meant = candidates.iter().copied().filter(ends).collect();
+    }
+    match meant.as_slice() {
+        [] => Err(unknown(given, &candidates)),
+        [(name, entrypoint)] => Ok(Target {
+            name: Some((*name).to_owned()),
+            ..Target::at(*entrypoint)
+        }),
+        several => Err(ambiguous(given, several)),
+    }
+}
+
+fn candidates(list: &EnvironmentList) -> BTreeSet<Candidate<'_>> {
+    let found = list.environments.iter().map(|found| {
+        (
+            found.environment.metadata.name.as_str(),
+            found.entrypoint.as_str(),
+        )
+    });
+    let failed = list.failures.iter().map(|failure| {
+        let entrypoint = failure.entrypoint.as_str();
+        (directory(entrypoint), entrypoint)
+    });
+    found.chain(failed).collect()
+}
+
+fn directory(entrypoint: &str) -> &str {
+    entrypoint
+        .rsplit_once('/')
+        .map_or(".", |(directory, _)| directory)
+}
+
+fn ambiguous(given: &str, several: &[Candidate<'_>]) -> InspectError {
+    let given = cut(given);
+    let names: BTreeSet<&str> = several.iter().map(|(name, _)| *name).collect();
+    // Where one name is there twice, only the files tell them apart.
+    let ways: BTreeSet<&str> = match names.len() == several.len() {
+        true => names,
+        false => several.iter().map(|(_, entrypoint)| *entrypoint).collect(),
+    };
+    InspectError::Told(format!("`{given}` may be {}. Say which.", quoted(&ways)))
+}
+
+/// Nobody knows it: what is near, or else some that there are.
+fn unknown(given: &str, candidates: &BTreeSet<Candidate<'_>>) -> InspectError {
+    let names: BTreeSet<&str> = candidates.iter().map(|(name, _)| *name).collect();
+    let short = cut(given);
+    if names.is_empty() {
+        return InspectError::Told(format!(
+            "There is no environment `{short}`, nor any other in this repository."
+        ));
+    }
+    let nearest = nearest(&short, &names);
+    InspectError::Told(match nearest.is_empty() {
+        false => format!(
+            "There is no environment `{short}`. The nearest: {}.",
+            quoted(&nearest)
+        ),
+        true => format!("There is no environment `{short}`. There are {}.", quoted(&names)),
+    })
+}
+
+/// Names that are a few letters away, as a whole or in their last component, or that contain it.
+fn nearest<'a>(given: &str, names: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    let last = |name: &'a str| name.rsplit('/').next().unwrap_or(name);
+    let given_last = given.rsplit('/').next().unwrap_or(given).to_lowercase();
+    let wanted = given.to_lowercase();
+    let far = |name: &'a str| {
+        let whole = edits(&wanted, &name.to_lowercase());
+        let end = edits(&given_last, &last(name).to_lowercase());
+        whole.min(end)
+    };
+    let mut ranked: Vec<(usize, &str)> = names.iter().map(|name| (far(name), *name)).collect();
+    let close = |far: usize| far * 3 <= given_last.chars().count().max(3);
+    let contains = |name: &str| wanted.chars().count() >= 3 && name.to_lowercase().contains(&wanted);
+    ranked.retain(|(far, name)| close(*far) || contains(name));
+    ranked.sort_unstable();
+    ranked
+        .into_iter()
+        .take(NEAREST_MAX)
+        .map(|(_, name)| name)
+        .collect()
+}
+
+fn quoted(names: &BTreeSet<&str>) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(NAMES_MAX)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn cut(given: &str) -> String {
+    let is_plain = |character: &char| *character != '`' && !is_invisible(*character);
+    let line: String = given.chars().filter(is_plain).collect();
+    match line.chars().count() {
+        0..=GIVEN_CHARS_MAX => line,
+        _ => line.chars().take(GIVEN_CHARS_MAX).chain(['…']).collect(),
+    }
+}

@@ -1,0 +1,169 @@
+//! Which environments there are, where each goes, and what the workspace does to it.
+
+use super::{Answer, Document, InspectError, Inspector};
+use crate::compare::Asked;
+use crate::model::counted;
+use crate::review::{EnvironmentReport, NotProven, Presence, Report, Standing};
+use crate::tanka::{EnvironmentFailure, EnvironmentList, Found};
+use std::collections::BTreeMap;
+
+/// Environments of one answer: what does not fit a message is a file.
+const ENVIRONMENTS_MAX: usize = 10_000;
+/// Failures of one answer.
+const FAILURES_MAX: usize = 20;
+/// Characters of one reason.
+const REASON_CHARS_MAX: usize = 200;
+
+/// What the workspace does to environments, by name; nothing is said of the others.
+type Marks = BTreeMap<String, String>;
+
+impl Inspector<'_> {
+    pub(super) async fn environments(&self) -> Result<Answer, InspectError> {
+        let list = self.renderer().list(".", self.cancel).await?;
+        let (marks, note) = self.marks().await?;
+        let changed = counted(marks.len(), "environment", "environments");
+        let found = counted(list.environments.len(), "environment", "environments");
+        let mut summary = format!("{found} in `{}`", self.workspace.repository.name());
+        match marks.len() {
+            0 => summary.push('.'),
+            _ => summary.push_str(&format!("; {changed} marked.")),
+        }
+        if !list.failures.is_empty() {
+            let failed = counted(list.failures.len(), "entry point", "entry points");
+            summary.push_str(&format!(" {failed} could not be loaded."));
+        }
+        if let Some(note) = note {
+            summary.push_str(&format!("\n{note}"));
+        }
+        let text = text(&list, &marks);
+        Ok(Answer {
+            summary,
+            document: (!text.is_empty()).then(|| Document {
+                file_name: "environments.txt".to_owned(),
+                language: "",
+                text,
+            }),
+        })
+    }
+
+    /// What the workspace does to environments, and why that is not known. The list never fails for it.
+    async fn marks(&self) -> Result<(Marks, Option<String>), InspectError> {
+        let unknown = |why: String| {
+            (
+                Marks::new(),
+                Some(format!("What changes here is not known: {why}")),
+            )
+        };
+        let sides = match self.sides().await {
+            Ok(sides) => sides,
+            Err(InspectError::Told(why)) => return Ok(unknown(why)),
+            Err(InspectError::Cancelled) => return Err(InspectError::Cancelled),
+        };
+        if sides.changes.is_empty() {
+            return Ok((Marks::new(), None));
+        }
+        let comparing = self.comparer.compare(Asked::all(sides, ""), self.cancel);
+        match comparing.await.map_err(InspectError::from) {
+            Ok(comparison) => Ok((marks(&comparison.report), None)),
+            Err(InspectError::Told(why)) => Ok(unknown(why)),
+            Err(InspectError::Cancelled) => Err(InspectError::Cancelled),
+        }
+    }
+}
+
+fn marks(report: &Report) -> Marks {
+    let marked = |environment: &EnvironmentReport| {
+        let mark = mark(environment)?;
+        Some((environment.name.clone(), mark))
+    };
+    report.environments.iter().filter_map(marked).collect()
+}
+
+fn mark(environment: &EnvironmentReport) -> Option<String> {
+    let brief = |why: &str| why.chars().take(REASON_CHARS_MAX).collect::<String>();
+    match (&environment.standing, environment.presence) {
+        (Standing::NotProven { reason }, _) => Some(match reason {
+            NotProven::FailsInWorkspace { workspace } => {
+                format!("broken by the change: {}", brief(&workspace.message))
+            }
+            NotProven::FailsOnBoth { workspace, .. } => {
+                format!("does not render: {}", brief(&workspace.message))
+            }
+            NotProven::FailsOnBase { .. } => "repaired by the change".to_owned(),
+            NotProven::NotLookedAt { why } => format!("may change: {}", brief(why)),
+        }),
+        (_, Presence::Created) => Some("new".to_owned()),
+        (_, Presence::Deleted) => Some("removed".to_owned()),
+        (Standing::Affected { .. }, Presence::Kept) => Some("changed".to_owned()),
+        (Standing::Unaffected { .. }, Presence::Kept) => None,
+    }
+}
+
+fn text(list: &EnvironmentList, marks: &Marks) -> String {
+    let mut out = listed(list, marks, ENVIRONMENTS_MAX);
+    let there = |name: &str| {
+        let mut found = list.environments.iter();
+        found.any(|found| found.environment.metadata.name == name)
+    };
+    let gone = marks.iter().filter(|(name, _)| !there(name));
+    out.extend(gone.map(|(name, mark)| format!("{name} [{mark}]\n")));
+    out
+}
+
+/// At most so many environments of a list and where each goes, a line each, with what is said of some of
+/// them by name. Those that could not be loaded follow with the reason; without any of both it is empty.
+pub fn listed(list: &EnvironmentList, marks: &BTreeMap<String, String>, environments_max: usize) -> String {
+    let EnvironmentList {
+        environments,
+        failures,
+        ..
+    } = list;
+    let shown = environments.iter().take(environments_max);
+    let mut out: String = shown.map(|found| line(found, marks)).collect();
+    match environments.len().saturating_sub(environments_max) {
+        0 => {}
+        more => out.push_str(&format!("[… {more} more]\n")),
+    }
+    if !failures.is_empty() {
+        let failed = counted(failures.len(), "entry point", "entry points");
+        out.push_str(&format!("\n{failed} could not be loaded:\n"));
+        out.extend(failures.iter().take(FAILURES_MAX).map(reason));
+        match failures.len().saturating_sub(FAILURES_MAX) {
+            0 => {}
+            more => out.push_str(&format!("[… {more} more]\n")),
+        }
+    }
+    out
+}
+
+fn line(found: &Found, marks: &BTreeMap<String, String>) -> String {
+    let metadata = &found.environment.metadata;
+    let spec = &found.environment.spec;
+    let mark = marks.get(&metadata.name);
+    let mark = mark.map_or_else(String::new, |mark| format!(" [{mark}]"));
+    let namespace = match spec.namespace.as_str() {
+        "" => "none",
+        namespace => namespace,
+    };
+    let mut line = format!("{}{mark}: namespace {namespace}", metadata.name);
+    if !spec.api_server.is_empty() {
+        line.push_str(&format!(", API server {}", spec.api_server));
+    }
+    if !spec.context_names.is_empty() {
+        line.push_str(&format!(", contexts {}", spec.context_names.join(" ")));
+    }
+    if !metadata.labels.is_empty() {
+        let labels = metadata
+            .labels
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        line.push_str(&format!(", labels {}", labels.collect::<Vec<_>>().join(" ")));
+    }
+    format!("{line} (`{}`)\n", found.entrypoint)
+}
+
+fn reason(failure: &EnvironmentFailure) -> String {
+    let why = failure.error.to_string();
+    let first = why.lines().next().unwrap_or_default();
+    format!("`{}`: {first}\n", failure.entrypoint)
+}

@@ -1,0 +1,193 @@
+//! What people ask of the environments of a workspace, answered without a model: which there are, what
+//! one renders to, how it differs from the base, what imports a file, and what may go wrong. The same
+//! answers in chats and in the terminal; the tools of a model share their texts.
+//!
+//! No answer holds a secret: values of `Secret`s are hidden, and all text is redacted.
+
+mod chosen;
+mod difference;
+mod environments;
+mod importers;
+mod objects;
+mod risks;
+#[cfg(test)]
+mod tests;
+
+pub use difference::checks;
+pub use environments::listed;
+pub use objects::{Shown, shown};
+
+use crate::compare::{self, CompareError, Comparer, Sides};
+use crate::jsonnet::EvalError;
+use crate::redact::Redactor;
+use crate::tanka::{Renderer, TankaError};
+use crate::workspace::Workspace;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Which environments there are, and which of them the workspace changes.
+    Environments,
+    /// The objects an environment renders to.
+    Objects {
+        /// Its directory, a file in it, its name, or the last components of either.
+        environment: String,
+    },
+    /// How the objects of an environment differ from the base.
+    Difference {
+        /// As above.
+        environment: String,
+    },
+    /// The entry points that depend on a file or on anything in a directory.
+    Importers {
+        /// The file or directory.
+        path: String,
+    },
+    /// What may go wrong with what the workspace changes.
+    Risks,
+}
+
+/// What there is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Sentences and short lines.
+    pub summary: String,
+    /// The whole of it, where that is more.
+    pub document: Option<Document>,
+}
+
+/// A text of any length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// What it is called as a file: `environments-dev.yaml`.
+    pub file_name: String,
+    /// `yaml`, `diff` or empty.
+    pub language: &'static str,
+    /// Its lines.
+    pub text: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InspectError {
+    /// The caller did not want to wait any longer.
+    #[error("stopped")]
+    Cancelled,
+    /// What to tell the person: nothing of the kind is there, or it does not render.
+    #[error("{0}")]
+    Told(String),
+}
+
+impl From<TankaError> for InspectError {
+    fn from(error: TankaError) -> Self {
+        match error {
+            TankaError::Evaluation(EvalError::Cancelled) => Self::Cancelled,
+            TankaError::NoRoot => Self::Told(format!("There are {}.", compare::NO_ENVIRONMENTS)),
+            error => Self::Told(compare::reason(&error)),
+        }
+    }
+}
+
+impl From<CompareError> for InspectError {
+    fn from(error: CompareError) -> Self {
+        match error {
+            CompareError::Cancelled => Self::Cancelled,
+            CompareError::Tanka(error) => error.into(),
+            other => Self::Told(other.to_string()),
+        }
+    }
+}
+
+/// What is looked at, and with what.
+#[derive(Clone, Copy)]
+pub struct Inspector<'a> {
+    /// The files, and what they were.
+    pub workspace: &'a Workspace,
+    /// Renders and compares.
+    pub comparer: &'a Arc<Comparer>,
+    /// The choke point for secrets.
+    pub redactor: &'a Redactor,
+    /// Ends it.
+    pub cancel: &'a CancellationToken,
+}
+
+impl Inspector<'_> {
+    /// Answers one question. Every text of it, and of an error, is redacted.
+    pub async fn answer(&self, question: &Question) -> Result<Answer, InspectError> {
+        let answer = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(InspectError::Cancelled),
+            answer = self.unredacted(question) => answer,
+        };
+        let redacted = |text: String| self.redactor.redact(&text).into_owned();
+        match answer {
+            Ok(Answer { summary, document }) => Ok(Answer {
+                summary: redacted(summary),
+                document: document.map(|document| Document {
+                    text: redacted(document.text),
+                    ..document
+                }),
+            }),
+            Err(InspectError::Told(why)) => Err(InspectError::Told(redacted(why))),
+            Err(InspectError::Cancelled) => Err(InspectError::Cancelled),
+        }
+    }
+
+    async fn unredacted(&self, question: &Question) -> Result<Answer, InspectError> {
+        match question {
+            Question::Environments => self.environments().await,
+            Question::Objects { environment } => self.objects(environment).await,
+            Question::Difference { environment } => self.difference(environment).await,
+            Question::Importers { path } => self.importers(path).await,
+            Question::Risks => self.risks().await,
+        }
+    }
+
+    fn renderer(&self) -> Renderer {
+        self.comparer.renderer(&self.workspace.tree)
+    }
+
+    /// The base and the workspace. Reads files.
+    async fn sides(&self) -> Result<Sides, InspectError> {
+        let workspace = self.workspace.clone();
+        blocking(move || Ok(Sides::of(&workspace)?)).await
+    }
+}
+
+impl Answer {
+    fn only(summary: impl Into<String>) -> Self {
+        Self {
+            summary: summary.into(),
+            document: None,
+        }
+    }
+}
+
+/// A file named after an environment or a path: no separators, nothing a shell would read.
+fn file_name(name: &str, extension: &str) -> String {
+    const NAME_CHARS_MAX: usize = 100;
+    let plain = |character: char| match character {
+        character if character.is_ascii_alphanumeric() => character,
+        '.' | '_' | '-' => character,
+        _ => '-',
+    };
+    let name: String = name.chars().take(NAME_CHARS_MAX).map(plain).collect();
+    match name.trim_matches(['-', '.']) {
+        "" => format!("environment.{extension}"),
+        name => format!("{name}.{extension}"),
+    }
+}
+
+/// Reading trees may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, InspectError> + Send + 'static,
+) -> Result<T, InspectError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(InspectError::Told(format!(
+            "looking at the files broke down: {error}"
+        ))),
+    }
+}

@@ -1,0 +1,110 @@
+//! The objects an environment renders to, with the values of `Secret`s hidden.
+
+use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
+use crate::jsonnet::yaml;
+use crate::model::counted;
+use crate::tanka::{Filter, Object, Rendered, TankaError};
+use serde_json::Value;
+
+/// What stands for a value of a `Secret`.
+const HIDDEN: &str = "(hidden)";
+
+/// A rendered environment as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its name, and how many objects it has.
+    pub heading: String,
+    /// What should be written differently.
+    pub warnings: Vec<String>,
+    /// Its objects.
+    pub yaml: String,
+}
+
+impl Inspector<'_> {
+    pub(super) async fn objects(&self, environment: &str) -> Result<Answer, InspectError> {
+        let renderer = self.renderer();
+        let target = chosen::chosen(&renderer, environment, self.cancel).await?;
+        let everything = Filter::default();
+        let rendered = match renderer.show(&target, &everything, self.cancel).await {
+            Ok(rendered) => rendered,
+            Err(TankaError::Ambiguous { path, names }) => return Err(several(&path, &names)),
+            Err(error) => return Err(fails(environment, error)),
+        };
+        let Shown {
+            heading,
+            warnings,
+            yaml,
+        } = shown(&rendered);
+        let lines = std::iter::once(format!("{heading}.")).chain(warnings);
+        Ok(Answer {
+            summary: lines.collect::<Vec<_>>().join("\n"),
+            document: (!yaml.is_empty()).then(|| Document {
+                file_name: file_name(&rendered.environment.metadata.name, "yaml"),
+                language: "yaml",
+                text: yaml,
+            }),
+        })
+    }
+}
+
+fn fails(environment: &str, error: TankaError) -> InspectError {
+    let environment = chosen::plain(environment);
+    match InspectError::from(error) {
+        InspectError::Told(why) => InspectError::Told(format!("`{environment}` does not render: {why}")),
+        InspectError::Cancelled => InspectError::Cancelled,
+    }
+}
+
+/// One file holds several environments: it takes a name to tell which.
+fn several(path: &str, names: &[String]) -> InspectError {
+    const NAMES_MAX: usize = 10;
+    let shown: Vec<String> = names
+        .iter()
+        .take(NAMES_MAX)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let more = match names.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    InspectError::Told(format!(
+        "`{path}` holds several environments: {}{more}. Name one of them.",
+        shown.join(", ")
+    ))
+}
+
+/// A rendered environment without the values of `Secret`s; their names stay.
+pub fn shown(rendered: &Rendered) -> Shown {
+    let objects = rendered.objects.iter();
+    let documents: Vec<String> = objects
+        .map(|object| yaml::readable(&without_secrets(object)))
+        .collect();
+    Shown {
+        heading: format!(
+            "`{}`: {}",
+            rendered.environment.metadata.name,
+            counted(rendered.objects.len(), "object", "objects")
+        ),
+        warnings: rendered.warnings.clone(),
+        yaml: documents.join("---\n"),
+    }
+}
+
+fn without_secrets(object: &Object) -> Value {
+    let mut value = object.value.clone();
+    if object.kind() != "Secret" {
+        return value;
+    }
+    for field in ["data", "stringData"] {
+        match value.get_mut(field) {
+            Some(Value::Object(members)) => {
+                for member in members.values_mut() {
+                    *member = Value::from(HIDDEN);
+                }
+            }
+            Some(other) if !other.is_null() => *other = Value::from(HIDDEN),
+            Some(_) | None => {}
+        }
+    }
+    value
+}

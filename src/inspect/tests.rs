@@ -1,0 +1,102 @@
+//! Which environment is meant, on files that are plain JSON.
+
+#![allow(clippy::unwrap_used)]
+
+use super::chosen::chosen;
+use super::{InspectError, file_name};
+use crate::tanka::testing::{Files, JsonFiles};
+use crate::tanka::{Renderer, Target};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+const INLINE: &str = r#"{
+    "eu": {"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"web/eu"},"spec":{"namespace":"web"}},
+    "dev": {"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"dev"},"spec":{"namespace":"web"}}
+}"#;
+
+async fn meant(given: &str) -> Result<(String, Option<String>), String> {
+    let files = [
+        ("jsonnetfile.json", "{}"),
+        ("environments/dev/main.jsonnet", "{}"),
+        ("environments/dev/spec.json", "{}"),
+        ("environments/staging/main.jsonnet", "{}"),
+        ("environments/staging/spec.json", "{}"),
+        ("other/staging/main.jsonnet", "{}"),
+        ("other/staging/spec.json", "{}"),
+        ("environments/torn/main.jsonnet", "{"),
+        ("inline/main.jsonnet", INLINE),
+        ("lib/a.libsonnet", "{}"),
+    ];
+    let renderer = Renderer::new(Files::new(&files), Arc::new(JsonFiles));
+    match chosen(&renderer, given, &CancellationToken::new()).await {
+        Ok(Target { path, name, .. }) => Ok((path, name)),
+        Err(InspectError::Told(why)) => Err(why),
+        Err(InspectError::Cancelled) => Err("cancelled".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn an_environment_is_meant_by_its_path_its_name_or_the_end_of_one() {
+    let path = |path: &str| Ok((path.to_owned(), None));
+    let named = |path: &str, name: &str| Ok((path.to_owned(), Some(name.to_owned())));
+    for (given, expected) in [
+        ("environments/dev", path("environments/dev")),
+        ("`environments/dev/`", path("environments/dev/")),
+        (
+            "environments/dev/main.jsonnet",
+            path("environments/dev/main.jsonnet"),
+        ),
+        // A whole name counts more than the end of another.
+        ("dev", named("inline/main.jsonnet", "dev")),
+        ("web/eu", named("inline/main.jsonnet", "web/eu")),
+        ("eu", named("inline/main.jsonnet", "web/eu")),
+        ("other/staging", path("other/staging")),
+        // What cannot be loaded is there all the same, and says why when it is rendered.
+        (
+            "torn",
+            named("environments/torn/main.jsonnet", "environments/torn"),
+        ),
+    ] {
+        assert_eq!(meant(given).await, expected, "{given}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_clear_or_not_there_is_told_with_what_would_be() {
+    for (given, says) in [
+        (
+            "staging",
+            "`staging` may be `environments/staging`, `other/staging`. Say which.",
+        ),
+        ("inline/", ""),
+        (
+            "environments/stagin",
+            "There is no environment `environments/stagin`. The nearest: `environments/staging`, `other/staging`.",
+        ),
+        ("taging", "The nearest: `environments/staging`, `other/staging`."),
+        ("ging", "There is no environment `ging`. The nearest: "),
+        ("lib", "There is no environment `lib`. "),
+        ("no`pe\u{202e}", "There is no environment `nope"),
+    ] {
+        match meant(given).await {
+            Ok((path, _)) => assert_eq!((path.as_str(), says), ("inline/", ""), "{given}"),
+            Err(why) => assert!(why.contains(says), "{given}: {why}"),
+        }
+    }
+    let long = "x".repeat(100_000);
+    assert!(meant(&long).await.unwrap_err().chars().count() < 400);
+}
+
+#[test]
+fn a_file_is_named_after_its_environment_and_nothing_else() {
+    for (name, expected) in [
+        ("environments/dev", "environments-dev.yaml"),
+        ("../../etc/passwd", "etc-passwd.yaml"),
+        (" ;rm -rf *", "rm--rf.yaml"),
+        ("", "environment.yaml"),
+        ("ü", "environment.yaml"),
+    ] {
+        assert_eq!(file_name(name, "yaml"), expected);
+    }
+    assert!(file_name(&"x".repeat(1_000), "yaml").len() < 120);
+}

@@ -1,0 +1,6 @@
+//! How numbers of things read.
+
+/// `1 line`, `2 lines`.
+pub fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
