@@ -31,7 +31,7 @@ pub(super) async fn chosen(
         Err(error) => return Err(error.into()),
     }
     let list = renderer.list(".", cancel).await?;
-    among(&list, given)
+    among(&candidates(&list), given)
 }
 
 /// What was typed, without the marks of code around it.
@@ -39,8 +39,7 @@ pub(super) fn plain(given: &str) -> &str {
     given.trim().trim_matches('`').trim()
 }
 
-fn among(list: &EnvironmentList, given: &str) -> Result<Target, InspectError> {
-    let candidates = candidates(list);
+fn among(candidates: &BTreeSet<Candidate<'_>>, given: &str) -> Result<Target, InspectError> {
     let is_end = |whole: &str| {
         let rest = whole.strip_suffix(given);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
@@ -52,7 +51,7 @@ fn among(list: &EnvironmentList, given: &str) -> Result<Target, InspectError> {
         meant = candidates.iter().copied().filter(ends).collect();
     }
     match meant.as_slice() {
-        [] => Err(unknown(given, &candidates)),
+        [] => Err(unknown(given, candidates)),
         [(name, entrypoint)] => Ok(Target {
             name: Some((*name).to_owned()),
             ..Target::at(*entrypoint)
@@ -151,5 +150,29 @@ fn cut(given: &str) -> String {
     match line.chars().count() {
         0..=GIVEN_CHARS_MAX => line,
         _ => line.chars().take(GIVEN_CHARS_MAX).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::among;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_whole_name_counts_more_than_the_end_of_another() {
+        let candidates = BTreeSet::from([
+            ("environments/dev", "environments/dev/main.jsonnet"),
+            ("dev", "inline/main.jsonnet"),
+            ("web/eu", "inline/main.jsonnet"),
+        ]);
+        for (given, name, path) in [
+            ("dev", "dev", "inline/main.jsonnet"),
+            ("web/eu", "web/eu", "inline/main.jsonnet"),
+            ("eu", "web/eu", "inline/main.jsonnet"),
+        ] {
+            let meant = among(&candidates, given).ok();
+            let meant = meant.map(|target| (target.name.unwrap_or_default(), target.path));
+            assert_eq!(meant, Some((name.to_owned(), path.to_owned())), "{given}");
+        }
     }
 }

@@ -9,11 +9,6 @@ use crate::tanka::{Renderer, Target};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-const INLINE: &str = r#"{
-    "eu": {"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"web/eu"},"spec":{"namespace":"web"}},
-    "dev": {"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"dev"},"spec":{"namespace":"web"}}
-}"#;
-
 async fn meant(given: &str) -> Result<(String, Option<String>), String> {
     let files = [
         ("jsonnetfile.json", "{}"),
@@ -24,7 +19,6 @@ async fn meant(given: &str) -> Result<(String, Option<String>), String> {
         ("other/staging/main.jsonnet", "{}"),
         ("other/staging/spec.json", "{}"),
         ("environments/torn/main.jsonnet", "{"),
-        ("inline/main.jsonnet", INLINE),
         ("lib/a.libsonnet", "{}"),
     ];
     let renderer = Renderer::new(Files::new(&files), Arc::new(JsonFiles));
@@ -46,10 +40,7 @@ async fn an_environment_is_meant_by_its_path_its_name_or_the_end_of_one() {
             "environments/dev/main.jsonnet",
             path("environments/dev/main.jsonnet"),
         ),
-        // A whole name counts more than the end of another.
-        ("dev", named("inline/main.jsonnet", "dev")),
-        ("web/eu", named("inline/main.jsonnet", "web/eu")),
-        ("eu", named("inline/main.jsonnet", "web/eu")),
+        ("dev", named("environments/dev/main.jsonnet", "environments/dev")),
         ("other/staging", path("other/staging")),
         // What cannot be loaded is there all the same, and says why when it is rendered.
         (

@@ -101,7 +101,7 @@ fn expected(verb: &str) -> &'static [&'static str] {
         "help" => &["These are answered without a model"],
         "status" => &["CHG-1: 1 file, +1 −1", "CHG-2: 1 file, +1 −1"],
         "diff" => &["+    replicas: 4,"],
-        "risk" => &["1 of 3 environments changes;"],
+        "risk" => &["1 of 4 environments changes;"],
         "envs" => &["environments/dev [changed]: namespace dev"],
         "patch" => &["git apply CHG-1.patch", "git apply CHG-2.patch"],
         "undo" => &[

@@ -70,7 +70,7 @@ async fn environments_are_looked_at_in_a_conversation_that_prepared_nothing() {
     let telegram = |words: &'static str| app.telegram_command(4_201, words);
 
     let listed = telegram("/envs").await;
-    assert!(listed.starts_with("3 environments in infra."), "{listed}");
+    assert!(listed.starts_with("4 environments in infra."), "{listed}");
     assert!(
         listed.contains("environments/prod: namespace prod, API server https://prod.k8s.example.com"),
         "{listed}"
@@ -107,7 +107,7 @@ async fn environments_are_looked_at_in_a_conversation_that_prepared_nothing() {
         ),
         (
             "/diff zzz",
-            "There is no environment zzz. There are environments/dev, environments/prod",
+            "There is no environment zzz. There are environments/dev, environments/monitoring, environments/prod",
         ),
         ("/render ../../etc/passwd", "There is no environment"),
     ] {
@@ -135,7 +135,7 @@ async fn a_prepared_change_is_looked_at_environment_by_environment() {
     let command = async |words: &str| app.command_in(ALICE, &thread, words).await;
 
     let listed = command("@drydock envs").await;
-    assert!(listed.starts_with("4 environments in infra; "), "{listed}");
+    assert!(listed.starts_with("5 environments in infra; "), "{listed}");
     assert!(listed.contains("1 entry point could not be loaded."), "{listed}");
     for line in [
         "environments/dev [changed]: namespace dev",
@@ -216,11 +216,11 @@ async fn a_rule_that_fires_is_told_with_its_place_and_none_is_said_honestly() {
     app.telegram_editor(4_201).await;
     app.ask_telegram(4_201, "a place for notes in prod").await;
     let quiet = app.telegram_command(4_201, "/risk").await;
-    assert_eq!(quiet, "1 of 3 environments changes; no rule fired.");
+    assert_eq!(quiet, "1 of 4 environments changes; no rule fired.");
     app.ask_telegram(4_201, "and none of them runs").await;
     let risk = app.telegram_command(4_201, "/risk").await;
     assert!(
-        risk.starts_with("1 of 3 environments changes; ") && risk.contains(" fired, with "),
+        risk.starts_with("1 of 4 environments changes; ") && risk.contains(" fired, with "),
         "{risk}"
     );
     assert!(
@@ -244,6 +244,7 @@ async fn without_a_grant_nothing_of_a_repository_is_shown() {
     app.slack_editor(ALICE).await;
     app.telegram_editor(4_201).await;
     let thread = app.ask(ALICE, "do it all").await.thread;
+    let asked = app.asked().len();
     app.stage.stop().await;
     app.sabotage("UPDATE user_grant SET repositories = 'other'");
     app.stage.start().await.unwrap();
@@ -266,7 +267,7 @@ async fn without_a_grant_nothing_of_a_repository_is_shown() {
             "{words}"
         );
     }
-    assert_eq!(app.asked().len(), 2, "a command asked the model");
+    assert_eq!(app.asked().len(), asked, "a command asked the model");
 }
 
 #[tokio::test]
@@ -284,7 +285,7 @@ async fn with_several_repositories_the_command_names_one() {
         "Which repository? Name one of apps, infra first, as in diff apps: dev."
     );
     let listed = app.telegram_command(4_201, "/envs apps:").await;
-    assert!(listed.starts_with("3 environments in apps."), "{listed}");
+    assert!(listed.starts_with("4 environments in apps."), "{listed}");
     let usage = app.telegram_command(4_201, "/render apps:").await;
     assert!(usage.starts_with("Which environment?"), "{usage}");
     let same = app.telegram_command(4_201, "/diff infra: dev").await;

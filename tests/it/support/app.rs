@@ -5,10 +5,11 @@
 use super::world::World;
 use drydock::access::Role;
 use drydock::admin::{Answer, Request};
+use drydock::agent::SENT_BACK;
 use drydock::app::App;
 use drydock::config::Config;
 use drydock::demo::stage::{SLACK_CHANNEL, Stage};
-use drydock::emulator::model::{Asked, Script};
+use drydock::emulator::model::{Asked, AskedRole, Script};
 use drydock::emulator::slack::{Message, Said, State};
 use drydock::emulator::telegram::Posted;
 use rusqlite::{Connection, OpenFlags};
@@ -538,7 +539,7 @@ fn reqwest_client() -> reqwest::Client {
 /// Which step of its turn a request is, from 0.
 pub(crate) fn step(asked: &Asked) -> usize {
     let words = asked.messages.iter().rposition(|message| {
-        !message.text.is_empty() && message.results.is_empty() && message.calls.is_empty()
+        message.role == AskedRole::User && !message.text.is_empty() && !message.text.starts_with(SENT_BACK)
     });
     let after = asked.messages.len() - words.map_or(asked.messages.len(), |index| index + 1);
     after / 2
