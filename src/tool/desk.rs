@@ -91,6 +91,15 @@ impl Desk {
         for path in changes.keys() {
             self.admit_write(path)?;
         }
+        let before = self.tree.changes()?;
+        let is_new = |path: &&RepoPath| before.iter().all(|change| change.path != **path);
+        let counted = before.len() + changes.keys().filter(is_new).count();
+        if counted > self.files_changed_max {
+            return Err(ToolError::Failed(format!(
+                "this would change {counted} files, and the change budget is {}: nothing was written",
+                self.files_changed_max
+            )));
+        }
         for (path, content) in changes {
             let after = content.clone().map(|content| FileVersion {
                 content,

@@ -82,7 +82,15 @@ fn what_was_packed_is_admitted_before_it_is_written() {
     let viewer = desk_of(&files, Role::Viewer, &["**"]);
     assert!(viewer.place(&changes).is_err());
     assert_eq!(viewer.tree.changes().unwrap(), []);
-    let editor = desk(&files);
+    let mut editor = desk(&files);
+    editor.files_changed_max = 1;
+    let refused = failure(editor.place(&changes));
+    assert_eq!(
+        refused,
+        "this would change 2 files, and the change budget is 1: nothing was written"
+    );
+    assert_eq!(editor.tree.changes().unwrap(), []);
+    editor.files_changed_max = 2;
     editor.place(&changes).unwrap();
     assert_eq!(*editor.tree.files().unwrap(), [path("charts/web/Chart.lock")]);
     let packed = Packed {
