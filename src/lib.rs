@@ -19,6 +19,7 @@ pub mod sandbox;
 pub mod jsonnet;
 pub mod bundler;
 pub mod tanka;
+pub mod helm;
 pub mod review;
 pub mod compare;
 pub mod inspect;

@@ -222,7 +222,9 @@ mod tests {
 
     #[test]
     fn only_tools_that_exist_are_promised() {
-        let known: BTreeSet<&str> = every().iter().map(|tool| tool.spec().name).collect();
+        // The tools for charts are not there everywhere, so nothing is promised of them.
+        let names = every().into_iter().map(|tool| tool.spec().name);
+        let known: BTreeSet<&str> = names.filter(|name| !name.starts_with("helm_")).collect();
         let prompt = prompt(RepositoryKind::Tanka);
         let named: BTreeSet<&str> = prompt
             .split('`')

@@ -9,6 +9,7 @@ use crate::bundler::{Fetch, Network, Offline};
 use crate::compare::Comparer;
 use crate::config::Config;
 use crate::gateway::{Gateway, Parts, Repositories};
+use crate::helm::Helm;
 use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
@@ -79,6 +80,8 @@ impl App {
     /// Starts a server. It serves at once; channels connect and repositories load behind it, and
     /// `/readyz` says when they have.
     pub async fn start(config: Config, world: World) -> Result<Self, StartError> {
+        let mut config = config;
+        config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
         let store = Store::open(&config.data.directory)?;
         let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
@@ -101,7 +104,7 @@ impl App {
             store: store.clone(),
             access: Arc::clone(&access),
             providers: provider::build(&config.providers, client.clone(), config.model.stream),
-            toolbox: toolbox(&config, client.clone(), evaluator, Arc::clone(&comparer))?,
+            toolbox: toolbox(&config, client.clone(), evaluator, Arc::clone(&comparer), world)?,
             comparer,
             repositories,
             redactor,
@@ -210,11 +213,14 @@ fn toolbox(
     client: reqwest::Client,
     evaluator: Arc<dyn Evaluate>,
     comparer: Arc<Comparer>,
+    world: World,
 ) -> Result<Toolbox, StartError> {
+    let helm = Helm::configured((world.program)(), &config.sandbox.programs);
     let reach = Reach {
         packages: packages(config, client),
         evaluator,
         comparer,
+        helm: helm.map(Arc::new),
     };
     Toolbox::new(tool::all(&reach)).map_err(|error| StartError::Setup(error.to_string()))
 }

@@ -1,7 +1,7 @@
 //! `drydock check`: is the configuration good? Nothing is connected, nothing is changed.
 
 use super::output::Output;
-use super::{Failure, Global, comparer, evaluator};
+use super::{Failure, Global, comparer, evaluator, helm};
 use crate::bundler::Offline;
 use crate::config::Config;
 use crate::model::RepoPath;
@@ -47,11 +47,15 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
         packages: Arc::new(Offline),
         comparer: comparer(Arc::clone(&evaluator), redactor),
         evaluator,
+        helm: helm(&config.sandbox),
     };
     let tools = Toolbox::new(tool::all(&reach))
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
     findings.push(finding("tools", tools));
     findings.push(finding("jail", jail(&config.sandbox.layers_missing)));
+    if let Some(helm) = &reach.helm {
+        findings.push(finding("helm", helm.version()));
+    }
     report(findings, output)
 }
 

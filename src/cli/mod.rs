@@ -11,6 +11,7 @@ mod jb;
 mod output;
 mod serve;
 mod tanka;
+mod tanka_charts;
 mod tanka_diff;
 mod tanka_fmt;
 mod terminal;
@@ -18,6 +19,7 @@ mod terminal;
 use crate::compare::Comparer;
 use crate::config::SandboxSettings;
 use crate::config::Sources;
+use crate::helm::Helm;
 use crate::redact::Redactor;
 use crate::tanka::{Evaluate, OnDemand};
 use crate::{jsonnet, sandbox};
@@ -148,6 +150,11 @@ fn evaluator(settings: &SandboxSettings) -> Arc<dyn Evaluate> {
     Arc::new(OnDemand::new(sandbox::Program::this(), settings.clone()))
 }
 
+/// The operator's helm, where there is one.
+fn helm(settings: &SandboxSettings) -> Option<Arc<Helm>> {
+    Helm::configured(sandbox::Program::this(), &settings.programs).map(Arc::new)
+}
+
 /// Compares the working directory with its base.
 fn comparer(evaluator: Arc<dyn Evaluate>, redactor: Arc<Redactor>) -> Arc<Comparer> {
     Arc::new(Comparer::new(evaluator, redactor, serve::random().to_vec()))
@@ -189,6 +196,9 @@ pub fn main() -> ExitCode {
     // when it confines itself, so it is recognised before anything else happens.
     if let Some(confinement) = sandbox::task_of(std::env::args_os()) {
         return jsonnet::serve_as_inmate(confinement);
+    }
+    if let Some(launch) = sandbox::launch_of(std::env::args_os()) {
+        return launch.enter();
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -2,7 +2,7 @@
 //! now. No model and no cluster is asked.
 
 use super::output::Output;
-use super::{Failure, Global, evaluator, tanka_diff, tanka_fmt};
+use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt};
 use crate::config::Config;
 use crate::jsonnet::yaml;
 use crate::model::RepoPath;
@@ -25,6 +25,7 @@ Examples:
   drydock tanka env diff environments/dev
   drydock tanka env importers lib/app.libsonnet --why
   drydock tanka fmt . --test
+  drydock tanka charts diff
 
 Paths are relative to the directory you are in. The list shows every environment that can be loaded; the exit code is 1 if one cannot.";
 
@@ -36,6 +37,9 @@ pub(super) enum TankaCommand {
     /// Formats Jsonnet files, byte for byte as `tk fmt`
     #[command(after_help = tanka_fmt::EXAMPLES)]
     Fmt(tanka_fmt::FmtArguments),
+    /// Shows what chartfile.yaml asks for, and what helm says of charts
+    #[command(subcommand, after_help = tanka_charts::EXAMPLES)]
+    Charts(tanka_charts::ChartsCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -114,6 +118,7 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
     let command = match command {
         TankaCommand::Env(command) => command,
         TankaCommand::Fmt(arguments) => return tanka_fmt::run(&arguments, output),
+        TankaCommand::Charts(command) => return tanka_charts::run(command, global, *output).await,
     };
     #[allow(
         clippy::disallowed_methods,

@@ -137,6 +137,12 @@ pub const KEYS: &[Key] = &[
 
     key("bundler.hosts_allowed", Kind::List, Unset::Default("[]"), "hosts that Jsonnet packages may be fetched from"),
 
+    key("helm.program", Kind::Path, Unset::Absent, "the helm that renders charts; without one none is rendered"),
+    int("helm.seconds_max", "30", 1, 600, "seconds helm and kustomize may take for one program, all calls together"),
+    int("helm.memory_bytes_max", "1_073_741_824", 67_108_864, 17_179_869_184, "bytes of memory of one run"),
+    int("helm.output_bytes_max", "16_777_216", 65_536, 134_217_728, "bytes of the output of one run"),
+    key("kustomize.program", Kind::Path, Unset::Absent, "the kustomize that builds; without one nothing is built"),
+
     int("limits.steps_max", "20", 1, 200, "model calls of one turn"),
     int("limits.turn_seconds_max", "600", 1, 86_400, "seconds of one turn"),
     int("limits.turn_tokens_max", "0", 0, 100_000_000, "tokens of one turn; 0 means no bound"),

@@ -22,8 +22,8 @@ pub use keys::{KEYS, Key, Kind, Unset};
 pub use models::usual_model;
 pub use settings::{
     BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings,
-    ModelSettings, PostTo, ProviderSettings, RepositorySettings, SandboxSettings, ServerSettings,
-    SlackSettings, TelegramMode, TelegramSettings,
+    ModelSettings, PostTo, ProgramSettings, ProviderSettings, RepositorySettings, SandboxSettings,
+    ServerSettings, SlackSettings, TelegramMode, TelegramSettings,
 };
 pub use sources::{SourceFile, Sources};
 

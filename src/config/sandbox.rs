@@ -1,8 +1,10 @@
-//! `[sandbox]`: how far a program of a repository may go when it is evaluated.
+//! `[sandbox]`: how far a program of a repository may go when it is evaluated; `[helm]` and
+//! `[kustomize]`: which programs of the machine it may ask for.
 
 use crate::config::reader::Reader;
-use crate::config::settings::SandboxSettings;
+use crate::config::settings::{ProgramSettings, SandboxSettings};
 use crate::config::sources::Sources;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The layers of the jail, by the names an operator gives them.
@@ -28,6 +30,7 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
         recycle_bytes: reader.integer("sandbox.recycle_bytes"),
         imports_denied: reader.list("sandbox.imports_denied"),
         layers_missing: reader.list("sandbox.layers_missing"),
+        programs: programs(reader),
     };
     // A value is not repeated: it might be a secret that was put in the wrong place.
     for (place, glob) in settings.imports_denied.iter().enumerate() {
@@ -47,6 +50,26 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
         }
     }
     settings
+}
+
+fn programs(reader: &mut Reader<'_>) -> ProgramSettings {
+    ProgramSettings {
+        helm: program(reader, "helm.program"),
+        kustomize: program(reader, "kustomize.program"),
+        time_max: Duration::from_secs(reader.integer("helm.seconds_max")),
+        memory_bytes_max: reader.integer("helm.memory_bytes_max"),
+        output_bytes_max: reader.integer("helm.output_bytes_max"),
+        scratch: std::env::temp_dir(),
+    }
+}
+
+/// A program is named by the operator alone: a relative path could be found in a repository.
+fn program(reader: &mut Reader<'_>, key: &str) -> Option<PathBuf> {
+    let path = reader.path(key)?;
+    if !path.is_absolute() {
+        reader.problem(key, "expected an absolute path, such as /usr/local/bin/helm");
+    }
+    Some(path)
 }
 
 impl Default for SandboxSettings {

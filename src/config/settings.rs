@@ -279,4 +279,24 @@ pub struct SandboxSettings {
     pub imports_denied: Vec<String>,
     /// `layers_missing`, default empty: layers of the jail that this system may lack.
     pub layers_missing: Vec<String>,
+    /// `[helm]` and `[kustomize]`: the programs that a program may need.
+    pub programs: ProgramSettings,
+}
+
+/// `[helm]` and `[kustomize]`: programs that are not ours. What has no path is off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramSettings {
+    /// `helm.program`, default none.
+    pub helm: Option<PathBuf>,
+    /// `kustomize.program`, default none.
+    pub kustomize: Option<PathBuf>,
+    /// `helm.seconds_max`, default 30: for one evaluation or one tool call.
+    pub time_max: Duration,
+    /// `helm.memory_bytes_max`, default 1 GiB.
+    pub memory_bytes_max: u64,
+    /// `helm.output_bytes_max`, default 16 MiB.
+    pub output_bytes_max: usize,
+    /// Where the directories are made that they work in: the system's place for them, or that of a
+    /// server's data.
+    pub scratch: PathBuf,
 }

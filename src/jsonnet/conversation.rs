@@ -2,10 +2,12 @@
 //! Blocks; whoever calls it can end it at any time by killing the inmate.
 
 use super::contract::{Entry, EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
+use super::foreign::{Call, Outside, Programs};
 use super::import::{Found, Imports};
 use super::known::Known;
 use super::message::{
-    ASK, Ask, DEPENDS, FAILED, FILE, Failure, NO_FILE, OPINION, OWN, Opinion, SAME_FILE, TASK, Task, VALUE,
+    ASK, Ask, DEPENDS, FAILED, FILE, Failure, NO_FILE, NO_OUTPUT, OPINION, OUTPUT, OWN, Opinion, RUN,
+    SAME_FILE, TASK, Task, VALUE,
 };
 use crate::model::RepoPath;
 use crate::sandbox::{Inmate, JailError, Killer, LayerName, PostMortem};
@@ -18,8 +20,8 @@ use tokio::sync::oneshot;
 
 /// Depth of calls when nobody says otherwise.
 const STACK_DEFAULT: u32 = 500;
-/// Bytes of a message that is not a value.
-const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a message that is not a value; the values of a chart have at most a MiB before they are quoted.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// The signal for too much processor time.
 const SIGXCPU: i32 = 24;
 
@@ -43,6 +45,7 @@ pub(super) struct Terms {
     pub(super) limits: EvalLimits,
     pub(super) denied: Arc<GlobSet>,
     pub(super) required: Arc<[LayerName]>,
+    pub(super) programs: Arc<Programs>,
 }
 
 /// An inmate, and what it has been told. It serves the requests of one batch on one tree.
@@ -75,13 +78,14 @@ impl Dialogue {
     }
 
     /// Evaluates one request. `first_done` is told when the first engine has answered; `shares` is
-    /// true when the request is one of several.
+    /// true when the request is one of several; `outside` is what it waits for meanwhile.
     pub(super) fn hold(
         mut self,
         request: &Request,
         terms: &Terms,
         shares: bool,
         first_done: oneshot::Sender<()>,
+        outside: &Outside,
     ) -> Ending {
         if self.tasks == 0 {
             match self.inmate.require(&terms.required) {
@@ -104,6 +108,8 @@ impl Dialogue {
                 &mut self.known,
             ),
             limits,
+            programs: &terms.programs,
+            outside,
             refused: None,
         };
         let json = match talk.first(request, shares) {
@@ -160,6 +166,8 @@ struct Talk<'a> {
     inmate: &'a mut Inmate,
     imports: Imports<'a>,
     limits: &'a EvalLimits,
+    programs: &'a Programs,
+    outside: &'a Outside,
     /// Why the last import was refused.
     refused: Option<EvalError>,
 }
@@ -219,6 +227,11 @@ impl Talk<'_> {
                     let ask: Ask = serde_json::from_slice(&frame.content).map_err(|error| broken(&error))?;
                     self.import(&ask)?;
                 }
+                RUN => {
+                    let call: Call =
+                        serde_json::from_slice(&frame.content).map_err(|error| broken(&error))?;
+                    self.run(&call)?;
+                }
                 DEPENDS => {
                     let file = String::from_utf8_lossy(&frame.content);
                     let own = self.imports.depends(&file);
@@ -254,6 +267,17 @@ impl Talk<'_> {
                 self.inmate.say(FILE, &[&length, path, &content])
             }
             Found::Same(path) => self.inmate.say(SAME_FILE, &[path.as_str().as_bytes()]),
+        };
+        said.map_err(|_| Stop::Silence)
+    }
+
+    fn run(&mut self, call: &Call) -> Result<(), Stop> {
+        let said = match self.programs.answer(call, &mut self.imports, self.outside) {
+            Ok(output) => self.inmate.say(OUTPUT, &[output.as_bytes()]),
+            Err(refusal) => {
+                let refusal = serde_json::to_vec(&refusal).map_err(|error| broken(&error))?;
+                self.inmate.say(NO_OUTPUT, &[&refusal])
+            }
         };
         said.map_err(|_| Stop::Silence)
     }

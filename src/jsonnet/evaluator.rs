@@ -4,11 +4,13 @@
 use super::batch::Batch;
 use super::contract::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
 use super::conversation::{self, Dialogue, Ending, Terms};
-use crate::config::SandboxSettings;
+use super::foreign::{Outside, Programs};
+use crate::config::{ProgramSettings, SandboxSettings};
 use crate::sandbox::{Confinement, JailError, Killer, LayerName, Nursery, Program};
 use futures_util::future::join_all;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -47,12 +49,14 @@ impl Evaluator {
             // Two engines may take their time one after the other, after the programs before.
             processor_seconds_max: seconds.saturating_mul(3),
         };
+        let programs = Programs::new(program.clone(), &SandboxSettings::default().programs);
         let nursery = Nursery::new(program, confinement, limits.idle_max).map_err(|error| jail(&error))?;
         Ok(Self {
             terms: Terms {
                 limits,
                 denied: Arc::new(GlobSet::empty()),
                 required: required.into(),
+                programs: Arc::new(programs),
             },
             jails: Arc::new(Semaphore::new(limits.jails_max.max(1))),
             nursery,
@@ -67,9 +71,17 @@ impl Evaluator {
         for glob in &settings.imports_denied {
             denied.add(Glob::new(glob).map_err(|error| jail(&error))?);
         }
-        let mut evaluator = Self::with(program, settings.into(), required.collect())?;
+        let evaluator = Self::with(program.clone(), settings.into(), required.collect())?;
+        let mut evaluator = evaluator.with_programs(program, &settings.programs);
         evaluator.terms.denied = Arc::new(denied.build().map_err(|error| jail(&error))?);
         Ok(evaluator)
+    }
+
+    /// The same with programs that are not ours; `launcher` is started to become them.
+    #[must_use]
+    pub fn with_programs(mut self, launcher: Program, settings: &ProgramSettings) -> Self {
+        self.terms.programs = Arc::new(Programs::new(launcher, settings));
+        self
     }
 
     /// Evaluates one program. Whatever the program does, this ends within the limits; when it is
@@ -152,16 +164,17 @@ impl Evaluator {
                     Err(error @ JailError::Weaker(_)) => return Err(jail(&error)),
                 },
             };
-            let end = EndOnDrop(Some(dialogue.killer()));
+            let outside = Arc::new(Outside::default());
+            let end = EndOnDrop(Some((dialogue.killer(), Arc::clone(&outside))));
             let (first_done, first) = oneshot::channel();
-            let (request_there, terms) = (request.clone(), self.terms.clone());
+            let (request_there, terms, there) = (request.clone(), self.terms.clone(), Arc::clone(&outside));
             // The permit goes along: a jail is free when its process is gone, not when its caller is.
             let held = permit.clone();
             let mut talk = tokio::task::spawn_blocking(move || {
                 let _held = held;
-                dialogue.hold(&request_there, &terms, shares, first_done)
+                dialogue.hold(&request_there, &terms, shares, first_done, &there)
             });
-            let (ending, out_of_time) = self.watch(&mut talk, first, request, &end).await?;
+            let (ending, out_of_time) = self.watch(&mut talk, first, request, &outside, &end).await?;
             match ending {
                 Ending::NotStarted(_) if out_of_time => return Err(self.time()),
                 Ending::NotStarted(why) => last = why,
@@ -194,17 +207,20 @@ impl Evaluator {
         warm.dialogue.fits(request) && warm.begun.elapsed() < self.terms.limits.time_max
     }
 
-    /// Waits for the conversation and ends it when its time is over: once for each engine.
+    /// Waits for the conversation and ends it when its time is over: once for each engine. What it spends
+    /// outside is not its time.
     async fn watch(
         &self,
         talk: &mut JoinHandle<Ending>,
         mut first: oneshot::Receiver<()>,
         request: &Request,
+        outside: &Outside,
         end: &EndOnDrop,
     ) -> Result<(Ending, bool), EvalError> {
         let time_max = self.terms.limits.time_max;
         let mut waits_for_first = request.second_opinion == SecondOpinionWanted::Yes;
         let deadline = tokio::time::sleep(time_max);
+        let mut away = Duration::ZERO;
         tokio::pin!(deadline);
         loop {
             tokio::select! {
@@ -216,6 +232,12 @@ impl Evaluator {
                     }
                 }
                 () = &mut deadline => {
+                    let more = outside.total().saturating_sub(away);
+                    if !more.is_zero() {
+                        away += more;
+                        deadline.as_mut().reset(Instant::now() + more);
+                        continue;
+                    }
                     end.now();
                     return Ok((talk.await.map_err(|error| jail(&error))?, true));
                 }
@@ -256,11 +278,12 @@ fn died(value: Option<Evaluated>, cause: EvalError) -> Result<Evaluated, EvalErr
 
 /// Ends the inmate when nobody waits for it any more. Its conversation then ends by itself, and with
 /// it the process is reaped.
-struct EndOnDrop(Option<Killer>);
+struct EndOnDrop(Option<(Killer, Arc<Outside>)>);
 
 impl EndOnDrop {
     fn now(&self) {
-        if let Some(killer) = &self.0 {
+        if let Some((killer, outside)) = &self.0 {
+            outside.stop();
             killer.kill();
         }
     }

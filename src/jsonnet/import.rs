@@ -2,6 +2,7 @@
 //! was looked at. Runs on the parent's side: the inmate has no file system.
 
 use super::contract::{EvalError, EvalLimits, Import};
+use super::foreign::Source;
 use super::known::Known;
 use super::message::{Ask, cut};
 use super::path;
@@ -179,6 +180,28 @@ impl<'a> Imports<'a> {
             .map_err(|error| failed(&ask, &error.to_string()))
     }
 
+    /// A file that a program outside is given; the value depends on it. `None` when no program may read it.
+    pub(super) fn copy(&mut self, path: &RepoPath) -> Result<Option<Bytes>, EvalError> {
+        let ask = Ask {
+            importer: String::new(),
+            path: path.to_string(),
+        };
+        self.asks += 1;
+        if self.asks > self.limits.imports_max.saturating_mul(ASKS_PER_IMPORT) {
+            return Err(failed(&ask, "too many files"));
+        }
+        match self.is_there(path, &ask) {
+            Ok(true) => {}
+            Ok(false) | Err(EvalError::ImportForbidden { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let version = self.tree.read(path);
+        let content = version.map(|version| version.content);
+        content
+            .map(Some)
+            .map_err(|error| failed(&ask, &error.to_string()))
+    }
+
     /// Everything the value depends on.
     pub(super) fn into_list(self) -> Vec<Import> {
         let read = self
@@ -241,6 +264,16 @@ impl<'a> Imports<'a> {
         let blob = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &content)
             .map_err(|error| failed(ask, &error.to_string()))?;
         Ok(Some((blob.to_string(), content)))
+    }
+}
+
+impl Source for Imports<'_> {
+    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, String> {
+        self.tree.below(directory).map_err(|error| error.to_string())
+    }
+
+    fn read(&mut self, path: &RepoPath) -> Result<Option<Bytes>, String> {
+        self.copy(path).map_err(|error| error.to_string())
     }
 }
 

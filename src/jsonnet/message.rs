@@ -25,6 +25,14 @@ pub(super) const FAILED: u8 = 7;
 /// Inmate to parent: the second engine's word, as JSON of [`Opinion`].
 pub(super) const OPINION: u8 = 8;
 
+/// Inmate to parent: a program that is not ours should run, as JSON of
+/// [`Call`](super::foreign::Call).
+pub(super) const RUN: u8 = 11;
+/// Parent to inmate: what it wrote.
+pub(super) const OUTPUT: u8 = 12;
+/// Parent to inmate: why there is none, as JSON of [`Refusal`](super::foreign::Refusal).
+pub(super) const NO_OUTPUT: u8 = 13;
+
 /// Inmate to parent: the value of the file of this path depends on the task; no path means that it is
 /// not known which file does.
 pub(super) const DEPENDS: u8 = 10;

@@ -12,6 +12,7 @@ pub mod yaml;
 mod conversation;
 mod engine;
 mod evaluator;
+pub mod foreign;
 mod import;
 mod jailed;
 mod known;
@@ -28,6 +29,11 @@ pub use evaluator::Evaluator;
 
 use crate::sandbox::Confinement;
 use std::process::ExitCode;
+
+/// The documents of a text of YAML, as yaml.v3 reads it. Nesting and repetition are bounded.
+pub(crate) fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, String> {
+    native::yaml_documents(text).map_err(|error| error.to_string().replacen("parseYaml: ", "", 1))
+}
 
 /// Runs this process as the inmate it was started as. Must come before anything else in `main`.
 pub fn serve_as_inmate(confinement: Confinement) -> ExitCode {

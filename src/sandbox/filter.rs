@@ -1,7 +1,14 @@
-//! The system calls that are left to an inmate: those of a calculation that reads one pipe, writes
-//! another and ends. Everything else fails with "not permitted", whatever its arguments.
+//! The system calls that are left to a confined process. Everything else fails with "not permitted",
+//! whatever its arguments.
+//!
+//! An inmate has those of a calculation that reads one pipe, writes another and ends. A program that is
+//! not ours also opens files, as far as Landlock lets it, and makes threads; it makes no process and no
+//! socket.
 
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+use std::collections::BTreeMap;
 
 /// What a calculation needs, and why.
 const ALLOWED: &[i64] = &[
@@ -39,17 +46,129 @@ const ALLOWED: &[i64] = &[
     libc::SYS_clock_gettime,
 ];
 
+/// What a program needs beyond that.
+const ALLOWED_TO_PROGRAM: &[i64] = &[
+    // To become the program. Landlock says which programs there are.
+    libc::SYS_execve,
+    // Files. Landlock says which.
+    libc::SYS_openat,
+    libc::SYS_newfstatat,
+    libc::SYS_fstat,
+    libc::SYS_statx,
+    libc::SYS_lseek,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_getdents64,
+    libc::SYS_readlinkat,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_getcwd,
+    libc::SYS_chdir,
+    libc::SYS_fchdir,
+    libc::SYS_fcntl,
+    libc::SYS_flock,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    libc::SYS_umask,
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_ftruncate,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    // Waiting for its own files and threads.
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_eventfd2,
+    libc::SYS_pipe2,
+    libc::SYS_ppoll,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_clock_getres,
+    // Threads of its own.
+    libc::SYS_set_tid_address,
+    libc::SYS_rseq,
+    libc::SYS_membarrier,
+    libc::SYS_mincore,
+    // Who and where it is. Its bounds can only be lowered.
+    libc::SYS_prlimit64,
+    libc::SYS_getppid,
+    libc::SYS_getuid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getegid,
+    libc::SYS_uname,
+    libc::SYS_sysinfo,
+];
+
+/// The same for processors that have older forms of these calls.
+#[cfg(target_arch = "x86_64")]
+const ALLOWED_TO_PROGRAM_HERE: &[i64] = &[
+    libc::SYS_arch_prctl,
+    libc::SYS_access,
+    libc::SYS_open,
+    libc::SYS_stat,
+    libc::SYS_lstat,
+    libc::SYS_readlink,
+    libc::SYS_mkdir,
+    libc::SYS_unlink,
+    libc::SYS_rmdir,
+    libc::SYS_rename,
+    libc::SYS_dup2,
+    libc::SYS_pipe,
+    libc::SYS_poll,
+    libc::SYS_epoll_wait,
+    libc::SYS_getrlimit,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const ALLOWED_TO_PROGRAM_HERE: &[i64] = &[];
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
 /// Why there is no filter.
 #[derive(Debug)]
 pub(super) struct NotInstalled;
 
-/// Installs the filter on every thread of this process, for good.
+/// Installs the filter of an inmate on every thread of this process, for good.
 pub(super) fn install() -> Result<(), NotInstalled> {
     let rules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    apply(rules, not_permitted, SeccompAction::Allow)
+}
+
+/// Installs the filter of a program that is not ours.
+pub(super) fn install_for_program() -> Result<(), NotInstalled> {
+    let allowed = [ALLOWED, ALLOWED_TO_PROGRAM, ALLOWED_TO_PROGRAM_HERE].concat();
+    let mut rules: Rules = allowed.iter().map(|call| (*call, Vec::new())).collect();
+    // A thread and no process; a question about a terminal and no other.
+    let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
+    rules.insert(libc::SYS_clone, only(0, SeccompCmpOp::MaskedEq(thread), thread)?);
+    rules.insert(libc::SYS_ioctl, only(1, SeccompCmpOp::Eq, libc::TCGETS)?);
+    // Its arguments cannot be judged. Where it is not known, its older form is used.
+    rules.insert(libc::SYS_clone3, Vec::new());
+    let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let not_known = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    // The stricter of two filters decides. The second one leaves no way to install a third.
+    apply(
+        Rules::from([(libc::SYS_clone3, Vec::new())]),
+        SeccompAction::Allow,
+        not_known,
+    )?;
+    apply(rules, not_permitted, SeccompAction::Allow)
+}
+
+/// Where one argument must be like that.
+fn only(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<Vec<SeccompRule>, NotInstalled> {
+    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Qword, operator, value);
+    let rule = SeccompRule::new(vec![condition.map_err(|_| NotInstalled)?]);
+    Ok(vec![rule.map_err(|_| NotInstalled)?])
+}
+
+fn apply(rules: Rules, otherwise: SeccompAction, matching: SeccompAction) -> Result<(), NotInstalled> {
     let arch = std::env::consts::ARCH.try_into().map_err(|_| NotInstalled)?;
-    let filter =
-        SeccompFilter::new(rules, not_permitted, SeccompAction::Allow, arch).map_err(|_| NotInstalled)?;
+    let filter = SeccompFilter::new(rules, otherwise, matching, arch).map_err(|_| NotInstalled)?;
     let program: BpfProgram = filter.try_into().map_err(|_| NotInstalled)?;
     seccompiler::apply_filter_all_threads(&program).map_err(|_| NotInstalled)
 }

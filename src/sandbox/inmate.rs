@@ -31,6 +31,27 @@ impl Program {
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
+
+    /// Starts it for a hidden purpose, with no environment and three pipes.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the sandbox; the program is our own and confines itself"
+    )]
+    pub(super) fn start(&self, purpose: &str, how: String) -> std::io::Result<Child> {
+        Command::new(&self.0)
+            .arg(purpose)
+            .arg(how)
+            .env_clear()
+            // One arena for all threads: memory is then taken as it is used, and the bound is exact.
+            .env("MALLOC_ARENA_MAX", "1")
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A key pressed at a terminal ends the parent, which then decides about its inmates.
+            .process_group(0)
+            .spawn()
+    }
 }
 
 /// A process in the jail. Dropping it kills it and waits until it is gone.
@@ -70,26 +91,11 @@ impl Inmate {
     /// Starts a process with nothing: no environment, no descriptor but its three pipes, no terminal.
     /// It confines itself as its first act. The thread that calls this must live as long as the
     /// inmate may: the system ends an inmate with the thread that started it.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is the sandbox; the program is our own and confines itself"
-    )]
     pub fn start(program: &Program, confinement: &Confinement) -> Result<Self, JailError> {
         let started = |error: &dyn std::fmt::Display| JailError::NotStarted(error.to_string());
         let confinement = serde_json::to_string(confinement).map_err(|error| started(&error))?;
-        let mut child = Command::new(&program.0)
-            .arg(ARGUMENT)
-            .arg(confinement)
-            .env_clear()
-            // One arena for all threads: memory is then taken as it is used, and the bound is exact.
-            .env("MALLOC_ARENA_MAX", "1")
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A key pressed at a terminal ends the parent, which then decides about its inmates.
-            .process_group(0)
-            .spawn()
+        let mut child = program
+            .start(ARGUMENT, confinement)
             .map_err(|error| started(&error))?;
         let killer = match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(handle) => Killer(Arc::new(handle)),

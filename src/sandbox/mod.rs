@@ -1,20 +1,29 @@
 //! The only subprocesses. An inmate is this same program, started again with a hidden argument, that
 //! confines itself before it reads a byte of its task and ends after one task. The jail knows nothing
 //! of what is done inside it; whoever uses it brings the protocol.
+//!
+//! An errand is a program that is not ours and that the operator named. This program is started again
+//! for it, too, confines itself, and then becomes that program.
 
 mod confinement;
 mod descriptors;
+mod errand;
 mod filter;
 mod frame;
 mod inmate;
+mod launch;
 mod layer;
 mod nursery;
+mod scratch;
 
 pub use confinement::{Cell, Confinement, task_of};
+pub use errand::{Errand, ErrandError, Ran};
 pub use frame::{Frame, read_frame, write_frame};
 pub use inmate::{Inmate, Killer, PostMortem, Program};
+pub use launch::{Launch, launch_of};
 pub use layer::{Layer, LayerName, layers};
 pub use nursery::Nursery;
+pub use scratch::{Scratch, ScratchError};
 
 /// Why there is no inmate.
 #[derive(Debug, thiserror::Error)]

@@ -6,10 +6,10 @@ use super::work::stopped;
 use super::{Context, ToolError};
 use crate::access::Identity;
 use crate::bundler::{self, Prepared};
-use crate::model::{FileChange, RepoPath};
+use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::{Tree, TreeError, patch};
 use bytes::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -83,6 +83,31 @@ impl Desk {
         }
         self.admit_write(file)?;
         Ok(prepared.apply(self.tree.as_ref())?)
+    }
+
+    /// Puts in place what a program of the operator has made, or takes it away. All of it is admitted before
+    /// the first file is touched.
+    pub(super) fn place(&self, changes: &BTreeMap<RepoPath, Option<Bytes>>) -> Result<(), ToolError> {
+        for path in changes.keys() {
+            self.admit_write(path)?;
+        }
+        let before = self.tree.changes()?;
+        let is_new = |path: &&RepoPath| before.iter().all(|change| change.path != **path);
+        let counted = before.len() + changes.keys().filter(is_new).count();
+        if counted > self.files_changed_max {
+            return Err(ToolError::Failed(format!(
+                "this would change {counted} files, and the change budget is {}: nothing was written",
+                self.files_changed_max
+            )));
+        }
+        for (path, content) in changes {
+            let after = content.clone().map(|content| FileVersion {
+                content,
+                mode: Mode::Regular,
+            });
+            self.tree.put(path, after)?;
+        }
+        Ok(())
     }
 
     /// What a file adds to and takes from the base: `+3 −1 against the base`.

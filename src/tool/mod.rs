@@ -2,6 +2,7 @@
 //! workspace. Adding one is a file and two lines here.
 
 // The tools.
+mod charts;
 mod file_delete;
 mod file_edit;
 mod file_list;
@@ -43,6 +44,7 @@ pub use toolbox::{Prepared, Toolbox, ToolboxError};
 use crate::access::Identity;
 use crate::bundler::Fetch;
 use crate::compare::Comparer;
+use crate::helm::Helm;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::tanka::Evaluate;
@@ -106,12 +108,15 @@ pub struct Reach {
     pub evaluator: Arc<dyn Evaluate>,
     /// Who compares a workspace with its base.
     pub comparer: Arc<Comparer>,
+    /// The operator's helm, where there is one.
+    pub helm: Option<Arc<Helm>>,
 }
 
 /// Every tool there is, in a fixed order.
 pub fn all(reach: &Reach) -> Vec<Arc<dyn Tool>> {
     let mut tools = of_files_and_history();
     tools.extend(packages::all(&reach.packages));
+    tools.extend(charts::all(reach.helm.as_ref()));
     tools.extend(rendering(&reach.evaluator));
     tools.extend(comparing(&reach.comparer));
     tools
@@ -196,7 +201,7 @@ mod tests {
         Toolbox::new(every()).unwrap();
     }
 
-    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-40, TK-41, TK-44, TK-45, TK-46, TK-47
+    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-40, TK-41, TK-44, TK-45, TK-46, TK-47, TK-49
     #[test]
     fn parameters_defaults_and_bounds_are_as_promised() {
         let toolbox = Toolbox::new(every()).unwrap();
@@ -268,6 +273,10 @@ mod tests {
                 json!({ "path": text, "packages": texts, "update": { "type": "boolean", "default": false } }),
                 json!(["path"]),
             ),
+            ("helm_dependency_list", json!({ "path": text }), json!(["path"])),
+            ("helm_dependency_build", json!({ "path": text }), json!(["path"])),
+            ("helm_dependency_update", json!({ "path": text }), json!(["path"])),
+            ("helm_lint", json!({ "path": text }), json!(["path"])),
             (
                 "tanka_find_environments",
                 json!({ "path": { "type": "string", "default": "." } }),

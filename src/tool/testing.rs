@@ -10,8 +10,11 @@ use super::{Reach, Tool, ToolError, all, schema};
 use crate::access::{Role, testing::identity};
 use crate::bundler::Offline;
 use crate::compare::Comparer;
+use crate::config::SandboxSettings;
+use crate::helm::Helm;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::redact::Redactor;
+use crate::sandbox::Program;
 use crate::tanka::testing::JsonFiles;
 use crate::workspace::{Match, Tree, TreeError};
 use bytes::Bytes;
@@ -22,14 +25,22 @@ use tokio_util::sync::CancellationToken;
 
 type Files = BTreeMap<RepoPath, FileVersion>;
 
-/// Every tool there is, with no network and programs that are JSON already.
+/// Every tool there is, with no network, programs that are JSON already, and a helm that does not start.
 pub(crate) fn every() -> Vec<Arc<dyn Tool>> {
     let redactor = Arc::new(Redactor::new([]));
     all(&Reach {
         packages: Arc::new(Offline),
         evaluator: Arc::new(JsonFiles),
         comparer: Arc::new(Comparer::new(Arc::new(JsonFiles), redactor, b"key".to_vec())),
+        helm: Some(no_helm()),
     })
+}
+
+/// A helm that does not start.
+pub(super) fn no_helm() -> Arc<Helm> {
+    let mut settings = SandboxSettings::default().programs;
+    settings.helm = Some("/nonexistent/helm".into());
+    Arc::new(Helm::configured(Program::at("/nonexistent/drydock"), &settings).unwrap())
 }
 
 /// A tree that keeps its files in memory.

@@ -415,6 +415,31 @@ fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
     assert!(shown["description"].as_str().expect("a description").len() <= 140);
 }
 
+/// The numbers of what differs from Tanka on purpose are those of the list that the conformance tests read.
+#[test]
+fn the_list_of_known_differences_is_as_long_as_the_document_says() {
+    let listed: toml::Table = document("tests/it/conformance/known.toml").parse().expect("TOML");
+    let mut sections: BTreeSet<&str> = listed.keys().map(String::as_str).collect();
+    let text = document("docs/tanka.md");
+    let packs = rows(&text).into_iter().filter(|row| row.len() == 5);
+    for row in packs {
+        let name = row[0].trim_matches('`').to_owned();
+        let known: usize = row[3].parse().expect("a number");
+        let entries: usize = row[4].parse().expect("a number");
+        let expected = match name.as_str() {
+            "lint messages" => crate::conformance::MESSAGES_OTHERWISE,
+            name => listed
+                .get(name)
+                .and_then(toml::Value::as_table)
+                .map_or(0, toml::Table::len),
+        };
+        sections.remove(name.as_str());
+        assert_eq!(entries, expected, "{name}");
+        assert!(known >= entries, "{name}: an entry stands for a case at least");
+    }
+    assert!(sections.is_empty(), "the document leaves out {sections:?}");
+}
+
 /// What a run may number differently, taken out: changes are numbered in the order they are ready.
 fn comparable(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();

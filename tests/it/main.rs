@@ -12,8 +12,10 @@ mod support;
 
 mod authority;
 mod batch;
+mod charts;
 mod cli_admin;
 mod cli_ask;
+mod cli_charts;
 mod cli_chat;
 mod cli_check;
 mod cli_demo;

@@ -69,6 +69,7 @@ fn reach() -> Reach {
         packages: Arc::new(Offline),
         evaluator,
         comparer: Arc::new(comparer),
+        helm: None,
     }
 }
 

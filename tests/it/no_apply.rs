@@ -70,7 +70,7 @@ fn only_the_jail_starts_a_process_and_only_this_program() {
         "process::{Child",
         "CommandExt",
         "posix_spawn",
-        "execv",
+        "::execv",
         "fork(",
     ];
     let mut found: Vec<String> = Vec::new();
@@ -82,10 +82,18 @@ fn only_the_jail_starts_a_process_and_only_this_program() {
             found.push(path);
         }
     }
-    assert_eq!(found, ["src/sandbox/inmate.rs"]);
-    let inmate = std::fs::read_to_string(root().join("src/sandbox/inmate.rs")).expect("the jail");
+    found.sort();
+    // An errand waits for a child that an inmate's file has started; a launch becomes the program that the
+    // operator named, when it is confined.
+    let jail = ["errand", "inmate", "launch"].map(|file| format!("src/sandbox/{file}.rs"));
+    assert_eq!(found, jail);
+    let [errand, inmate, launch] =
+        jail.map(|file| std::fs::read_to_string(root().join(file)).expect("the jail"));
+    assert_eq!(errand.matches("Command::new(").count(), 0);
     assert_eq!(inmate.matches("Command::new(").count(), 1);
-    assert!(inmate.contains("Command::new(&program.0)") && inmate.contains("/proc/self/exe"));
+    assert!(inmate.contains("Command::new(&self.0)") && inmate.contains("/proc/self/exe"));
+    assert_eq!(launch.matches("Command::new(").count(), 1);
+    assert!(launch.contains("Command::new(&self.program)") && !launch.contains(".spawn("));
 }
 
 /// T60

@@ -119,6 +119,7 @@ impl Terminal {
             packages: super::jb::fetch(&config.bundler.hosts_allowed, client.clone()),
             comparer: super::comparer(Arc::clone(&evaluator), Arc::clone(&redactor)),
             evaluator,
+            helm: super::helm(&config.sandbox),
         };
         let comparer = Arc::clone(&reach.comparer);
         let providers = provider::build(&config.providers, client, config.model.stream);

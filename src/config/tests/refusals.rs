@@ -162,6 +162,16 @@ proptest! {
     }
 }
 
+/// T50
+#[test]
+fn a_program_that_is_not_ours_is_named_by_its_absolute_path() {
+    let text = "[helm]\nprogram = \"bin/helm\"\n[kustomize]\nprogram = \"/usr/bin/kustomize\"\n";
+    let error = Config::for_rendering(sources(text)).unwrap_err().to_string();
+    let expected = "drydock.toml:2: helm.program: expected an absolute path, such as /usr/local/bin/helm";
+    assert!(error.contains(expected), "{error}");
+    assert!(!error.contains("kustomize"), "{error}");
+}
+
 #[test]
 fn layers_and_globs_of_the_sandbox_are_checked() {
     let text =

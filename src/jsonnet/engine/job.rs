@@ -1,7 +1,11 @@
 //! One evaluation, as the engines see it: the texts they may read, and where a failure is noted whose
 //! reason an engine cannot carry.
 
-use crate::jsonnet::message::{self, Ask, FILE, Failure, NO_FILE, OWN, SAME_FILE, TASK, Task};
+use crate::jsonnet::foreign::{Call, Refusal};
+use crate::jsonnet::message::{
+    self, Ask, FILE, Failure, NO_FILE, NO_OUTPUT, OUTPUT, OWN, SAME_FILE, TASK, Task,
+};
+use crate::jsonnet::native::NativeError;
 use crate::jsonnet::nesting::is_too_deep;
 use crate::sandbox::{Frame, read_frame, write_frame};
 use std::cell::{Cell, RefCell};
@@ -194,6 +198,25 @@ impl Job {
             return Err(Refused);
         }
         Ok(bytes)
+    }
+
+    /// Has a program run that is not ours, and answers with what it wrote. The account of files is of
+    /// this task, so whatever may have asked is evaluated anew for the next one.
+    pub(in crate::jsonnet) fn run(&self, call: &Call) -> Result<String, NativeError> {
+        let lost = || NativeError::said("the parent does not answer");
+        self.depends(None);
+        let question = serde_json::to_vec(call).map_err(|_| lost())?;
+        self.say(message::RUN, &question).map_err(|_| lost())?;
+        let answer = self.line.hear().map_err(|_| lost())?;
+        match answer.tag {
+            OUTPUT => String::from_utf8(answer.content).map_err(|_| lost()),
+            NO_OUTPUT => Err(match serde_json::from_slice(&answer.content) {
+                Ok(Refusal::Off) => NativeError::off(call),
+                Ok(Refusal::Said(why)) => NativeError::said(why),
+                Err(_) => lost(),
+            }),
+            _ => Err(lost()),
+        }
     }
 
     /// Notes why the evaluation is about to fail. The first reason stays.

@@ -6,8 +6,9 @@ use super::library::Library;
 use super::{Engine, Job, Origin};
 use crate::jsonnet::canonical::{TooLong, Writer};
 use crate::jsonnet::contract::Frame;
+use crate::jsonnet::foreign::Call;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
-use crate::jsonnet::native::Native;
+use crate::jsonnet::native::{Native, NativeError};
 use jrsonnet_evaluator::error::{ErrorKind, StackTraceElement};
 use jrsonnet_evaluator::function::CallLocation;
 use jrsonnet_evaluator::stack::limit_stack_depth;
@@ -265,9 +266,14 @@ impl jrsonnet_ir::SourcePathT for Place {
 /// Calls a native function.
 pub(super) fn call(native: Native, arguments: &[Val]) -> Result<Val> {
     let arguments = arguments.iter().map(to_json).collect::<Result<Vec<_>>>()?;
-    let answer = native.call(&arguments).map_err(|error| {
+    let job = Current::get();
+    let run = |call: &Call| match &job {
+        Some(job) => job.run(call),
+        None => Err(NativeError::off(call)),
+    };
+    let answer = native.call(&arguments, &run).map_err(|error| {
         let message = error.to_string();
-        if let (Some(cause), Some(job)) = (error.into_cause(), Current::get()) {
+        if let (Some(cause), Some(job)) = (error.into_cause(), &job) {
             job.note(cause);
         }
         Error::from(ErrorKind::RuntimeError(message.into()))

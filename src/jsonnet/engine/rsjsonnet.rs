@@ -245,7 +245,7 @@ impl<'p> Callbacks<'p> for Session<'p> {
                 arguments.ok_or_else(|| native::NativeError::said("a native function takes no function"))?;
             match name.value() {
                 TEXT => Ok(arguments.iter().map(native::text).collect::<String>().into()),
-                name => native::named(name)?.call(&arguments),
+                name => native::called(name)?.call(&arguments, &|call| self.job.run(call)),
             }
         };
         match call() {

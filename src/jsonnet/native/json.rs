@@ -1,7 +1,7 @@
 //! `parseJson`, `manifestJsonFromJson` and `manifestYamlFromJson`.
 
 use super::NativeError;
-use crate::jsonnet::yaml::{Profile, document};
+use crate::jsonnet::yaml::{self, Profile};
 use serde_json::Value;
 
 /// Spaces of one level that can be asked for.
@@ -18,7 +18,12 @@ pub(super) fn parse(text: &str) -> Result<Value, NativeError> {
 pub(super) fn yaml(text: &str) -> Result<String, NativeError> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| NativeError::said(format!("manifestYamlFromJson: {error}")))?;
-    Ok(document(Profile::V3, &value))
+    Ok(document(&value))
+}
+
+/// One document. Nesting is as deep as the value, so the caller bounds it.
+pub(super) fn document(value: &Value) -> String {
+    yaml::document(Profile::V3, value)
 }
 
 /// Lays JSON out over lines. Fields keep their order and numbers their digits.

@@ -1,13 +1,17 @@
-//! The native functions that Tanka adds to the language, as pure functions of JSON. The ones that
-//! would start a program do not: they say what is needed.
+//! The native functions that Tanka adds to the language, as pure functions of JSON. The ones that need
+//! a program that is not ours ask for it, and say what is needed where there is none.
 
+mod case;
+mod foreign;
 mod json;
+mod named;
 mod regex;
 mod text;
 mod yaml;
 
+pub(super) use self::foreign::Run;
+use super::foreign::Call;
 use super::message::Failure;
-use super::path;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 pub(super) use text::text;
@@ -57,6 +61,16 @@ impl NativeError {
         Self::Said(message.into())
     }
 
+    /// The program is not enabled.
+    pub(super) fn off(call: &Call) -> Self {
+        Self::Cause(match call {
+            Call::Helm(template) => Failure::Helm {
+                chart: template.chart.clone(),
+            },
+            Call::Kustomize { path } => Failure::Kustomize { path: path.clone() },
+        })
+    }
+
     /// What the caller of the evaluation must know.
     pub(super) fn into_cause(self) -> Option<Failure> {
         match self {
@@ -66,8 +80,13 @@ impl NativeError {
     }
 }
 
+/// The documents of a text of YAML.
+pub(super) fn yaml_documents(text: &str) -> Result<Vec<Value>, NativeError> {
+    yaml::parse(text)
+}
+
 /// The function of that name.
-pub(super) fn named(name: &str) -> Result<Native, NativeError> {
+pub(super) fn called(name: &str) -> Result<Native, NativeError> {
     let native = ALL.into_iter().find(|native| native.name() == name);
     native.ok_or_else(|| NativeError::said(format!("no native function `{name}`")))
 }
@@ -101,8 +120,8 @@ impl Native {
         }
     }
 
-    /// Calls it.
-    pub(super) fn call(self, arguments: &[Value]) -> Result<Value, NativeError> {
+    /// Calls it. `run` has programs run that are not ours.
+    pub(super) fn call(self, arguments: &[Value], run: Run<'_>) -> Result<Value, NativeError> {
         let text = |index: usize| self.text(arguments, index);
         match self {
             Self::ParseJson => json::parse(text(0)?),
@@ -118,21 +137,8 @@ impl Native {
             Self::RegexMatch => regex::is_match(text(0)?, text(1)?).map(Value::from),
             Self::RegexSubst => regex::replace(text(0)?, text(1)?, text(2)?).map(Value::from),
             Self::Sha256 => Ok(sha256(text(0)?).into()),
-            Self::HelmTemplate => {
-                let chart = called_from(
-                    arguments.get(2),
-                    "helmTemplate",
-                    "find your charts",
-                    "helm",
-                    text(1)?,
-                )?;
-                Err(NativeError::Cause(Failure::Helm { chart }))
-            }
-            Self::KustomizeBuild => {
-                let doing = "find your Kustomize targets";
-                let path = called_from(arguments.get(1), "kustomizeBuild", doing, "kustomize", text(0)?)?;
-                Err(NativeError::Cause(Failure::Kustomize { path }))
-            }
+            Self::HelmTemplate => self::foreign::helm_template(text(0)?, text(1)?, arguments.get(2), run),
+            Self::KustomizeBuild => self::foreign::kustomize_build(text(0)?, arguments.get(1), run),
         }
     }
 
@@ -144,28 +150,6 @@ impl Native {
     }
 }
 
-/// The directory a program would work in, relative to the root where it is inside.
-fn called_from(
-    options: Option<&Value>,
-    function: &str,
-    doing: &str,
-    page: &str,
-    directory: &str,
-) -> Result<String, NativeError> {
-    let from = options
-        .and_then(|options| options.get("calledFrom"))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if from.is_empty() {
-        return Err(NativeError::said(format!(
-            "{function}: 'opts.calledFrom' is unset or empty.\nTanka needs this to {doing}. \
-             See https://tanka.dev/{page}#optscalledfrom-unset"
-        )));
-    }
-    let base = from.rsplit_once('/').map_or("", |(base, _)| base);
-    Ok(path::clean(base, directory).unwrap_or_else(|| directory.to_owned()))
-}
-
 fn sha256(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -175,42 +159,46 @@ fn sha256(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{ALL, Native, NativeError, named};
+    use super::{ALL, Native, NativeError, called};
+    use crate::jsonnet::foreign::Call;
     use crate::jsonnet::message::Failure;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn call(native: Native, arguments: &[Value]) -> Result<Value, NativeError> {
+        native.call(arguments, &|call| Err(NativeError::off(call)))
+    }
 
     #[test]
     fn every_function_is_found_by_its_name() {
         for native in ALL {
-            assert_eq!(named(native.name()), Ok(native));
+            assert_eq!(called(native.name()), Ok(native));
         }
-        assert!(named("exec").is_err());
+        assert!(called("exec").is_err());
     }
 
     #[test]
     fn sha256_is_hexadecimal() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(Native::Sha256.call(&[json!("abc")]), Ok(json!(expected)));
+        assert_eq!(call(Native::Sha256, &[json!("abc")]), Ok(json!(expected)));
     }
 
     /// T50
     #[test]
-    fn helm_is_named_and_never_started() {
+    fn helm_is_named_where_there_is_none() {
         let options = json!({ "calledFrom": "environments/dev/main.jsonnet" });
-        let call = |chart: &str| {
-            Native::HelmTemplate.call(&[json!("--post-renderer=./x"), json!(chart), options.clone()])
+        let template = |chart: &str| {
+            let arguments = [json!("--post-renderer=./x"), json!(chart), options.clone()];
+            call(Native::HelmTemplate, &arguments)
         };
         let needs = |chart: &str| {
             Err(NativeError::Cause(Failure::Helm {
                 chart: chart.to_owned(),
             }))
         };
-        assert_eq!(call("./charts/a"), needs("environments/dev/charts/a"));
-        assert_eq!(call("../../charts/a"), needs("charts/a"));
-        assert_eq!(call("../../../x"), needs("../../../x"));
-        let unset = Native::HelmTemplate
-            .call(&[json!("n"), json!("c"), json!({})])
-            .unwrap_err();
+        assert_eq!(template("./charts/a"), needs("environments/dev/charts/a"));
+        assert_eq!(template("../../charts/a"), needs("charts/a"));
+        assert_eq!(template("../../../x"), needs("../../../x"));
+        let unset = call(Native::HelmTemplate, &[json!("n"), json!("c"), json!({})]).unwrap_err();
         assert_eq!(
             unset.to_string(),
             "helmTemplate: 'opts.calledFrom' is unset or empty.\nTanka needs this to find your charts. \
@@ -218,11 +206,88 @@ mod tests {
         );
     }
 
+    /// What helm is asked for, with what it answers.
+    fn template(options: Value, output: &str) -> (Option<Call>, Result<Value, NativeError>) {
+        let asked = std::cell::RefCell::new(None);
+        let run = |call: &Call| {
+            asked.replace(Some(call.clone()));
+            Ok(output.to_owned())
+        };
+        let arguments = [json!("web"), json!("./charts/a"), options];
+        let answer = Native::HelmTemplate.call(&arguments, &run);
+        (asked.into_inner(), answer)
+    }
+
+    #[test]
+    fn options_are_read_as_go_reads_them() {
+        let options = json!({
+            "calledFrom": "main.jsonnet", "values": { "replicas": 2, "size": 1000000 }, "includeCRDs": false,
+            "apiVersions": ["a/v1"], "kubeVersion": "1.30", "noHooks": true, "namespace": "x", "skipTests": null,
+        });
+        let Some(Call::Helm(asked)) = template(options, "").0 else {
+            panic!("helm is asked");
+        };
+        assert_eq!(asked.values, "replicas: 2\nsize: 1e+06\n");
+        assert_eq!(
+            (asked.include_crds, asked.no_hooks, asked.skip_tests),
+            (false, true, false)
+        );
+        assert_eq!(asked.api_versions, ["a/v1"]);
+        assert_eq!(
+            (asked.kube_version.as_str(), asked.namespace.as_str()),
+            ("1.30", "x")
+        );
+        let Some(Call::Helm(plain)) = template(json!({ "calledFrom": "main.jsonnet" }), "").0 else {
+            panic!("helm is asked");
+        };
+        assert_eq!((plain.values.as_str(), plain.include_crds), ("{}\n", true));
+        for (field, value, why) in [
+            ("values", json!([]), "opts.values is not an object"),
+            (
+                "apiVersions",
+                json!([1]),
+                "opts.apiVersions is not an array of strings",
+            ),
+            ("noHooks", json!("yes"), "opts.noHooks is not a boolean"),
+            ("namespace", json!(1), "opts.namespace is not a string"),
+        ] {
+            let (asked, answer) = template(json!({ "calledFrom": "main.jsonnet", field: value }), "");
+            assert_eq!(
+                (asked, answer),
+                (None, Err(NativeError::said(format!("helmTemplate: {why}"))))
+            );
+        }
+    }
+
+    #[test]
+    fn objects_are_named_and_empty_documents_are_left_out() {
+        let output = "---\n# only words\n---\nkind: ConfigMap\nmetadata: {name: a}\n---\n{}\n---\n\
+                      kind: ConfigMap\nmetadata: {name: b}\n";
+        let named = |format: Option<&str>| {
+            let options = json!({ "calledFrom": "main.jsonnet", "nameFormat": format });
+            template(options, output).1
+        };
+        let object = |name: &str| json!({ "kind": "ConfigMap", "metadata": { "name": name } });
+        let expected = json!({ "config_map_a": object("a"), "config_map_b": object("b") });
+        assert_eq!(named(None), Ok(expected));
+        let expected = json!({ "a": object("a"), "b": object("b") });
+        assert_eq!(named(Some("{{ .metadata.name }}")), Ok(expected));
+        assert_eq!(
+            named(Some("{{ .kind }}")),
+            Err(NativeError::said(
+                "Two resources share the same name 'ConfigMap'. Please adapt the name template '{{ .kind }}'."
+            ))
+        );
+        let (_, list) = template(json!({ "calledFrom": "main.jsonnet" }), "- a\n");
+        assert_eq!(
+            list,
+            Err(NativeError::said("helmTemplate: a document is not an object"))
+        );
+    }
+
     #[test]
     fn an_argument_of_the_wrong_kind_is_named() {
-        let error = Native::RegexSubst
-            .call(&[json!("a"), json!(1), json!("b")])
-            .unwrap_err();
+        let error = call(Native::RegexSubst, &[json!("a"), json!(1), json!("b")]).unwrap_err();
         assert_eq!(error.to_string(), "regexSubst: src is not a string");
     }
 }

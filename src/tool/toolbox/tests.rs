@@ -109,6 +109,8 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
         "git_log",
         "git_show",
         "git_status",
+        "helm_dependency_list",
+        "helm_lint",
         "jb_list",
         "jb_plan",
         "tanka_diff",
@@ -139,7 +141,8 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
     assert_eq!(
         why,
         "`file_write` is not available to this person in this repository; available: `file_list`, `file_read`, \
-         `file_search`, `git_diff`, `git_log`, `git_show`, `git_status`, `jb_list`, `jb_plan`, \
+         `file_search`, `git_diff`, `git_log`, `git_show`, `git_status`, `helm_dependency_list`, \
+         `helm_lint`, `jb_list`, `jb_plan`, \
          `tanka_diff`, `tanka_find_environments`, `tanka_format_jsonnet`, `tanka_show`, `tanka_validate_jsonnet`"
     );
 }
@@ -170,7 +173,8 @@ fn a_call_is_prepared_with_its_effect_and_arguments() {
 #[test]
 fn calls_that_are_no_calls_say_what_would_work() {
     let available = "available: `file_delete`, `file_edit`, `file_list`, `file_read`, `file_search`, `file_write`, \
-                     `git_diff`, `git_log`, `git_show`, `git_status`, `jb_init`, `jb_install`, \
+                     `git_diff`, `git_log`, `git_show`, `git_status`, `helm_dependency_build`, \
+                     `helm_dependency_list`, `helm_dependency_update`, `helm_lint`, `jb_init`, `jb_install`, \
                      `jb_list`, `jb_plan`, `jb_update`, `tanka_diff`, `tanka_find_environments`, `tanka_format_jsonnet`, \
                      `tanka_show`, `tanka_validate_jsonnet`";
     let huge = format!("{{\"path\":\"{}\"}}", "x".repeat(1_000_000));

@@ -17,3 +17,5 @@ mod programs;
 mod sources;
 mod tk;
 mod yaml;
+
+pub(crate) use lint::MESSAGES_OTHERWISE;

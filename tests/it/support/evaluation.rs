@@ -18,6 +18,17 @@ impl Files {
         Self::from_pairs(files.into_iter().map(|(name, text)| (path(name), text)))
     }
 
+    /// The same with one file that is no text.
+    pub(crate) fn with_bytes<const N: usize>(
+        files: [(&str, &str); N],
+        name: &str,
+        content: Vec<u8>,
+    ) -> Arc<dyn Tree> {
+        let files = files.map(|(name, text)| (path(name), bytes::Bytes::from(text.to_owned())));
+        let bytes = (path(name), content.into());
+        Arc::new(Self(files.into_iter().chain([bytes]).collect()))
+    }
+
     pub(crate) fn from_pairs<'a>(files: impl Iterator<Item = (RepoPath, &'a str)>) -> Arc<dyn Tree> {
         let files = files.map(|(name, text)| (name, bytes::Bytes::from(text.to_owned())));
         Arc::new(Self(files.collect()))
@@ -57,7 +68,9 @@ impl Tree for Files {
     }
 
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
-        panic!("an evaluation lists `{directory}`")
+        let below = format!("{directory}/");
+        let files = self.0.keys().filter(|file| file.as_str().starts_with(&below));
+        Ok(files.cloned().collect())
     }
 
     fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod app;
 pub(crate) mod git_server;
+pub(crate) mod hostile;
 pub(crate) mod log;
 pub(crate) mod evaluation;
 pub(crate) mod require;

@@ -17,6 +17,14 @@ impl Component {
     pub(crate) fn command(&self) -> Command {
         Command::new(&self.program)
     }
+
+    /// Where its program is on this machine.
+    pub(crate) fn place(&self) -> PathBuf {
+        let path = std::env::var_os("PATH").expect("a path of programs");
+        let places = std::env::split_paths(&path).map(|place| place.join(&self.program));
+        let mut there = places.filter(|place| place.is_file());
+        there.next().expect("the program that works is somewhere")
+    }
 }
 
 /// A component by name, or `None` after one line that says how to get it.
@@ -71,6 +79,16 @@ fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
             &["jsonnetfmt", "--version"],
             "jsonnetfmt",
             "go install github.com/google/go-jsonnet/cmd/jsonnetfmt@v0.22.0",
+        ),
+        "helm" => (
+            &["helm", "version", "--short"],
+            "helm 3",
+            "go install helm.sh/helm/v3/cmd/helm@v3.22.0",
+        ),
+        "kustomize" => (
+            &["kustomize", "version"],
+            "kustomize 5",
+            "go install sigs.k8s.io/kustomize/kustomize/v5@v5.7.1",
         ),
         unknown => panic!("no component is called `{unknown}`; add it to support/require.rs"),
     }

@@ -1,0 +1,191 @@
+//! `drydock tanka charts`: what `chartfile.yaml` asks for and what is there, and what the operator's helm
+//! says of a chart. Nothing is fetched.
+
+use super::output::{Output, Style};
+use super::{Failure, Global, helm};
+use crate::config::Config;
+use crate::helm::{Chartfile, Drift, Helm, Pack, Packed, Vendored, vendored};
+use crate::jsonnet::path::clean;
+use crate::model::{FileVersion, Mode, RepoPath};
+use crate::workspace::{Directory, Tree};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The exit code when what is there is not what is asked for.
+const DIFFERS: u8 = 16;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  drydock tanka charts list
+  drydock tanka charts diff --path lib --json
+  drydock tanka charts lint charts/web --set helm.program=/usr/local/bin/helm
+  drydock tanka charts update charts/web
+
+`list` and `diff` read chartfile.yaml and need no helm. The others run the helm of `[helm] program` in the jail. Nothing is fetched: `build` and `update` pack charts of this repository.
+
+Exit codes: 0 done, 1 failed, 16 charts differ (diff).";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ChartsCommand {
+    /// Lists the charts that chartfile.yaml asks for, with what is there
+    List(Place),
+    /// Lists only charts that are missing, of another version, or not asked for
+    Diff(Place),
+    /// Examines a chart
+    Lint(Chart),
+    /// Lists the dependencies of a chart
+    Dependencies(Chart),
+    /// Packs the dependencies of a chart into it, at the versions of its lock
+    Build(Chart),
+    /// Packs the dependencies of a chart into it, at the versions it asks for
+    Update(Chart),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Place {
+    /// The directory of chartfile.yaml
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    path: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Chart {
+    /// The directory of the chart
+    #[arg(value_name = "CHART")]
+    path: String,
+}
+
+pub(super) async fn run(command: ChartsCommand, global: &Global, output: Output) -> Result<(), Failure> {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the shell is where the working directory is read"
+    )]
+    let here = std::env::current_dir().map_err(Failure::failed)?;
+    let directory = Directory::open(&here).map_err(Failure::failed)?;
+    let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
+    let helm = helm(&settings);
+    // Helm is waited for, and it ends with the thread that has started it.
+    let done = tokio::task::spawn_blocking(move || perform(&command, &directory, &here, helm, output)).await;
+    done.map_err(Failure::failed)?
+}
+
+fn perform(
+    command: &ChartsCommand,
+    directory: &Directory,
+    here: &Path,
+    helm: Option<Arc<Helm>>,
+    output: Output,
+) -> Result<(), Failure> {
+    let place = |typed: &str| inside(directory, here, typed);
+    let chart = |chart: &Chart| RepoPath::parse(&place(&chart.path)?).map_err(Failure::failed);
+    let needed = || {
+        let needs = "this needs helm, which is not enabled; name it with `[helm] program`";
+        helm.as_ref().ok_or_else(|| Failure::failed(needs))
+    };
+    match command {
+        ChartsCommand::List(at) => {
+            show(&charts(directory, &place(&at.path)?)?, output);
+            Ok(())
+        }
+        ChartsCommand::Diff(at) => diff(directory, &place(&at.path)?, output),
+        ChartsCommand::Lint(at) => {
+            let said = needed()?.lint(directory, &chart(at)?, &|| false);
+            say(&said.map_err(Failure::failed)?, output);
+            Ok(())
+        }
+        ChartsCommand::Dependencies(at) => {
+            let said = needed()?.dependencies(directory, &chart(at)?, &|| false);
+            say(&said.map_err(Failure::failed)?, output);
+            Ok(())
+        }
+        ChartsCommand::Build(at) => pack(needed()?, directory, &chart(at)?, Pack::Build, output),
+        ChartsCommand::Update(at) => pack(needed()?, directory, &chart(at)?, Pack::Update, output),
+    }
+}
+
+/// A path as it is typed here, from the root.
+fn inside(directory: &Directory, here: &Path, typed: &str) -> Result<String, Failure> {
+    let here = here.canonicalize().map_err(Failure::failed)?;
+    let inside = here.strip_prefix(directory.root()).unwrap_or(Path::new(""));
+    let outside = || Failure::failed(format!("`{typed}` is outside of the repository"));
+    clean(&inside.to_string_lossy(), typed).ok_or_else(outside)
+}
+
+fn charts(directory: &Directory, place: &str) -> Result<Vec<Vendored>, Failure> {
+    let chartfile = Chartfile::read(directory, place).map_err(Failure::failed)?;
+    vendored(directory, &chartfile).map_err(Failure::failed)
+}
+
+fn diff(directory: &Directory, place: &str, output: Output) -> Result<(), Failure> {
+    let mut charts = charts(directory, place)?;
+    let all = charts.len();
+    charts.retain(|chart| chart.drift != Drift::None);
+    show(&charts, output);
+    match charts.len() {
+        0 => Ok(()),
+        differ => Err(Failure {
+            code: DIFFERS,
+            message: format!("{differ} of {all} charts differ"),
+        }),
+    }
+}
+
+fn show(charts: &[Vendored], output: Output) {
+    if output.json() {
+        output.value(&json!({ "charts": charts }));
+        return;
+    }
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let row = |chart: &Vendored| {
+        let drift = match chart.drift {
+            Drift::None => "as asked for",
+            Drift::Missing => "missing",
+            Drift::OtherVersion => "another version",
+            Drift::NotListed => "not asked for",
+        };
+        vec![
+            chart.directory.clone(),
+            or_none(&chart.chart),
+            or_none(&chart.wanted),
+            or_none(&chart.found),
+            drift.to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = charts.iter().map(row).collect();
+    output.table(&["DIRECTORY", "CHART", "WANTED", "FOUND", ""], &rows);
+}
+
+fn say(text: &str, output: Output) {
+    match output.json() {
+        true => output.value(&json!({ "helm": text })),
+        false => text.lines().for_each(|line| output.line(line)),
+    }
+}
+
+fn pack(
+    helm: &Helm,
+    directory: &Directory,
+    chart: &RepoPath,
+    how: Pack,
+    output: Output,
+) -> Result<(), Failure> {
+    let packed = helm.pack(directory, chart, how, &|| false);
+    let Packed { said, changes } = packed.map_err(Failure::failed)?;
+    for (path, content) in &changes {
+        let after = content.clone().map(|content| FileVersion {
+            content,
+            mode: Mode::Regular,
+        });
+        directory.put(path, after).map_err(Failure::failed)?;
+    }
+    let files: Vec<String> = changes.keys().map(ToString::to_string).collect();
+    if output.json() {
+        output.value(&json!({ "helm": said, "files": files }));
+        return Ok(());
+    }
+    output.aside(Style::Dim, &said);
+    files.iter().for_each(|file| output.line(file));
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! `chartfile.yaml`: which charts a project vendors, as `tk tool charts` keeps it. It is read, checked and
+//! compared with what is there; nothing is fetched and nothing is written.
+
+use crate::jsonnet::{path, yaml_documents};
+use crate::model::RepoPath;
+use crate::workspace::{Tree, TreeError};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The file's name.
+const FILE: &str = "chartfile.yaml";
+/// The one version of it that there is.
+const VERSION: f64 = 1.0;
+/// Where charts are when nothing else is said.
+const DIRECTORY: &str = "charts";
+/// Charts of one file.
+const REQUIREMENTS_MAX: usize = 1_000;
+
+/// A `chartfile.yaml` that is good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chartfile {
+    /// The charts it asks for.
+    pub requires: Vec<Requirement>,
+    /// The directory of the charts, from the root of the tree.
+    pub directory: String,
+}
+
+/// A chart that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Requirement {
+    /// `repository/name`.
+    pub chart: String,
+    /// Its version.
+    pub version: String,
+    /// Where it is, from the root of the tree.
+    pub directory: String,
+}
+
+/// A chart that is asked for or there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Vendored {
+    /// Where it is, from the root of the tree.
+    pub directory: String,
+    /// `repository/name`; `None` when nobody asks for it.
+    pub chart: Option<String>,
+    /// The version that is asked for.
+    pub wanted: Option<String>,
+    /// The version that is there.
+    pub found: Option<String>,
+    /// How the two differ.
+    pub drift: Drift,
+}
+
+/// How what is there differs from what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Drift {
+    /// It does not.
+    None,
+    /// It is not there.
+    Missing,
+    /// Another version is there.
+    OtherVersion,
+    /// Nobody asks for it.
+    NotListed,
+}
+
+/// Why there is no chartfile.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartfileError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// It is not one.
+    #[error("`{path}`: {why}")]
+    Malformed {
+        /// Where it is.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What it says does not fit together.
+    #[error("`{path}`: validation errors:\n - {}", .problems.join("\n - "))]
+    Invalid {
+        /// Where it is.
+        path: String,
+        /// All that is wrong.
+        problems: Vec<String>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    // Every number of YAML is one that JSON has.
+    version: f64,
+    #[serde(default)]
+    repositories: Vec<WrittenRepository>,
+    #[serde(default)]
+    requires: Vec<WrittenRequirement>,
+    directory: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[allow(dead_code, reason = "known so that they are not refused; nothing is fetched")]
+struct WrittenRepository {
+    name: String,
+    url: String,
+    ca_file: Option<String>,
+    cert_file: Option<String>,
+    key_file: Option<String>,
+    username: Option<String>,
+    password: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRequirement {
+    chart: String,
+    version: String,
+    directory: Option<String>,
+}
+
+impl Chartfile {
+    /// Reads the chartfile of a directory, which is relative to the root of the tree.
+    pub fn read(tree: &dyn Tree, directory: &str) -> Result<Self, ChartfileError> {
+        let name = path::clean(directory, FILE).unwrap_or_else(|| FILE.to_owned());
+        let malformed = |why: &dyn std::fmt::Display| ChartfileError::Malformed {
+            path: name.clone(),
+            why: why.to_string(),
+        };
+        let file = RepoPath::parse(&name).map_err(|error| malformed(&error))?;
+        let content = tree.read(&file)?.content;
+        let text = std::str::from_utf8(&content).map_err(|error| malformed(&error))?;
+        let documents = yaml_documents(text).map_err(|error| malformed(&error))?;
+        let [document] = documents.as_slice() else {
+            return Err(malformed(&"it is not one document"));
+        };
+        let written: Written = serde_json::from_value(document.clone()).map_err(|error| malformed(&error))?;
+        if written.version.total_cmp(&VERSION).is_ne() {
+            let why = format!("version {} is not known; {VERSION} is", written.version);
+            return Err(malformed(&why));
+        }
+        written
+            .settle(directory)
+            .map_err(|problems| ChartfileError::Invalid {
+                path: name.clone(),
+                problems,
+            })
+    }
+}
+
+impl Written {
+    fn settle(self, directory: &str) -> Result<Chartfile, Vec<String>> {
+        let mut problems = Vec::new();
+        if self.requires.len() > REQUIREMENTS_MAX {
+            return Err(vec![format!("more than {REQUIREMENTS_MAX} charts")]);
+        }
+        let repositories: BTreeSet<&str> = self
+            .repositories
+            .iter()
+            .map(|known| known.name.as_str())
+            .collect();
+        let name = |pattern: &str| Regex::new(pattern).map_err(|error| vec![error.to_string()]);
+        let (repository_name, chart_name) = (name(r"^[\w-]+$")?, name(r"^([\w-]+)/([\w.+-]+)$")?);
+        for repository in &repositories {
+            if !repository_name.is_match(repository) {
+                problems.push(format!("Repository name \"{repository}\" is not valid."));
+            }
+        }
+        let charts = self.directory.as_deref().unwrap_or(DIRECTORY);
+        let base = path::clean(directory, charts);
+        let base = base.ok_or_else(|| vec![format!("directory \"{charts}\" is outside the repository")])?;
+        let mut requires: Vec<Requirement> = Vec::new();
+        for WrittenRequirement {
+            chart,
+            version,
+            directory,
+        } in &self.requires
+        {
+            let Some(parts) = chart_name.captures(chart) else {
+                problems.push(format!(
+                    "Chart name \"{chart}\" is not valid. Expecting a repo/name format."
+                ));
+                continue;
+            };
+            let (repository, name) = (&parts[1], &parts[2]);
+            if !repositories.contains(repository) {
+                problems.push(format!(
+                    "repository \"{repository}\" not found for chart \"{chart}\""
+                ));
+            }
+            let own = directory.as_deref().filter(|own| !own.is_empty()).unwrap_or(name);
+            let Some(place) = path::clean(&base, own) else {
+                problems.push(format!(
+                    "directory \"{own}\" of chart \"{chart}\" is outside the repository"
+                ));
+                continue;
+            };
+            if let Some(other) = requires.iter().find(|other| other.directory == place) {
+                problems.push(format!(
+                    "output directory \"{own}\" is used twice, by charts \"{}@{}\" and \"{chart}@{version}\"",
+                    other.chart, other.version
+                ));
+            }
+            requires.push(Requirement {
+                chart: chart.clone(),
+                version: version.clone(),
+                directory: place,
+            });
+        }
+        match problems.is_empty() {
+            true => Ok(Chartfile {
+                requires,
+                directory: base,
+            }),
+            false => Err(problems),
+        }
+    }
+}
+
+/// What is asked for and what is there, by directory.
+pub fn vendored(tree: &dyn Tree, chartfile: &Chartfile) -> Result<Vec<Vendored>, ChartfileError> {
+    let mut found = BTreeMap::new();
+    for file in tree.below(&chartfile.directory)? {
+        let inside = file
+            .as_str()
+            .strip_prefix(&chartfile.directory)
+            .unwrap_or_default();
+        // A chart in a chart belongs to that chart.
+        let depth = inside.trim_start_matches('/').matches('/').count();
+        if file.file_name() == "Chart.yaml" && depth == 1 {
+            found.insert(
+                file.parent().unwrap_or_default().to_owned(),
+                version(tree, &file)?,
+            );
+        }
+    }
+    let mut all = BTreeMap::new();
+    for requirement in &chartfile.requires {
+        let there = match found.remove(&requirement.directory) {
+            Some(there) => Some(there),
+            None => match RepoPath::parse(&format!("{}/Chart.yaml", requirement.directory)) {
+                Ok(file) if tree.entry(&file)?.is_some() => Some(version(tree, &file)?),
+                Ok(_) | Err(_) => None,
+            },
+        };
+        let drift = match &there {
+            None => Drift::Missing,
+            Some(there) if *there == requirement.version => Drift::None,
+            Some(_) => Drift::OtherVersion,
+        };
+        all.insert(
+            requirement.directory.clone(),
+            Vendored {
+                directory: requirement.directory.clone(),
+                chart: Some(requirement.chart.clone()),
+                wanted: Some(requirement.version.clone()),
+                found: there,
+                drift,
+            },
+        );
+    }
+    for (directory, there) in found {
+        all.insert(
+            directory.clone(),
+            Vendored {
+                directory,
+                chart: None,
+                wanted: None,
+                found: Some(there),
+                drift: Drift::NotListed,
+            },
+        );
+    }
+    Ok(all.into_values().collect())
+}
+
+/// The version a `Chart.yaml` says; empty when it says none.
+fn version(tree: &dyn Tree, file: &RepoPath) -> Result<String, ChartfileError> {
+    let content = tree.read(file)?.content;
+    let text = String::from_utf8_lossy(&content);
+    let documents = yaml_documents(&text).map_err(|error| ChartfileError::Malformed {
+        path: file.to_string(),
+        why: error.to_string(),
+    })?;
+    let version = documents
+        .first()
+        .and_then(|document| document.get("version")?.as_str().map(str::to_owned));
+    Ok(version.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Programs that are not ours, helm and kustomize, for `std.native('helmTemplate')` and
+//! `std.native('kustomizeBuild')`. A call travels like an import: the jailed evaluation asks, and this
+//! side answers, from the tree. Each run is an errand of the sandbox on copies of the files it is about.
+//! What came of it is kept by everything it was made from, so both engines, and both sides of a
+//! comparison, are told the same.
+
+mod call;
+mod copies;
+mod kept;
+mod outside;
+mod slots;
+
+pub(super) use call::{Call, Refusal, Template};
+pub use copies::{Copies, Source, chart};
+pub(super) use outside::Outside;
+
+use crate::config::ProgramSettings;
+use crate::sandbox::{Errand, ErrandError, Program, Ran, Scratch, ScratchError};
+use kept::{Kept, Key};
+use slots::Slots;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Runs at the same time; more wait.
+const RUNS_MAX: usize = 2;
+/// Bytes of a file that a run may write, where it may write any.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Characters of what a program says that went wrong.
+const ERRORS_CHARS_MAX: usize = 4_000;
+
+/// The programs an operator named.
+#[derive(Debug)]
+pub struct Programs {
+    launcher: Program,
+    settings: ProgramSettings,
+    slots: Slots,
+    kept: Mutex<Kept>,
+}
+
+/// Whether a run may write in the directory of its copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// It only reads.
+    Nothing,
+    /// It may write files there.
+    Copies,
+}
+
+/// One run on copies.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// What the program is started with. Its working directory is that of the copies.
+    pub arguments: Vec<String>,
+    /// What it reads.
+    pub input: &'a [u8],
+    /// The files it sees.
+    pub copies: &'a Copies,
+    /// What it may do to them.
+    pub writes: Writes,
+    /// How long it may take.
+    pub time_max: Duration,
+}
+
+/// Why a program has no output.
+#[derive(Debug, thiserror::Error)]
+pub enum ForeignError {
+    /// The operator has not named it.
+    #[error("{0} is not enabled here; an operator names the program with `[{0}] program`")]
+    Off(&'static str),
+    /// It did not end by itself.
+    #[error(transparent)]
+    Errand(#[from] ErrandError),
+    /// Its directory cannot be used.
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+}
+
+impl Programs {
+    /// The programs of a configuration. `launcher` is started to become them: this one.
+    pub fn new(launcher: Program, settings: &ProgramSettings) -> Self {
+        Self {
+            launcher,
+            settings: settings.clone(),
+            slots: Slots::new(RUNS_MAX),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Whether charts can be rendered.
+    pub fn have_helm(&self) -> bool {
+        self.settings.helm.is_some()
+    }
+
+    /// How long one call of a tool may take.
+    pub fn time_max(&self) -> Duration {
+        self.settings.time_max
+    }
+
+    /// Runs helm. Blocks; `stopped` is asked all the time.
+    pub fn helm(
+        &self,
+        order: Order<'_>,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Ran, Scratch), ForeignError> {
+        let program = self.settings.helm.as_ref().ok_or(ForeignError::Off("helm"))?;
+        self.run(program, order, stopped)
+    }
+
+    /// Answers what an evaluation asks for.
+    pub(super) fn answer(
+        &self,
+        call: &Call,
+        source: &mut dyn Source,
+        outside: &Outside,
+    ) -> Result<String, Refusal> {
+        let (name, program) = match call {
+            Call::Helm(_) => ("helm", &self.settings.helm),
+            Call::Kustomize { .. } => ("kustomize", &self.settings.kustomize),
+        };
+        let program = program.as_ref().ok_or(Refusal::Off)?;
+        let arguments = call.arguments(call.directory())?;
+        let copies = match call {
+            Call::Helm(_) => copies::chart(source, call.directory()),
+            Call::Kustomize { .. } => copies::kustomization(source, call.directory()),
+        };
+        let copies = copies.map_err(Refusal::Said)?;
+        let key = Key::new(program, &arguments, call.input(), &copies);
+        if let Some(output) = self.kept().get(&key) {
+            return Ok(output);
+        }
+        let time_max = self.settings.time_max.saturating_sub(outside.total());
+        if time_max.is_zero() {
+            let seconds = self.settings.time_max.as_secs();
+            let why = format_args!("all calls of helm and kustomize together took more than {seconds} s");
+            return Err(Refusal::said(why));
+        }
+        let order = Order {
+            arguments,
+            input: call.input(),
+            copies: &copies,
+            writes: Writes::Nothing,
+            time_max,
+        };
+        let ran = outside.while_running(|| self.run(program, order, &|| outside.is_stopped()));
+        let (ran, scratch) = ran.map_err(|error| Refusal::said(format_args!("{name}: {error}")))?;
+        if !ran.succeeded {
+            return Err(Refusal::Said(complaint(&ran, &scratch)));
+        }
+        let output = String::from_utf8(ran.output);
+        let output = output.map_err(|_| Refusal::said(format_args!("{name} wrote what is not UTF-8")))?;
+        self.kept().keep(key, &output);
+        Ok(output)
+    }
+
+    fn run(
+        &self,
+        program: &Path,
+        order: Order<'_>,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Ran, Scratch), ForeignError> {
+        let _slot = self.slots.take(stopped).ok_or(ErrandError::Stopped)?;
+        let scratch = Scratch::new(&self.settings.scratch)?;
+        for (path, content) in order.copies {
+            scratch.put(path, content)?;
+        }
+        let errand = Errand {
+            program: program.to_owned(),
+            arguments: order.arguments,
+            environment: environment(&scratch.home(), self.settings.memory_bytes_max),
+            input: order.input.to_vec(),
+            time_max: order.time_max,
+            memory_bytes_max: self.settings.memory_bytes_max,
+            output_bytes_max: self.settings.output_bytes_max,
+            file_bytes_max: match order.writes {
+                Writes::Nothing => 0,
+                Writes::Copies => FILE_BYTES_MAX,
+            },
+        };
+        let ran = errand.run(&self.launcher, &scratch, stopped)?;
+        Ok((ran, scratch))
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a program says that went wrong, with the paths of the repository.
+pub fn complaint(ran: &Ran, scratch: &Scratch) -> String {
+    let files = format!("{}/", scratch.files().display());
+    let errors = ran.errors.replace(&files, "").replace(" ./", " ");
+    let errors = errors.trim();
+    match errors.char_indices().nth(ERRORS_CHARS_MAX) {
+        None => errors.to_owned(),
+        Some((at, _)) => format!("{}…", errors.get(..at).unwrap_or_default()),
+    }
+}
+
+/// All that a program finds around it: places that are empty, so that there are no settings, no plugins
+/// and no credentials, and its bound of memory.
+fn environment(home: &Path, memory_bytes_max: u64) -> Vec<(String, String)> {
+    let place = |name: &str| -> PathBuf { home.join(name) };
+    let places = [
+        ("HOME", home.to_owned()),
+        ("TMPDIR", home.to_owned()),
+        ("HELM_CACHE_HOME", place("cache")),
+        ("HELM_CONFIG_HOME", place("config")),
+        ("HELM_DATA_HOME", place("data")),
+        ("HELM_PLUGINS", place("plugins")),
+        ("KUBECONFIG", place("kubeconfig")),
+        ("KUSTOMIZE_PLUGIN_HOME", place("plugins")),
+    ];
+    let mut environment: Vec<(String, String)> = places
+        .into_iter()
+        .map(|(name, place)| (name.to_owned(), place.to_string_lossy().into_owned()))
+        .collect();
+    // A program written in Go collects its garbage before it comes to the bound.
+    let memory = memory_bytes_max / 4 * 3;
+    environment.push(("GOMEMLIMIT".to_owned(), memory.to_string()));
+    environment
+}

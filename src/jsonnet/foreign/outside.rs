@@ -1,0 +1,51 @@
+//! The time an evaluation spends outside of its jail, waiting for a program that is not ours. It has a
+//! bound of its own and does not count as the evaluation's.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What one evaluation waits for.
+#[derive(Debug, Default)]
+pub(in crate::jsonnet) struct Outside {
+    stopped: AtomicBool,
+    spent: Mutex<Spent>,
+}
+
+#[derive(Debug, Default)]
+struct Spent {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+impl Outside {
+    /// Does what is waited for, and counts how long it takes.
+    pub(super) fn while_running<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.spent().since = Some(Instant::now());
+        let result = run();
+        let mut spent = self.spent();
+        if let Some(since) = spent.since.take() {
+            spent.before += since.elapsed();
+        }
+        result
+    }
+
+    /// How long it took so far.
+    pub(in crate::jsonnet) fn total(&self) -> Duration {
+        let spent = self.spent();
+        spent.before + spent.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Nobody waits for the evaluation any more.
+    pub(in crate::jsonnet) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn spent(&self) -> MutexGuard<'_, Spent> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

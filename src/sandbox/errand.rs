@@ -1,0 +1,236 @@
+//! The parent's side of a program that is not ours: started, fed, read within bounds, and ended with
+//! everything it started.
+
+use super::inmate::Program;
+use super::launch::{ARGUMENT, Launch, NOT_LAUNCHED, NotLaunched};
+use super::{JailError, Scratch};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Bytes of standard error that are kept.
+const ERRORS_BYTES_MAX: u64 = 64 << 10;
+/// How often it is asked whether somebody wants it to end.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A program that the operator named, and the bounds of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errand {
+    /// Where it is.
+    pub program: PathBuf,
+    /// What it is started with.
+    pub arguments: Vec<String>,
+    /// All of its environment.
+    pub environment: Vec<(String, String)>,
+    /// What it reads from its standard input.
+    pub input: Vec<u8>,
+    /// Wall clock and processor time.
+    pub time_max: Duration,
+    /// Bytes of memory in use.
+    pub memory_bytes_max: u64,
+    /// Bytes of standard output.
+    pub output_bytes_max: usize,
+    /// Bytes of a file it may write in its directory; 0 when it may write none.
+    pub file_bytes_max: u64,
+}
+
+/// What a program that ended by itself has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// Whether it says that it went well.
+    pub succeeded: bool,
+    /// Its standard output.
+    pub output: Vec<u8>,
+    /// The beginning of its standard error.
+    pub errors: String,
+}
+
+/// Why a program did not end by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum ErrandError {
+    /// It was not started.
+    #[error(transparent)]
+    Jail(#[from] JailError),
+    /// It took too long.
+    #[error("it took more than {} s", .0.as_secs())]
+    Time(Duration),
+    /// It wrote too much.
+    #[error("it wrote more than {} MiB", .0 >> 20)]
+    Output(usize),
+    /// Something ended it; too much memory, most likely.
+    #[error("it was ended by signal {0}: it may have needed more than its bound of memory or time")]
+    Ended(i32),
+    /// Nobody waits for it any more.
+    #[error("it was stopped")]
+    Stopped,
+}
+
+/// How the clock found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clock {
+    InTime,
+    OutOfTime,
+    Stopped,
+}
+
+impl Errand {
+    /// Runs it in a directory, which is all it sees besides itself. Blocks until it is gone; `stopped` is
+    /// asked all the time.
+    pub fn run(
+        self,
+        launcher: &Program,
+        directory: &Scratch,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Ran, ErrandError> {
+        let not_started = |error: &dyn std::fmt::Display| JailError::NotStarted(error.to_string());
+        let launch = Launch {
+            program: self.program,
+            arguments: self.arguments,
+            environment: self.environment,
+            directory: directory.path().to_owned(),
+            files: directory.files(),
+            file_bytes_max: self.file_bytes_max,
+            memory_bytes_max: self.memory_bytes_max,
+            processor_seconds_max: self.time_max.as_secs().saturating_add(1),
+        };
+        let launch = serde_json::to_string(&launch).map_err(|error| not_started(&error))?;
+        let child = launcher
+            .start(ARGUMENT, launch)
+            .map_err(|error| not_started(&error))?;
+        let mut group = Group { child, ended: None };
+        let (clock, output, errors) =
+            group.attend(&self.input, self.output_bytes_max, self.time_max, stopped)?;
+        let status = group.end()?;
+        let errors = String::from_utf8_lossy(&errors).into_owned();
+        match clock {
+            Clock::OutOfTime => return Err(ErrandError::Time(self.time_max)),
+            Clock::Stopped => return Err(ErrandError::Stopped),
+            Clock::InTime => {}
+        }
+        if output.len() > self.output_bytes_max {
+            return Err(ErrandError::Output(self.output_bytes_max));
+        }
+        judge(status, output, errors)
+    }
+}
+
+fn judge(status: ExitStatus, output: Vec<u8>, errors: String) -> Result<Ran, ErrandError> {
+    use std::os::unix::process::ExitStatusExt;
+    if let Some(signal) = status.signal() {
+        return Err(ErrandError::Ended(signal));
+    }
+    if status.code() == Some(i32::from(NOT_LAUNCHED))
+        && let Ok(why) = serde_json::from_str(&errors)
+    {
+        return Err(ErrandError::Jail(match why {
+            NotLaunched::Weaker(layers) => JailError::Weaker(layers),
+            NotLaunched::Refused(why) => JailError::NotStarted(why),
+        }));
+    }
+    Ok(Ran {
+        succeeded: status.success(),
+        output,
+        errors,
+    })
+}
+
+/// The process and all that might have come of it. It is gone when this is dropped.
+struct Group {
+    child: Child,
+    ended: Option<ExitStatus>,
+}
+
+impl Group {
+    /// Feeds it and reads it until it ends, is too loud, or is out of time.
+    fn attend(
+        &mut self,
+        input: &[u8],
+        output_bytes_max: usize,
+        time_max: Duration,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Clock, Vec<u8>, Vec<u8>), JailError> {
+        let pid = Pid::from_child(&self.child);
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (
+            self.child.stdin.take(),
+            self.child.stdout.take(),
+            self.child.stderr.take(),
+        ) else {
+            return Err(JailError::NotStarted("a pipe is missing".to_owned()));
+        };
+        Ok(std::thread::scope(|scope| {
+            let (over, is_over) = channel::<()>();
+            let clock = scope.spawn(move || watch(pid, &is_over, time_max, stopped));
+            // One that reads nothing ends the pipe when it ends.
+            scope.spawn(move || stdin.write_all(input));
+            let errors = scope.spawn(|| read(stderr, ERRORS_BYTES_MAX));
+            let output = read(stdout, (output_bytes_max as u64).saturating_add(1));
+            if output.len() > output_bytes_max {
+                kill(pid);
+            }
+            let errors = errors.join().unwrap_or_default();
+            drop(over);
+            (clock.join().unwrap_or(Clock::Stopped), output, errors)
+        }))
+    }
+
+    /// Ends what is left of it and waits until it is gone.
+    fn end(&mut self) -> Result<ExitStatus, JailError> {
+        // It closed its pipes, so it is about to end; one that only pretends to is not waited for long.
+        let until = Instant::now() + LOOK_EVERY * 10;
+        while Instant::now() < until {
+            match self.child.try_wait() {
+                Ok(Some(status)) => {
+                    self.ended = Some(status);
+                    return Ok(status);
+                }
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Err(error) => return Err(JailError::NotStarted(error.to_string())),
+            }
+        }
+        kill(Pid::from_child(&self.child));
+        let status = self.child.wait();
+        let status = status.map_err(|error| JailError::NotStarted(error.to_string()))?;
+        self.ended = Some(status);
+        Ok(status)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            kill(Pid::from_child(&self.child));
+            let _reaped = self.child.wait();
+        }
+    }
+}
+
+/// Ends the process and its group. It has not been waited for, so the number is still its own.
+fn kill(pid: Pid) {
+    let _gone = kill_process_group(pid, Signal::KILL);
+}
+
+fn watch(pid: Pid, is_over: &Receiver<()>, time_max: Duration, stopped: &dyn Fn() -> bool) -> Clock {
+    let end = Instant::now() + time_max;
+    loop {
+        match is_over.recv_timeout(LOOK_EVERY) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return Clock::InTime,
+        }
+        let verdict = match (stopped(), Instant::now() >= end) {
+            (true, _) => Clock::Stopped,
+            (false, true) => Clock::OutOfTime,
+            (false, false) => continue,
+        };
+        kill(pid);
+        return verdict;
+    }
+}
+
+fn read(from: impl Read, bytes_max: u64) -> Vec<u8> {
+    let mut content = Vec::new();
+    let _broken = from.take(bytes_max).read_to_end(&mut content);
+    content
+}

@@ -1,0 +1,189 @@
+//! A directory for one run of a program that is not ours: it holds copies of what the program may see,
+//! and is gone afterwards.
+
+use crate::model::RepoPath;
+use std::fs::FileType;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A directory that nobody else can look into.
+#[derive(Debug)]
+pub struct Scratch {
+    directory: TempDir,
+}
+
+/// Why a directory cannot be used, without its place on this machine.
+#[derive(Debug, thiserror::Error)]
+pub enum ScratchError {
+    /// The disk does not do what it should.
+    #[error("the directory to work in: {0}")]
+    Disk(std::io::ErrorKind),
+    /// The program left more than it may.
+    #[error("it left more files, or larger ones, than are taken")]
+    TooMuch,
+    /// The program left something that is no file of a repository.
+    #[error("it left `{0}`, which is no plain file")]
+    Odd(String),
+}
+
+impl From<std::io::Error> for ScratchError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Disk(error.kind())
+    }
+}
+
+impl Scratch {
+    /// A new directory in a place for such directories, which is made if need be.
+    pub fn new(place: &Path) -> Result<Self, ScratchError> {
+        // The program starts somewhere else.
+        let place = &std::path::absolute(place)?;
+        std::fs::create_dir_all(place)?;
+        let directory = tempfile::Builder::new().prefix("drydock-").tempdir_in(place)?;
+        let scratch = Self { directory };
+        std::fs::create_dir(scratch.files())?;
+        std::fs::create_dir(scratch.home())?;
+        Ok(scratch)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Where the copies are, by their paths in the repository. No copy can be put anywhere else in it.
+    pub fn files(&self) -> PathBuf {
+        self.directory.path().join("files")
+    }
+
+    /// Where the program finds its settings: none.
+    pub fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    /// Puts a file into it. A path leads nowhere else: it has no `..`, and until the program has run
+    /// there is no link on its way.
+    #[allow(clippy::disallowed_methods, reason = "a directory of our own, for one run")]
+    pub fn put(&self, path: &RepoPath, content: &[u8]) -> Result<(), ScratchError> {
+        let place = self.place(path);
+        if let Some(parent) = place.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        Ok(std::fs::write(place, content)?)
+    }
+
+    /// A file that a program has left, of at most `bytes_max`; `None` when there is none. A link is not
+    /// followed.
+    pub fn left(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<Vec<u8>>, ScratchError> {
+        let odd = || ScratchError::Odd(path.to_string());
+        let place = self.place(path);
+        match std::fs::symlink_metadata(&place) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+            Ok(there) if !there.is_file() => return Err(odd()),
+            Ok(_) => {}
+        }
+        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(no_follow)
+            .open(place)?;
+        let mut content = Vec::new();
+        file.take(bytes_max.saturating_add(1)).read_to_end(&mut content)?;
+        match content.len() as u64 > bytes_max {
+            true => Err(ScratchError::TooMuch),
+            false => Ok(Some(content)),
+        }
+    }
+
+    /// The names in a directory of it, sorted, with what they are; none when there is no such directory.
+    pub fn names(
+        &self,
+        directory: &RepoPath,
+        files_max: usize,
+    ) -> Result<Vec<(String, FileType)>, ScratchError> {
+        let place = self.place(directory);
+        match std::fs::symlink_metadata(&place) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+            Ok(there) if !there.is_dir() => return Err(ScratchError::Odd(directory.to_string())),
+            Ok(_) => {}
+        }
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(place)? {
+            let entry = entry?;
+            let odd = |name: std::ffi::OsString| ScratchError::Odd(name.to_string_lossy().into_owned());
+            names.push((entry.file_name().into_string().map_err(odd)?, entry.file_type()?));
+            if names.len() > files_max {
+                return Err(ScratchError::TooMuch);
+            }
+        }
+        names.sort_by(|(first, _), (second, _)| first.cmp(second));
+        Ok(names)
+    }
+
+    fn place(&self, path: &RepoPath) -> PathBuf {
+        self.files().join(path.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Scratch, ScratchError};
+    use crate::model::RepoPath;
+    use std::os::unix::fs::symlink;
+
+    fn path(text: &str) -> RepoPath {
+        RepoPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_was_put_is_left_and_all_of_it_goes() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new(&place.path().join("made")).unwrap();
+        scratch.put(&path("a/b"), b"x").unwrap();
+        assert_eq!(scratch.left(&path("a/b"), 1).unwrap(), Some(b"x".to_vec()));
+        assert_eq!(scratch.left(&path("a/c"), 1).unwrap(), None);
+        assert!(matches!(
+            scratch.left(&path("a/b"), 0),
+            Err(ScratchError::TooMuch)
+        ));
+        let names: Vec<String> = scratch
+            .names(&path("a"), 1)
+            .unwrap()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["b"]);
+        assert!(matches!(scratch.names(&path("a"), 0), Err(ScratchError::TooMuch)));
+        let gone = scratch.path().to_owned();
+        drop(scratch);
+        assert!(!gone.exists());
+    }
+
+    /// T50
+    #[test]
+    fn a_link_that_a_program_leaves_is_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new(place.path()).unwrap();
+        symlink("/etc/hostname", scratch.files().join("file")).unwrap();
+        symlink("/etc", scratch.files().join("directory")).unwrap();
+        assert!(matches!(
+            scratch.left(&path("file"), 1 << 20),
+            Err(ScratchError::Odd(_))
+        ));
+        assert!(matches!(
+            scratch.names(&path("directory"), 1_000),
+            Err(ScratchError::Odd(_))
+        ));
+    }
+
+    #[test]
+    fn a_place_is_known_from_everywhere() {
+        let scratch = Scratch::new(std::path::Path::new("target/scratch")).unwrap();
+        assert!(scratch.path().is_absolute());
+    }
+}

@@ -1,0 +1,104 @@
+#![allow(clippy::unwrap_used)]
+
+use super::build::Build;
+use super::lint::Lint;
+use super::list::List;
+use super::update::Update;
+use super::{Bench, Packed, all, told};
+use crate::access::Role;
+use crate::model::Effect;
+use crate::tool::ToolError;
+use crate::tool::arguments::bind;
+use crate::tool::desk::Desk;
+use crate::tool::schema;
+use crate::tool::testing::{desk, desk_of, failure, no_helm, path, paths_outside};
+use crate::tool::work::{Work, perform, readable};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+fn bench(desk: Desk) -> Bench {
+    Bench {
+        desk,
+        helm: no_helm(),
+    }
+}
+
+fn call<W: Work<On = Bench>>(bench: &Bench, arguments: Value) -> Result<String, ToolError> {
+    let schema = schema::render::<W::Arguments>();
+    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(readable)?;
+    perform::<W>(bench, arguments)
+}
+
+/// TK-49
+#[test]
+fn without_a_helm_there_are_no_tools_for_charts() {
+    assert!(all(None).is_empty());
+    let tools = all(Some(&no_helm()));
+    let offered: Vec<(&str, Effect)> = tools
+        .iter()
+        .map(|tool| (tool.spec().name, tool.effect()))
+        .collect();
+    let expected = [
+        ("helm_dependency_build", Effect::WriteWorkspace),
+        ("helm_lint", Effect::Read),
+        ("helm_dependency_list", Effect::Read),
+        ("helm_dependency_update", Effect::WriteWorkspace),
+    ];
+    assert_eq!(offered, expected);
+}
+
+/// T35, T50
+#[test]
+fn charts_outside_are_refused() {
+    let bench = bench(desk(&[("charts/web/Chart.yaml", "name: web\n")]));
+    for text in paths_outside() {
+        let arguments = || json!({ "path": text });
+        for refused in [
+            call::<Build>(&bench, arguments()),
+            call::<Lint>(&bench, arguments()),
+            call::<List>(&bench, arguments()),
+            call::<Update>(&bench, arguments()),
+        ] {
+            let refused = failure(refused);
+            let says = refused.contains("outside the repository") || refused.contains("git metadata");
+            assert!(says, "{text:.60}: {refused}");
+        }
+    }
+    let missing = failure(call::<Lint>(&bench, json!({ "path": "charts" })));
+    assert_eq!(missing, "chart `charts`: there is no `charts/Chart.yaml`");
+    let broken = failure(call::<Lint>(&bench, json!({ "chart": "charts/web" })));
+    assert!(broken.starts_with("helm: the jail did not start"), "{broken}");
+    assert_eq!(bench.desk.tree.changes().unwrap(), []);
+}
+
+#[test]
+fn what_was_packed_is_admitted_before_it_is_written() {
+    let changes = BTreeMap::from([
+        (path("charts/web/Chart.lock"), Some(Bytes::from_static(b"lock"))),
+        (path("charts/web/charts/old-1.tgz"), None),
+    ]);
+    let files = [("charts/web/charts/old-1.tgz", "x")];
+    let viewer = desk_of(&files, Role::Viewer, &["**"]);
+    assert!(viewer.place(&changes).is_err());
+    assert_eq!(viewer.tree.changes().unwrap(), []);
+    let mut editor = desk(&files);
+    editor.files_changed_max = 1;
+    let refused = failure(editor.place(&changes));
+    assert_eq!(
+        refused,
+        "this would change 2 files, and the change budget is 1: nothing was written"
+    );
+    assert_eq!(editor.tree.changes().unwrap(), []);
+    editor.files_changed_max = 2;
+    editor.place(&changes).unwrap();
+    assert_eq!(*editor.tree.files().unwrap(), [path("charts/web/Chart.lock")]);
+    let packed = Packed {
+        said: "Saving 1 charts".to_owned(),
+        changes,
+    };
+    assert_eq!(
+        told(&packed),
+        "Saving 1 charts\nwrote charts/web/Chart.lock\ndeleted charts/web/charts/old-1.tgz"
+    );
+}

@@ -1,0 +1,491 @@
+//! Charts: programs that are not ours run in the jail on copies, see nothing else, and leave nothing
+//! behind; what the real helm and kustomize make of charts is what a program of a repository gets.
+
+use crate::support::evaluation::{Files, evaluate, evaluator, file, path, program, snippet, value};
+use crate::support::hostile::hostile_helm;
+use crate::support::require::component;
+use drydock::config::{ProgramSettings, SandboxSettings};
+use drydock::jsonnet::{
+    EvalError, EvalLimits, Evaluator, Import, Request, SecondOpinion, SecondOpinionWanted,
+};
+use drydock::workspace::Tree;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Settings that name a helm, in a scratch directory of this test.
+fn settings(helm: &Path, scratch: &Path) -> ProgramSettings {
+    ProgramSettings {
+        helm: Some(helm.to_owned()),
+        scratch: scratch.to_owned(),
+        ..SandboxSettings::default().programs
+    }
+}
+
+fn with(settings: &ProgramSettings) -> Evaluator {
+    let limits = EvalLimits {
+        idle_max: 0,
+        jails_max: 1,
+        ..EvalLimits::default()
+    };
+    evaluator(limits).with_programs(program(), settings)
+}
+
+const MAIN: &str = "environments/dev/main.jsonnet";
+
+/// A program that asks helm for one thing, beside a chart and a file that is none of its business.
+fn asks(name: &str, options: &str) -> Request {
+    let text = format!(
+        "std.native('helmTemplate')('{name}', '../../charts/web', {{ calledFrom: std.thisFile }} + {options})"
+    );
+    let tree = Files::of([
+        (MAIN, &text),
+        (
+            "charts/web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+        ("charts/web/.env", "TOKEN=x"),
+        (
+            "charts/other/Chart.yaml",
+            "apiVersion: v2\nname: other\nversion: 1.0.0\n",
+        ),
+        ("secrets/token", "x"),
+    ]);
+    file(tree, MAIN)
+}
+
+/// What the hostile program says of each thing that it tried.
+async fn tried(deed: &str, options: &str) -> Value {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let evaluator = with(&settings(hostile_helm(), scratch.path()));
+    let json = value(&evaluator, asks(deed, options)).await.expect("an answer");
+    let answer: Value = serde_json::from_str(&json).expect("JSON");
+    let left = std::fs::read_dir(scratch.path()).expect("the directory").count();
+    assert_eq!(left, 0, "a directory of a run stays");
+    answer[format!("deeds_{deed}")]["data"].clone()
+}
+
+/// T50
+#[tokio::test]
+async fn a_program_outside_sees_its_copies_and_nothing_else() {
+    let expected = json!({
+        "chart": "worked",
+        "siblings": "charts",
+        "secret": "No such file or directory (os error 2)",
+        "passwd": "Permission denied (os error 13)",
+        "around": "Permission denied (os error 13)",
+        "root": "Permission denied (os error 13)",
+        "process": "Permission denied (os error 13)",
+        "link": "Operation not permitted (os error 1)",
+        "environment": "GOMEMLIMIT HOME KUBECONFIG KUSTOMIZE_PLUGIN_HOME TMPDIR",
+    });
+    let mut seen = tried("look", "{}").await;
+    let names = seen["environment"].as_str().expect("names");
+    let mut names: Vec<&str> = names.split(' ').collect();
+    names.sort_unstable();
+    let sorted = names.join(" ");
+    seen["environment"] = sorted.into();
+    assert_eq!(seen, expected);
+}
+
+/// T50, T51
+#[tokio::test]
+async fn a_program_outside_connects_to_nothing_and_starts_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a socket");
+    let port = listener.local_addr().expect("an address").port();
+    let seen = tried("connect", &format!("{{ values: {{ port: {port} }} }}")).await;
+    let refused = "Operation not permitted (os error 1)";
+    assert_eq!(seen, json!({ "tcp": refused, "udp": refused, "unix": refused }));
+    assert!(listener.accept().is_err(), "somebody connected");
+    let seen = tried("start", "{}").await;
+    assert_eq!(seen["thread"], "worked");
+    for what in ["child", "itself"] {
+        assert_eq!(seen[what], refused, "{what}");
+    }
+    assert_eq!(seen["become"], "Permission denied (os error 13)");
+}
+
+/// T50
+#[tokio::test]
+async fn a_program_outside_writes_nothing() {
+    let seen = tried("write", "{}").await;
+    let denied = "Permission denied (os error 13)";
+    assert_eq!(seen["chart"], denied);
+    assert_eq!(seen["home"], denied);
+    assert_eq!(seen["tmp"], denied);
+}
+
+/// T50
+#[tokio::test]
+async fn nothing_that_a_program_asks_for_becomes_a_flag() {
+    let seen = tried(
+        "arguments",
+        "{ namespace: '--debug', apiVersions: ['--kubeconfig=x'], noHooks: true }",
+    )
+    .await;
+    let expected = "template --values - --api-versions=--kubeconfig=x --include-crds --no-hooks \
+                    --namespace=--debug -- arguments ./charts/web";
+    assert_eq!(seen["arguments"], expected);
+}
+
+/// What an evaluation says whose helm misbehaves.
+async fn complaint(deed: &str, change: impl Fn(&mut ProgramSettings)) -> String {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut settings = settings(hostile_helm(), scratch.path());
+    change(&mut settings);
+    let error = value(&with(&settings), asks(deed, "{}"))
+        .await
+        .expect_err("no value");
+    let EvalError::Runtime { message, .. } = error else {
+        panic!("{deed}: {error:?}");
+    };
+    assert_eq!(processes(&scratch), 0, "{deed}");
+    let left = std::fs::read_dir(scratch.path()).expect("the directory").count();
+    assert_eq!(left, 0, "{deed}: a directory of a run stays");
+    message
+}
+
+/// Processes that work in a scratch directory.
+fn processes(scratch: &tempfile::TempDir) -> usize {
+    let processes = std::fs::read_dir("/proc").expect("processes");
+    let works_there = |entry: std::io::Result<std::fs::DirEntry>| {
+        let place = std::fs::read_link(entry.ok()?.path().join("cwd")).ok()?;
+        place.starts_with(scratch.path()).then_some(())
+    };
+    processes.filter_map(works_there).count()
+}
+
+/// T50
+#[tokio::test]
+async fn time_memory_and_output_of_a_program_outside_are_bounded() {
+    let second = |settings: &mut ProgramSettings| settings.time_max = Duration::from_secs(1);
+    for deed in ["hang", "spin"] {
+        let said = complaint(deed, second).await;
+        let in_time = "helmTemplate: `charts/web`: helm: it took more than 1 s";
+        let ended = said.contains("it was ended by signal");
+        assert!(said == in_time || ended, "{said}");
+    }
+    let said = complaint("flood", |settings| settings.output_bytes_max = 1 << 20).await;
+    assert_eq!(said, "helmTemplate: `charts/web`: helm: it wrote more than 1 MiB");
+    let said = complaint("eat", |settings| settings.memory_bytes_max = 64 << 20).await;
+    assert!(said.contains("it was ended by signal 6"), "{said}");
+    let said = complaint("fail", |_| {}).await;
+    assert_eq!(
+        said,
+        "helmTemplate: `charts/web`: Error: charts/web/templates/a.yaml:1: it is hostile"
+    );
+    let said = complaint("look", |settings| {
+        settings.helm = Some("/nonexistent/helm".into())
+    })
+    .await;
+    assert!(said.contains("the jail did not start: No such file"), "{said}");
+}
+
+/// The time helm takes is not the evaluation's, and its bound is for all calls together.
+#[tokio::test]
+async fn all_calls_of_an_evaluation_share_one_bound_of_time() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut settings = settings(hostile_helm(), scratch.path());
+    settings.time_max = Duration::from_secs(2);
+    let limits = EvalLimits {
+        time_max: Duration::from_secs(1),
+        idle_max: 0,
+        ..EvalLimits::default()
+    };
+    let evaluator = evaluator(limits).with_programs(program(), &settings);
+    let started = Instant::now();
+    let error = value(&evaluator, asks("hang", "{}")).await.expect_err("no value");
+    assert!(error.to_string().contains("it took more than 2 s"), "{error}");
+    assert!(started.elapsed() >= Duration::from_secs(2));
+}
+
+/// T50
+#[tokio::test]
+async fn a_cancelled_evaluation_ends_the_program_it_waits_for() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let evaluator = with(&settings(hostile_helm(), scratch.path()));
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let started = Instant::now();
+    let (result, ()) = tokio::join!(evaluator.evaluate(asks("hang", "{}"), &cancel), async {
+        while processes(&scratch) == 0 {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    });
+    assert_eq!(result, Err(EvalError::Cancelled));
+    // The only jail is free when its conversation has ended, and that is when the program is gone.
+    assert_eq!(value(&evaluator, snippet("1")).await, Ok("1".to_owned()));
+    assert_eq!(processes(&scratch), 0);
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+/// T50
+#[tokio::test]
+async fn a_chart_outside_the_repository_is_refused() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let evaluator = with(&settings(hostile_helm(), scratch.path()));
+    for (chart, why) in [
+        ("../../../../etc", "outside the repository"),
+        ("/etc", "outside the repository"),
+        ("../../secrets", "there is no `secrets/Chart.yaml`"),
+        ("../../.git/hooks", "git metadata"),
+    ] {
+        let text = format!("std.native('helmTemplate')('look', '{chart}', {{ calledFrom: std.thisFile }})");
+        let tree = Files::of([(MAIN, &text), ("secrets/token", "x")]);
+        let error = value(&evaluator, file(tree, MAIN)).await.expect_err("no value");
+        assert!(error.to_string().contains(why), "{chart}: {error}");
+    }
+    let error = value(&evaluator, asks("--post-renderer=./x", "{}"))
+        .await
+        .expect_err("no value");
+    assert!(
+        error.to_string().contains("release name may not start with '-'"),
+        "{error}"
+    );
+}
+
+/// T51
+#[tokio::test]
+async fn a_remote_base_is_refused_before_anything_runs() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut settings = settings(hostile_helm(), scratch.path());
+    settings.kustomize = Some("/nonexistent/kustomize".into());
+    let evaluator = with(&settings);
+    let tree = Files::of([
+        (
+            MAIN,
+            "std.native('kustomizeBuild')('./k', { calledFrom: std.thisFile })",
+        ),
+        (
+            "environments/dev/k/kustomization.yaml",
+            "resources: ['https://evil.example/base']\n",
+        ),
+    ]);
+    let error = value(&evaluator, file(tree, MAIN)).await.expect_err("no value");
+    assert!(
+        error.to_string().contains("remote bases are not allowed"),
+        "{error}"
+    );
+    let text = "std.native('kustomizeBuild')('https://evil.example/k', { calledFrom: std.thisFile })";
+    let error = value(&evaluator, snippet(text)).await.expect_err("no value");
+    assert!(
+        error.to_string().contains("remote bases are not allowed"),
+        "{error}"
+    );
+}
+
+/// A chart with everything that the options of a call are about.
+fn chart(main: &str) -> Arc<dyn Tree> {
+    Files::of([
+        (MAIN, main),
+        (
+            "charts/web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+        ("charts/web/values.yaml", "replicas: 1\n"),
+        (
+            "charts/web/crds/crd.yaml",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.example.com}\n",
+        ),
+        (
+            "charts/web/templates/all.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-settings\n  \
+             namespace: {{ .Release.Namespace }}\ndata:\n  replicas: {{ .Values.replicas | quote }}\n  \
+             kube: {{ .Capabilities.KubeVersion.Version }}\n  \
+             has: {{ .Capabilities.APIVersions.Has \"x/v1\" | quote }}\n---\n{{- if .Values.none }}\nx: 1\n{{- end }}\n",
+        ),
+        (
+            "charts/web/templates/hook.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: pre-install}\n",
+        ),
+    ])
+}
+
+fn call(options: &str) -> String {
+    format!(
+        "std.native('helmTemplate')('rel', '../../charts/web', {{ calledFrom: std.thisFile }} + {options})"
+    )
+}
+
+/// TK-49
+#[tokio::test]
+async fn the_real_helm_renders_charts() {
+    let Some(helm) = component("helm") else { return };
+    let scratch = tempfile::tempdir().expect("a directory");
+    let evaluator = with(&settings(&helm.place(), scratch.path()));
+    let options =
+        "{ values: { replicas: 3 }, namespace: 'apps', kubeVersion: 'v1.30.0', apiVersions: ['x/v1'] }";
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..file(chart(&call(options)), MAIN)
+    };
+    let evaluated = evaluate(&evaluator, request).await.expect("a value");
+    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    let objects: Value = serde_json::from_slice(&evaluated.json).expect("JSON");
+    let expected = json!({
+        "config_map_rel_settings": {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "name": "rel-settings", "namespace": "apps" },
+            "data": { "replicas": "3", "kube": "v1.30.0", "has": "true" },
+        },
+        "custom_resource_definition_a.example.com": {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": "a.example.com" },
+        },
+        "secret_hook": {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "name": "hook", "annotations": { "helm.sh/hook": "pre-install" } },
+        },
+    });
+    assert_eq!(objects, expected);
+    let read: Vec<&str> = evaluated
+        .imports
+        .iter()
+        .filter_map(|import| match import {
+            Import::Read { path, .. } => Some(path.as_str()),
+            Import::Absent { .. } => None,
+        })
+        .collect();
+    assert!(read.contains(&"charts/web/values.yaml"), "{read:?}");
+    let fewer = "{ includeCrds: false, noHooks: true, nameFormat: '{{ .metadata.name }}' }";
+    let fewer = value(&evaluator, file(chart(&call(fewer)), MAIN))
+        .await
+        .expect("a value");
+    let fewer: Value = serde_json::from_str(&fewer).expect("JSON");
+    let names: Vec<&String> = fewer.as_object().expect("an object").keys().collect();
+    assert_eq!(names, ["rel-settings"]);
+    let broken = file(
+        chart(&call("{ values: { replicas: 3 }, kubeVersion: 'x' }")),
+        MAIN,
+    );
+    let error = value(&evaluator, broken).await.expect_err("no value");
+    assert!(error.to_string().contains("invalid kube version"), "{error}");
+}
+
+/// T50
+#[tokio::test]
+async fn an_archive_that_unpacks_to_too_much_is_an_error_of_its_call() {
+    let Some(helm) = component("helm") else { return };
+    let scratch = tempfile::tempdir().expect("a directory");
+    let evaluator = with(&settings(&helm.place(), scratch.path()));
+    let text = "std.native('helmTemplate')('rel', './bomb.tgz', { calledFrom: std.thisFile })";
+    let tree = Files::with_bytes([("main.jsonnet", text)], "bomb.tgz", bomb());
+    let error = value(&evaluator, file(tree, "main.jsonnet"))
+        .await
+        .expect_err("no value");
+    assert!(error.to_string().contains("larger than the maximum"), "{error}");
+}
+
+/// A chart of a few KiB with a file of 200 MiB.
+fn bomb() -> Vec<u8> {
+    let packed = |bytes: &[u8]| {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(bytes).expect("memory");
+        packed.finish().expect("memory")
+    };
+    const PART: usize = 10 << 20;
+    let mut header = tar::Header::new_gnu();
+    header.set_path("bomb/Chart.yaml").expect("a path");
+    header.set_size(20 * PART as u64);
+    header.set_mode(0o644);
+    header.set_cksum();
+    // An archive may consist of several that follow each other.
+    let part = packed(&vec![b' '; PART]);
+    [packed(header.as_bytes()), part.repeat(20)].concat()
+}
+
+/// Random values of a chart are the same for both engines and on every rendering of the same chart.
+#[tokio::test]
+async fn what_helm_makes_up_is_made_up_once() {
+    let Some(helm) = component("helm") else { return };
+    let scratch = tempfile::tempdir().expect("a directory");
+    let evaluator = with(&settings(&helm.place(), scratch.path()));
+    let text = "std.native('helmTemplate')('rel', './web', { calledFrom: std.thisFile })";
+    let template = "kind: Secret\nmetadata: {name: {{ randAlphaNum 24 }}}\n";
+    let tree = Files::of([
+        ("main.jsonnet", text),
+        ("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("web/templates/a.yaml", template),
+    ]);
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..file(tree, "main.jsonnet")
+    };
+    let first = evaluate(&evaluator, request.clone()).await.expect("a value");
+    assert_eq!(first.second_opinion, SecondOpinion::Agrees);
+    let again = evaluate(&evaluator, request).await.expect("a value");
+    assert_eq!(first.json, again.json);
+}
+
+/// Programs of a batch that use one library with a chart each account for the chart.
+#[tokio::test]
+async fn every_program_of_a_batch_accounts_for_its_chart() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let evaluator = with(&settings(hostile_helm(), scratch.path()));
+    let library = "std.native('helmTemplate')('arguments', '../charts/web', { calledFrom: std.thisFile })";
+    let main = "(import '../lib/web.libsonnet') + { own: std.thisFile }";
+    let tree = Files::of([
+        ("a/main.jsonnet", main),
+        ("b/main.jsonnet", main),
+        ("lib/web.libsonnet", library),
+        (
+            "charts/web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+    ]);
+    let requests = ["a/main.jsonnet", "b/main.jsonnet"].map(|name| file(Arc::clone(&tree), name));
+    let answers = evaluator
+        .evaluate_all(requests.into(), &CancellationToken::new())
+        .await;
+    for answer in answers {
+        let evaluated = answer.expect("a value");
+        let chart = path("charts/web/Chart.yaml");
+        let accounts = evaluated
+            .imports
+            .iter()
+            .any(|import| matches!(import, Import::Read { path, .. } if *path == chart));
+        assert!(accounts, "{:?}", evaluated.imports);
+    }
+}
+
+/// TK-49
+#[tokio::test]
+async fn the_real_kustomize_builds() {
+    let Some(kustomize) = component("kustomize") else {
+        return;
+    };
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut settings = settings(hostile_helm(), scratch.path());
+    settings.kustomize = Some(kustomize.place());
+    let evaluator = with(&settings);
+    let tree = Files::of([
+        (
+            MAIN,
+            "std.native('kustomizeBuild')('../../k/dev', { calledFrom: std.thisFile })",
+        ),
+        (
+            "k/dev/kustomization.yaml",
+            "resources: [../base]\nnamePrefix: dev-\n",
+        ),
+        ("k/base/kustomization.yaml", "resources: [cm.yaml]\n"),
+        (
+            "k/base/cm.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+        ),
+    ]);
+    let json = value(&evaluator, file(tree, MAIN)).await.expect("a value");
+    let objects: Value = serde_json::from_str(&json).expect("JSON");
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "dev-a" } });
+    assert_eq!(objects, json!({ "config_map_dev_a": object }));
+}
