@@ -4,6 +4,7 @@
 use super::arguments::{Arguments, bind};
 use super::work::{readable, stopped};
 use super::{Context, Tool, ToolError, invisible, schema};
+use crate::compare;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::tanka::{Evaluate, Renderer, TankaError};
@@ -84,8 +85,12 @@ impl<R: Rendering> Tool for FramedRendering<R> {
 }
 
 impl From<TankaError> for ToolError {
+    /// An object that is none is named by its place and not shown: it may be a secret.
     fn from(err: TankaError) -> Self {
-        Self::Failed(err.to_string())
+        Self::Failed(match err {
+            TankaError::Primitive { .. } | TankaError::Schema { .. } => compare::reason(&err),
+            err => err.to_string(),
+        })
     }
 }
 

@@ -115,6 +115,23 @@ mod tests {
         );
     }
 
+    /// An object that cannot be one may be a secret all the same.
+    #[tokio::test]
+    async fn what_is_wrong_with_an_object_is_told_without_the_object() {
+        for main in [
+            r#"{"s": {"apiVersion":"v1","kind":"Secret","metadata":{},"stringData":{"token":"hunter2"}}}"#,
+            r#"{"s": {"kind":"Secret","stringData":{"token":"hunter2"}}}"#,
+        ] {
+            let files = [
+                ("tkrc.yaml", ""),
+                ("environments/dev/main.jsonnet", main),
+                ("environments/dev/spec.json", "{}"),
+            ];
+            let why = failure(call::<TankaShow>(&files, json!({ "env_path": "environments/dev" })).await);
+            assert!(why.contains(".s") && !why.contains("hunter2"), "{why}");
+        }
+    }
+
     #[tokio::test]
     async fn only_wanted_objects_are_shown() {
         let shown = |include: Value, exclude: Value| async move {
