@@ -2,9 +2,12 @@
 //! without git.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+pub(crate) mod engines;
+pub(crate) mod inmates;
 pub(crate) mod repository;
 pub(crate) mod served;
 pub(crate) mod slack;
+pub(crate) mod tanka;
 
 use std::io::Write as _;
 use std::path::Path;

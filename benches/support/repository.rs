@@ -60,7 +60,8 @@ pub(crate) fn of_environments(git: &Path, count: usize) -> String {
     of(git, std::iter::once(shared).chain(environments))
 }
 
-fn of(git: &Path, files: impl Iterator<Item = (String, String)>) -> String {
+/// A repository with one commit of these files.
+pub(crate) fn of(git: &Path, files: impl Iterator<Item = (String, String)>) -> String {
     let objects: gix::Repository = gix::ThreadSafeRepository::init_opts(
         git,
         gix::create::Kind::Bare,

@@ -3,16 +3,17 @@
 
 use super::CompareError;
 use super::asked::Sides;
-use crate::model::RepoPath;
+use crate::model::{FileChange, RepoPath};
 use crate::tanka::TankaError;
 use crate::tanka::importers::{Affected, Closure, ImportGraph, Outlines};
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Graphs of bases that are kept.
-const GRAPHS_MAX: usize = 4;
+/// Graphs that are kept. Those of the workspaces of one base share most of what they are made of.
+const GRAPHS_MAX: usize = 8;
 
-/// The graphs of the bases that were used last, newest last.
+/// The graphs of bases and workspaces that were used last, newest last.
 #[derive(Debug, Default)]
 pub(super) struct Graphs {
     outlines: Arc<Outlines>,
@@ -69,7 +70,7 @@ impl Graphs {
         rendered_max: usize,
     ) -> Result<Touched, CompareError> {
         let base = self.base(sides)?;
-        let workspace = changed(&base, sides)?;
+        let workspace = self.changed(&base, sides)?;
         let is_wanted = |entrypoint: &RepoPath| only.is_none_or(|only| entrypoint.as_str() == only);
         let mut affected = base.affected(&workspace);
         affected.retain(|affected| is_wanted(&affected.entrypoint));
@@ -81,7 +82,7 @@ impl Graphs {
         let untouched = workspace.closures().iter();
         let untouched: BTreeMap<RepoPath, String> = untouched
             .filter(|(path, _)| is_wanted(path) && !is_affected(path))
-            .map(|(path, closure)| (path.clone(), closure.id()))
+            .map(|(path, closure)| (path.clone(), closure.id().to_owned()))
             .collect();
         if let Some(only) = only.filter(|_| affected.is_empty() && untouched.is_empty()) {
             let path = only.to_owned();
@@ -98,19 +99,42 @@ impl Graphs {
 
     /// What the entry points of the workspace depend on.
     pub(super) fn workspace(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
-        changed(&self.base(sides)?, sides)
+        self.changed(&self.base(sides)?, sides)
     }
 
     fn base(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
-        if let Some(graph) = sides.base_id.as_ref().and_then(|id| self.known(id)) {
+        self.kept(sides.base_id.clone(), || {
+            ImportGraph::build(sides.base.as_ref(), Arc::clone(&self.outlines))
+        })
+    }
+
+    fn changed(&self, base: &Arc<ImportGraph>, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
+        if sides.changes.is_empty() {
+            return Ok(Arc::clone(base));
+        }
+        let id = sides
+            .base_id
+            .as_ref()
+            .map(|base| format!("{base} {}", digest(&sides.changes)));
+        self.kept(id, || {
+            let changed: Vec<RepoPath> = sides.changes.iter().map(|change| change.path.clone()).collect();
+            base.with(sides.workspace.as_ref(), &changed)
+        })
+    }
+
+    fn kept(
+        &self,
+        id: Option<String>,
+        make: impl FnOnce() -> Result<ImportGraph, TankaError>,
+    ) -> Result<Arc<ImportGraph>, CompareError> {
+        if let Some(graph) = id.as_ref().and_then(|id| self.known(id)) {
             return Ok(graph);
         }
-        let graph = ImportGraph::build(sides.base.as_ref(), Arc::clone(&self.outlines))?;
-        let graph = Arc::new(graph);
-        if let Some(id) = &sides.base_id {
+        let graph = Arc::new(make()?);
+        if let Some(id) = id {
             let mut graphs = self.graphs.lock().unwrap_or_else(PoisonError::into_inner);
-            graphs.retain(|(known, _)| known != id);
-            graphs.push((id.clone(), Arc::clone(&graph)));
+            graphs.retain(|(known, _)| *known != id);
+            graphs.push((id, Arc::clone(&graph)));
             if graphs.len() > GRAPHS_MAX {
                 graphs.remove(0);
             }
@@ -128,11 +152,23 @@ impl Graphs {
     }
 }
 
-/// The graph of the workspace, from that of its base.
-fn changed(base: &Arc<ImportGraph>, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
-    let changed: Vec<RepoPath> = sides.changes.iter().map(|change| change.path.clone()).collect();
-    Ok(match changed.is_empty() {
-        true => Arc::clone(base),
-        false => Arc::new(base.with(sides.workspace.as_ref(), &changed)?),
-    })
+/// A hash of what a change makes of its files.
+fn digest(changes: &[FileChange]) -> String {
+    let mut digest = Sha256::new();
+    let mut add = |part: &[u8]| {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    };
+    for change in changes {
+        add(change.path.as_str().as_bytes());
+        match &change.after {
+            Some(after) => {
+                add(format!("{:?}", after.mode).as_bytes());
+                add(&after.content);
+            }
+            None => add(b"deleted"),
+        }
+    }
+    let bytes = digest.finalize();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -6,6 +6,7 @@ use super::kept::{Member, Opinion, Rendered};
 use super::rendering::{Both, Outcome};
 use crate::model::RepoPath;
 use crate::redact::Redactor;
+use crate::review::parallel;
 use crate::review::{Environment, Failure, FailureKind, Rendering, Side};
 use crate::tanka::TankaError;
 use crate::tanka::importers::ImportGraph;
@@ -34,9 +35,11 @@ pub(super) fn environments(touched: &Touched, both: Both, redactor: &Redactor) -
             whole(touched, entrypoint, Rendering::NotLookedAt { why }),
         ));
     }
-    for entrypoint in touched.rendered() {
+    let rendered = parallel::map(touched.rendered().collect(), |entrypoint| {
         let sides = (both.base.get(entrypoint), both.workspace.get(entrypoint));
-        let of = environments_of(touched, entrypoint, sides, redactor);
+        (entrypoint, environments_of(touched, entrypoint, sides, redactor))
+    });
+    for (entrypoint, of) in rendered {
         found.extend(of.into_iter().map(|environment| (entrypoint, environment)));
     }
     with_names_of_their_own(found)

@@ -12,6 +12,7 @@ use crate::tanka::importers::{Closure, ImportGraph};
 use crate::tanka::{TankaError, Whole};
 use crate::workspace::Tree;
 use bytes::Bytes;
+use futures_util::TryFutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -28,6 +29,7 @@ pub(super) struct Both {
 }
 
 /// One side, to be rendered.
+#[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) tree: &'a Arc<dyn Tree>,
     pub(super) graph: &'a Arc<ImportGraph>,
@@ -43,8 +45,8 @@ struct Job {
 }
 
 impl Comparer {
-    /// Renders what the change touches. The workspace has to convince both engines; the base is asked
-    /// about again only where it did not.
+    /// Renders what the change touches, both sides at the same time. The workspace has to convince both
+    /// engines; the base is asked about again only where it did not.
     pub(super) async fn render(
         &self,
         asked: &Asked,
@@ -53,6 +55,11 @@ impl Comparer {
         cancel: &CancellationToken,
     ) -> Result<Both, CompareError> {
         let entrypoints: Vec<RepoPath> = touched.rendered().cloned().collect();
+        let base = Side {
+            tree: &asked.sides.base,
+            graph: &touched.base,
+            variables: &asked.variables,
+        };
         let workspace = Side {
             tree: &asked.sides.workspace,
             graph: &touched.workspace,
@@ -60,23 +67,28 @@ impl Comparer {
         };
         let all: BTreeSet<RepoPath> = entrypoints.iter().cloned().collect();
         let total = 2 * entrypoints.len();
-        let tell = |done| progress.send_replace(Progress { done, total });
-        tell(0);
-        let workspace = self.side(workspace, &entrypoints, all, cancel).await?;
-        tell(entrypoints.len());
+        progress.send_replace(Progress { done: 0, total });
+        let told = |side: BTreeMap<RepoPath, Outcome>| {
+            progress.send_modify(|progress| progress.done += entrypoints.len());
+            side
+        };
+        let (workspace, before) = tokio::try_join!(
+            self.side(workspace, &entrypoints, all, cancel).map_ok(told),
+            self.side(base, &entrypoints, BTreeSet::new(), cancel)
+                .map_ok(told),
+        )?;
         let against = workspace.iter().filter(|(_, outcome)| {
             let rendered = outcome.as_ref();
             rendered.is_ok_and(|rendered| rendered.opinion.is_against())
         });
-        let against: BTreeSet<RepoPath> = against.map(|(entrypoint, _)| entrypoint.clone()).collect();
-        let base = Side {
-            tree: &asked.sides.base,
-            graph: &touched.base,
-            variables: &asked.variables,
+        let against: Vec<RepoPath> = against.map(|(entrypoint, _)| entrypoint.clone()).collect();
+        let again: BTreeSet<RepoPath> = against.iter().cloned().collect();
+        let mut both = Both {
+            base: before,
+            workspace,
         };
-        let base = self.side(base, &entrypoints, against, cancel).await?;
-        tell(total);
-        Ok(Both { base, workspace })
+        both.base.extend(self.side(base, &against, again, cancel).await?);
+        Ok(both)
     }
 
     /// What these entry points come to on one side; those that are not there are left out.

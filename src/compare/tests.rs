@@ -259,7 +259,8 @@ async fn what_engines_do_not_agree_on_is_not_relied_on_and_not_told() {
     assert!(!format!("{comparison:?}").contains("hunter"));
     // The base was asked about again, so that the change is not blamed for what was there before.
     let both = ["", " with opinion"].map(|mark| format!("environments/dev/main.jsonnet{mark}"));
-    assert_eq!(bench.evaluated(), [both[1].clone(), both[1].clone()]);
+    let [one, two] = both;
+    assert_eq!(bench.evaluated(), [one, two.clone(), two]);
     let elsewhere = disputed.replace("\"x\"", "\"y\"");
     let comparison = bench
         .all(

@@ -7,7 +7,7 @@ use super::known::Known;
 use super::message::{Ask, cut};
 use super::path;
 use crate::model::RepoPath;
-use crate::workspace::{Tree, TreeError};
+use crate::workspace::{Entry, Tree, TreeError};
 use bytes::Bytes;
 use globset::GlobSet;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -247,8 +247,30 @@ impl<'a> Imports<'a> {
         Ok(true)
     }
 
+    /// Whether there is certainly nothing. Most imports are searched in several places, and reading in
+    /// vain is expensive: a tree then looks for similar names.
+    fn is_absent(&self, path: &RepoPath) -> bool {
+        let path = path.as_str();
+        let directories = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
+        for here in directories.chain([path]) {
+            let Ok(here) = RepoPath::parse(here) else {
+                return false;
+            };
+            match self.tree.entry(&here) {
+                Ok(Some(Entry::Directory)) => {}
+                Ok(None) => return true,
+                // A file has nothing below it, and reading says so; a link may lead anywhere.
+                Ok(Some(Entry::File | Entry::Symlink(_) | Entry::Other)) | Err(_) => return false,
+            }
+        }
+        false
+    }
+
     /// A file's hash and content; `None` when there is no such file.
     fn open(&self, path: &RepoPath, ask: &Ask) -> Result<Option<(String, Bytes)>, EvalError> {
+        if self.is_absent(path) {
+            return Ok(None);
+        }
         let content = match self.tree.read(path) {
             Ok(version) => version.content,
             Err(TreeError::NotFound { .. }) => return Ok(None),

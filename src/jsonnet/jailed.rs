@@ -22,14 +22,14 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
     let line = Line::new(Box::new(input), Box::new(output), INPUT_BYTES_MAX);
     // Nothing is freed when the process ends: the system is faster at it.
     let mut first = ManuallyDrop::new(engine::primary());
-    let mut second = engine::second();
+    let mut second = ManuallyDrop::new(engine::second());
     // The parent ends the input when it has no further task; an idle inmate ends here.
     while let Some(job) = line.next() {
         let said = match run(&mut *first, &job) {
             Ok(value) => {
                 let said = job.say(VALUE, value.as_bytes());
                 match job.task.second_opinion {
-                    true => said.and_then(|()| say_json(&job, OPINION, &opinion(&mut second, &job, &value))),
+                    true => said.and_then(|()| say_json(&job, OPINION, &opinion(&mut *second, &job, &value))),
                     false => said,
                 }
             }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Writes an object as a YAML document.
-pub type WriteYaml<'a> = &'a dyn Fn(&Value) -> String;
+pub type WriteYaml<'a> = &'a (dyn Fn(&Value) -> String + Sync);
 
 /// What happens to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

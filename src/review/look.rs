@@ -6,6 +6,7 @@ use super::input::{Environment, Rendering, Side};
 use super::mask::Masker;
 use super::number;
 use super::pair;
+use super::parallel;
 use super::proof::{NotProven, Proof, Standing};
 use super::report::Presence;
 use super::risk::{self, Finding, Rule};
@@ -35,7 +36,7 @@ pub(super) fn bound(environment: &mut Environment) {
 
 pub(super) fn mask(environments: &mut [Environment], key: &[u8]) {
     let masker = Masker::telling_apart(key, environments.iter().flat_map(sides).flat_map(objects));
-    for environment in environments {
+    parallel::map(environments.iter_mut().collect(), |environment| {
         if let Rendering::Rendered { base, workspace } = &mut environment.rendering {
             for side in [base, workspace] {
                 if let Side::Objects(objects) = side {
@@ -43,7 +44,7 @@ pub(super) fn mask(environments: &mut [Environment], key: &[u8]) {
                 }
             }
         }
-    }
+    });
 }
 
 fn sides(environment: &Environment) -> Vec<&Side> {

@@ -19,6 +19,7 @@ mod mask;
 mod neutral;
 mod number;
 mod pair;
+pub(crate) mod parallel;
 mod patch;
 mod path;
 mod proof;
@@ -52,12 +53,11 @@ pub fn review(input: Input, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
     } = input;
     environments.sort_by(|one, other| one.name.cmp(&other.name));
     files.sort_by(|one, other| one.path.cmp(&other.path));
-    environments.iter_mut().for_each(look::bound);
+    parallel::map(environments.iter_mut().collect(), look::bound);
     look::mask(&mut environments, mask_key);
-    let looks: Vec<Look> = environments
-        .iter()
-        .map(|environment| look::look(environment, yaml))
-        .collect();
+    let looks: Vec<Look> = parallel::map(environments.iter().collect(), |environment| {
+        look::look(environment, yaml)
+    });
     let request = Request::new(&request);
     let classes = classes::classes(&affected(&environments, &looks));
     let risks = card::card(environments.iter().zip(&looks));

@@ -1,7 +1,9 @@
 //! Programs evaluated together have the values they have alone, whatever they share.
 
 use crate::support::evaluation::{Files, evaluate, evaluator, file, path, snippet};
-use drydock::jsonnet::{EvalError, EvalLimits, Evaluated, Evaluator, Import, Request, SecondOpinionWanted};
+use drydock::jsonnet::{
+    EvalError, EvalLimits, Evaluated, Evaluator, Import, Request, SecondOpinion, SecondOpinionWanted,
+};
 use drydock::workspace::Tree;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -178,13 +180,19 @@ fn what_programs_share_never_shows() {
         let tree = Files::from_pairs(files.iter().map(|(name, text)| (path(name), text.as_str())));
         let requests: Vec<Request> = ["a", "b", "c", "b", "a"]
             .into_iter()
-            .map(|name| environment(&tree, name))
+            .map(|name| Request {
+                second_opinion: SecondOpinionWanted::Yes,
+                ..environment(&tree, name)
+            })
             .collect();
         let together = runtime.block_on(all(&evaluator, &requests));
         for (request, result) in requests.into_iter().zip(together) {
             let alone = runtime.block_on(evaluate(&evaluator, request));
             prop_assert_eq!(text(&result), text(&alone));
             if let (Ok(together), Ok(alone)) = (result, alone) {
+                // The second engine shares, too, and sees what it sees alone.
+                prop_assert_eq!(&together.second_opinion, &SecondOpinion::Agrees);
+                prop_assert_eq!(&alone.second_opinion, &SecondOpinion::Agrees);
                 prop_assert!(dependences(&together).is_superset(&dependences(&alone)));
             }
         }

@@ -131,6 +131,11 @@ impl Job {
         Origin::Entry(self.task.name.as_str().into())
     }
 
+    /// Which task of the process it is, from 1.
+    pub(in crate::jsonnet) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Which task the value of a text belongs to; 0 when it is the same for all of them.
     pub(in crate::jsonnet) fn owner(&self, origin: &Origin) -> u64 {
         match origin {

@@ -24,5 +24,5 @@ pub(super) fn primary() -> impl Engine {
 
 /// The engine that is asked whether it sees the same value. It shares no code with the first.
 pub(super) fn second() -> impl Engine {
-    rsjsonnet::Rsjsonnet
+    rsjsonnet::Rsjsonnet::default()
 }

@@ -1,4 +1,8 @@
 //! The second engine: `rsjsonnet-lang`.
+//!
+//! Like the first it keeps the values of files that are the same for all tasks of a batch. Its variables
+//! cannot be taken back, so those of a task have names of their own, and `std.extVar` asks which task it
+//! is when it is called.
 
 use super::job::{Refused, position};
 use super::{Engine, Job, Origin};
@@ -16,53 +20,136 @@ use rsjsonnet_lang::span::{SourceId, SpanContext, SpanId};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Comes before every program, on its first line: the functions of `std` that make a text of any value
-/// write fractions as Go does.
-const PRELUDE: &str = concat!(
-    "local drydock = std; local std = drydock { local text = drydock.native('drydock.text'), ",
-    "toString(a):: if drydock.isString(a) then a else text(a), ",
-    "escapeStringJson(str_):: text(std.toString(str_)) }; ",
-);
-/// The native function behind it.
+/// The native function that makes a text of any value.
 const TEXT: &str = "drydock.text";
 const TEXT_PARAMETERS: [&str; 1] = ["value"];
+/// The native function that gives a variable's name in this task to the code of a file.
+const VARIABLE: &str = "drydock.variable";
+const VARIABLE_PARAMETERS: [&str; 2] = ["file", "name"];
 
-pub(super) struct Rsjsonnet;
+/// Comes before every program, on its first line: the functions of `std` that make a text of any value
+/// write fractions as Go does, and variables are those of the task. `file` is the file whose value would
+/// be kept for other tasks, if it is one.
+fn prelude(file: &str) -> String {
+    let file = serde_json::Value::from(file);
+    format!(
+        "local drydock = std; local std = drydock {{ local text = drydock.native('{TEXT}'), \
+         toString(a):: if drydock.isString(a) then a else text(a), \
+         escapeStringJson(str_):: text(std.toString(str_)), \
+         extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; "
+    )
+}
+
+/// The engine, with what it keeps from one task for the next.
+#[derive(Default)]
+pub(super) struct Rsjsonnet {
+    warm: Option<Warm>,
+}
+
+/// A program that has the values of files that are the same for every task of the batch.
+struct Warm {
+    program: Program<'static>,
+    session: Session<'static>,
+    tasks: usize,
+}
 
 impl Engine for Rsjsonnet {
     fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
-        let arena = Arena::new();
-        let mut program = Program::new(&arena);
-        program.set_max_stack(job.task.max_stack);
-        let mut session = Session {
-            job: job.clone(),
-            sources: HashMap::new(),
-            loaded: HashMap::new(),
-        };
-        let result = session.run(&mut program);
-        result.map_err(|failure| job.take_cause().unwrap_or(failure))
+        loop {
+            // Taken, not borrowed: what a panic interrupts is not used again.
+            let mut warm = self.warm.take().unwrap_or_else(|| Warm::new(job));
+            let alone = warm.tasks == 0;
+            let result = warm.evaluate(job);
+            warm.tasks += 1;
+            match result {
+                Ok(value) => {
+                    self.warm = Some(warm);
+                    return Ok(value);
+                }
+                // As with the first engine: a failure stays in the values it passed through.
+                Err(failure) => {
+                    std::mem::forget(warm);
+                    if alone {
+                        return Err(failure);
+                    }
+                    let _cause = job.take_cause();
+                }
+            }
+        }
+    }
+}
+
+impl Warm {
+    fn new(job: &Rc<Job>) -> Self {
+        // What is kept lasts as long as the process, which is ended rather than cleaned up.
+        let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
+        let mut program = Program::new(arena);
+        let natives = native::ALL.map(|native| (native.name(), native.parameters()));
+        let ours = [
+            (TEXT, TEXT_PARAMETERS.as_slice()),
+            (VARIABLE, VARIABLE_PARAMETERS.as_slice()),
+        ];
+        for (name, parameters) in natives.into_iter().chain(ours) {
+            let parameters: Vec<InternedStr<'static>> =
+                parameters.iter().map(|name| program.intern_str(name)).collect();
+            program.register_native_func(program.intern_str(name), &parameters);
+        }
+        Self {
+            program,
+            session: Session {
+                job: job.clone(),
+                sources: HashMap::new(),
+                loaded: HashMap::new(),
+            },
+            tasks: 0,
+        }
+    }
+
+    fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
+        self.program.set_max_stack(job.task.max_stack);
+        self.session.begin(job);
+        let result = self.session.run(&mut self.program);
+        match (result, job.take_cause()) {
+            (Ok(value), None) => Ok(value),
+            (Err(failure), None) => Err(failure),
+            (_, Some(cause)) => Err(cause),
+        }
     }
 }
 
 /// What the engine calls back.
 struct Session<'p> {
     job: Rc<Job>,
-    sources: HashMap<SourceId, Origin>,
-    loaded: HashMap<Origin, Thunk<'p>>,
+    sources: HashMap<SourceId, Text>,
+    /// By the task the value belongs to; 0 when it belongs to all of them.
+    loaded: HashMap<(u64, Origin), Thunk<'p>>,
+}
+
+/// A text as the engine has it.
+struct Text {
+    origin: Origin,
+    owner: u64,
+    prelude_bytes: usize,
 }
 
 impl<'p> Session<'p> {
+    /// Turns to another task. What belongs to the one before is let go.
+    fn begin(&mut self, job: &Rc<Job>) {
+        self.job = job.clone();
+        self.loaded.retain(|(owner, _), _| *owner == 0);
+        self.sources.retain(|_, text| text.owner == 0);
+    }
+
+    /// The name of a variable in this task.
+    fn variable(&self, name: &str) -> String {
+        format!("{}/{name}", self.job.number())
+    }
+
     fn run(&mut self, program: &mut Program<'p>) -> Result<String, Failure> {
         let job = self.job.clone();
-        let natives = native::ALL.map(|native| (native.name(), native.parameters()));
-        for (name, parameters) in natives.into_iter().chain([(TEXT, TEXT_PARAMETERS.as_slice())]) {
-            let parameters: Vec<InternedStr<'p>> =
-                parameters.iter().map(|name| program.intern_str(name)).collect();
-            program.register_native_func(program.intern_str(name), &parameters);
-        }
         for name in job.task.ext_code.keys() {
             let thunk = self.load(program, Origin::External(name.as_str().into()))?;
-            program.add_ext_var(program.intern_str(name), &thunk);
+            program.add_ext_var(program.intern_str(&self.variable(name)), &thunk);
         }
         let entry = self.load(program, job.entry())?;
         let mut value = self.check(program, |program, session| program.eval_value(&entry, session))?;
@@ -94,40 +181,71 @@ impl<'p> Session<'p> {
 
     /// The text of a program as a value that is evaluated when it is first used.
     fn load(&mut self, program: &mut Program<'p>, origin: Origin) -> Result<Thunk<'p>, Failure> {
-        if let Some(loaded) = self.loaded.get(&origin) {
+        let owner = self.job.owner(&origin);
+        let key = (owner, origin);
+        if let Some(loaded) = self.loaded.get(&key) {
             return Ok(loaded.clone());
         }
+        let (_, origin) = &key;
         let lost = |Refused| Failure::runtime(format!("no text for {origin}"));
-        let code = [PRELUDE.as_bytes(), &self.job.code(&origin).map_err(lost)?].concat();
+        let prelude = match origin {
+            Origin::File(path) if owner == 0 => prelude(path),
+            Origin::File(_) | Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => prelude(""),
+        };
+        let code = [prelude.as_bytes(), &self.job.code(origin).map_err(lost)?].concat();
         let (context, source) = program.span_manager_mut().insert_source_context(code.len());
-        self.sources.insert(source, origin.clone());
+        let text = Text {
+            origin: origin.clone(),
+            owner,
+            prelude_bytes: prelude.len(),
+        };
+        self.sources.insert(source, text);
         let thunk = program
             .load_source(context, &code, true, &origin.to_string())
             .map_err(|error| self.syntax(program, &error))?;
-        self.loaded.insert(origin, thunk.clone());
+        self.loaded.insert(key, thunk.clone());
         Ok(thunk)
     }
 
     fn find(&self, program: &Program<'p>, from: SpanId, path: &str) -> Result<Origin, ImportError> {
-        let (origin, _) = self.place(program, from).ok_or(ImportError)?;
-        let found = self.job.import(&origin, path).map_err(|Refused| ImportError)?;
-        Ok(Origin::File(found))
+        let (text, _) = self.place(program, from).ok_or(ImportError)?;
+        let found = self.job.import(&text.origin, path);
+        let found = Origin::File(found.map_err(|Refused| ImportError)?);
+        if let (Origin::File(importer), 0) = (&text.origin, text.owner)
+            && self.job.owner(&found) != 0
+        {
+            self.job.depends(Some(importer));
+        }
+        Ok(found)
     }
 
-    fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(Origin, usize)> {
+    fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(&Text, usize)> {
         let (context, start, _) = program.span_manager().get_span(span);
         let SpanContext::Source(source) = program.span_manager().get_context(context);
-        Some((
-            self.sources.get(source)?.clone(),
-            start.saturating_sub(PRELUDE.len()),
-        ))
+        let text = self.sources.get(source)?;
+        Some((text, start.saturating_sub(text.prelude_bytes)))
     }
 
     fn at(&self, program: &Program<'p>, span: SpanId) -> Option<(String, u64, u64)> {
-        let (origin, start) = self.place(program, span)?;
-        let bytes = self.job.bytes(&origin).ok()?;
+        let (text, start) = self.place(program, span)?;
+        let bytes = self.job.bytes(&text.origin).ok()?;
         let (line, column) = position(&bytes, start);
-        Some((origin.to_string(), line, column))
+        Some((text.origin.to_string(), line, column))
+    }
+
+    /// What a variable is called in this task. The value of the file that asks, if it would be kept,
+    /// depends on it.
+    fn named(&self, arguments: &[serde_json::Value]) -> serde_json::Value {
+        let [file, name] = arguments else {
+            return serde_json::Value::Null;
+        };
+        if let Some(file) = file.as_str().filter(|file| !file.is_empty()) {
+            self.job.depends(Some(file));
+        }
+        match name.as_str() {
+            Some(name) => self.variable(name).into(),
+            None => name.clone(),
+        }
     }
 
     fn syntax(&self, program: &Program<'p>, error: &LoadError) -> Failure {
@@ -245,6 +363,7 @@ impl<'p> Callbacks<'p> for Session<'p> {
                 arguments.ok_or_else(|| native::NativeError::said("a native function takes no function"))?;
             match name.value() {
                 TEXT => Ok(arguments.iter().map(native::text).collect::<String>().into()),
+                VARIABLE => Ok(self.named(&arguments)),
                 name => native::called(name)?.call(&arguments, &|call| self.job.run(call)),
             }
         };

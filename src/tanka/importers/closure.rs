@@ -9,6 +9,7 @@ use crate::tanka::layout::Layout;
 use crate::tanka::listing::{join, parent};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::OnceLock;
 
 /// Files one entry point may import, as for an evaluation.
 const PROGRAMS_MAX: usize = 10_000;
@@ -27,6 +28,17 @@ pub enum Role {
     Chart,
     /// The lock of the packages some imports come from.
     Lock,
+}
+
+impl Role {
+    fn letter(self) -> &'static str {
+        match self {
+            Self::Import => "i",
+            Self::Settings => "s",
+            Self::Chart => "c",
+            Self::Lock => "l",
+        }
+    }
 }
 
 /// One path an entry point depends on.
@@ -62,7 +74,21 @@ pub struct Closure {
     pub dependencies: BTreeMap<RepoPath, Dependency>,
     /// Imports that mean no file.
     pub unresolved: BTreeSet<Unresolved>,
+    id: Id,
 }
+
+/// The hash of a closure, made when it is asked for the first time. It follows from the rest, so two are
+/// never different.
+#[derive(Clone, Debug, Default)]
+struct Id(OnceLock<String>);
+
+impl PartialEq for Id {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Id {}
 
 impl Closure {
     pub(super) fn of(layout: Layout, looks: &mut Looks<'_>) -> Self {
@@ -71,6 +97,7 @@ impl Closure {
                 layout,
                 dependencies: BTreeMap::new(),
                 unresolved: BTreeSet::new(),
+                id: Id::default(),
             },
             looks,
             programs: BTreeSet::new(),
@@ -100,7 +127,11 @@ impl Closure {
 
     /// A hash of everything the value depends on, as 64 hex digits: equal for equal inputs, whatever
     /// the rest of the tree is.
-    pub fn id(&self) -> String {
+    pub fn id(&self) -> &str {
+        self.id.0.get_or_init(|| self.digest())
+    }
+
+    fn digest(&self) -> String {
         let mut digest = Sha256::new();
         let mut add = |part: &str| {
             digest.update((part.len() as u64).to_le_bytes());
@@ -109,7 +140,15 @@ impl Closure {
         add(&format!("{:?}", self.layout));
         for (path, dependency) in &self.dependencies {
             add(path.as_str());
-            add(&format!("{:?} {:?}", dependency.role, dependency.state));
+            add(dependency.role.letter());
+            let (letter, detail) = match &dependency.state {
+                State::File { blob } => ("f", blob.as_str()),
+                State::Directory { digest } => ("d", digest.as_str()),
+                State::Absent => ("a", ""),
+                State::Unreadable { why } => ("u", why.as_str()),
+            };
+            add(letter);
+            add(detail);
         }
         hex(&digest.finalize())
     }

@@ -27,7 +27,7 @@ use super::listing::Listing;
 use crate::model::RepoPath;
 use crate::workspace::Tree;
 use look::Looks;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use watched::Watched;
 
@@ -63,11 +63,33 @@ impl ImportGraph {
     /// again.
     pub fn with(&self, tree: &dyn Tree, changed: &[RepoPath]) -> Result<Self, TankaError> {
         let stale = self.watched().by(changed.iter());
+        let listing = Listing::new(tree.files()?);
+        let is_file = |path: &RepoPath| self.listing.is_file(path.as_str()) && listing.is_file(path.as_str());
+        if changed.iter().all(is_file) {
+            return Ok(self.edited(tree, listing, &stale));
+        }
         Self::next(tree, Arc::clone(&self.outlines), |layout| {
             let known = self.closures.get(&layout.entrypoint)?;
             let is_current = known.layout == *layout && !stale.contains(&layout.entrypoint);
             is_current.then(|| Arc::clone(known))
         })
+    }
+
+    /// The same for a tree with the same files: all environments are where they were.
+    fn edited(&self, tree: &dyn Tree, listing: Listing, stale: &BTreeSet<RepoPath>) -> Self {
+        let mut closures = self.closures.clone();
+        let mut looks = Looks::new(tree, &listing, &self.outlines);
+        for entrypoint in stale {
+            if let Some(closure) = closures.get_mut(entrypoint) {
+                *closure = Arc::new(Closure::of(closure.layout.clone(), &mut looks));
+            }
+        }
+        Self {
+            outlines: Arc::clone(&self.outlines),
+            listing,
+            closures,
+            watched: OnceLock::new(),
+        }
     }
 
     fn next(

@@ -19,13 +19,9 @@ use crate::jsonnet::{EvalError, Evaluated, Import, Request};
 use crate::model::RepoPath;
 use crate::workspace::Tree;
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// Environments that are looked at together. How many are evaluated at once is the evaluator's choice.
-const TOGETHER_MAX: usize = 16;
 
 /// Evaluates programs.
 #[async_trait]
@@ -158,41 +154,75 @@ impl Renderer {
     ) -> Result<EnvironmentList, TankaError> {
         let tree = Arc::clone(&self.tree);
         let directory = directory.to_owned();
-        let entrypoints = blocking(move || {
+        let places = blocking(move || {
             let listing = Listing::new(tree.files()?);
-            layout::entrypoints(&listing, &directory)
+            let entrypoints = layout::entrypoints(&listing, &directory)?.into_iter();
+            let places = entrypoints.map(|entrypoint| {
+                let place = place(tree.as_ref(), &listing, entrypoint.as_str());
+                (entrypoint, place)
+            });
+            Ok(places.collect::<Vec<_>>())
         });
-        let looked = futures_util::stream::iter(entrypoints.await?)
-            .map(|entrypoint| async move {
-                let found = self.environments_of(&entrypoint, cancel).await;
-                (entrypoint, found)
-            })
-            .buffered(TOGETHER_MAX);
-        let looked: Vec<_> = looked.collect().await;
+        let looked = self.environments(places.await?, cancel).await;
         if cancel.is_cancelled() {
             return Err(EvalError::Cancelled.into());
         }
         Ok(EnvironmentList::of(looked))
     }
 
-    async fn environments_of(
+    /// The environments at these places. Programs are evaluated only where environments are written in
+    /// them, all in one batch.
+    async fn environments(
         &self,
-        entrypoint: &RepoPath,
+        places: Vec<(RepoPath, Result<Place, TankaError>)>,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Parsed>, TankaError> {
-        let Place { layout, settings } = self.place(entrypoint.as_str()).await?;
-        if let Some(settings) = settings {
-            return Ok(vec![settings]);
+    ) -> Vec<(RepoPath, Result<Vec<Parsed>, TankaError>)> {
+        let (mut looked, mut inline, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+        for (entrypoint, place) in places {
+            let settled = match place {
+                Ok(Place {
+                    layout,
+                    settings: None,
+                }) => match self.environments_script(&layout) {
+                    Ok(request) => {
+                        requests.push(request);
+                        inline.push((entrypoint, layout));
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
+                Ok(Place {
+                    settings: Some(settings),
+                    ..
+                }) => Ok(vec![settings]),
+                Err(error) => Err(error),
+            };
+            looked.push((entrypoint, settled));
         }
-        let target = Target::at(entrypoint.as_str());
-        let (value, _) = self
-            .value(&layout, &target, None, &Script::Environments, cancel)
-            .await?;
-        let found = extract::open_lists(extract::extract(value)?)?;
-        let environments = found.into_iter().filter(is_environment);
-        environments
-            .map(|environment| inline_settings(&layout, &environment.value))
-            .collect()
+        let answers = match requests.is_empty() {
+            true => Vec::new(),
+            false => self.evaluator.evaluate_all(requests, cancel).await,
+        };
+        for ((entrypoint, layout), answer) in inline.into_iter().zip(answers) {
+            let found = match answer {
+                Ok(evaluated) => blocking(move || environments_in(&layout, &evaluated)).await,
+                Err(error) => Err(error.into()),
+            };
+            looked.push((entrypoint, found));
+        }
+        looked.sort_by(|(one, _), (other, _)| one.cmp(other));
+        looked
+    }
+
+    fn environments_script(&self, layout: &Layout) -> Result<Request, TankaError> {
+        let target = Target::at(layout.entrypoint.as_str());
+        script::request(
+            Arc::clone(&self.tree),
+            layout,
+            &target,
+            None,
+            &Script::Environments,
+        )
     }
 
     /// What names no file or directory is the name of an environment.
@@ -282,12 +312,7 @@ impl Renderer {
         let path = path.to_owned();
         blocking(move || {
             let listing = Listing::new(tree.files()?);
-            let layout = Layout::find(&listing, &path)?;
-            let settings = match layout.spec_file(&listing)? {
-                Some(file) => Some(static_settings(tree.as_ref(), &layout, &file)?),
-                None => None,
-            };
-            Ok(Place { layout, settings })
+            place(tree.as_ref(), &listing, &path)
         })
         .await
     }
@@ -311,6 +336,25 @@ impl Renderer {
             blocking(move || serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string())));
         Ok((value.await?, evaluated))
     }
+}
+
+fn place(tree: &dyn Tree, listing: &Listing, path: &str) -> Result<Place, TankaError> {
+    let layout = Layout::find(listing, path)?;
+    let settings = match layout.spec_file(listing)? {
+        Some(file) => Some(static_settings(tree, &layout, &file)?),
+        None => None,
+    };
+    Ok(Place { layout, settings })
+}
+
+/// The environments a script found in an entry point.
+fn environments_in(layout: &Layout, evaluated: &Evaluated) -> Result<Vec<Parsed>, TankaError> {
+    let value = serde_json::from_slice(&evaluated.json).map_err(|err| TankaError::Value(err.to_string()))?;
+    let found = extract::open_lists(extract::extract(value)?)?;
+    let environments = found.into_iter().filter(is_environment);
+    environments
+        .map(|environment| inline_settings(layout, &environment.value))
+        .collect()
 }
 
 async fn rendered(

@@ -1,0 +1,516 @@
+//! What a change does to environments, and what rendering costs: `cargo bench --bench compare`.
+//!
+//! 300 environments that share a generated library of Kubernetes kinds, through the real comparison and
+//! the real jail: this bench starts the program itself as its inmates. Every value is compared with what
+//! other engines make of the same files before anything is timed: jrsonnet in this process, and
+//! go-jsonnet and rjsonnet of a Python (`DRYDOCK_BENCH_PYTHON`, or `python3`) where it has them.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod support;
+
+use bytes::Bytes;
+use drydock::compare::{Asked, Comparer, Comparison, Sides};
+use drydock::jsonnet::{
+    Entry, EvalLimits, Evaluated, Evaluator, Request, SecondOpinion, SecondOpinionWanted,
+};
+use drydock::model::{CheckState, RepoPath};
+use drydock::redact::Redactor;
+use drydock::review::{Proof, Standing};
+use drydock::sandbox::{LayerName, Program};
+use drydock::tanka::{Evaluate, Filter, Renderer, Target};
+use drydock::workspace::{Base, Edits, Overlay, Repository, Tree, Workspace};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::inmates::Watch;
+use support::{Times, engines, header, millis, repository, row, tanka, value};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+const ENVIRONMENTS: usize = 300;
+/// Environments the slow peers evaluate.
+const SAMPLE: usize = 10;
+const PEER_ROUNDS: usize = 3;
+/// A process of a batch takes one environment after the other.
+const BATCH: usize = 30;
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let bench = Bench::new();
+    header("compare");
+    bench.size();
+    let medians = bench.engines(if quick { 1 } else { PEER_ROUNDS });
+    bench.cold(&medians);
+    bench.warm(&medians);
+    bench.list(if quick { 3 } else { 11 });
+    bench.changes(if quick { 2 } else { 7 });
+    bench.unchanged(if quick { 11 } else { 101 });
+}
+
+struct Bench {
+    runtime: Runtime,
+    /// The files on disk, for engines that read them there.
+    root: PathBuf,
+    repository: Arc<Repository>,
+    base: Arc<Base>,
+    programs: Vec<engines::Program>,
+    /// What every environment must evaluate to.
+    expected: Vec<serde_json::Value>,
+    jrsonnet: Vec<Duration>,
+    _directory: tempfile::TempDir,
+}
+
+/// What the peers take for one environment.
+struct Medians {
+    jrsonnet: Duration,
+    go: Option<Duration>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("files");
+        let files = tanka::files(ENVIRONMENTS);
+        for (path, content) in &files {
+            let file = root.join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        }
+        let git = directory.path().join("repo.git");
+        let commit = repository::of(&git, files.into_iter());
+        let bases = directory.path().join("bases");
+        let repository = Repository::local("bench", &git, Some("main"), &bases).unwrap();
+        let base = repository.base(&commit, &|_| ()).unwrap();
+        let programs = (0..ENVIRONMENTS).map(|number| program(&root, number)).collect();
+        Self {
+            runtime: tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()
+                .unwrap(),
+            root,
+            repository,
+            base,
+            programs,
+            expected: Vec::new(),
+            jrsonnet: Vec::new(),
+            _directory: directory,
+        }
+        .evaluated()
+    }
+
+    /// Has all environments evaluated by jrsonnet, which is what all others are compared with.
+    fn evaluated(mut self) -> Self {
+        for program in &self.programs {
+            let (text, took) = engines::jrsonnet(&self.root, program);
+            self.expected.push(serde_json::from_str(&text).unwrap());
+            self.jrsonnet.push(took);
+        }
+        self
+    }
+
+    fn size(&self) {
+        let files = tanka::files(ENVIRONMENTS);
+        let bytes = |prefix: &str| -> f64 {
+            let of = files.iter().filter(|(path, _)| path.starts_with(prefix));
+            of.map(|(_, content)| content.len()).sum::<usize>() as f64 / 1_024.0
+        };
+        value("the library of kinds", bytes("vendor/k8s/"), "KiB", "");
+        let objects: Vec<usize> = self.expected.iter().map(objects).collect();
+        let all = objects.iter().sum::<usize>() as f64 / objects.len() as f64;
+        value("objects of an environment, on average", all, "objects", "");
+        value(
+            "... of the smallest",
+            *objects.iter().min().unwrap() as f64,
+            "objects",
+            "",
+        );
+        value(
+            "... of the largest",
+            *objects.iter().max().unwrap() as f64,
+            "objects",
+            "",
+        );
+    }
+
+    /// The peers, one environment after the other, everything read anew.
+    fn engines(&self, rounds: usize) -> Medians {
+        let times = Times::new(self.jrsonnet.clone());
+        let jrsonnet = times.p50();
+        row("jrsonnet in this process, an environment", &times, "peer");
+        let sample: Vec<engines::Program> = self.programs.iter().take(SAMPLE).cloned().collect();
+        let peer = |engine: &str| -> Option<Duration> {
+            let made = engines::python(engine, &self.root, &sample, rounds)?;
+            for (made, expected) in made.iter().zip(&self.expected) {
+                assert_eq!(&made.value, expected, "{engine}");
+            }
+            let times = Times::new(made.into_iter().flat_map(|made| made.times).collect());
+            let median = times.p50();
+            row(&format!("{engine}, an environment"), &times, "peer");
+            Some(median)
+        };
+        peer("rjsonnet");
+        Medians {
+            jrsonnet,
+            go: peer("gojsonnet"),
+        }
+    }
+
+    /// Every environment in a process of its own.
+    fn cold(&self, medians: &Medians) {
+        let evaluator = evaluator(EvalLimits::default());
+        let tree = self.tree();
+        let mut times = Vec::new();
+        for (number, expected) in self.expected.iter().enumerate().take(60) {
+            let request = self.request(&tree, number);
+            let started = Instant::now();
+            let evaluated = self
+                .runtime
+                .block_on(evaluator.evaluate(request, &never()))
+                .unwrap();
+            times.push(started.elapsed());
+            assert_eq!(&parsed(&evaluated), expected, "environment {number}");
+            self.settle();
+        }
+        let times = Times::new(times);
+        row("cold: an environment in a new process", &times, "");
+        ratios("cold", times.p50(), medians, "<= 1.2", ">= 12");
+        let renderer = Renderer::new(Arc::clone(&tree), Arc::new(evaluator));
+        let mut times = Vec::new();
+        for number in 0..60 {
+            let target = Target::at(tanka::directory(number));
+            let started = Instant::now();
+            let (filter, cancel) = (Filter::default(), never());
+            let shown = renderer.show(&target, &filter, &cancel);
+            let rendered = self.runtime.block_on(shown).unwrap();
+            times.push(started.elapsed());
+            assert_eq!(rendered.objects.len(), objects(&self.expected[number]));
+            self.settle();
+        }
+        row("cold: ... to its objects, in order", &Times::new(times), "");
+    }
+
+    /// Environments after the first one in the same process.
+    fn warm(&self, medians: &Medians) {
+        let limits = EvalLimits {
+            jails_max: 1,
+            ..EvalLimits::default()
+        };
+        let evaluator = evaluator(limits);
+        let tree = self.tree();
+        let evaluate = |count: usize, opinion: SecondOpinionWanted| {
+            let requests: Vec<Request> = (0..count)
+                .map(|number| Request {
+                    second_opinion: opinion,
+                    ..self.request(&tree, number)
+                })
+                .collect();
+            self.settle();
+            let started = Instant::now();
+            let answers = self.runtime.block_on(evaluator.evaluate_all(requests, &never()));
+            let took = started.elapsed();
+            for (answer, expected) in answers.iter().zip(&self.expected) {
+                let evaluated = answer.as_ref().unwrap();
+                assert_eq!(&parsed(evaluated), expected);
+                assert!(matches!(
+                    evaluated.second_opinion,
+                    SecondOpinion::NotAsked | SecondOpinion::Agrees
+                ));
+            }
+            took
+        };
+        let each = |opinion: SecondOpinionWanted| {
+            let times = (0..9).map(|_| {
+                let first = evaluate(1, opinion);
+                evaluate(BATCH, opinion).saturating_sub(first) / (BATCH as u32 - 1)
+            });
+            Times::new(times.collect())
+        };
+        let times = each(SecondOpinionWanted::No);
+        row("warm: an environment after the first of a process", &times, "");
+        ratios("warm", times.p50(), medians, "", ">= 30");
+        row(
+            "warm: ... with the second engine's opinion",
+            &each(SecondOpinionWanted::Yes),
+            "",
+        );
+    }
+
+    fn list(&self, rounds: usize) {
+        let (mut cold, mut warm) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let renderer = Renderer::new(self.tree(), Arc::new(evaluator(EvalLimits::default())));
+            self.settle();
+            for times in [&mut cold, &mut warm] {
+                let started = Instant::now();
+                let list = self.runtime.block_on(renderer.list(".", &never())).unwrap();
+                times.push(started.elapsed());
+                assert_eq!((list.environments.len(), list.failures.len()), (ENVIRONMENTS, 0));
+            }
+        }
+        row(
+            "env list of 300 environments, cold",
+            &Times::new(cold),
+            "<= 150 ms",
+        );
+        row("env list of 300 environments, warm", &Times::new(warm), "<= 5 ms");
+    }
+
+    /// An edit that touches all environments, those of one application, or one.
+    fn changes(&self, rounds: usize) {
+        let watch = Watch::start();
+        let (mut first, mut all, mut app, mut one) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut first_one = Vec::new();
+        for round in 0..rounds {
+            let comparer = comparer(evaluator(EvalLimits::default()));
+            let shared = |revision: usize| {
+                (
+                    tanka::SHARED,
+                    "revision:: 'r1'",
+                    format!("revision:: 's{revision}'"),
+                )
+            };
+            let (compared, took) = self.compared(&comparer, &[shared(round)]);
+            self.check_shared(&compared);
+            first.push(took);
+            let (compared, took) = self.compared(&comparer, &[shared(round + 1_000)]);
+            self.check_shared(&compared);
+            all.push(took);
+            let file = tanka::app_file(3);
+            let edit = (file.as_str(), "port: 8003", format!("port: {}", 9_003 + round));
+            let (compared, took) = self.compared(&comparer, &[edit]);
+            assert_eq!(compared.report.counts.affected, ENVIRONMENTS / tanka::APPS);
+            assert_passes(&compared);
+            app.push(took);
+            for turn in 0..5 {
+                let (compared, took) =
+                    self.compared(&comparer, &[self.edit_of_one(100 * round + turn).edit()]);
+                self.check_one(&compared);
+                one.push(took);
+            }
+            let comparer = self::comparer(evaluator(EvalLimits::default()));
+            self.settle();
+            let (compared, took) = self.compared(&comparer, &[self.edit_of_one(round).edit()]);
+            self.check_one(&compared);
+            first_one.push(took);
+        }
+        let largest = watch.largest_mib();
+        row(
+            "edit of all 300, nothing kept: both sides, two engines",
+            &Times::new(first),
+            "<= 2,000 ms",
+        );
+        row(
+            "edit of all 300, a later revision",
+            &Times::new(all),
+            "<= 2,000 ms",
+        );
+        row("edit of one application, 15 environments", &Times::new(app), "");
+        row("edit of one environment", &Times::new(one), "<= 50 ms");
+        row(
+            "edit of one environment, nothing kept, no graph",
+            &Times::new(first_one),
+            "",
+        );
+        value(
+            "largest process in the jail meanwhile",
+            largest,
+            "MiB",
+            "<= 256 MB",
+        );
+    }
+
+    /// What is asked of an environment that the change does not touch.
+    fn unchanged(&self, rounds: usize) {
+        let comparer = comparer(evaluator(EvalLimits::default()));
+        let sides = self.sides(&[self.edit_of_one(0).edit()]);
+        let mut times = Vec::new();
+        for round in 0..rounds {
+            let asked = Asked::environment(sides.clone(), tanka::directory(round % 40));
+            let started = Instant::now();
+            let compared = self.runtime.block_on(comparer.compare(asked, &never())).unwrap();
+            let took = started.elapsed();
+            let proof = &compared.report.environments[0].standing;
+            let is_proven = matches!(
+                proof,
+                Standing::Unaffected {
+                    proof: Proof::ClosureUnchanged { .. }
+                }
+            );
+            assert!(is_proven, "{proof:?}");
+            if round > 0 {
+                times.push(took);
+            }
+        }
+        row(
+            "an environment the change does not touch",
+            &Times::new(times),
+            "<= 0.5 ms",
+        );
+    }
+
+    fn compared(&self, comparer: &Arc<Comparer>, edits: &[(&str, &str, String)]) -> (Comparison, Duration) {
+        self.settle();
+        let asked = Asked::all(self.sides(edits), "");
+        let started = Instant::now();
+        let compared = self.runtime.block_on(comparer.compare(asked, &never())).unwrap();
+        (compared, started.elapsed())
+    }
+
+    /// All environments change, each in all of its deployments and nowhere else.
+    fn check_shared(&self, compared: &Comparison) {
+        assert_passes(compared);
+        assert_eq!(compared.report.counts.affected, ENVIRONMENTS);
+        for environment in &compared.report.environments {
+            let number: usize = environment.name.rsplit('-').next().unwrap().parse().unwrap();
+            assert_eq!(
+                environment.objects.len(),
+                1 + number % tanka::APPS % 5,
+                "{}",
+                environment.name
+            );
+            for change in &environment.objects {
+                assert_eq!(
+                    (change.object.kind.as_str(), change.fields.len()),
+                    ("Deployment", 1)
+                );
+                assert_eq!((change.lines_added, change.lines_removed), (1, 1));
+            }
+        }
+    }
+
+    fn check_one(&self, compared: &Comparison) {
+        assert_passes(compared);
+        let counts = &compared.report.counts;
+        assert_eq!((counts.affected, counts.unaffected), (1, ENVIRONMENTS - 1));
+    }
+
+    fn edit_of_one(&self, round: usize) -> OneEdit {
+        OneEdit {
+            path: format!("{}/main.jsonnet", tanka::directory(42)),
+            to: format!("stage: 'dev',\n    domain: 'd{round}.example.com'"),
+        }
+    }
+
+    fn sides(&self, edits: &[(&str, &str, String)]) -> Sides {
+        let tree = Overlay::new(Arc::clone(&self.base), Edits::new());
+        for (path, from, to) in edits {
+            let path = RepoPath::parse(path).unwrap();
+            let content = String::from_utf8(tree.read(&path).unwrap().content.to_vec()).unwrap();
+            assert!(content.contains(from), "{path}");
+            tree.write(&path, Bytes::from(content.replace(from, to))).unwrap();
+        }
+        Sides::of(&Workspace {
+            repository: Arc::clone(&self.repository),
+            base: Some(self.base.commit().to_owned()),
+            tree: Arc::new(tree),
+        })
+        .unwrap()
+    }
+
+    fn tree(&self) -> Arc<dyn Tree> {
+        Arc::new(Overlay::new(Arc::clone(&self.base), Edits::new()))
+    }
+
+    fn request(&self, tree: &Arc<dyn Tree>, number: usize) -> Request {
+        let (path, environment) = &self.programs[number];
+        let base = tanka::directory(number);
+        Request {
+            tree: Arc::clone(tree),
+            entry: Entry::File(RepoPath::parse(path).unwrap()),
+            jpath: vec![
+                "vendor".to_owned(),
+                format!("{base}/vendor"),
+                "lib".to_owned(),
+                base,
+            ],
+            ext_code: BTreeMap::from([("tanka.dev/environment".to_owned(), environment.clone())]),
+            tla_code: BTreeMap::new(),
+            max_stack: 0,
+            second_opinion: SecondOpinionWanted::No,
+        }
+    }
+
+    /// The processes that are kept ready are there before the clock starts, as they are for a person.
+    fn settle(&self) {
+        std::thread::sleep(Duration::from_millis(30));
+    }
+}
+
+struct OneEdit {
+    path: String,
+    to: String,
+}
+
+impl OneEdit {
+    fn edit(&self) -> (&str, &str, String) {
+        (&self.path, "stage: 'dev'", self.to.clone())
+    }
+}
+
+fn program(root: &Path, number: usize) -> engines::Program {
+    let directory = tanka::directory(number);
+    let settings = std::fs::read_to_string(root.join(&directory).join("spec.json")).unwrap();
+    (format!("{directory}/main.jsonnet"), settings)
+}
+
+fn evaluator(limits: EvalLimits) -> Evaluator {
+    let program = Program::at(env!("CARGO_BIN_EXE_drydock"));
+    Evaluator::with(program, limits, LayerName::ALL.to_vec()).unwrap()
+}
+
+fn comparer(evaluator: Evaluator) -> Arc<Comparer> {
+    let evaluator: Arc<dyn Evaluate> = Arc::new(evaluator);
+    Arc::new(Comparer::new(
+        evaluator,
+        Arc::new(Redactor::new([])),
+        b"bench".to_vec(),
+    ))
+}
+
+fn parsed(evaluated: &Evaluated) -> serde_json::Value {
+    serde_json::from_slice(&evaluated.json).unwrap()
+}
+
+fn objects(value: &serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::Object(fields) if fields.contains_key("kind") => 1,
+        serde_json::Value::Object(fields) => fields.values().map(objects).sum(),
+        _ => 0,
+    }
+}
+
+fn assert_passes(compared: &Comparison) {
+    for check in &compared.checks {
+        assert_eq!(check.state, CheckState::Pass, "{check:?}");
+    }
+}
+
+fn ratios(what: &str, ours: Duration, medians: &Medians, to_jrsonnet: &str, to_go: &str) {
+    let ours = millis(ours);
+    let ratio = ours / millis(medians.jrsonnet);
+    value(
+        &format!("{what}: ours / jrsonnet, medians"),
+        ratio,
+        "times",
+        to_jrsonnet,
+    );
+    if let Some(go) = medians.go {
+        value(
+            &format!("{what}: go-jsonnet / ours, medians"),
+            millis(go) / ours,
+            "times",
+            to_go,
+        );
+    }
+}
+
+fn never() -> CancellationToken {
+    CancellationToken::new()
+}

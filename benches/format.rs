@@ -1,0 +1,134 @@
+//! Formatting against go-jsonnet's `jsonnetfmt`: `cargo bench --bench format`.
+//!
+//! 5 MB of generated Jsonnet, half of it not in the one style. Both give the same bytes for every file
+//! before anything is timed. Then both read and format all files: ours in this process, the peer in one
+//! process of its own, whose start is a few of its milliseconds. The peer is `DRYDOCK_BENCH_JSONNETFMT`
+//! or `jsonnetfmt`, and is left out where there is none.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod support;
+
+use drydock::jsonnet::format::format;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use support::{Times, header, millis, row, tanka, value};
+
+const COPIES: usize = 8;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let rounds = if quick { 1 } else { ROUNDS };
+    let directory = tempfile::tempdir().unwrap();
+    let files = write(directory.path());
+    header("format");
+    let bytes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+    value("Jsonnet to be formatted", bytes as f64 / 1e6, "MB", "");
+    value("... in files", files.len() as f64, "files", "");
+    let all = || -> Vec<String> {
+        let text = |file| std::fs::read_to_string(file).unwrap();
+        files.iter().map(|file| format(&text(file)).unwrap()).collect()
+    };
+    let ours = all();
+    let peer = peer();
+    match &peer {
+        Some(peer) => assert_same(peer, directory.path(), &files, &ours),
+        None => println!("SKIPPED: there is no `jsonnetfmt`; DRYDOCK_BENCH_JSONNETFMT names one"),
+    }
+    let mut times = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let started = Instant::now();
+        black_box(all());
+        times.0.push(started.elapsed());
+        if let Some(peer) = &peer {
+            let started = Instant::now();
+            // It formats all files, writes none, and says by its code that some would change.
+            let code = quiet(Command::new(peer).arg("--test").args(&files));
+            times.1.push(started.elapsed());
+            assert_eq!(code, Some(2));
+        }
+    }
+    let ours = Times::new(times.0);
+    row("all files", &ours, "");
+    value(
+        "per second",
+        bytes as f64 / 1e6 / ours.p50().as_secs_f64(),
+        "MB/s",
+        "",
+    );
+    if peer.is_some() {
+        let theirs = Times::new(times.1);
+        row("jsonnetfmt, all files", &theirs, "peer");
+        let ratio = millis(theirs.p50()) / millis(ours.p50());
+        value("jsonnetfmt / ours, medians", ratio, "times", ">= 20");
+    }
+}
+
+/// The files of a generated repository, several times, every other time as somebody in a hurry left it.
+fn write(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for copy in 0..COPIES {
+        for (path, content) in tanka::files(60) {
+            if !path.ends_with("sonnet") {
+                continue;
+            }
+            let content = match copy % 2 {
+                0 => content,
+                _ => content
+                    .replace("  ", " ")
+                    .replace("(name=", "( name = ")
+                    .replace(" + ", "+"),
+            };
+            let file = directory.join(format!("copy-{copy}")).join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, content).unwrap();
+            files.push(file);
+        }
+    }
+    files
+}
+
+fn peer() -> Option<PathBuf> {
+    let peer = std::env::var_os("DRYDOCK_BENCH_JSONNETFMT").unwrap_or_else(|| "jsonnetfmt".into());
+    quiet(Command::new(&peer).arg("--version"))?;
+    Some(peer.into())
+}
+
+/// Has the peer format a copy of the files, and compares them.
+fn assert_same(peer: &Path, directory: &Path, files: &[PathBuf], ours: &[String]) {
+    let theirs = tempfile::tempdir().unwrap();
+    let copies: Vec<PathBuf> = files
+        .iter()
+        .map(|file| {
+            let copy = theirs.path().join(file.strip_prefix(directory).unwrap());
+            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            std::fs::copy(file, &copy).unwrap();
+            copy
+        })
+        .collect();
+    assert_eq!(quiet(Command::new(peer).arg("-i").args(&copies)), Some(0));
+    for (copy, ours) in copies.iter().zip(ours) {
+        assert_eq!(
+            &std::fs::read_to_string(copy).unwrap(),
+            ours,
+            "{}",
+            copy.display()
+        );
+    }
+}
+
+fn quiet(command: &mut Command) -> Option<i32> {
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    status.status().ok()?.code()
+}
