@@ -183,7 +183,10 @@ impl Comparer {
         tokio::pin!(comparing);
         loop {
             tokio::select! {
-                compared = &mut comparing => return compared,
+                compared = &mut comparing => {
+                    progress(*seen.borrow());
+                    return compared;
+                }
                 () = cancel.cancelled() => return Err(CompareError::Cancelled),
                 Ok(()) = seen.changed() => progress(*seen.borrow_and_update()),
             }

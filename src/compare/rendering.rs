@@ -12,7 +12,6 @@ use crate::tanka::importers::{Closure, ImportGraph};
 use crate::tanka::{TankaError, Whole};
 use crate::workspace::Tree;
 use bytes::Bytes;
-use futures_util::TryFutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -68,14 +67,10 @@ impl Comparer {
         let all: BTreeSet<RepoPath> = entrypoints.iter().cloned().collect();
         let total = 2 * entrypoints.len();
         progress.send_replace(Progress { done: 0, total });
-        let told = |side: BTreeMap<RepoPath, Outcome>| {
-            progress.send_modify(|progress| progress.done += entrypoints.len());
-            side
-        };
+        let done = |count| progress.send_modify(|progress| progress.done += count);
         let (workspace, before) = tokio::try_join!(
-            self.side(workspace, &entrypoints, all, cancel).map_ok(told),
-            self.side(base, &entrypoints, BTreeSet::new(), cancel)
-                .map_ok(told),
+            self.side(workspace, &entrypoints, all, &done, cancel),
+            self.side(base, &entrypoints, BTreeSet::new(), &done, cancel),
         )?;
         let against = workspace.iter().filter(|(_, outcome)| {
             let rendered = outcome.as_ref();
@@ -87,16 +82,19 @@ impl Comparer {
             base: before,
             workspace,
         };
-        both.base.extend(self.side(base, &against, again, cancel).await?);
+        let again = self.side(base, &against, again, &|_| {}, cancel).await?;
+        both.base.extend(again);
         Ok(both)
     }
 
-    /// What these entry points come to on one side; those that are not there are left out.
+    /// What these entry points come to on one side; those that are not there are left out. `done` is told
+    /// of each that nobody waits for any more.
     pub(super) async fn side(
         &self,
         side: Side<'_>,
         entrypoints: &[RepoPath],
         with_opinion: BTreeSet<RepoPath>,
+        done: &(dyn Fn(usize) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<BTreeMap<RepoPath, Outcome>, CompareError> {
         let jobs = jobs(&side, entrypoints, with_opinion).await?;
@@ -110,12 +108,17 @@ impl Comparer {
                 None => left.push(job),
             }
         }
+        done(entrypoints.len().saturating_sub(left.len()));
         let targets = left
             .iter()
             .map(|job| side.variables.entrypoint(job.entrypoint.as_str(), job.opinion));
         let answers = match left.is_empty() {
             true => Vec::new(),
-            false => self.renderer(side.tree).show_all(targets.collect(), cancel).await,
+            false => {
+                self.renderer(side.tree)
+                    .show_all(targets.collect(), &|| done(1), cancel)
+                    .await
+            }
         };
         if cancel.is_cancelled() {
             return Err(CompareError::Cancelled);

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Sides, Told};
+use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Progress, Sides, Told};
 use crate::jsonnet::{Entry, EvalError, Evaluated, Import, Request, SecondOpinion, SecondOpinionWanted};
 use crate::model::{CheckState, FileChange, RepoPath, Secret};
 use crate::redact::Redactor;
@@ -449,6 +449,34 @@ async fn without_environments_the_checks_say_so() {
     let none = (CheckState::NotRun, NO_ENVIRONMENTS);
     let no_jsonnet = (CheckState::NotRun, "no Jsonnet file changed");
     assert_eq!(states(&comparison), [no_jsonnet, none, none, none]);
+}
+
+/// Both sides of every environment: those that are known or not there are not waited for.
+#[tokio::test]
+async fn how_far_it_is_is_told() {
+    let (two, three) = (web(2), web(3));
+    let base = repository(&[("lib/web.libsonnet", &two)]);
+    let head = repository(&[("lib/web.libsonnet", &three)]);
+    let bench = bench();
+    for _ in 0..2 {
+        let asked = Asked::all(sides(&base, &head), "");
+        let mut told = Vec::new();
+        let compared = bench
+            .comparer
+            .watched(
+                asked,
+                &mut |progress| told.push(progress),
+                &CancellationToken::new(),
+            )
+            .await
+            .unwrap();
+        let total = 2 * compared.affected.len();
+        assert!(
+            total > 0 && told.is_sorted_by_key(|progress| progress.done),
+            "{told:?}"
+        );
+        assert_eq!(told.last(), Some(&Progress { done: total, total }));
+    }
 }
 
 #[tokio::test]

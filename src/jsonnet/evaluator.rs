@@ -106,8 +106,19 @@ impl Evaluator {
         requests: Vec<Request>,
         cancel: &CancellationToken,
     ) -> Vec<Result<Evaluated, EvalError>> {
+        self.evaluate_watched(requests, &|| {}, cancel).await
+    }
+
+    /// As [`Self::evaluate_all`], and calls `done` whenever there is an answer for one more.
+    pub async fn evaluate_watched(
+        &self,
+        requests: Vec<Request>,
+        done: &(dyn Fn() + Send + Sync),
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
         let batch = Batch::new(requests);
-        let workers = (0..self.terms.limits.jails_max.max(1).min(batch.len())).map(|_| self.work(&batch));
+        let jails = self.terms.limits.jails_max.max(1).min(batch.len());
+        let workers = (0..jails).map(|_| self.work(&batch, done));
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
@@ -122,7 +133,7 @@ impl Evaluator {
     }
 
     /// Takes one program of the batch after the other.
-    async fn work(&self, batch: &Batch) {
+    async fn work(&self, batch: &Batch, done: &(dyn Fn() + Send + Sync)) {
         let permit = match self.permit().await {
             Ok(permit) => permit,
             Err(error) => return batch.fail(&error),
@@ -133,6 +144,7 @@ impl Evaluator {
                 .run(&permit, &Arc::new(request), batch.len() > 1, &mut warm)
                 .await;
             batch.answer(place, answer);
+            done();
         }
     }
 

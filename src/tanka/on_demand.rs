@@ -42,10 +42,11 @@ impl Evaluate for OnDemand {
     async fn evaluate_all(
         &self,
         requests: Vec<Request>,
+        done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
     ) -> Vec<Result<Evaluated, EvalError>> {
         match self.evaluator().await {
-            Ok(evaluator) => evaluator.evaluate_all(requests, cancel).await,
+            Ok(evaluator) => evaluator.evaluate_watched(requests, done, cancel).await,
             Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
         }
     }
@@ -60,8 +61,9 @@ impl Evaluate for Evaluator {
     async fn evaluate_all(
         &self,
         requests: Vec<Request>,
+        done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
     ) -> Vec<Result<Evaluated, EvalError>> {
-        Self::evaluate_all(self, requests, cancel).await
+        self.evaluate_watched(requests, done, cancel).await
     }
 }

@@ -29,15 +29,18 @@ pub trait Evaluate: Send + Sync {
     /// The value of one program.
     async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError>;
 
-    /// The values of several programs of one tenant, in their order. Each fails alone.
+    /// The values of several programs of one tenant, in their order. Each fails alone. `done` is called
+    /// whenever there is an answer for one more.
     async fn evaluate_all(
         &self,
         requests: Vec<Request>,
+        done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
     ) -> Vec<Result<Evaluated, EvalError>> {
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             answers.push(self.evaluate(request, cancel).await);
+            done();
         }
         answers
     }
@@ -201,7 +204,7 @@ impl Renderer {
         }
         let answers = match requests.is_empty() {
             true => Vec::new(),
-            false => self.evaluator.evaluate_all(requests, cancel).await,
+            false => self.evaluator.evaluate_all(requests, &|| {}, cancel).await,
         };
         for ((entrypoint, layout), answer) in inline.into_iter().zip(answers) {
             let found = match answer {

@@ -52,10 +52,12 @@ struct Asked {
 
 impl Renderer {
     /// Renders all environments of each of these entry points, in one batch, and answers in their order.
-    /// Each fails alone. The names in the targets are not looked at.
+    /// Each fails alone. The names in the targets are not looked at. `done` is called whenever one more is
+    /// evaluated.
     pub async fn show_all(
         &self,
         targets: Vec<Target>,
+        done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
     ) -> Vec<Result<Whole, TankaError>> {
         let count = targets.len();
@@ -72,7 +74,7 @@ impl Renderer {
         let requests = asked.iter().flatten().map(|asked| asked.request.clone());
         let mut answers = self
             .evaluator
-            .evaluate_all(requests.collect(), cancel)
+            .evaluate_all(requests.collect(), done, cancel)
             .await
             .into_iter();
         let evaluated = asked.into_iter().map(|asked| {
