@@ -3,7 +3,7 @@
 
 use super::desk::Desk;
 use crate::agent::Event;
-use crate::channel::Channel;
+use crate::channel::{Channel, SendError};
 use crate::model::{Action, Button, ButtonStyle, MessageRef, Op, Part, Place, Reply};
 use crate::store::Store;
 use std::sync::Arc;
@@ -196,8 +196,8 @@ fn interval(cards: usize) -> Duration {
 }
 
 impl CardEditor {
-    /// Edits the card whenever it changed, until `done`. A failed edit is dropped: the next one says
-    /// more, and the last one goes through the outbox.
+    /// Edits the card whenever it changed, until `done`. An edit that fails is tried again with the newest
+    /// state, no sooner than any other; the last one goes through the outbox.
     pub(super) async fn run(mut self, mut card: watch::Receiver<Card>, done: CancellationToken) {
         let mut shown = self.posted.clone();
         let mut free_at = Instant::now();
@@ -228,11 +228,23 @@ impl CardEditor {
                     reply: newest.reply(),
                 },
             };
-            if let Err(error) = self.channel.deliver(&op).await {
-                tracing::debug!(%error, "a progress edit was dropped");
+            let mut rest = interval(self.desk.at_work());
+            match self.channel.deliver(&op).await {
+                Ok(_) | Err(SendError::Refused(_)) => shown = newest,
+                Err(error) => {
+                    tracing::debug!(%error, "a progress edit was not taken");
+                    // Nothing may change for a long time, so what was to be said is said again.
+                    card.mark_changed();
+                    if let SendError::NotSent {
+                        retry_after: Some(wait),
+                        ..
+                    } = error
+                    {
+                        rest = rest.max(wait);
+                    }
+                }
             }
-            shown = newest;
-            free_at = Instant::now() + interval(self.desk.at_work());
+            free_at = Instant::now() + rest;
         }
     }
 
