@@ -2,8 +2,9 @@
 //! through the job.
 
 use super::job::position;
+use super::kept::Warm;
 use super::library::Library;
-use super::{Engine, Job, Origin};
+use super::{Job, Origin};
 use crate::jsonnet::canonical::{TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::foreign::Call;
@@ -25,48 +26,14 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::rc::Rc;
 
-/// The engine, with what it keeps from one task for the next.
-#[derive(Default)]
-pub(super) struct Jrsonnet {
-    warm: Option<Warm>,
-}
-
 /// A state that has the values of files that are the same for every task of the batch.
-struct Warm {
+pub(super) struct Jrsonnet {
     state: State,
     library: Library,
-    tasks: usize,
 }
 
-impl Engine for Jrsonnet {
-    fn evaluate(&mut self, job: &Rc<Job>) -> std::result::Result<String, Failure> {
-        loop {
-            // Taken, not borrowed: what a panic interrupts is not used again.
-            let mut warm = self.warm.take().unwrap_or_else(Warm::new);
-            let alone = warm.tasks == 0;
-            let result = warm.evaluate(job);
-            warm.tasks += 1;
-            match result {
-                Ok(value) => {
-                    self.warm = Some(warm);
-                    return Ok(value);
-                }
-                // A failure stays in the values it passed through. Only where no other task had a part
-                // in them it is this one's, and nothing of it is kept for the next.
-                Err(failure) => {
-                    std::mem::forget(warm);
-                    if alone {
-                        return Err(failure);
-                    }
-                    let _cause = job.take_cause();
-                }
-            }
-        }
-    }
-}
-
-impl Warm {
-    fn new() -> Self {
+impl Warm for Jrsonnet {
+    fn begin(_: &Rc<Job>) -> Self {
         let library = Library::new();
         let mut builder = State::builder();
         builder
@@ -75,7 +42,6 @@ impl Warm {
         Self {
             state: builder.build(),
             library,
-            tasks: 0,
         }
     }
 

@@ -3,11 +3,13 @@
 
 mod job;
 mod jrsonnet;
+mod kept;
 mod library;
 mod rsjsonnet;
 
 use super::message::Failure;
 pub(super) use job::{Job, Line, Origin};
+use kept::Kept;
 use std::rc::Rc;
 
 /// One implementation of the language.
@@ -19,10 +21,10 @@ pub(super) trait Engine {
 
 /// The engine whose values are used.
 pub(super) fn primary() -> impl Engine {
-    jrsonnet::Jrsonnet::default()
+    Kept::<jrsonnet::Jrsonnet>::default()
 }
 
 /// The engine that is asked whether it sees the same value. It shares no code with the first.
 pub(super) fn second() -> impl Engine {
-    rsjsonnet::Rsjsonnet::default()
+    Kept::<rsjsonnet::Rsjsonnet>::default()
 }

@@ -5,7 +5,8 @@
 //! is when it is called.
 
 use super::job::{Refused, position};
-use super::{Engine, Job, Origin};
+use super::kept::Warm;
+use super::{Job, Origin};
 use crate::jsonnet::canonical::{TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
@@ -40,47 +41,14 @@ fn prelude(file: &str) -> String {
     )
 }
 
-/// The engine, with what it keeps from one task for the next.
-#[derive(Default)]
-pub(super) struct Rsjsonnet {
-    warm: Option<Warm>,
-}
-
 /// A program that has the values of files that are the same for every task of the batch.
-struct Warm {
+pub(super) struct Rsjsonnet {
     program: Program<'static>,
     session: Session<'static>,
-    tasks: usize,
 }
 
-impl Engine for Rsjsonnet {
-    fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
-        loop {
-            // Taken, not borrowed: what a panic interrupts is not used again.
-            let mut warm = self.warm.take().unwrap_or_else(|| Warm::new(job));
-            let alone = warm.tasks == 0;
-            let result = warm.evaluate(job);
-            warm.tasks += 1;
-            match result {
-                Ok(value) => {
-                    self.warm = Some(warm);
-                    return Ok(value);
-                }
-                // As with the first engine: a failure stays in the values it passed through.
-                Err(failure) => {
-                    std::mem::forget(warm);
-                    if alone {
-                        return Err(failure);
-                    }
-                    let _cause = job.take_cause();
-                }
-            }
-        }
-    }
-}
-
-impl Warm {
-    fn new(job: &Rc<Job>) -> Self {
+impl Warm for Rsjsonnet {
+    fn begin(job: &Rc<Job>) -> Self {
         // What is kept lasts as long as the process, which is ended rather than cleaned up.
         let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
         let mut program = Program::new(arena);
@@ -101,7 +69,6 @@ impl Warm {
                 sources: HashMap::new(),
                 loaded: HashMap::new(),
             },
-            tasks: 0,
         }
     }
 
