@@ -313,15 +313,17 @@ async fn webhook(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Resu
     Ok(())
 }
 
+/// Alice asks for a change, in a thread of its own; its result.
+async fn alice_asks(stage: &Stage, transcript: &mut Transcript<'_>, words: &str) -> anyhow::Result<Message> {
+    let mention = format!("@drydock {words}");
+    transcript.says(CHANNEL, "alice", &mention);
+    let said = stage.slack.say(ALICE, SLACK_CHANNEL, &mention).await?;
+    slack_result(stage, &said.ts, "is ready").await
+}
+
 async fn recovery(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("A failing tool is not the end");
-    let words = "set the worker log level to debug in prod";
-    transcript.says(CHANNEL, "alice", &format!("@drydock {words}"));
-    let said = stage
-        .slack
-        .say(ALICE, SLACK_CHANNEL, &format!("@drydock {words}"))
-        .await?;
-    let result = slack_result(stage, &said.ts, "is ready").await?;
+    let result = alice_asks(stage, transcript, "set the worker log level to debug in prod").await?;
     let expected = [
         "1 file, +1 −1",
         "+    config+: { LOG_LEVEL: 'debug' },",
@@ -342,13 +344,7 @@ async fn recovery(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Res
 /// A library is edited: who uses it, what comes of it there, and what does not change.
 async fn library(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("A library, and everything that uses it");
-    let words = "raise the default memory of an app to 192Mi";
-    transcript.says(CHANNEL, "alice", &format!("@drydock {words}"));
-    let said = stage
-        .slack
-        .say(ALICE, SLACK_CHANNEL, &format!("@drydock {words}"))
-        .await?;
-    let result = slack_result(stage, &said.ts, "is ready").await?;
+    let result = alice_asks(stage, transcript, "raise the default memory of an app to 192Mi").await?;
     let expected = [
         "1 file, +1 −1",
         "every affected environment renders  pass",

@@ -80,6 +80,21 @@ async fn what_the_model_cannot_mend_the_person_gets_as_it_is() {
     assert_eq!(app.stage.model.asked().len(), 6);
 }
 
+#[tokio::test]
+async fn an_operator_may_have_nothing_sent_back() {
+    let script = queue([edit("memoryMi:: 128,", "memoryMi:: 128 +,"), says("Done.")]);
+    let app = TestApp::set(script, &[("limits.repairs_max", "0")]).await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "raise the default memory").await;
+    let told = "A check of mine fails; see below.";
+    assert!(
+        result.text.contains(told) && result.text.contains("Done."),
+        "{}",
+        result.text
+    );
+    assert_eq!(app.stage.model.asked().len(), 2);
+}
+
 /// T48: a person stops while environments are rendered, and is answered at once.
 #[tokio::test]
 async fn a_stop_ends_the_rendering_and_the_answer_says_so() {

@@ -23,7 +23,7 @@ pub(in crate::cli) struct Checked {
     finding: Finding,
 }
 
-/// Checks the changes, as often as somebody asks; anew only after edits.
+/// Checks the changes, as often as somebody asks; anew only after edits, or when it is to forget.
 pub(super) struct Checking {
     pub(super) workspace: Workspace,
     pub(super) comparer: Arc<Comparer>,
@@ -33,6 +33,11 @@ pub(super) struct Checking {
 }
 
 impl Checking {
+    /// Looks anew the next time: files may have been edited by others since.
+    pub(super) fn forget(&self) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// What holds of the files as they are now.
     pub(super) async fn checked(
         &self,

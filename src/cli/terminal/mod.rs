@@ -179,6 +179,7 @@ impl Terminal {
             }
         });
         let before = self.changes()?;
+        self.checking.forget();
         let request = self.redactor.redact(request);
         let request = format!("{}{request}", self.note.take().unwrap_or_default());
         self.recording.began(&request).map_err(Failure::failed)?;
