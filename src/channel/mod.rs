@@ -58,16 +58,22 @@ pub trait Channel: Send + Sync {
     /// Which installation this is.
     fn installation(&self) -> &Installation;
 
-    /// Splits a reply into what fits one message each: at the platform's limits, never inside a code
-    /// block (a block too long for one message is continued in a new block), nothing lost.
-    fn split(&self, reply: &Reply) -> Vec<Reply>;
-
     /// Delivers one operation. Safe to repeat for everything but posts and uploads.
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError>;
 
     /// Receives by polling until `cancel`, for installations without a webhook. Channels that only
     /// know webhooks return at once.
     async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken);
+}
+
+/// Splits a reply into what fits one message each: at the platform's limits, never inside a code
+/// block (a block too long for one message is continued in a new block), nothing lost. Needs no
+/// connection: answers are written while a platform cannot be reached.
+pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
+    match settings {
+        ChannelSettings::Slack(_) => slack::split(reply, &server.link_hosts),
+        ChannelSettings::Telegram(_) => telegram::split(reply, &server.link_hosts),
+    }
 }
 
 /// Connects a configured channel: asks the platform who we are there (Slack `auth.test`, Telegram

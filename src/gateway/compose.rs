@@ -2,6 +2,8 @@
 //! own words are one marked part among ours.
 
 use crate::agent::Outcome;
+use crate::channel;
+use crate::config::Config;
 use crate::model::{
     Action, Button, ButtonStyle, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply,
     Sender, Usage, Verdict,
@@ -49,6 +51,15 @@ impl Address {
     /// The address of the answer to an accepted message.
     pub(super) fn of_message(inbound: &Inbound, inbox: InboxId) -> Self {
         Self::of(inbound, format!("inbox-{inbox}"))
+    }
+
+    /// A reply as the messages it takes where this is.
+    pub(super) fn split(&self, config: &Config, reply: &Reply) -> Vec<Reply> {
+        match config.channels.get(&self.channel) {
+            Some(settings) => channel::split(settings, &config.server, reply),
+            // Nobody delivers to a channel that is not configured any more.
+            None => vec![reply.clone()],
+        }
     }
 
     /// The id of an operation.

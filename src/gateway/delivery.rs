@@ -30,27 +30,28 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
 /// The outgoing side of one channel.
-#[derive(Debug)]
 pub(super) struct Delivery {
     store: Store,
-    channel: String,
+    name: String,
     now: fn() -> Timestamp,
     work: Arc<Notify>,
     handed: mpsc::Sender<Due>,
     taken_over: Mutex<mpsc::Receiver<Due>>,
+    channel: watch::Sender<Option<Arc<dyn Channel>>>,
     delivered: watch::Sender<u64>,
 }
 
 impl Delivery {
-    pub(super) fn new(store: Store, channel: String, now: fn() -> Timestamp) -> Self {
+    pub(super) fn new(store: Store, name: String, now: fn() -> Timestamp) -> Self {
         let (handed, taken_over) = mpsc::channel(LANES_MAX);
         Self {
             store,
-            channel,
+            name,
             now,
             work: Arc::default(),
             handed,
             taken_over: Mutex::new(taken_over),
+            channel: watch::Sender::new(None),
             delivered: watch::Sender::new(0),
         }
     }
@@ -74,6 +75,16 @@ impl Delivery {
         }
     }
 
+    /// The channel, once it is connected.
+    pub(super) fn channel(&self) -> Option<Arc<dyn Channel>> {
+        self.channel.borrow().clone()
+    }
+
+    /// The channel, as soon as it is connected: turns begin before that, after a restart.
+    pub(super) fn connected(&self) -> watch::Receiver<Option<Arc<dyn Channel>>> {
+        self.channel.subscribe()
+    }
+
     /// Changes each time an operation was delivered or given up.
     pub(super) fn delivered(&self) -> watch::Receiver<u64> {
         self.delivered.subscribe()
@@ -82,6 +93,7 @@ impl Delivery {
     /// Delivers until `cancel`; what is on its way then is finished first.
     pub(super) async fn run(self: Arc<Self>, channel: Arc<dyn Channel>, cancel: CancellationToken) {
         let mut taken_over = self.taken_over.lock().await;
+        self.channel.send_replace(Some(Arc::clone(&channel)));
         let mut tasks = JoinSet::new();
         // What is left from before waits in the outbox.
         self.wake();
@@ -131,9 +143,9 @@ impl Delivery {
         if free == 0 {
             return;
         }
-        let due = match self.store.due(&self.channel, (self.now)(), free).await {
+        let due = match self.store.due(&self.name, (self.now)(), free).await {
             Ok(due) => due,
-            Err(error) => return warn!(channel = self.channel, %error, "the outbox could not be read"),
+            Err(error) => return warn!(channel = self.name, %error, "the outbox could not be read"),
         };
         for due in due {
             tasks.spawn(self.lane(channel, cancel).run(due));
@@ -142,7 +154,7 @@ impl Delivery {
 
     /// How long nothing is due. Never zero: what is due and not handed out waits for its lane.
     async fn wait(&self) -> Duration {
-        let wait = match self.store.next_due(&self.channel).await {
+        let wait = match self.store.next_due(&self.name).await {
             Ok(Some(due)) => Duration::try_from(due.duration_since((self.now)())).unwrap_or_default(),
             Ok(None) => IDLE_MAX,
             Err(_) => BROKEN_WAIT,

@@ -38,7 +38,7 @@ use inspections::Inspections;
 use jiff::Timestamp;
 use notes::Notes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
@@ -98,7 +98,6 @@ pub enum Acknowledged {
 pub struct Gateway {
     parts: Parts,
     notes: Notes,
-    channels: RwLock<BTreeMap<String, Arc<dyn Channel>>>,
     deliveries: BTreeMap<String, Arc<Delivery>>,
     desk: Desk,
     wake: Notify,
@@ -128,7 +127,6 @@ impl Gateway {
         let deliveries = parts.config.channels.keys().map(delivery).collect();
         Ok(Arc::new(Self {
             notes: Notes::default(),
-            channels: RwLock::default(),
             deliveries,
             desk: Desk::default(),
             wake: Notify::new(),
@@ -142,10 +140,6 @@ impl Gateway {
 
     /// Adds a connected channel and delivers what waits for it, until `cancel`.
     pub async fn attach(self: &Arc<Self>, name: &str, channel: Arc<dyn Channel>, cancel: CancellationToken) {
-        self.channels
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.to_owned(), Arc::clone(&channel));
         if let Some(delivery) = self.deliveries.get(name) {
             Arc::clone(delivery).run(channel, cancel).await;
         }
@@ -374,7 +368,7 @@ impl Gateway {
 
     /// True if operations for this channel may be taken by the commit that enqueues them.
     fn delivers_at_once(&self, channel: &str) -> bool {
-        self.deliveries.contains_key(channel) && self.channel(channel).is_some()
+        self.channel(channel).is_some()
     }
 
     /// Delivers what a commit took; what it left in the outbox is looked for.
@@ -386,11 +380,7 @@ impl Gateway {
     }
 
     fn channel(&self, name: &str) -> Option<Arc<dyn Channel>> {
-        self.channels
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .cloned()
+        self.deliveries.get(name)?.channel()
     }
 
     fn react(&self, inbound: &Inbound, receipt: Receipt) {

@@ -179,7 +179,7 @@ fn summary(name: &str, arguments: &str) -> String {
 pub(super) struct CardEditor {
     pub(super) store: Store,
     pub(super) channel_name: String,
-    pub(super) channel: Arc<dyn Channel>,
+    pub(super) channel: watch::Receiver<Option<Arc<dyn Channel>>>,
     pub(super) place: Place,
     /// The operation that posts the card.
     pub(super) post: String,
@@ -199,6 +199,9 @@ impl CardEditor {
     /// Edits the card whenever it changed, until `done`. An edit that fails is tried again with the newest
     /// state, no sooner than any other; the last one goes through the outbox.
     pub(super) async fn run(mut self, mut card: watch::Receiver<Card>, done: CancellationToken) {
+        let Some(channel) = self.connected(&done).await else {
+            return;
+        };
         let mut shown = self.posted.clone();
         let mut free_at = Instant::now();
         let mut message = None;
@@ -229,7 +232,7 @@ impl CardEditor {
                 },
             };
             let mut rest = interval(self.desk.at_work());
-            match self.channel.deliver(&op).await {
+            match channel.deliver(&op).await {
                 Ok(_) | Err(SendError::Refused(_)) => shown = newest,
                 Err(error) => {
                     tracing::debug!(%error, "a progress edit was not taken");
@@ -245,6 +248,14 @@ impl CardEditor {
                 }
             }
             free_at = Instant::now() + rest;
+        }
+    }
+
+    /// Waits for the connection: a turn may have begun before it, after a restart.
+    async fn connected(&mut self, done: &CancellationToken) -> Option<Arc<dyn Channel>> {
+        tokio::select! {
+            connected = self.channel.wait_for(Option::is_some) => connected.ok()?.clone(),
+            () = done.cancelled() => None,
         }
     }
 

@@ -150,6 +150,39 @@ async fn a_running_request_outlives_an_orderly_restart() {
     world.is_answered_once(&said).await;
 }
 
+/// A restart finds its work before the platform answers again: the turn runs, and its card, posted
+/// before, is kept current from then on.
+#[tokio::test]
+async fn a_request_taken_up_before_slack_is_connected_shows_on_its_card() {
+    let mut world = World::build().await;
+    world.hold_at(1);
+    let said = world.says(REQUEST).await;
+    world.model_holds(1).await;
+    world.shows(|message| message.text.contains("Working")).await;
+    world.kill();
+    let unreachable = SlackFault::Status {
+        status: 503,
+        retry_after_seconds: None,
+    };
+    world.slack.fail_next("auth.test", 1_000, unreachable);
+    let address = world.launch().await;
+    world.model_holds(2).await;
+    world.slack.recover("auth.test");
+    world.is_ready(&address).await;
+    world
+        .shows(|message| {
+            message
+                .visible()
+                .join("\n")
+                .contains("I was restarted and picked this up again.")
+        })
+        .await;
+    world.hold_at(NONE);
+    world.kill();
+    world.start().await;
+    world.is_answered_once(&said).await;
+}
+
 /// P2: messages that wait behind another are not lost with it.
 #[tokio::test]
 async fn messages_that_wait_are_answered_after_a_kill_each_on_its_own_card() {
@@ -267,6 +300,12 @@ impl World {
 
     /// Starts the program and waits until it is ready.
     async fn start(&mut self) {
+        let address = self.launch().await;
+        self.is_ready(&address).await;
+    }
+
+    /// Starts the program and waits until it listens.
+    async fn launch(&mut self) -> String {
         let directory = self.directory.path();
         let config = directory.join("drydock.toml");
         std::fs::write(&config, self.toml()).expect("a configuration");
@@ -285,6 +324,10 @@ impl World {
         self.program = Some(Program(child.expect("the program starts")));
         let address = bounded("the program listens", poll(|| address_in(&log))).await;
         self.slack.connect_to(&format!("http://{address}/in/slack"));
+        address
+    }
+
+    async fn is_ready(&self, address: &str) {
         let client = drydock::provider::http_client().expect("a client");
         let ready = async {
             let url = format!("http://{address}/readyz");

@@ -6,6 +6,8 @@ mod render;
 mod rich_text;
 mod split;
 
+pub(super) use split::split;
+
 use super::{Channel, Delivered, Polled, SendError};
 use crate::config::{ServerSettings, SlackSettings};
 use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply, Sender};
@@ -56,10 +58,6 @@ struct Slack {
 impl Channel for Slack {
     fn installation(&self) -> &Installation {
         &self.installation
-    }
-
-    fn split(&self, reply: &Reply) -> Vec<Reply> {
-        split::split(reply, &self.link_hosts)
     }
 
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {

@@ -47,7 +47,7 @@ impl Size {
 }
 
 /// Splits a reply: the mention on the first message, footer and buttons on the last, all else in order.
-pub(super) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
+pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
     if Size::of(&reply.parts, link_hosts).fits() {
         return vec![reply.clone()];
     }

@@ -9,6 +9,8 @@ mod render;
 mod split;
 mod text;
 
+pub(super) use split::split;
+
 use super::{Channel, Delivered, Polled, SendError};
 use crate::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply};
@@ -106,10 +108,6 @@ fn installation(me: &Value) -> Result<Installation, SendError> {
 impl Channel for Telegram {
     fn installation(&self) -> &Installation {
         &self.installation
-    }
-
-    fn split(&self, reply: &Reply) -> Vec<Reply> {
-        split::split(reply, &self.link_hosts)
     }
 
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {

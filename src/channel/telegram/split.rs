@@ -15,7 +15,7 @@ const SOURCE_BYTES_MAX: usize = 16 * UNITS_MAX;
 const CLUSTER_MAX: usize = 32;
 
 /// The messages of a reply, in order.
-pub(super) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
+pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
     let setting = Setting {
         link_hosts,
         chat: None,

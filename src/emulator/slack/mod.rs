@@ -150,6 +150,11 @@ impl SlackEmulator {
         });
     }
 
+    /// From now on a method works again.
+    pub fn recover(&self, method: &str) {
+        self.shared.change(|state| state.faults.remove(method));
+    }
+
     /// Looks at the workspace.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))

@@ -8,7 +8,7 @@ mod strictness;
 mod webhook;
 
 use super::TelegramEmulator;
-use crate::channel::{Channel, Delivered, SendError, connect};
+use crate::channel::{self, Channel, Delivered, SendError, connect};
 use crate::config::{ChannelSettings, ServerSettings, TelegramMode, TelegramSettings};
 use crate::model::{Account, Action, MessageRef, Op, Place, Platform, Reply, Secret, Sender};
 use std::sync::Arc;
@@ -91,6 +91,11 @@ impl Setup {
         };
         self.deliver(place(ALICE, None), action).await
     }
+}
+
+fn split(reply: &Reply) -> Vec<Reply> {
+    let settings = settings("http://127.0.0.1:1", TelegramMode::Polling);
+    channel::split(&settings, &server(), reply)
 }
 
 fn place(chat: i64, thread: Option<&str>) -> Place {

@@ -178,10 +178,7 @@ impl Gateway {
     }
 
     fn posts(&self, address: &Address, reply: &Reply) -> Vec<Op> {
-        let split = self
-            .channel(&address.channel)
-            .map_or_else(|| vec![reply.clone()], |channel| channel.split(reply));
-        let numbered = split.into_iter().enumerate();
+        let numbered = address.split(&self.parts.config, reply).into_iter().enumerate();
         numbered
             .map(|(index, part)| address.post(&format!("answer-{}", index + 1), part))
             .collect()

@@ -5,7 +5,7 @@ use super::journal::{LastStep, TurnJournal};
 use super::postconditions::Preparing;
 use super::{Assigned, Opened};
 use crate::agent::Outcome;
-use crate::channel::Channel;
+use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId};
@@ -70,8 +70,7 @@ impl Gateway {
             address: address.clone(),
             outcome,
             facts,
-            inline_diff_bytes_max: self.parts.config.limits.inline_diff_bytes_max,
-            channel: self.channel(&address.channel),
+            config: Arc::clone(&self.parts.config),
             take: self.delivers_at_once(&address.channel),
             buttons: self.change_buttons(opened),
         };
@@ -165,9 +164,7 @@ struct Answer {
     address: Address,
     outcome: Outcome,
     facts: Facts,
-    inline_diff_bytes_max: usize,
-    /// Knows how long a message may be.
-    channel: Option<Arc<dyn Channel>>,
+    config: Arc<Config>,
     /// Whether the channel is connected and takes operations as they become durable.
     take: bool,
     buttons: (ChangeButtons, Vec<NewAction>),
@@ -176,6 +173,7 @@ struct Answer {
 impl Answer {
     fn announce(self, change: Option<&Change>) -> Announcement {
         let is_hook = self.address.mention.is_none();
+        let inline_diff_bytes_max = self.config.limits.inline_diff_bytes_max;
         // A hook that changed nothing says nothing.
         if is_hook && change.is_none() && self.outcome.notice.is_none() {
             return Announcement::default();
@@ -189,20 +187,15 @@ impl Answer {
             change,
             &self.outcome,
             self.facts,
-            self.inline_diff_bytes_max,
+            inline_diff_bytes_max,
             pressed.then_some(buttons),
         );
-        let parts = match &self.channel {
-            Some(channel) => channel.split(&reply),
-            None => vec![reply],
-        };
+        let parts = self.address.split(&self.config, &reply);
         let headline = compose::headline(change, &self.outcome);
         // The result first: it is what somebody waits for.
         let mut ops = self.address.result(&headline, parts);
         ops.extend(last_card);
-        if let Some(change) =
-            change.filter(|change| !compose::fits_inline(change, self.inline_diff_bytes_max))
-        {
+        if let Some(change) = change.filter(|change| !compose::fits_inline(change, inline_diff_bytes_max)) {
             ops.push(self.address.upload(change, "diff"));
         }
         if let Some(change) = change.filter(|_| is_hook) {

@@ -10,7 +10,7 @@ use crate::store::Announcement;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// A card on show; none for hooks and for channels that are not connected.
+/// A card on show; none for hooks.
 #[derive(Default)]
 pub(super) struct OpenCard {
     done: CancellationToken,
@@ -64,14 +64,13 @@ impl Gateway {
         posted: Card,
     ) -> OpenCard {
         let delivery = self.deliveries.get(&address.channel);
-        let shown = self.channel(&address.channel).zip(delivery);
-        let Some((channel, delivery)) = shown.filter(|_| self.hook(assigned.inbound()).is_none()) else {
+        let Some(delivery) = delivery.filter(|_| self.hook(assigned.inbound()).is_none()) else {
             return OpenCard::default();
         };
         let editor = CardEditor {
             store: self.parts.store.clone(),
             channel_name: address.channel.clone(),
-            channel,
+            channel: delivery.connected(),
             place: address.place.clone(),
             post: address.id("card"),
             posted,

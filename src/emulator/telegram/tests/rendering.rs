@@ -57,7 +57,7 @@ fn all_are_accepted(cases: u32, strategy: impl Strategy<Value = Reply>) {
         .unwrap();
     let setup = runtime.block_on(Setup::new());
     let check = |reply: Reply| {
-        for page in setup.channel.split(&reply) {
+        for page in split(&reply) {
             let posted = runtime.block_on(setup.post(&page));
             prop_assert!(
                 posted.is_ok(),
@@ -115,7 +115,7 @@ fn messages_joined_again_are_the_reply() {
                 text: text.clone(),
             },
         ] {
-            let pages = setup.channel.split(&Reply { parts: vec![part] });
+            let pages = split(&Reply { parts: vec![part] });
             assert!(pages.len() > 1);
             assert_eq!(pages.iter().map(source).collect::<String>(), text);
             for page in &pages {
@@ -132,16 +132,9 @@ fn messages_joined_again_are_the_reply() {
 
 #[test]
 fn a_code_block_moves_whole_or_goes_on_as_code() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let setup = runtime.block_on(Setup::new());
     let block = "+ line of a diff\n".repeat(150);
     let markdown = format!("{}\n\n```diff\n{block}```\n\nThe end.", "Words. ".repeat(300));
-    let pages = setup
-        .channel
-        .split(&Reply::default().with(Part::Markdown { text: markdown }));
+    let pages = split(&Reply::default().with(Part::Markdown { text: markdown }));
     let kinds: Vec<Vec<&str>> = pages
         .iter()
         .map(|page| {
@@ -158,7 +151,7 @@ fn a_code_block_moves_whole_or_goes_on_as_code() {
         language: "diff".to_owned(),
         text: block.repeat(3),
     });
-    let pages = setup.channel.split(&long);
+    let pages = split(&long);
     assert_eq!(pages.iter().map(source).collect::<String>(), block.repeat(3));
     assert!(pages.iter().all(|page| source(page).ends_with('\n')));
 }
@@ -172,7 +165,7 @@ async fn what_cannot_be_seen_is_never_refused_as_empty() {
     }
     setup.post(&Reply::default()).await.unwrap();
     let blank = format!("start{}end", "\n".repeat(10_000));
-    let pages = setup.channel.split(&Reply::text(blank));
+    let pages = split(&Reply::text(blank));
     assert_eq!(pages.len(), 2);
     assert_eq!(setup.telegram.problems(), Vec::<String>::new());
 }
