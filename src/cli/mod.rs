@@ -8,12 +8,14 @@ mod check;
 mod demo;
 mod input;
 mod jb;
+mod jsonnet_files;
 mod output;
 mod serve;
 mod tanka;
 mod tanka_charts;
 mod tanka_diff;
 mod tanka_fmt;
+mod tanka_lint;
 mod terminal;
 
 use crate::compare::Comparer;

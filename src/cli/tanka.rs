@@ -2,8 +2,8 @@
 //! now. No model and no cluster is asked.
 
 use super::output::Output;
-use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt};
-use crate::config::Config;
+use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
+use crate::config::{Config, SandboxSettings};
 use crate::jsonnet::yaml;
 use crate::model::RepoPath;
 use crate::tanka::importers::{self, ImportGraph, Importer, Role};
@@ -11,7 +11,7 @@ use crate::tanka::{self, EnvironmentList, Filter, Rendered, Renderer, Selector, 
 use crate::workspace::{Directory, Tree};
 use clap::{Args, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,7 @@ Examples:
   drydock tanka env diff environments/dev
   drydock tanka env importers lib/app.libsonnet --why
   drydock tanka fmt . --test
+  drydock tanka lint lib/app.libsonnet
   drydock tanka charts diff
 
 Paths are relative to the directory you are in. The list shows every environment that can be loaded; the exit code is 1 if one cannot.";
@@ -37,6 +38,9 @@ pub(super) enum TankaCommand {
     /// Formats Jsonnet files, byte for byte as `tk fmt`
     #[command(after_help = tanka_fmt::EXAMPLES)]
     Fmt(tanka_fmt::FmtArguments),
+    /// Says what is wrong with Jsonnet files, and which environments that use them do not render
+    #[command(after_help = tanka_lint::EXAMPLES)]
+    Lint(tanka_lint::LintArguments),
     /// Shows what chartfile.yaml asks for, and what helm says of charts
     #[command(subcommand, after_help = tanka_charts::EXAMPLES)]
     Charts(tanka_charts::ChartsCommand),
@@ -118,16 +122,15 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
     let command = match command {
         TankaCommand::Env(command) => command,
         TankaCommand::Fmt(arguments) => return tanka_fmt::run(&arguments, output),
+        TankaCommand::Lint(arguments) => return lint(&arguments, global, output).await,
         TankaCommand::Charts(command) => return tanka_charts::run(command, global, *output).await,
     };
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the shell is where the working directory is read"
-    )]
-    let around = std::env::current_dir().map_err(Failure::failed)?;
-    let directory = Arc::new(Directory::open(&around).map_err(Failure::failed)?);
-    let within = Within::new(directory.root(), &around);
-    let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
+    let Around {
+        here,
+        directory,
+        settings,
+    } = around(global)?;
+    let within = Within::new(directory.root(), &here);
     let tree = Arc::clone(&directory) as Arc<dyn Tree>;
     let renderer = Renderer::new(tree, evaluator(&settings));
     let cancel = CancellationToken::new();
@@ -159,6 +162,41 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
             Mode::Tk => list_as_tk(directory.as_ref(), &arguments, &within, output),
         },
     }
+}
+
+async fn lint(
+    arguments: &tanka_lint::LintArguments,
+    global: &Global,
+    output: &Output,
+) -> Result<(), Failure> {
+    let Around {
+        here,
+        directory,
+        settings,
+    } = around(global)?;
+    tanka_lint::run(arguments, directory, &here, &settings, output).await
+}
+
+/// Where a person is, and how to render there.
+struct Around {
+    here: PathBuf,
+    directory: Arc<Directory>,
+    settings: SandboxSettings,
+}
+
+fn around(global: &Global) -> Result<Around, Failure> {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the shell is where the working directory is read"
+    )]
+    let here = std::env::current_dir().map_err(Failure::failed)?;
+    let directory = Arc::new(Directory::open(&here).map_err(Failure::failed)?);
+    let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
+    Ok(Around {
+        here,
+        directory,
+        settings,
+    })
 }
 
 /// Paths as people write them, from the directory they are in.

@@ -2,16 +2,15 @@
 //! first one is written; if one is no Jsonnet, none is.
 
 use super::Failure;
+use super::jsonnet_files::JsonnetFiles;
 use super::output::Output;
 use crate::jsonnet::format::format;
 use crate::model::{FileVersion, RepoPath};
 use crate::workspace::{Directory, Tree};
 use bytes::Bytes;
 use clap::Args;
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// The exit code of `--test` when files would change.
 const DIFFERS: u8 = 16;
@@ -28,16 +27,11 @@ Exit codes: 0 done, 1 failed, 16 files differ (with --test).";
 
 #[derive(Debug, Args)]
 pub(super) struct FmtArguments {
-    /// Files and directories
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<String>,
+    #[command(flatten)]
+    files: JsonnetFiles,
     /// Writes nothing; exit code 16 if files would change
     #[arg(short = 't', long)]
     test: bool,
-    /// Leaves out paths that match, in directories; `*` crosses `/`
-    #[arg(short = 'e', long = "exclude", value_name = "GLOB",
-          default_values_t = ["**/.*", ".*", "**/vendor/**", "vendor/**"].map(str::to_owned))]
-    excludes: Vec<String>,
 }
 
 /// A file whose text is to change.
@@ -54,7 +48,7 @@ pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failu
     )]
     let here = std::env::current_dir().map_err(Failure::failed)?;
     let directory = Directory::open(&here).map_err(Failure::failed)?;
-    let paths = chosen(&directory, &here, arguments)?;
+    let paths = arguments.files.chosen(&directory, &here)?;
     let changes = formatted(&directory, &paths)?;
     if !arguments.test {
         write(&directory, &changes)?;
@@ -75,71 +69,6 @@ pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failu
     }
     output.message(&format!("{changed} changed, {same} already in style"));
     Ok(())
-}
-
-/// The files that are meant, relative to the root of the repository.
-fn chosen(
-    directory: &Directory,
-    here: &Path,
-    arguments: &FmtArguments,
-) -> Result<BTreeSet<RepoPath>, Failure> {
-    let excludes = globs(&arguments.excludes)?;
-    let here = here.canonicalize().map_err(Failure::failed)?;
-    let inside = here.strip_prefix(directory.root()).unwrap_or(Path::new(""));
-    let files = directory.files().map_err(Failure::failed)?;
-    let mut chosen = BTreeSet::new();
-    for argument in &arguments.paths {
-        let path = relative(&inside.to_string_lossy(), argument)?;
-        if let Ok(file) = RepoPath::parse(&path)
-            && directory.read(&file).is_ok()
-        {
-            chosen.insert(file);
-            continue;
-        }
-        let within = if path.is_empty() { path } else { format!("{path}/") };
-        if !within.is_empty() && !files.iter().any(|file| file.as_str().starts_with(&within)) {
-            return Err(Failure::failed(format!(
-                "there is no file and no directory `{argument}`"
-            )));
-        }
-        let meant = files.iter().filter(|file| {
-            let name = file.as_str();
-            let jsonnet = name.ends_with(".jsonnet") || name.ends_with(".libsonnet");
-            jsonnet && name.starts_with(&within) && !excludes.is_match(name)
-        });
-        chosen.extend(meant.cloned());
-    }
-    Ok(chosen)
-}
-
-fn globs(patterns: &[String]) -> Result<GlobSet, Failure> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = GlobBuilder::new(pattern).literal_separator(false).build();
-        set.add(glob.map_err(|error| Failure::usage(format!("--exclude: {error}")))?);
-    }
-    set.build().map_err(Failure::usage)
-}
-
-/// A path as it is typed in `inside`, from the root. What leads out of it is refused.
-fn relative(inside: &str, typed: &str) -> Result<String, Failure> {
-    if typed.starts_with('/') {
-        return Err(Failure::usage(format!(
-            "`{typed}`: write the path relative to this directory"
-        )));
-    }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in inside.split('/').chain(typed.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." if parts.pop().is_none() => {
-                return Err(Failure::failed(format!("`{typed}` is outside of the repository")));
-            }
-            ".." => {}
-            part => parts.push(part),
-        }
-    }
-    Ok(parts.join("/"))
 }
 
 /// What is to change. Every file that is no Jsonnet is named.

@@ -4,7 +4,6 @@ use super::ToolError;
 use super::arguments::{Arguments, PathArgument};
 use super::comparing::Comparing;
 use crate::compare::{Comparer, Sides, Validation};
-use crate::jsonnet::lint::{Finding, Severity};
 use crate::model::counted;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -61,7 +60,9 @@ fn shown(validation: &Validation) -> String {
         true => "✓ valid\n".to_owned(),
         false => "✗ not valid\n".to_owned(),
     };
-    out.extend(findings.iter().take(FINDINGS_MAX).map(line));
+    for finding in findings.iter().take(FINDINGS_MAX) {
+        out.push_str(&format!("{finding}\n"));
+    }
     out.push_str(&more(findings.len(), FINDINGS_MAX));
     let failed: Vec<_> = environments
         .iter()
@@ -92,21 +93,6 @@ fn more(all: usize, shown_max: usize) -> String {
         0 => String::new(),
         left => format!("[… {left} more]\n"),
     }
-}
-
-fn line(finding: &Finding) -> String {
-    let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    let hint = finding.hint.as_ref().map(|hint| format!(" ({hint})"));
-    format!(
-        "{severity}: {}:{} {}{}\n",
-        finding.file,
-        finding.range,
-        finding.message,
-        hint.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod cli_help;
 mod cli_serve;
 mod cli_tanka;
 mod cli_tanka_fmt;
+mod cli_tanka_lint;
 mod commands;
 mod conformance;
 mod crash;

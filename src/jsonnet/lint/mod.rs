@@ -16,6 +16,7 @@ mod types;
 
 use super::syntax::{Kind, Lines, Place, PlaceRange, Span, Tree, parse, unescape, with_stack_for};
 use serde::Serialize;
+use std::fmt;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -65,6 +66,21 @@ pub struct Finding {
     /// What would work, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+}
+
+/// `error: lib/a.libsonnet:1:7-13 what was found (what would work)`.
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(out, "{severity}: {}:{} {}", self.file, self.range, self.message)?;
+        match &self.hint {
+            Some(hint) => write!(out, " ({hint})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Answers whether an import of the file, as it is written, finds anything.

@@ -1,0 +1,92 @@
+//! `drydock tanka lint`: what it finds, what it renders, and its exit codes.
+
+use crate::support::shell::Shell;
+use serde_json::json;
+
+fn shell() -> Shell {
+    let spec = |name: &str| {
+        format!(
+            r#"{{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{{"name":"{name}"}},"spec":{{"namespace":"a"}}}}"#
+        )
+    };
+    Shell::with_repository(&[
+        ("tkrc.yaml", ""),
+        (
+            "environments/dev/main.jsonnet",
+            "(import 'good.libsonnet') { a: {} }",
+        ),
+        ("environments/dev/spec.json", &spec("dev")),
+        ("environments/bad/main.jsonnet", "import 'fails.libsonnet'"),
+        ("environments/bad/spec.json", &spec("bad")),
+        ("lib/good.libsonnet", "local unused = 1; {}"),
+        ("lib/fails.libsonnet", "{ a: error 'no value' }"),
+        ("lib/wrong.libsonnet", "{ a: unknown }"),
+        ("vendor/x/y.libsonnet", "{ a: unknown }"),
+    ])
+}
+
+/// TK-41
+#[test]
+fn a_file_that_is_wrong_is_named_with_its_place_and_ends_with_1() {
+    let shell = shell();
+    let good = shell.run(&["tanka", "lint", "lib/good.libsonnet"]);
+    assert_eq!(good.code, Some(0), "{good:?}");
+    assert!(
+        good.out.starts_with("warning: lib/good.libsonnet:1:7-13 "),
+        "{good:?}"
+    );
+    assert!(
+        good.err
+            .contains("1 file looked at; environments with any of it: 1 of 1 rendered"),
+        "{good:?}"
+    );
+    let wrong = shell.run(&["tanka", "lint", "lib/wrong.libsonnet"]);
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    assert!(
+        wrong.out.starts_with("error: lib/wrong.libsonnet:1:6-13 "),
+        "{wrong:?}"
+    );
+    let fails = shell.run(&["tanka", "lint", "lib/fails.libsonnet"]);
+    assert_eq!(fails.code, Some(1), "{fails:?}");
+    assert!(
+        fails
+            .out
+            .starts_with("error: `environments/bad` does not render: ")
+            && fails.out.contains("no value"),
+        "{fails:?}"
+    );
+}
+
+#[test]
+fn a_directory_is_its_jsonnet_files_without_vendor() {
+    let shell = shell();
+    let ended = shell.run(&["tanka", "lint", ".", "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let told = ended.json();
+    let files: Vec<_> = told["files"].as_array().unwrap().iter().collect();
+    let valid: Vec<_> = files
+        .iter()
+        .map(|file| json!([file["file"], file["valid"]]))
+        .collect();
+    assert_eq!(
+        json!(valid),
+        json!([
+            ["environments/bad/main.jsonnet", false],
+            ["environments/dev/main.jsonnet", true],
+            ["lib/fails.libsonnet", false],
+            ["lib/good.libsonnet", true],
+            ["lib/wrong.libsonnet", false],
+        ])
+    );
+    assert_eq!(
+        files[3]["environments"],
+        json!([{ "name": "environments/dev", "renders": true, "error": null }])
+    );
+    assert_eq!(files[4]["findings"][0]["code"], "unknown_variable");
+    let nothing = shell.run(&["tanka", "lint", "none"]);
+    assert_eq!(nothing.code, Some(1), "{nothing:?}");
+    assert!(
+        nothing.err.contains("there is no file and no directory `none`"),
+        "{nothing:?}"
+    );
+}
