@@ -1,0 +1,143 @@
+//! What people do, on its way to the real webhook.
+
+use super::*;
+
+#[derive(Clone)]
+struct Gateway {
+    webhook: Arc<dyn Webhook>,
+    received: Arc<Mutex<Vec<Inbound>>>,
+}
+
+async fn receive(
+    gateway: Gateway,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let (head, body) = request.into_parts();
+    let request = Request::from_parts(head, body.collect().await?.to_bytes());
+    let (status, text) = match gateway.webhook.receive(&request, now()) {
+        Ok(Received::Inbound(inbound)) => {
+            gateway.received.lock().unwrap().push(*inbound);
+            (200, String::new())
+        }
+        Ok(Received::Ignored(reason)) => (200, reason.to_owned()),
+        Ok(Received::Answer(text)) => (200, text),
+        Err(Rejected::Unauthenticated(_)) => (401, String::new()),
+        Err(Rejected::Malformed(_)) => (400, String::new()),
+        Err(Rejected::Unsupported(_)) => (415, String::new()),
+    };
+    let response = Response::builder().status(status);
+    Ok(response.body(Full::new(Bytes::from(text))).unwrap())
+}
+
+async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> Gateway {
+    let settings = ChannelSettings::Slack(settings(&emulator.api_base_url()));
+    let gateway = Gateway {
+        webhook: webhook::of_channel("slack", &settings, channel.installation()).unwrap(),
+        received: Arc::default(),
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    emulator.connect_to(&format!("http://{}/in/slack", listener.local_addr().unwrap()));
+    let answering = gateway.clone();
+    let stop = CancellationToken::new();
+    tokio::spawn(serve(listener, Closing::Ordinary, stop, move |request| {
+        receive(answering.clone(), request)
+    }));
+    gateway
+}
+
+fn ok() -> Answer {
+    Answer {
+        status: 200,
+        body: String::new(),
+    }
+}
+
+#[tokio::test]
+async fn what_people_do_reaches_the_gateway_signed() {
+    let emulator = workspace().await;
+    emulator.add_user_of("U0EVE", "T0EVIL");
+    let channel = connected(&emulator).await;
+    let gateway = gateway(&emulator, &channel).await;
+    let said = emulator
+        .say("U0ALICE", "C0OPS", "@drydock scale <web> & @here")
+        .await
+        .unwrap();
+    assert_eq!(said.answers, vec![ok(), ok()]);
+    emulator.send_first(EventOrder::MessageFirst);
+    emulator
+        .reply_in_thread("U0EVE", "C0OPS", &said.ts, "me too")
+        .await
+        .unwrap();
+    emulator.dm("U0ALICE", "hello").await.unwrap();
+    emulator.slash("U0ALICE", "C0OPS", "status").await.unwrap();
+    let reply = Reply {
+        parts: vec![
+            Part::Text { text: "x".to_owned() },
+            Part::Buttons {
+                buttons: vec![button("Stop")],
+            },
+        ],
+    };
+    let action = Action::Post {
+        reply,
+        reply_to: None,
+    };
+    let ts = channel
+        .deliver(&op("C0OPS", Some(&said.ts), action))
+        .await
+        .unwrap()
+        .message
+        .unwrap()
+        .id;
+    assert_eq!(emulator.click("U0ALICE", &ts, "Stop").await, Ok(ok()));
+
+    let received = gateway.received.lock().unwrap().clone();
+    let text = |text: &str, addressed| Kind::Text {
+        text: text.to_owned(),
+        quoted: None,
+        addressed,
+    };
+    let kinds: Vec<Kind> = received.iter().map(|inbound| inbound.kind.clone()).collect();
+    assert_eq!(
+        kinds,
+        vec![
+            text("scale <web> & @here", true),
+            text("scale <web> & @here", true),
+            text("me too", false),
+            text("hello", true),
+            Kind::Command {
+                verb: "status".to_owned(),
+                arguments: String::new()
+            },
+            Kind::Click {
+                token: "tok".to_owned(),
+                callback: None
+            },
+        ]
+    );
+    assert_eq!(received[0].delivery[1..], received[1].delivery[1..]);
+    assert_eq!(received[2].sender.to_string(), "slack:T0EVIL:U0EVE");
+    assert_eq!(received[5].place.thread.as_deref(), Some(said.ts.as_str()));
+    assert!(received[3].direct);
+    assert_eq!(emulator.problems(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn unsigned_requests_get_nowhere() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let gateway = gateway(&emulator, &channel).await;
+    let body = json!({"type": "url_verification", "challenge": "abc"}).to_string();
+    let headers = emulator.signed_headers("application/json", body.as_bytes());
+    let answer = emulator.send(body.clone(), headers.clone()).await.unwrap();
+    assert_eq!(
+        answer,
+        Answer {
+            status: 200,
+            body: "abc".to_owned()
+        }
+    );
+    let answer = emulator.send(format!("{body} "), headers).await.unwrap();
+    assert_eq!(answer.status, 401);
+    assert_eq!(gateway.received.lock().unwrap().len(), 0);
+}

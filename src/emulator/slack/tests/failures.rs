@@ -1,0 +1,184 @@
+//! What each failure means, and what may be done about it.
+
+use super::*;
+
+/// R17
+#[tokio::test]
+async fn each_failure_says_whether_it_may_be_repeated() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let ts = channel.deliver(&posted("x")).await.unwrap().message.unwrap().id;
+    let edit = op(
+        "C0OPS",
+        None,
+        Action::Edit {
+            message: on(&ts),
+            reply: Reply::text("y"),
+        },
+    );
+    let react = op(
+        "C0OPS",
+        None,
+        Action::React {
+            message: on(&ts),
+            receipt: Receipt::Started,
+        },
+    );
+    let upload = op(
+        "C0OPS",
+        None,
+        Action::Upload {
+            file_name: "x".to_owned(),
+            content: Bytes::from_static(b"x"),
+            caption: String::new(),
+        },
+    );
+    let status = |status, retry_after_seconds| Fault::Status {
+        status,
+        retry_after_seconds,
+    };
+    let refuse = |code: &str| Fault::Refuse(code.to_owned());
+    let broke = "the connection to slack broke";
+    let ambiguous = || SendError::Ambiguous(broke.to_owned());
+    let table = [
+        (
+            posted("a"),
+            "chat.postMessage",
+            status(429, Some(7)),
+            not_sent("slack answered 429", Some(7)),
+        ),
+        (
+            posted("a"),
+            "chat.postMessage",
+            status(503, None),
+            not_sent("slack answered 503", None),
+        ),
+        (
+            posted("a"),
+            "chat.postMessage",
+            status(404, None),
+            SendError::Refused("slack answered 404".to_owned()),
+        ),
+        (
+            posted("a"),
+            "chat.postMessage",
+            refuse("ratelimited"),
+            not_sent("ratelimited", None),
+        ),
+        (
+            posted("a"),
+            "chat.postMessage",
+            refuse("internal_error"),
+            not_sent("internal_error", None),
+        ),
+        (
+            posted("a"),
+            "chat.postMessage",
+            refuse("is_archived"),
+            SendError::Refused("is_archived".to_owned()),
+        ),
+        (posted("a"), "chat.postMessage", Fault::ResetBefore, ambiguous()),
+        (posted("a"), "chat.postMessage", Fault::ResetAfter, ambiguous()),
+        (
+            edit.clone(),
+            "chat.update",
+            Fault::ResetAfter,
+            not_sent(broke, None),
+        ),
+        (
+            edit,
+            "chat.update",
+            status(429, Some(1)),
+            not_sent("slack answered 429", Some(1)),
+        ),
+        (
+            react.clone(),
+            "reactions.add",
+            Fault::ResetAfter,
+            not_sent(broke, None),
+        ),
+        (
+            react,
+            "reactions.remove",
+            Fault::ResetAfter,
+            not_sent(broke, None),
+        ),
+        (
+            upload.clone(),
+            "files.getUploadURLExternal",
+            Fault::ResetAfter,
+            not_sent(broke, None),
+        ),
+        (
+            upload,
+            "files.completeUploadExternal",
+            Fault::ResetAfter,
+            ambiguous(),
+        ),
+    ];
+    for (op, method, fault, expected) in table {
+        emulator.fail_next(method, 1, fault.clone());
+        assert_eq!(channel.deliver(&op).await, Err(expected), "{method} {fault:?}");
+    }
+    drop(emulator);
+    tokio::task::yield_now().await;
+    let refused = channel.deliver(&posted("a")).await;
+    assert!(
+        matches!(&refused, Err(SendError::NotSent { .. } | SendError::Ambiguous(_))),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn nobody_listening_is_not_sent() {
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let settings = ChannelSettings::Slack(settings(&format!("http://{free}/api")));
+    let error = channel::connect("slack", &settings, &server(), &http())
+        .await
+        .err();
+    assert_eq!(error, Some(not_sent("slack cannot be reached", None)));
+}
+
+#[tokio::test]
+async fn rate_limits_are_answered_with_a_wait() {
+    let emulator = workspace_with(RateLimits::Slack).await;
+    let channel = connected(&emulator).await;
+    let ts = channel.deliver(&posted("x")).await.unwrap().message.unwrap().id;
+    let edit = op(
+        "C0OPS",
+        None,
+        Action::Edit {
+            message: on(&ts),
+            reply: Reply::text("y"),
+        },
+    );
+    for _ in 0..50 {
+        channel.deliver(&edit).await.unwrap();
+    }
+    assert_eq!(
+        channel.deliver(&edit).await,
+        Err(not_sent("slack answered 429", Some(60)))
+    );
+}
+
+#[tokio::test]
+async fn places_the_bot_is_not_in_are_refused() {
+    let emulator = workspace().await;
+    emulator.add_channel_without_bot("C0PRIVATE", &["U0ALICE"]);
+    let channel = connected(&emulator).await;
+    for (chat, code) in [("C0NONE", "channel_not_found"), ("C0PRIVATE", "not_in_channel")] {
+        let action = Action::Post {
+            reply: Reply::text("x"),
+            reply_to: None,
+        };
+        assert_eq!(
+            channel.deliver(&op(chat, None, action)).await,
+            Err(SendError::Refused(code.to_owned()))
+        );
+    }
+    assert_eq!(emulator.problems().len(), 2);
+}
