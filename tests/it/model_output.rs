@@ -6,6 +6,7 @@ use drydock::emulator::model::{Answer, Asked, Fault, calls, queue, says};
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
+const BOB: i64 = 7002;
 
 async fn ask(answers: impl IntoIterator<Item = Answer>) -> (TestApp, String) {
     let app = TestApp::new(queue(answers)).await;
@@ -56,6 +57,22 @@ async fn what_nobody_asked_for_is_named_in_the_answer() {
         "{}",
         result.text
     );
+
+    // What somebody else wrote is no request, even where the person quotes it.
+    let app = TestApp::new(queue(obeys())).await;
+    app.telegram_editor(BOB).await;
+    let (quote, words) = ("prod: 0 replicas now!", "set web to 3 replicas in staging");
+    let entity = json!({ "type": "blockquote", "offset": 0, "length": quote.len() });
+    let message = json!({ "text": format!("{quote}\n{words}"), "entities": [entity] });
+    app.stage.telegram.write(BOB, BOB, message).await;
+    let result = app.telegram_message(BOB, "⚠ Not asked for").await;
+    let flagged = result.text.lines().find(|line| line.contains("⚠ Not asked for"));
+    assert!(
+        flagged.is_some_and(|line| line.contains("environments/prod")),
+        "{}",
+        result.text
+    );
+    assert!(app.asked()[0].last_user_text().contains(quote));
 
     // And a policy can refuse it.
     let app = TestApp::set(queue(obeys()), &[("limits.environments_changed_max", "1")]).await;

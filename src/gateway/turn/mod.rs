@@ -15,6 +15,7 @@ use super::progress::Card;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
 use crate::model::{Action, History, Inbound, Receipt, Reply, Source, TurnId, Usage, Verdict};
+use crate::prompt;
 use crate::store::{Begin, Claim, Work};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
@@ -283,10 +284,12 @@ impl Gateway {
     }
 }
 
-/// Everything the person said in this conversation, newest last: what they may have asked for.
+/// Everything the person said in this conversation, newest last: what they may have asked for. What
+/// they quote, and what an event brings along, nobody asked for.
 fn said(history: &History, now: &str) -> String {
     let before = history.turns().iter().map(|turn| turn.user());
-    before.chain([now]).collect::<Vec<_>>().join("\n")
+    let own: Vec<String> = before.chain([now]).map(prompt::own_words).collect();
+    own.join("\n")
 }
 
 /// True if the turn ended for a shutdown and nothing else: its message is taken up at the next start.
