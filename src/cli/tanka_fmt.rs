@@ -3,7 +3,7 @@
 
 use super::Failure;
 use super::output::Output;
-use crate::jsonnet::format::format;
+use crate::jsonnet::format::{Reformatted, reformat};
 use crate::model::{FileVersion, RepoPath};
 use crate::workspace::{Directory, Tree};
 use bytes::Bytes;
@@ -13,6 +13,8 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// What is left out of directories.
+const EXCLUDED: [&str; 4] = ["**/.*", ".*", "**/vendor/**", "vendor/**"];
 /// The exit code of `--test` when files would change.
 const DIFFERS: u8 = 16;
 
@@ -36,15 +38,8 @@ pub(super) struct FmtArguments {
     test: bool,
     /// Leaves out paths that match, in directories; `*` crosses `/`
     #[arg(short = 'e', long = "exclude", value_name = "GLOB",
-          default_values_t = ["**/.*", ".*", "**/vendor/**", "vendor/**"].map(str::to_owned))]
+          default_values_t = EXCLUDED.map(str::to_owned))]
     excludes: Vec<String>,
-}
-
-/// A file whose text is to change.
-struct Change {
-    path: RepoPath,
-    before: FileVersion,
-    after: String,
 }
 
 pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failure> {
@@ -54,8 +49,11 @@ pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failu
     )]
     let here = std::env::current_dir().map_err(Failure::failed)?;
     let directory = Directory::open(&here).map_err(Failure::failed)?;
-    let paths = chosen(&directory, &here, arguments)?;
-    let changes = formatted(&directory, &paths)?;
+    let paths = chosen(&directory, &here, &arguments.paths, &arguments.excludes)?;
+    let changes = reformat(&directory, &paths).map_err(|problems| {
+        let problems = problems.join("\n");
+        Failure::failed(format!("{problems}\nnothing was written"))
+    })?;
     if !arguments.test {
         write(&directory, &changes)?;
     }
@@ -77,18 +75,24 @@ pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failu
     Ok(())
 }
 
+/// The Jsonnet files that paths mean, without what is usually left out.
+pub(super) fn below(directory: &Directory, here: &Path, paths: &[String]) -> Result<Vec<RepoPath>, Failure> {
+    chosen(directory, here, paths, &EXCLUDED.map(str::to_owned))
+}
+
 /// The files that are meant, relative to the root of the repository.
 fn chosen(
     directory: &Directory,
     here: &Path,
-    arguments: &FmtArguments,
-) -> Result<BTreeSet<RepoPath>, Failure> {
-    let excludes = globs(&arguments.excludes)?;
+    paths: &[String],
+    excludes: &[String],
+) -> Result<Vec<RepoPath>, Failure> {
+    let excludes = globs(excludes)?;
     let here = here.canonicalize().map_err(Failure::failed)?;
     let inside = here.strip_prefix(directory.root()).unwrap_or(Path::new(""));
     let files = directory.files().map_err(Failure::failed)?;
     let mut chosen = BTreeSet::new();
-    for argument in &arguments.paths {
+    for argument in paths {
         let path = relative(&inside.to_string_lossy(), argument)?;
         if let Ok(file) = RepoPath::parse(&path)
             && directory.read(&file).is_ok()
@@ -109,7 +113,7 @@ fn chosen(
         });
         chosen.extend(meant.cloned());
     }
-    Ok(chosen)
+    Ok(chosen.into_iter().collect())
 }
 
 fn globs(patterns: &[String]) -> Result<GlobSet, Failure> {
@@ -142,37 +146,8 @@ fn relative(inside: &str, typed: &str) -> Result<String, Failure> {
     Ok(parts.join("/"))
 }
 
-/// What is to change. Every file that is no Jsonnet is named.
-fn formatted(directory: &Directory, paths: &BTreeSet<RepoPath>) -> Result<Vec<Change>, Failure> {
-    let mut changes = Vec::new();
-    let mut problems = Vec::new();
-    for path in paths {
-        let before = directory.read(path).map_err(Failure::failed)?;
-        let Ok(text) = std::str::from_utf8(&before.content) else {
-            problems.push(format!("{path}: the file is not UTF-8"));
-            continue;
-        };
-        match format(text) {
-            Ok(after) if after == text => {}
-            Ok(after) => changes.push(Change {
-                path: path.clone(),
-                before,
-                after,
-            }),
-            Err(error) => problems.push(format!("{path}:{error}")),
-        }
-    }
-    if problems.is_empty() {
-        return Ok(changes);
-    }
-    Err(Failure::failed(format!(
-        "{}\nnothing was written",
-        problems.join("\n")
-    )))
-}
-
 /// Writes all changes. If one cannot be written, those before it are put back.
-fn write(directory: &Directory, changes: &[Change]) -> Result<(), Failure> {
+fn write(directory: &Directory, changes: &[Reformatted]) -> Result<(), Failure> {
     for (index, change) in changes.iter().enumerate() {
         let Err(error) = directory.write(&change.path, Bytes::from(change.after.clone())) else {
             continue;
