@@ -3,6 +3,7 @@
 
 mod admin;
 mod ask;
+mod belt;
 mod chat;
 mod check;
 mod demo;
@@ -14,6 +15,7 @@ mod tanka;
 mod tanka_charts;
 mod tanka_diff;
 mod tanka_fmt;
+mod tanka_lint;
 mod terminal;
 
 use crate::compare::Comparer;
@@ -23,7 +25,7 @@ use crate::helm::Helm;
 use crate::redact::Redactor;
 use crate::tanka::{Evaluate, OnDemand};
 use crate::{jsonnet, sandbox};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -200,7 +202,7 @@ pub fn main() -> ExitCode {
     if let Some(launch) = sandbox::launch_of(std::env::args_os()) {
         return launch.enter();
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parsed() {
         Ok(arguments) => arguments,
         Err(error) => {
             // clap prints help to standard output and errors to standard error itself.
@@ -229,6 +231,17 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// The arguments. The demo's help has a list that is made only where somebody may read it.
+fn parsed() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    if std::env::args_os().any(|argument| argument == "demo") {
+        command = command.mut_subcommand("demo", |demo| {
+            demo.after_help(format!("{DEMO_EXAMPLES}\n\n{}", belt::listed()))
+        });
+    }
+    Arguments::from_arg_matches(&command.try_get_matches()?)
 }
 
 async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {

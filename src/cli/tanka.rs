@@ -2,7 +2,7 @@
 //! now. No model and no cluster is asked.
 
 use super::output::Output;
-use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt};
+use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
 use crate::config::Config;
 use crate::jsonnet::yaml;
 use crate::model::RepoPath;
@@ -25,6 +25,7 @@ Examples:
   drydock tanka env diff environments/dev
   drydock tanka env importers lib/app.libsonnet --why
   drydock tanka fmt . --test
+  drydock tanka lint lib
   drydock tanka charts diff
 
 Paths are relative to the directory you are in. The list shows every environment that can be loaded; the exit code is 1 if one cannot.";
@@ -37,6 +38,9 @@ pub(super) enum TankaCommand {
     /// Formats Jsonnet files, byte for byte as `tk fmt`
     #[command(after_help = tanka_fmt::EXAMPLES)]
     Fmt(tanka_fmt::FmtArguments),
+    /// Says what is wrong with Jsonnet files, and whether what uses them renders
+    #[command(after_help = tanka_lint::EXAMPLES)]
+    Lint(tanka_lint::LintArguments),
     /// Shows what chartfile.yaml asks for, and what helm says of charts
     #[command(subcommand, after_help = tanka_charts::EXAMPLES)]
     Charts(tanka_charts::ChartsCommand),
@@ -115,16 +119,19 @@ pub(super) struct ShowArguments {
 }
 
 pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output) -> Result<(), Failure> {
-    let command = match command {
-        TankaCommand::Env(command) => command,
-        TankaCommand::Fmt(arguments) => return tanka_fmt::run(&arguments, output),
-        TankaCommand::Charts(command) => return tanka_charts::run(command, global, *output).await,
-    };
     #[allow(
         clippy::disallowed_methods,
         reason = "the shell is where the working directory is read"
     )]
     let around = std::env::current_dir().map_err(Failure::failed)?;
+    let command = match command {
+        TankaCommand::Env(command) => command,
+        TankaCommand::Fmt(arguments) => return tanka_fmt::run(&arguments, output),
+        TankaCommand::Lint(arguments) => {
+            return tanka_lint::run(&arguments, global.own_sources()?, &around, output).await;
+        }
+        TankaCommand::Charts(command) => return tanka_charts::run(command, global, *output).await,
+    };
     let directory = Arc::new(Directory::open(&around).map_err(Failure::failed)?);
     let within = Within::new(directory.root(), &around);
     let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;

@@ -55,7 +55,7 @@ pub(super) async fn run(
 }
 
 /// The working directory against its commit; against nothing before the first.
-fn sides(directory: Arc<Directory>) -> Result<Sides, Failure> {
+pub(super) fn sides(directory: Arc<Directory>) -> Result<Sides, Failure> {
     let name = directory.root().file_name().unwrap_or_default().to_string_lossy();
     let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
     let commit = repository.head().map_err(Failure::failed)?;
