@@ -1,8 +1,9 @@
 //! Formatting against go-jsonnet's `jsonnetfmt`: `cargo bench --bench format`.
 //!
 //! 5 MB of generated Jsonnet, half of it not in the one style. Both give the same bytes for every file
-//! before anything is timed. Then both read and format all files: ours in this process, the peer in one
-//! process of its own, whose start is a few of its milliseconds. The peer is `DRYDOCK_BENCH_JSONNETFMT`
+//! before anything is timed. Then both read and format all files: ours in this process, by the call that
+//! `drydock tanka fmt` makes, which uses all cores; the peer in one process of its own, whose start is a
+//! few of its milliseconds. One thread alone is measured as well. The peer is `DRYDOCK_BENCH_JSONNETFMT`
 //! or `jsonnetfmt`, and is left out where there is none.
 #![allow(
     missing_docs,
@@ -14,7 +15,9 @@
 
 mod support;
 
-use drydock::jsonnet::format::format;
+use drydock::jsonnet::format::{Reformatted, format, reformat};
+use drydock::model::RepoPath;
+use drydock::workspace::Directory;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -33,21 +36,33 @@ fn main() {
     let bytes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
     value("Jsonnet to be formatted", bytes as f64 / 1e6, "MB", "");
     value("... in files", files.len() as f64, "files", "");
-    let all = || -> Vec<String> {
-        let text = |file| std::fs::read_to_string(file).unwrap();
-        files.iter().map(|file| format(&text(file)).unwrap()).collect()
-    };
-    let ours = all();
+    let tree = Directory::open(directory.path()).unwrap();
+    let paths: Vec<RepoPath> = files
+        .iter()
+        .map(|file| {
+            let inside = file.strip_prefix(directory.path()).unwrap();
+            RepoPath::parse(inside.to_str().unwrap()).unwrap()
+        })
+        .collect();
+    let all = || reformat(&tree, &paths).unwrap();
+    let texts: Vec<String> = files
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
+    let ours = formatted(&texts, &paths, all());
     let peer = peer();
     match &peer {
         Some(peer) => assert_same(peer, directory.path(), &files, &ours),
         None => println!("SKIPPED: there is no `jsonnetfmt`; DRYDOCK_BENCH_JSONNETFMT names one"),
     }
-    let mut times = (Vec::new(), Vec::new());
+    let mut times = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         let started = Instant::now();
         black_box(all());
         times.0.push(started.elapsed());
+        let started = Instant::now();
+        texts.iter().for_each(|text| drop(black_box(format(text))));
+        times.2.push(started.elapsed());
         if let Some(peer) = &peer {
             let started = Instant::now();
             // It formats all files, writes none, and says by its code that some would change.
@@ -58,6 +73,7 @@ fn main() {
     }
     let ours = Times::new(times.0);
     row("all files", &ours, "");
+    row("texts in memory, one thread", &Times::new(times.2), "");
     value(
         "per second",
         bytes as f64 / 1e6 / ours.p50().as_secs_f64(),
@@ -72,8 +88,22 @@ fn main() {
     }
 }
 
+/// All texts as they are with the changes.
+fn formatted(texts: &[String], paths: &[RepoPath], changes: Vec<Reformatted>) -> Vec<String> {
+    let mut changes = changes.into_iter().peekable();
+    let texts =
+        texts.iter().zip(paths).map(
+            |(text, path)| match changes.next_if(|change| change.path == *path) {
+                Some(change) => change.after,
+                None => text.clone(),
+            },
+        );
+    texts.collect()
+}
+
 /// The files of a generated repository, several times, every other time as somebody in a hurry left it.
 fn write(directory: &Path) -> Vec<PathBuf> {
+    std::fs::create_dir(directory.join(".git")).unwrap();
     let mut files = Vec::new();
     for copy in 0..COPIES {
         for (path, content) in tanka::files(60) {

@@ -233,7 +233,9 @@ fn packages(config: &Config, client: reqwest::Client) -> Arc<dyn Fetch> {
     }
     let runtime = tokio::runtime::Handle::current();
     let scratch = config.data.directory.join("scratch");
-    Arc::new(Network::new(hosts, client, runtime, scratch))
+    let kept = config.data.directory.join("packages");
+    let network = Network::new(hosts, client, runtime, scratch);
+    Arc::new(network.with_shelf(kept, config.bundler.kept_bytes_max))
 }
 
 fn log_progress(repository: &str, text: &str) {

@@ -41,8 +41,9 @@ pub enum BundlerError {
     /// A local directory that is not there.
     #[error("failed to install packages: downloading: symlink destination path does not exist: `{0}`")]
     NoDirectory(String),
-    /// The remote is not one that may be asked.
-    #[error("{0}")]
+    /// The remote is not one that may be asked. Refused before anything is, where jsonnet-bundler
+    /// would download.
+    #[error("failed to install packages: downloading: {0}")]
     Remote(#[from] RemoteRefused),
     /// The package could not be had.
     #[error("failed to install packages: downloading: `{package}`: {source}")]

@@ -1,6 +1,7 @@
 //! Remotes asked as git asks them, in this process: which commit a name means, and the files of one
 //! commit without its history. What comes lies in a directory that goes when the call is over.
 
+use super::export::{ATTRIBUTES, Exported};
 use super::fetch::{FetchError, Watch};
 use super::layer::{BYTES_MAX, FILES_MAX, Found, Gathering, Layer, LayerError, PackageId};
 use crate::model::Mode;
@@ -20,6 +21,17 @@ const FETCH_BYTES_MAX: usize = 512 << 20;
 const REFERENCES_MAX: usize = 100_000;
 /// How deep directories may be nested.
 const DEPTH_MAX: usize = 100;
+/// Directories that are looked into. One may lie in many places of a repository.
+const DIRECTORIES_MAX: usize = 100_000;
+
+/// Which files of a commit a package has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// All, as git keeps them.
+    All,
+    /// Those an archive of it has.
+    Exported,
+}
 
 /// The commit that a tag, else a branch, of exactly this name is of.
 pub(super) fn resolve(
@@ -69,8 +81,14 @@ pub(super) fn resolve(
     Ok(named(&format!("refs/tags/{version}")).or_else(|| named(&format!("refs/heads/{version}"))))
 }
 
-/// The files of the package `id`, as git keeps them.
-pub(super) fn package(url: &str, id: PackageId, scratch: &Path, watch: &Watch) -> Result<Layer, FetchError> {
+/// The files of the package `id`.
+pub(super) fn package(
+    url: &str,
+    id: PackageId,
+    which: Which,
+    scratch: &Path,
+    watch: &Watch,
+) -> Result<Layer, FetchError> {
     let place = Place::new(scratch)?;
     let commit =
         ObjectId::from_hex(id.commit.as_bytes()).map_err(|_| FetchError::NoVersion(id.commit.clone()))?;
@@ -90,7 +108,7 @@ pub(super) fn package(url: &str, id: PackageId, scratch: &Path, watch: &Watch) -
         .with_shallow(gix::remote::fetch::Shallow::DepthAtRemote(NonZeroU32::MIN))
         .receive(Meter::new(bounded(watch)), &watch.stop)
         .map_err(|err| failure(&err, watch))?;
-    files(&place.repository, commit, id)
+    files(&place.repository, commit, id, which)
 }
 
 /// A repository for one call.
@@ -146,37 +164,42 @@ fn bounded(watch: &Watch) -> OnFetch {
     })
 }
 
-fn files(repository: &gix::Repository, commit: ObjectId, id: PackageId) -> Result<Layer, FetchError> {
-    let broken = |_| FetchError::Remote("the remote sent a broken repository".to_owned());
+fn files(
+    repository: &gix::Repository,
+    commit: ObjectId,
+    id: PackageId,
+    which: Which,
+) -> Result<Layer, FetchError> {
+    let mut exported = match which {
+        Which::All => None,
+        Which::Exported => Some(Exported::new()),
+    };
     let commit = repository.find_commit(commit).map_err(broken)?;
-    let mut tree = commit.tree().map_err(broken)?;
-    let empty = || FetchError::Repository(LayerError::Empty(id.subdir.clone()));
-    if !id.subdir.is_empty() {
-        let entry = tree
-            .lookup_entry_by_path(&id.subdir)
-            .map_err(broken)?
-            .ok_or_else(empty)?;
-        if !entry.mode().is_tree() {
-            return Err(empty());
-        }
-        tree = repository.find_tree(entry.object_id()).map_err(broken)?;
-    }
+    let root = commit.tree().map_err(broken)?;
+    let tree = directory_of(repository, root, &id.subdir, &mut exported)?;
     let mut gathering = Gathering::new(&id.subdir, FILES_MAX, BYTES_MAX);
     let mut open = vec![(id.subdir.clone().into_bytes(), tree.id, 0)];
+    let mut looked_into = 0;
     while let Some((directory, tree, depth)) = open.pop() {
-        if depth > DEPTH_MAX || open.len() > FILES_MAX {
+        looked_into += 1;
+        if depth > DEPTH_MAX || open.len() > FILES_MAX || looked_into > DIRECTORIES_MAX {
             return Err(FetchError::Repository(LayerError::TooMany(FILES_MAX)));
         }
         let tree = repository.find_tree(tree).map_err(broken)?;
+        if let Some(exported) = &mut exported {
+            read_attributes(repository, &tree, &directory, exported)?;
+        }
         let decoded = tree.decode().map_err(broken)?;
         for entry in &decoded.entries {
-            let mut path = directory.clone();
-            if !path.is_empty() {
-                path.push(b'/');
+            let path = beneath(&directory, entry.filename);
+            let kind = entry.mode.kind();
+            let is_left_out =
+                |exported: &Exported| exported.leaves_out(&path, matches!(kind, EntryKind::Tree));
+            if exported.as_ref().is_some_and(is_left_out) {
+                continue;
             }
-            path.extend_from_slice(entry.filename);
             let oid = entry.oid.to_owned();
-            let found = match entry.mode.kind() {
+            let found = match kind {
                 EntryKind::Tree => {
                     open.push((path.clone(), oid, depth + 1));
                     Found::Directory
@@ -195,8 +218,72 @@ fn files(repository: &gix::Repository, commit: ObjectId, id: PackageId) -> Resul
     gathering.finish(id).map_err(FetchError::Repository)
 }
 
+/// The directory of a package. What is said on the way to it is read.
+fn directory_of<'r>(
+    repository: &'r gix::Repository,
+    root: gix::Tree<'r>,
+    subdir: &str,
+    exported: &mut Option<Exported>,
+) -> Result<gix::Tree<'r>, FetchError> {
+    let empty = || FetchError::Repository(LayerError::Empty(subdir.to_owned()));
+    let (mut tree, mut walked) = (root, Vec::new());
+    for name in subdir.split('/').filter(|name| !name.is_empty()) {
+        if let Some(exported) = exported {
+            read_attributes(repository, &tree, &walked, exported)?;
+        }
+        walked = beneath(&walked, name.as_bytes());
+        let entry = tree.lookup_entry_by_path(name).map_err(broken)?;
+        let entry = entry.filter(|entry| entry.mode().is_tree()).ok_or_else(empty)?;
+        if exported
+            .as_ref()
+            .is_some_and(|exported| exported.leaves_out(&walked, true))
+        {
+            return Err(empty());
+        }
+        tree = repository.find_tree(entry.object_id()).map_err(broken)?;
+    }
+    Ok(tree)
+}
+
+/// Takes what a directory says of the files below it. What is too long says nothing.
+fn read_attributes(
+    repository: &gix::Repository,
+    tree: &gix::Tree<'_>,
+    directory: &[u8],
+    exported: &mut Exported,
+) -> Result<(), FetchError> {
+    let decoded = tree.decode().map_err(broken)?;
+    let is_attributes = |entry: &&gix::objs::tree::EntryRef<'_>| {
+        entry.filename == ATTRIBUTES
+            && matches!(entry.mode.kind(), EntryKind::Blob | EntryKind::BlobExecutable)
+    };
+    let Some(entry) = decoded.entries.iter().find(is_attributes) else {
+        return Ok(());
+    };
+    let bytes = repository
+        .find_header(entry.oid.to_owned())
+        .map_err(broken)?
+        .size();
+    if bytes <= exported.bytes_left() as u64 {
+        let content = repository.find_object(entry.oid.to_owned()).map_err(broken)?;
+        exported.read(directory, &content.data);
+    }
+    Ok(())
+}
+
+fn beneath(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    match directory {
+        [] => name.to_vec(),
+        directory => [directory, name].join(&b'/'),
+    }
+}
+
+/// The remote sent something that is no repository.
+fn broken<E>(_: E) -> FetchError {
+    FetchError::Remote("the remote sent a broken repository".to_owned())
+}
+
 fn blob(repository: &gix::Repository, id: ObjectId, gathering: &Gathering) -> Result<Vec<u8>, FetchError> {
-    let broken = |_| FetchError::Remote("the remote sent a broken repository".to_owned());
     // Asked for its size first: a blob may unpack to far more than was sent.
     let bytes = repository.find_header(id).map_err(broken)?.size();
     if bytes > gathering.bytes_left() {

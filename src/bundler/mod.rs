@@ -10,6 +10,7 @@ mod archive;
 mod dependency;
 mod download;
 mod error;
+mod export;
 mod fetch;
 mod file;
 mod git;
@@ -19,6 +20,7 @@ mod operation;
 mod plan;
 mod project;
 mod settle;
+mod shelf;
 mod sum;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]

@@ -5,8 +5,9 @@ use super::archive::{self, ArchiveLimits};
 use super::dependency::{Git, Scheme};
 use super::download::{self, Answer};
 use super::fetch::{Fetch, FetchError, Form, Watch};
-use super::git;
+use super::git::{self, Which};
 use super::layer::{Layer, PackageId};
+use super::shelf::Shelf;
 use super::uri::RemoteRefused;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub struct Network {
     scratch: PathBuf,
     limits: ArchiveLimits,
     kept: Mutex<Kept>,
+    shelf: Option<Shelf>,
 }
 
 /// Why there is no network for packages.
@@ -84,7 +86,16 @@ impl Network {
             scratch,
             limits: ArchiveLimits::default(),
             kept: Mutex::default(),
+            shelf: None,
         }
+    }
+
+    /// The same with a directory where packages stay, at most so many bytes of them. It is made when it
+    /// is needed, and several processes may share it.
+    #[must_use]
+    pub fn with_shelf(mut self, directory: PathBuf, bytes_max: u64) -> Self {
+        self.shelf = (bytes_max > 0).then(|| Shelf::new(directory, bytes_max));
+        self
     }
 
     /// The same with other bounds of archives.
@@ -117,8 +128,8 @@ impl Network {
         }
     }
 
-    fn as_git(&self, id: PackageId, git: &Git, watch: &Watch) -> Result<Layer, FetchError> {
-        git::package(self.address(git)?.as_str(), id, &self.scratch, watch)
+    fn as_git(&self, id: PackageId, git: &Git, which: Which, watch: &Watch) -> Result<Layer, FetchError> {
+        git::package(self.address(git)?.as_str(), id, which, &self.scratch, watch)
     }
 
     fn address(&self, git: &Git) -> Result<reqwest::Url, FetchError> {
@@ -131,12 +142,13 @@ impl Network {
         match (git.host.as_str(), form) {
             (GITHUB, Form::Usual) => match self.archive(id.clone(), git, watch) {
                 // An archive that is no package is not tried in another way: it says something.
+                // Git stands in for it, so that both give the same sum.
                 Err(FetchError::NoVersion(_) | FetchError::Remote(_)) if !watch.is_stopped() => {
-                    self.as_git(id, git, watch)
+                    self.as_git(id, git, Which::Exported, watch)
                 }
                 other => other,
             },
-            (GITHUB, Form::Other) | (_, Form::Usual) => self.as_git(id, git, watch),
+            (GITHUB, Form::Other) | (_, Form::Usual) => self.as_git(id, git, Which::All, watch),
             (_, Form::Other) => Err(FetchError::NoOtherForm),
         }
     }
@@ -163,7 +175,17 @@ impl Fetch for Network {
         if let Some(layer) = self.kept().layers.get(&key) {
             return Ok(Arc::clone(layer));
         }
-        let layer = Arc::new(self.had(id, git, form, watch)?);
+        let layer = match self.shelf.as_ref().and_then(|shelf| shelf.get(&id, form)) {
+            Some(layer) => layer,
+            None => {
+                let layer = self.had(id, git, form, watch)?;
+                if let Some(shelf) = &self.shelf {
+                    shelf.put(&layer, form);
+                }
+                layer
+            }
+        };
+        let layer = Arc::new(layer);
         self.kept().keep(key, &layer);
         Ok(layer)
     }

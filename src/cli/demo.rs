@@ -1,6 +1,7 @@
 //! `drydock demo`: plays the story, then lets a visitor type.
 
 use super::Failure;
+use super::belt;
 use super::input::{Input, Line as Typed};
 use super::output::Output;
 use super::serve::world;
@@ -120,11 +121,16 @@ fn told(line: &Line, output: &Output) -> String {
 
 async fn talk(stage: &Stage, output: &Output) -> Result<(), Failure> {
     output.line(&format!("\n{}", visitor::greeting()));
+    output.line("`help` lists the tools you have in the terminal.");
     let mut input = Input::standard(REQUEST_BYTES_MAX);
     let mut thread: Option<String> = None;
     loop {
         output.prompt("alice ❯ ");
         let line = match input.next().await.map_err(Failure::failed)? {
+            Typed::Text(line) if line.trim() == "help" => {
+                output.line(&belt::listed());
+                continue;
+            }
             Typed::Text(line) if !line.trim().is_empty() => line,
             Typed::TooLong => {
                 output.line("That was too long for the demo.");

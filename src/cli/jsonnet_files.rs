@@ -21,7 +21,7 @@ pub(super) struct JsonnetFiles {
 
 impl JsonnetFiles {
     /// The files that are meant by somebody in `here`, relative to the root of the repository.
-    pub(super) fn chosen(&self, directory: &Directory, here: &Path) -> Result<BTreeSet<RepoPath>, Failure> {
+    pub(super) fn chosen(&self, directory: &Directory, here: &Path) -> Result<Vec<RepoPath>, Failure> {
         let excludes = globs(&self.excludes)?;
         let here = here.canonicalize().map_err(Failure::failed)?;
         let inside = here.strip_prefix(directory.root()).unwrap_or(Path::new(""));
@@ -48,7 +48,7 @@ impl JsonnetFiles {
             });
             chosen.extend(meant.cloned());
         }
-        Ok(chosen)
+        Ok(chosen.into_iter().collect())
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod admin;
 mod ask;
+mod belt;
 mod chat;
 mod check;
 mod demo;
@@ -25,7 +26,7 @@ use crate::helm::Helm;
 use crate::redact::Redactor;
 use crate::tanka::{Evaluate, OnDemand};
 use crate::{jsonnet, sandbox};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -202,7 +203,7 @@ pub fn main() -> ExitCode {
     if let Some(launch) = sandbox::launch_of(std::env::args_os()) {
         return launch.enter();
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parsed() {
         Ok(arguments) => arguments,
         Err(error) => {
             // clap prints help to standard output and errors to standard error itself.
@@ -231,6 +232,17 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// The arguments. The demo's help has a list that is made only where somebody may read it.
+fn parsed() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    if std::env::args_os().any(|argument| argument == "demo") {
+        command = command.mut_subcommand("demo", |demo| {
+            demo.after_help(format!("{DEMO_EXAMPLES}\n\n{}", belt::listed()))
+        });
+    }
+    Arguments::from_arg_matches(&command.try_get_matches()?)
 }
 
 async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {

@@ -38,7 +38,7 @@ pub(super) enum TankaCommand {
     /// Formats Jsonnet files, byte for byte as `tk fmt`
     #[command(after_help = tanka_fmt::EXAMPLES)]
     Fmt(tanka_fmt::FmtArguments),
-    /// Says what is wrong with Jsonnet files, and which environments that use them do not render
+    /// Says what is wrong with Jsonnet files, and whether what uses them renders
     #[command(after_help = tanka_lint::EXAMPLES)]
     Lint(tanka_lint::LintArguments),
     /// Shows what chartfile.yaml asks for, and what helm says of charts

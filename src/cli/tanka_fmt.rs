@@ -4,13 +4,12 @@
 use super::Failure;
 use super::jsonnet_files::JsonnetFiles;
 use super::output::Output;
-use crate::jsonnet::format::format;
-use crate::model::{FileVersion, RepoPath};
+use crate::jsonnet::format::{Reformatted, reformat};
+use crate::model::FileVersion;
 use crate::workspace::{Directory, Tree};
 use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
-use std::collections::BTreeSet;
 
 /// The exit code of `--test` when files would change.
 const DIFFERS: u8 = 16;
@@ -34,13 +33,6 @@ pub(super) struct FmtArguments {
     test: bool,
 }
 
-/// A file whose text is to change.
-struct Change {
-    path: RepoPath,
-    before: FileVersion,
-    after: String,
-}
-
 pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failure> {
     #[allow(
         clippy::disallowed_methods,
@@ -49,7 +41,10 @@ pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failu
     let here = std::env::current_dir().map_err(Failure::failed)?;
     let directory = Directory::open(&here).map_err(Failure::failed)?;
     let paths = arguments.files.chosen(&directory, &here)?;
-    let changes = formatted(&directory, &paths)?;
+    let changes = reformat(&directory, &paths).map_err(|problems| {
+        let problems = problems.join("\n");
+        Failure::failed(format!("{problems}\nnothing was written"))
+    })?;
     if !arguments.test {
         write(&directory, &changes)?;
     }
@@ -71,37 +66,8 @@ pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failu
     Ok(())
 }
 
-/// What is to change. Every file that is no Jsonnet is named.
-fn formatted(directory: &Directory, paths: &BTreeSet<RepoPath>) -> Result<Vec<Change>, Failure> {
-    let mut changes = Vec::new();
-    let mut problems = Vec::new();
-    for path in paths {
-        let before = directory.read(path).map_err(Failure::failed)?;
-        let Ok(text) = std::str::from_utf8(&before.content) else {
-            problems.push(format!("{path}: the file is not UTF-8"));
-            continue;
-        };
-        match format(text) {
-            Ok(after) if after == text => {}
-            Ok(after) => changes.push(Change {
-                path: path.clone(),
-                before,
-                after,
-            }),
-            Err(error) => problems.push(format!("{path}:{error}")),
-        }
-    }
-    if problems.is_empty() {
-        return Ok(changes);
-    }
-    Err(Failure::failed(format!(
-        "{}\nnothing was written",
-        problems.join("\n")
-    )))
-}
-
 /// Writes all changes. If one cannot be written, those before it are put back.
-fn write(directory: &Directory, changes: &[Change]) -> Result<(), Failure> {
+fn write(directory: &Directory, changes: &[Reformatted]) -> Result<(), Failure> {
     for (index, change) in changes.iter().enumerate() {
         let Err(error) = directory.write(&change.path, Bytes::from(change.after.clone())) else {
             continue;

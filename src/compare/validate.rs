@@ -119,8 +119,20 @@ fn read(tree: &dyn Tree, graph: Arc<ImportGraph>, path: &RepoPath) -> Result<Rea
         };
         !closures.iter().any(is_missing)
     };
+    // An import that means another file in another environment is not followed.
+    let sources = |importer: &str, import: &str| {
+        let importer = RepoPath::parse(importer).ok()?;
+        let mut meanings = closures.iter().map(|closure| closure.meaning(&importer, import));
+        let meant = meanings.next()??;
+        meanings
+            .all(|other| other.as_ref() == Some(&meant))
+            .then_some(())?;
+        let version = tree.read(&meant).ok()?;
+        let text = std::str::from_utf8(&version.content).ok()?;
+        Some((meant.to_string(), text.into()))
+    };
     Ok(Read {
-        findings: lint::lint(path.as_str(), text, &resolves),
+        findings: lint::lint_following(path.as_str(), text, &resolves, &sources),
         graph,
         users,
     })

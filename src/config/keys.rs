@@ -136,6 +136,7 @@ pub const KEYS: &[Key] = &[
     key("hooks.*.grants.environments", Kind::List, Unset::Default("[\"**\"]"), "globs of the environments it may change"),
 
     key("bundler.hosts_allowed", Kind::List, Unset::Default("[]"), "hosts that Jsonnet packages may be fetched from"),
+    int("bundler.kept_bytes_max", "1_073_741_824", 0, 1_099_511_627_776, "bytes of packages that stay in the data directory; 0 means none"),
 
     key("helm.program", Kind::Path, Unset::Absent, "the helm that renders charts; without one none is rendered"),
     int("helm.seconds_max", "30", 1, 600, "seconds helm and kustomize may take for one program, all calls together"),

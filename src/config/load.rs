@@ -189,7 +189,10 @@ fn bundler(reader: &mut Reader<'_>) -> BundlerSettings {
             "expected host names such as github.com, without scheme or path",
         );
     }
-    BundlerSettings { hosts_allowed }
+    BundlerSettings {
+        hosts_allowed,
+        kept_bytes_max: reader.integer("bundler.kept_bytes_max"),
+    }
 }
 
 fn data(reader: &mut Reader<'_>) -> DataSettings {

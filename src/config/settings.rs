@@ -37,6 +37,9 @@ pub struct BundlerSettings {
     /// `hosts_allowed`, default empty: hosts that packages may be fetched from, over https. While it
     /// is empty, nothing is fetched.
     pub hosts_allowed: Vec<String>,
+    /// `kept_bytes_max`, default 1 GiB: bytes of packages that stay in the data directory, so that a
+    /// restart fetches nothing again. 0 keeps none.
+    pub kept_bytes_max: u64,
 }
 
 /// `[server]`: the HTTP listener and its bounds.

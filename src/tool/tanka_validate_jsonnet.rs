@@ -116,6 +116,12 @@ mod tests {
                 "local unused = 1; (import 'b.libsonnet') + (import 'none.libsonnet')",
             ),
             ("lib/b.libsonnet", "{ a: unknown }"),
+            (
+                "environments/uses/main.jsonnet",
+                "local c = import 'c.libsonnet'; { a: c.n, b():: c.n.x }",
+            ),
+            ("environments/uses/spec.json", "{}"),
+            ("lib/c.libsonnet", "{ n: 1 }"),
         ];
         call::<ValidateJsonnet>(&files, &files, json!({ "file_path": path })).await
     }
@@ -138,12 +144,16 @@ mod tests {
         );
         let unused = validate("lib/a.libsonnet").await.unwrap();
         assert!(
-            unused.contains("warning: lib/a.libsonnet:1:7-13")
+            unused.contains("warning: lib/a.libsonnet:1:7-17")
                 && unused.contains("couldn't open import \"none.libsonnet\"")
                 && !unused.contains("b.libsonnet\"")
                 && unused.ends_with("No environment uses this file, so none was rendered.\n"),
             "{unused}"
         );
+        let used = validate("environments/uses/main.jsonnet").await.unwrap();
+        let wrong =
+            "error: environments/uses/main.jsonnet:1:49-54 Indexed value is neither an array nor an object";
+        assert!(used.contains(wrong), "{used}");
         let unknown = validate("lib/b.libsonnet").await.unwrap();
         assert!(unknown.contains("error: lib/b.libsonnet:1:6-13"), "{unknown}");
     }

@@ -35,6 +35,47 @@ fn every_verb_shows_examples_that_name_it() {
 }
 
 #[test]
+fn the_help_of_the_demo_lists_the_tools_of_the_terminal() {
+    let shell = Shell::new();
+    let help = shell.run(&["demo", "--help"]);
+    assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{help:?}");
+    for (command, tool) in [
+        ("tanka env list", "tanka_find_environments"),
+        ("tanka env show", "tanka_show"),
+        ("tanka env diff", "tanka_diff"),
+        ("tanka env importers", ""),
+        ("tanka fmt", "tanka_format_jsonnet"),
+        ("tanka lint", "tanka_validate_jsonnet"),
+        ("tanka charts list", ""),
+        ("tanka charts diff", ""),
+        ("tanka charts lint", "helm_lint"),
+        ("tanka charts dependencies", "helm_dependency_list"),
+        ("tanka charts build", "helm_dependency_build"),
+        ("tanka charts update", "helm_dependency_update"),
+        ("jb init", "jb_init"),
+        ("jb install", "jb_install"),
+        ("jb update", "jb_update"),
+        ("jb list", "jb_list"),
+        ("jb plan", "jb_plan"),
+    ] {
+        let typed = format!("drydock {command} ");
+        let line = help.out.lines().find(|line| line.contains(&typed));
+        let line = line.unwrap_or_else(|| panic!("{command}: {}", help.out));
+        assert!(line.contains(tool), "{line}");
+        // What is listed is there, and says the same of itself.
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let own = shell.run(&words);
+        let about = own.out.lines().next().unwrap_or_default();
+        assert!(
+            own.code == Some(0) && line.ends_with(about),
+            "{line}\n{}",
+            own.out
+        );
+        assert!(own.out.contains("--json"), "{}", own.out);
+    }
+}
+
+#[test]
 fn the_version_is_that_of_the_package() {
     let ended = Shell::new().run(&["--version"]);
     assert_eq!(ended.code, Some(0));

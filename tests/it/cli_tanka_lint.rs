@@ -32,7 +32,7 @@ fn a_file_that_is_wrong_is_named_with_its_place_and_ends_with_1() {
     let good = shell.run(&["tanka", "lint", "lib/good.libsonnet"]);
     assert_eq!(good.code, Some(0), "{good:?}");
     assert!(
-        good.out.starts_with("warning: lib/good.libsonnet:1:7-13 "),
+        good.out.starts_with("warning: lib/good.libsonnet:1:7-17 "),
         "{good:?}"
     );
     assert!(

@@ -39,6 +39,7 @@ mod jail;
 mod map;
 mod matrix;
 mod model_output;
+mod mutations;
 mod no_apply;
 mod packages;
 mod postconditions;

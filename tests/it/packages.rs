@@ -211,6 +211,134 @@ fn an_archive_comes_first_and_git_where_there_is_none() {
     );
 }
 
+/// A commit whose attributes leave files out of archives.
+fn commit_with_attributes(world: &World) -> ObjectId {
+    let git = world.remotes().join("org/c.git");
+    let objects: gix::Repository = gix::ThreadSafeRepository::open_opts(&git, gix::open::Options::isolated())
+        .unwrap()
+        .into();
+    let mut editor = objects
+        .edit_tree(ObjectId::empty_tree(gix::hash::Kind::Sha1))
+        .unwrap();
+    for (path, content) in [
+        (".gitattributes", "docs/ export-ignore\n*.test export-ignore\n"),
+        ("docs/a.md", "no package"),
+        ("lib/.gitattributes", "keep.test -export-ignore\n"),
+        ("lib/keep.test", "kept"),
+        ("lib/lose.test", "lost"),
+        ("main.libsonnet", "{}"),
+    ] {
+        let blob = objects.write_blob(content).unwrap().detach();
+        editor.upsert(path, EntryKind::Blob, blob).unwrap();
+    }
+    let author = gix::actor::Signature {
+        name: "Ada".into(),
+        email: "ada@example.com".into(),
+        time: gix::date::Time {
+            seconds: 9,
+            offset: 0,
+        },
+    };
+    let commit = gix::objs::Commit {
+        tree: editor.write().unwrap().detach(),
+        parents: Vec::new().into(),
+        author: author.clone(),
+        committer: author,
+        encoding: None,
+        message: "c\n".into(),
+        extra_headers: Vec::new(),
+    };
+    let commit = objects.write_object(&commit).unwrap().detach();
+    std::fs::write(git.join("refs/heads/master"), format!("{commit}\n")).unwrap();
+    commit
+}
+
+#[test]
+fn git_in_the_place_of_an_archive_leaves_out_what_the_archive_leaves_out() {
+    let world = World::new();
+    let commit = commit_with_attributes(&world);
+    let Some(server) = GitServer::start(&world.remotes()) else {
+        return;
+    };
+    let layer = |form: Form| {
+        let network = world.network(&server.address);
+        network
+            .package(&c(), &commit.to_string(), form, &Watch::nobody())
+            .unwrap()
+    };
+    let names = |form: Form| -> Vec<String> {
+        let layer = layer(form);
+        layer
+            .entries()
+            .iter()
+            .map(|entry| entry.path.to_string())
+            .collect()
+    };
+    let exported = names(Form::Usual);
+    assert_eq!(
+        exported,
+        [
+            ".gitattributes",
+            "lib/.gitattributes",
+            "lib/keep.test",
+            "main.libsonnet"
+        ]
+    );
+    // A lock that was made with all files is still understood.
+    assert_eq!(names(Form::Other).len(), 6);
+    // The archive that git itself makes has the same files, and so the same sum.
+    let by_git = layer(Form::Usual).sum();
+    let git = crate::support::require::component("git").unwrap();
+    let archive = world.remotes().join(format!("org/c/archive/{commit}.tar.gz"));
+    std::fs::create_dir_all(archive.parent().unwrap()).unwrap();
+    let made = git
+        .command()
+        .arg("--git-dir")
+        .arg(world.remotes().join("org/c.git"))
+        .args(["archive", "--format=tar.gz", "--prefix=c-1/", "-o"])
+        .arg(&archive)
+        .arg(commit.to_string())
+        .status();
+    assert!(made.unwrap().success());
+    assert_eq!(names(Form::Usual), exported);
+    assert_eq!(layer(Form::Usual).sum(), by_git);
+}
+
+#[test]
+fn what_was_fetched_before_a_restart_is_not_fetched_again() {
+    let world = World::new();
+    let Some(server) = GitServer::start(&world.remotes()) else {
+        return;
+    };
+    let first = world.commits[0];
+    world.archive(first, "archive");
+    let kept = world.room.path().join("kept");
+    let network = |bytes_max| world.network(&server.address).with_shelf(kept.clone(), bytes_max);
+    assert_eq!(content(&network(0), first, Form::Usual), Ok("archive".to_owned()));
+    assert!(!kept.exists(), "nothing is kept where nothing may be");
+    assert_eq!(
+        content(&network(1 << 20), first, Form::Usual),
+        Ok("archive".to_owned())
+    );
+    // The host changes its mind; who asks a second time does not ask the host.
+    world.archive(first, "changed");
+    assert_eq!(
+        content(&network(1 << 20), first, Form::Usual),
+        Ok("archive".to_owned())
+    );
+    assert_eq!(content(&network(0), first, Form::Usual), Ok("changed".to_owned()));
+    // A host that is no longer allowed gives nothing, also not what was kept.
+    let client = drydock::provider::http_client().unwrap();
+    let other = ["example.com".to_owned()];
+    let scratch = world.room.path().join("scratch");
+    let refused =
+        Network::new(&other, client, world.runtime.handle().clone(), scratch).with_shelf(kept, 1 << 20);
+    assert_eq!(
+        content(&refused, first, Form::Usual),
+        Err("remote not allowed: host github.com is not in `[bundler] hosts_allowed`".to_owned())
+    );
+}
+
 /// T52
 #[test]
 fn an_archive_that_is_too_large_or_no_archive_is_refused() {
@@ -378,6 +506,7 @@ fn the_program_begins_installs_plans_updates_and_lists() {
     let other = shell.run(&["jb", "install", "github.com/org/c", host[0], host[1]]);
     assert_eq!(
         other.err,
-        "remote not allowed: host github.com is not in `[bundler] hosts_allowed`\n"
+        "failed to install packages: downloading: remote not allowed: host github.com is not in \
+         `[bundler] hosts_allowed`\n"
     );
 }

@@ -84,6 +84,7 @@ fn a_file_that_is_a_trick_says_why_and_changes_nothing() {
         format!(r#"{{"git": {{"remote": "{remote}", "subdir": "{subdir}"}}}}, "version": "{version}""#)
     };
     let c = "https://github.com/org/c.git";
+    let downloading = |why: &str| format!("failed to install packages: downloading: {why}");
     let outside = |directory: &str| {
         format!(
             "local dependency `{directory}` is outside the repository; only its own directories can be linked"
@@ -122,11 +123,11 @@ fn a_file_that_is_a_trick_says_why_and_changes_nothing() {
         ),
         (
             git("git@github.com:org/c.git", "", "v1"),
-            "remote not allowed: scheme ssh; use the https address".to_owned(),
+            downloading("remote not allowed: scheme ssh; use the https address"),
         ),
         (
             git("https://internal.example.com/org/c", "", "v1"),
-            "remote not allowed: host internal.example.com is not in `[bundler] hosts_allowed`".to_owned(),
+            downloading("remote not allowed: host internal.example.com is not in `[bundler] hosts_allowed`"),
         ),
     ] {
         let file = format!(r#"{{"version": 1, "dependencies": [{{"source": {source}}}]}}"#);

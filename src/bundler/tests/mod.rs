@@ -5,6 +5,7 @@ mod archives;
 mod files;
 mod hostile;
 mod operations;
+mod shelves;
 mod sums;
 mod uris;
 

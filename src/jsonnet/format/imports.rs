@@ -144,6 +144,9 @@ fn group_ends_before(tree: &Tree<'_>, local: NodeId) -> bool {
 
 /// A group that gives one name twice means something by its order.
 fn sort_group(imports: &mut [Import<'_>]) {
+    if imports.len() < 2 {
+        return;
+    }
     let names: HashSet<&str> = imports.iter().map(|import| import.bind.name).collect();
     if names.len() == imports.len() {
         imports.sort_by(|one, other| one.key.cmp(&other.key));

@@ -4,6 +4,7 @@
 //! node at a time and walk the nodes flat; only indenting and writing follow the nesting.
 
 mod commas;
+mod files;
 mod imports;
 mod indent;
 mod names;
@@ -13,6 +14,8 @@ mod strings;
 #[cfg(test)]
 mod tests;
 mod write;
+
+pub use files::{Reformatted, reformat};
 
 use super::syntax::{DEPTH_MAX, Fodders, Kind, SyntaxError, SyntaxErrorKind, Tree, parse, with_stack_for};
 

@@ -49,80 +49,99 @@ impl<'s> Expander<'_, 's> {
         match kind {
             Kind::Apply(apply) => self.arguments(apply),
             Kind::Array { items, close, .. } => {
-                let mut parts: Vec<&mut Fodder> = vec![close];
-                let firsts: Vec<NodeId> = items.iter().map(|item| item.expression).collect();
-                self.all_or_none(&firsts, &mut parts);
+                let breaks = items.iter().any(|item| self.breaks_before(item.expression));
+                if breaks || self.fodders.has_line_end(*close) {
+                    items.iter().for_each(|item| self.break_before(item.expression));
+                    self.fodders.ensure_line_end(close);
+                }
             }
             Kind::ArrayComprehension {
                 body, specs, close, ..
             } => {
-                let mut parts = spec_fodders(specs);
-                parts.push(close);
-                self.all_or_none(&[*body], &mut parts);
+                if self.breaks_before(*body) || self.breaks_in(specs) || self.fodders.has_line_end(*close) {
+                    self.break_before(*body);
+                    self.break_in(specs);
+                    self.fodders.ensure_line_end(close);
+                }
             }
             Kind::Function { parameters, .. } => self.parameters(parameters),
             Kind::Local { binds, .. } => self.binds(binds),
-            Kind::Object { fields, close, .. } => self.fields(fields, vec![close]),
+            Kind::Object { fields, close, .. } => self.fields(fields, &mut [], close),
             Kind::ObjectComprehension {
                 fields, specs, close, ..
-            } => {
-                let mut parts = spec_fodders(specs);
-                parts.push(close);
-                self.fields(fields, parts);
+            } => self.fields(fields, specs, close),
+            Kind::Parens { inner, close } => {
+                if self.breaks_before(*inner) || self.fodders.has_line_end(*close) {
+                    self.break_before(*inner);
+                    self.fodders.ensure_line_end(close);
+                }
             }
-            Kind::Parens { inner, close } => self.all_or_none(&[*inner], &mut [close]),
             _ => {}
         }
     }
 
-    /// If a line ends before one of them, it ends before all of them.
-    fn all_or_none(&mut self, firsts: &[NodeId], parts: &mut [&mut Fodder]) {
-        let expand = parts.iter().any(|part| self.fodders.has_line_end(**part))
-            || firsts.iter().any(|id| self.breaks_before(*id));
-        if expand {
-            firsts.iter().for_each(|id| self.break_before(*id));
-            for part in parts {
-                self.fodders.ensure_line_end(part);
-            }
-        }
-    }
-
-    fn leftmost(&mut self, id: NodeId) -> Option<&mut Fodder> {
+    /// Where the node is that begins with the first token of this one.
+    fn leftmost(&self, id: NodeId) -> usize {
         let mut index = id.index();
         while let Some(left) = self.nodes.get(index).and_then(|node| node.kind.left()) {
             index = left.index();
         }
-        self.nodes.get_mut(index).map(|node| &mut node.fodder)
+        index
     }
 
-    fn breaks_before(&mut self, id: NodeId) -> bool {
-        let fodder = self.leftmost(id).copied().unwrap_or_default();
-        self.fodders.has_line_end(fodder)
+    fn breaks_before(&self, id: NodeId) -> bool {
+        let node = self.nodes.get(self.leftmost(id));
+        node.is_some_and(|node| self.fodders.has_line_end(node.fodder))
     }
 
     fn break_before(&mut self, id: NodeId) {
-        let mut fodder = self.leftmost(id).copied().unwrap_or_default();
-        self.fodders.ensure_line_end(&mut fodder);
-        if let Some(place) = self.leftmost(id) {
-            *place = fodder;
+        let leftmost = self.leftmost(id);
+        if let Some(node) = self.nodes.get_mut(leftmost) {
+            self.fodders.ensure_line_end(&mut node.fodder);
         }
     }
 
-    fn fields<'f>(&mut self, fields: &'f mut [Field<'s>], mut parts: Vec<&'f mut Fodder>) {
-        let mut firsts = Vec::new();
-        for field in fields {
+    fn breaks_in(&self, specs: &[ForSpec<'s>]) -> bool {
+        specs.iter().any(|spec| {
+            let mut conditions = spec.conditions.iter();
+            self.fodders.has_line_end(spec.for_fodder)
+                || conditions.any(|condition| self.fodders.has_line_end(condition.if_fodder))
+        })
+    }
+
+    fn break_in(&mut self, specs: &mut [ForSpec<'s>]) {
+        for spec in specs {
+            self.fodders.ensure_line_end(&mut spec.for_fodder);
+            for condition in &mut spec.conditions {
+                self.fodders.ensure_line_end(&mut condition.if_fodder);
+            }
+        }
+    }
+
+    /// If a line ends before one of the fields, of what a comprehension goes through, or before the end,
+    /// it ends before all of them.
+    fn fields(&mut self, fields: &mut [Field<'s>], specs: &mut [ForSpec<'s>], close: &mut Fodder) {
+        for field in fields.iter_mut() {
             if let Some(parameters) = &mut field.parameters {
                 self.parameters(parameters);
             }
-            match &field.kind {
-                FieldKind::Field {
-                    name: FieldName::Text(text),
-                    ..
-                } => firsts.push(*text),
-                _ => parts.push(&mut field.fodder),
+        }
+        let field_breaks = |field: &Field<'s>| match first_text(field) {
+            Some(text) => self.breaks_before(text),
+            None => self.fodders.has_line_end(field.fodder),
+        };
+        let breaks = fields.iter().any(field_breaks);
+        if !breaks && !self.breaks_in(specs) && !self.fodders.has_line_end(*close) {
+            return;
+        }
+        for field in fields {
+            match first_text(field) {
+                Some(text) => self.break_before(text),
+                None => self.fodders.ensure_line_end(&mut field.fodder),
             }
         }
-        self.all_or_none(&firsts, &mut parts);
+        self.break_in(specs);
+        self.fodders.ensure_line_end(close);
     }
 
     fn binds(&mut self, binds: &mut [Bind<'s>]) {
@@ -141,25 +160,27 @@ impl<'s> Expander<'_, 's> {
 
     /// The lines near the parentheses go together, and so do those between parameters.
     fn parameters(&mut self, parameters: &mut Parameters<'s>) {
-        let names = parameters
-            .list
-            .iter_mut()
-            .map(|parameter| &mut parameter.name_fodder);
-        let mut near: Vec<&mut Fodder> = names.collect();
-        let mut between = near.split_off(near.len().min(1));
-        near.push(&mut parameters.close);
-        self.all_or_none(&[], &mut near);
-        self.all_or_none(&[], &mut between);
+        let breaks = |index: usize| {
+            let parameter = parameters.list.get(index);
+            parameter.is_some_and(|parameter| self.fodders.has_line_end(parameter.name_fodder))
+        };
+        let near = breaks(0) || self.fodders.has_line_end(parameters.close);
+        let between = (1..parameters.list.len()).any(breaks);
+        for (index, parameter) in parameters.list.iter_mut().enumerate() {
+            if (index == 0 && near) || (index > 0 && between) {
+                self.fodders.ensure_line_end(&mut parameter.name_fodder);
+            }
+        }
+        if near {
+            self.fodders.ensure_line_end(&mut parameters.close);
+        }
     }
 
     /// As for parameters.
     fn arguments(&mut self, apply: &mut Apply<'s>) {
         let count = apply.positional.len() + apply.named.len();
-        let breaks: Vec<bool> = (0..count)
-            .map(|index| self.argument_breaks(apply, index))
-            .collect();
-        let near = breaks.first().is_some_and(|breaks| *breaks) || self.fodders.has_line_end(apply.close);
-        let between = breaks.iter().skip(1).any(|breaks| *breaks);
+        let near = self.argument_breaks(apply, 0) || self.fodders.has_line_end(apply.close);
+        let between = (1..count).any(|index| self.argument_breaks(apply, index));
         for index in 0..count {
             if (index == 0 && near) || (index > 0 && between) {
                 self.break_argument(apply, index);
@@ -170,7 +191,7 @@ impl<'s> Expander<'_, 's> {
         }
     }
 
-    fn argument_breaks(&mut self, apply: &Apply<'s>, index: usize) -> bool {
+    fn argument_breaks(&self, apply: &Apply<'s>, index: usize) -> bool {
         if let Some(item) = apply.positional.get(index) {
             return self.breaks_before(item.expression);
         }
@@ -190,15 +211,13 @@ impl<'s> Expander<'_, 's> {
     }
 }
 
-fn spec_fodders<'t>(specs: &'t mut [ForSpec<'_>]) -> Vec<&'t mut Fodder> {
-    let mut fodders = Vec::new();
-    for spec in specs {
-        fodders.push(&mut spec.for_fodder);
-        fodders.extend(
-            spec.conditions
-                .iter_mut()
-                .map(|condition| &mut condition.if_fodder),
-        );
+/// The string that a field begins with, if it is named by one.
+fn first_text(field: &Field<'_>) -> Option<NodeId> {
+    match &field.kind {
+        FieldKind::Field {
+            name: FieldName::Text(text),
+            ..
+        } => Some(*text),
+        _ => None,
     }
-    fodders
 }

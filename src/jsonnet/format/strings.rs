@@ -1,6 +1,6 @@
 //! Quoted strings are in single quotes, unless the other kind saves an escape.
 
-use crate::jsonnet::syntax::{Kind, TextStyle, Tree, escape, unescape};
+use crate::jsonnet::syntax::{Kind, TextStyle, Tree, escape, is_plain, unescape};
 use std::borrow::Cow;
 
 pub(super) fn prefer_single_quotes(tree: &mut Tree<'_>) {
@@ -31,10 +31,4 @@ fn requote(style: &mut TextStyle, value: &mut Cow<'_, str>) {
     };
     *value = Cow::Owned(escape(&meaning, quote));
     *style = wanted;
-}
-
-/// Whether a byte is written as it is between any quotes. The control characters after ASCII begin
-/// with 0xc2, as some others do.
-fn is_plain(byte: u8) -> bool {
-    byte >= b' ' && !matches!(byte, b'\'' | b'"' | b'\\' | 0x7f | 0xc2)
 }

@@ -17,21 +17,32 @@ pub(super) fn count((min, max): (usize, usize), apply: &Apply<'_>, span: Span, n
     }
 }
 
+/// A parameter: its name, and whether it has to be given.
+pub(super) type Wanted<'a> = (&'a str, bool);
+
+/// What the parameters of a function want.
+pub(super) fn wanted<'p>(parameters: &'p Parameters<'_>) -> Vec<Wanted<'p>> {
+    let parameters = parameters.list.iter();
+    parameters
+        .map(|parameter| (parameter.name, parameter.default.is_none()))
+        .collect()
+}
+
 /// Compares a call with the parameters of its function. After the first name that does not fit, the rest
 /// would only follow from it.
 pub(super) fn fit(
-    parameters: &Parameters<'_>,
+    parameters: &[Wanted<'_>],
     apply: &Apply<'_>,
     tree: &Tree<'_>,
     span: Span,
     notes: &mut Notes,
 ) {
-    let (max, given) = (parameters.list.len(), apply.positional.len());
+    let (max, given) = (parameters.len(), apply.positional.len());
     for item in apply.positional.iter().skip(max) {
         let message = format!("Too many arguments, there can be at most {max}, but {given} provided");
         notes.add(Code::Arguments, tree.node(item.expression).span, message);
     }
-    let names = parameters.list.iter().map(|parameter| parameter.name);
+    let names = parameters.iter().map(|(name, _)| *name);
     let known: HashSet<&str> = names.clone().collect();
     let mut received: HashSet<&str> = names.clone().take(given).collect();
     for named in &apply.named {
@@ -49,14 +60,9 @@ pub(super) fn fit(
         received.insert(named.name);
     }
     let missing = parameters
-        .list
         .iter()
-        .find(|parameter| parameter.default.is_none() && !received.contains(parameter.name));
-    if let Some(parameter) = missing {
-        notes.add(
-            Code::Arguments,
-            span,
-            format!("Missing argument: {}", parameter.name),
-        );
+        .find(|(name, is_needed)| *is_needed && !received.contains(name));
+    if let Some((name, _)) = missing {
+        notes.add(Code::Arguments, span, format!("Missing argument: {name}"));
     }
 }

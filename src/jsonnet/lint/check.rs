@@ -1,6 +1,7 @@
 //! Values that are used as what they cannot be.
 
 use super::arguments;
+use super::follow::{ForeignShape, Imported};
 use super::kinds::Kinds;
 use super::scope::Scopes;
 use super::types::{Found, Shape, Types, literal};
@@ -8,9 +9,9 @@ use super::{Code, Notes};
 use crate::jsonnet::syntax::{Apply, Kind, NodeId, Span, Tree, UnaryOperator};
 use std::borrow::Cow;
 
-pub(super) fn check(tree: &Tree<'_>, scopes: &Scopes, notes: &mut Notes) {
+pub(super) fn check(tree: &Tree<'_>, scopes: &Scopes, imported: &Imported, notes: &mut Notes) {
     let mut checker = Checker {
-        types: Types::new(tree, scopes),
+        types: Types::new(tree, scopes, imported),
         tree,
         notes,
     };
@@ -51,10 +52,25 @@ impl<'s> Checker<'_, 's, '_> {
                 arguments::count((0, 0), apply, span, self.notes);
             }
             Shape::Function(parameters, _) => {
-                arguments::fit(parameters, apply, self.tree, span, self.notes);
+                arguments::fit(&arguments::wanted(parameters), apply, self.tree, span, self.notes);
+            }
+            Shape::Foreign(foreign) => {
+                if let ForeignShape::Function(parameters, _) = &foreign.shape {
+                    let wanted = parameters.iter().map(|(name, needed)| (name.as_str(), *needed));
+                    let wanted: Vec<_> = wanted.collect();
+                    match wanted.is_empty() {
+                        true => arguments::count((0, 0), apply, span, self.notes),
+                        false => arguments::fit(&wanted, apply, self.tree, span, self.notes),
+                    }
+                }
             }
             Shape::Arity(min, max) => arguments::count((min, max), apply, span, self.notes),
-            Shape::Unknown | Shape::Items(_) | Shape::Objects(_) | Shape::Standard => {}
+            Shape::Unknown
+            | Shape::Items(_)
+            | Shape::ItemsOf(_)
+            | Shape::Objects(_)
+            | Shape::OneOf(_)
+            | Shape::Standard => {}
         }
     }
 

@@ -5,6 +5,7 @@
 pub(super) struct Kinds(u8);
 
 impl Kinds {
+    pub(super) const NOTHING: Self = Self(0);
     pub(super) const NULL: Self = Self(1);
     pub(super) const BOOLEAN: Self = Self(2);
     pub(super) const NUMBER: Self = Self(4);
@@ -31,9 +32,12 @@ impl Kinds {
 
     /// In words.
     pub(super) fn describe(self) -> String {
+        if self == Self::NOTHING {
+            return "void".to_owned();
+        }
         let names = [
             (Self::NULL, "a null"),
-            (Self::BOOLEAN, "a boolean"),
+            (Self::BOOLEAN, "a bool"),
             (Self::NUMBER, "a number"),
             (Self::TEXT, "a string"),
             (Self::ARRAY, "an array"),

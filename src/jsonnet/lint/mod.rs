@@ -6,17 +6,20 @@
 
 mod arguments;
 mod check;
+mod follow;
 mod kinds;
 mod loops;
 mod scope;
 mod standard;
 #[cfg(test)]
 mod tests;
+mod told;
 mod types;
 
 use super::syntax::{Kind, Lines, Place, PlaceRange, Span, Tree, parse, unescape, with_stack_for};
 use serde::Serialize;
 use std::fmt;
+use std::sync::Arc;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -86,18 +89,33 @@ impl fmt::Display for Finding {
 /// Answers whether an import of the file, as it is written, finds anything.
 pub type Resolves<'a> = dyn Fn(&str) -> bool + Sync + 'a;
 
-/// Everything that is found in a file, in the order of the text.
+/// Answers which file an import means for sure, by the importing file and the import as it is written: its
+/// name and its text.
+pub type Sources<'a> = dyn Fn(&str, &str) -> Option<(String, Arc<str>)> + Sync + 'a;
+
+/// Everything that is found in a file, in the order of the text. What imports give is not followed.
 pub fn lint(file: &str, text: &str, resolves: &Resolves<'_>) -> Vec<Finding> {
+    lint_following(file, text, resolves, &|_, _| None)
+}
+
+/// The same, where the files that are imported are at hand.
+pub fn lint_following(
+    file: &str,
+    text: &str,
+    resolves: &Resolves<'_>,
+    sources: &Sources<'_>,
+) -> Vec<Finding> {
     let tree = match parse(text) {
         Ok(tree) => tree,
         Err(error) => return vec![unreadable(file, error.range, error.message)],
     };
+    let imported = follow::Follower::new(sources).imports(file, &tree);
     let found = with_stack_for(tree.depth, || {
         let mut notes = Notes { list: Vec::new() };
         let scopes = scope::resolve(&tree, &mut notes);
         imports(&tree, resolves, &mut notes);
         loops::find(&tree, &scopes, &mut notes);
-        check::check(&tree, &scopes, &mut notes);
+        check::check(&tree, &scopes, &imported, &mut notes);
         notes.list
     });
     let Some(mut notes) = found else {

@@ -206,7 +206,8 @@ impl<'t, 's> Resolver<'t, 's, '_> {
                 Some(_) => Binding::Function { of, bind: index },
                 None => Binding::Value(bind.body),
             };
-            self.declare(bind.name, binding, Some(bind.name_span));
+            let whole = bind.name_span.to(self.tree.node(bind.body).span);
+            self.declare(bind.name, binding, Some(whole));
         }
         for bind in binds {
             self.function(bind.parameters.as_deref(), bind.body);
@@ -246,12 +247,12 @@ impl<'t, 's> Resolver<'t, 's, '_> {
         }
         self.within(|resolver| {
             for (index, field) in fields.iter().enumerate() {
-                if let FieldKind::Local { name, name_span, .. } = &field.kind {
+                if let FieldKind::Local { name, .. } = &field.kind {
                     let binding = match field.parameters {
                         Some(_) => Binding::Function { of, bind: index },
                         None => Binding::Value(field.value),
                     };
-                    resolver.declare(name, binding, Some(*name_span));
+                    resolver.declare(name, binding, Some(field.span));
                 }
             }
             if !specs.is_empty() {

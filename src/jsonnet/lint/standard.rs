@@ -12,6 +12,8 @@ pub(super) struct StandardFunction {
     pub(super) arguments_max: usize,
     /// What it gives.
     pub(super) gives: Kinds,
+    /// What the items of an array are that it gives.
+    pub(super) items: Kinds,
 }
 
 /// Names by what they give and how many arguments they take.
@@ -162,14 +164,34 @@ const FUNCTIONS: [(Kinds, usize, usize, &[&str]); 18] = [
     (Kinds::ANY, 3, 3, &["foldl", "foldr"]),
 ];
 
+/// Functions that give arrays of one kind.
+const ITEMS: [(Kinds, &[&str]); 2] = [
+    (
+        Kinds::TEXT,
+        &[
+            "objectFields",
+            "objectFieldsAll",
+            "stringChars",
+            "split",
+            "splitLimit",
+        ],
+    ),
+    (
+        Kinds::NUMBER,
+        &["range", "encodeUTF8", "base64DecodeBytes", "find", "findSubstr"],
+    ),
+];
+
 /// What is known of a function of the standard library.
 pub(super) fn function(name: &str) -> Option<StandardFunction> {
     let (gives, arguments_min, arguments_max, _) =
         FUNCTIONS.iter().find(|(.., names)| names.contains(&name))?;
     let (gives, arguments_min, arguments_max) = (*gives, *arguments_min, *arguments_max);
+    let items = ITEMS.iter().find(|(_, names)| names.contains(&name));
     Some(StandardFunction {
         arguments_min,
         arguments_max,
         gives,
+        items: items.map_or(Kinds::ANY, |(items, _)| *items),
     })
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 //! Each message has a case, and what is right has none.
 
-use super::{Code, Severity, lint};
+use super::{Code, Severity, lint, lint_following};
 
 /// `code line:columns message` of each finding.
 fn found(text: &str) -> Vec<String> {
@@ -29,9 +29,25 @@ fn every_message_has_its_place() {
             "import 'gone.libsonnet'",
             "1:1-24 couldn't open import \"gone.libsonnet\": no match locally or in the Jsonnet library paths",
         ),
-        ("local x = 1; 2", "1:7-8 Unused variable: x"),
-        ("{ local x = 1 }", "1:9-10 Unused variable: x"),
+        ("local x = 1; 2", "1:7-12 Unused variable: x"),
+        ("{ local x = 1 }", "1:9-14 Unused variable: x"),
         ("{ a: 1 }.b", "1:1-11 Indexed object has no field \"b\""),
+        (
+            "(if std.extVar('x') then { a: 1 } else { b: 1 }).c",
+            "1:1-51 Indexed object has no field \"c\"",
+        ),
+        (
+            "-(if std.extVar('x') then { [std.extVar('y')]: 'text' } else { b: 1 }).c",
+            "1:1-73 Operand is not a number, it is assumed to be a string",
+        ),
+        (
+            "!std.range(1, 3)[0]",
+            "1:1-20 Operand is not a boolean, it is assumed to be a number",
+        ),
+        (
+            "-true",
+            "1:1-6 Operand is not a number, it is assumed to be a bool",
+        ),
         (
             "({ a: 1 } + { c: 2 })['b']",
             "1:1-27 Indexed object has no field \"b\"",
@@ -174,4 +190,84 @@ fn what_is_deep_or_long_ends() {
             "{findings:?}"
         );
     }
+}
+
+/// What is found in a file that has others beside it.
+fn found_beside(text: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let sources = |_: &str, import: &str| {
+        let (name, text) = files.iter().find(|(name, _)| *name == import)?;
+        Some(((*name).to_owned(), (*text).into()))
+    };
+    let findings = lint_following("main.jsonnet", text, &|_| true, &sources);
+    let shown = findings.iter();
+    shown
+        .map(|finding| format!("{} {}", finding.range, finding.message))
+        .collect()
+}
+
+#[test]
+fn what_imports_give_is_followed() {
+    let files = [
+        ("42", "42"),
+        (
+            "lib",
+            "local base = import '42'; { n: base, f(a, b=1):: a + b, xs: [base, 'x'], inner: { g(): {} } }",
+        ),
+        ("computed", "{ [std.extVar('x')]: 1 }"),
+        ("cycle", "{ other: (import 'cycle2').x, x: 1 }"),
+        ("cycle2", "{ other: (import 'cycle').x, x: 1 }"),
+        ("broken", "{ a: "),
+    ];
+    let found = |text: &str| found_beside(text, &files);
+    for (text, expected) in [
+        (
+            "(import '42')()",
+            "1:1-16 Called value must be a function, but it is assumed to be a number",
+        ),
+        (
+            "local l = import 'lib'; l.f(1, 2, 3)",
+            "1:35-36 Too many arguments, there can be at most 2, but 3 provided",
+        ),
+        ("(import 'lib').f()", "1:1-19 Missing argument: a"),
+        (
+            "(import 'lib').inner.h",
+            "1:1-23 Indexed object has no field \"h\"",
+        ),
+        (
+            "-(import 'lib').xs[1]",
+            "1:1-22 Operand is not a number, it is assumed to be a string",
+        ),
+        (
+            "(import 'lib').inner.g(1)",
+            "1:1-26 Too many arguments: got 1, but expected at most 0",
+        ),
+        (
+            "!(import 'cycle').other",
+            "1:1-24 Operand is not a boolean, it is assumed to be a number",
+        ),
+    ] {
+        assert_eq!(found(text), [expected], "{text}");
+    }
+    for silent in [
+        "(import 'computed').a.b",
+        "(import 'broken').a.b()",
+        "(import 'gone')(1)",
+        "(import 'lib').f(1).x.y",
+        "(import 'lib') { more: 1 }.more",
+        "((import 'lib') + { more: { a: 1 } }).more.a",
+    ] {
+        assert_eq!(found(silent), Vec::<String>::new(), "{silent}");
+    }
+}
+
+#[test]
+fn what_fails_gives_nothing() {
+    assert_eq!(
+        found("42[0].a()"),
+        [
+            "1:1-6 Indexed value is neither an array nor an object nor a string",
+            "1:1-8 Indexed value is neither an array nor an object nor a string",
+            "1:1-10 Called value must be a function, but it is assumed to be void",
+        ]
+    );
 }

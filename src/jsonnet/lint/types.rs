@@ -1,5 +1,6 @@
 //! What kind of value an expression gives, as far as the file alone shows it for sure.
 
+use super::follow::{Foreign, ForeignShape, Imported};
 use super::kinds::Kinds;
 use super::scope::{Binding, Scopes};
 use super::standard;
@@ -9,6 +10,7 @@ use crate::jsonnet::syntax::{
 };
 use std::borrow::Cow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Expressions that are followed from one to the next, through names and calls.
 const FOLLOWED_MAX: usize = 64;
@@ -16,6 +18,8 @@ const FOLLOWED_MAX: usize = 64;
 const FIELDS_MAX: usize = 1_000;
 /// Objects whose sum is still known field by field.
 const SUMMED_MAX: usize = 16;
+/// Sums of objects of which one is meant.
+const ALTERNATIVES_MAX: usize = 8;
 
 /// What is known of a value.
 #[derive(Clone, Debug)]
@@ -31,12 +35,18 @@ pub(super) enum Shape<'t, 's> {
     Unknown,
     /// The items of an array.
     Items(NodeId),
-    /// The objects it is the sum of, all of whose fields are known.
+    /// The kinds that every item of an array is of.
+    ItemsOf(Kinds),
+    /// The objects it is the sum of.
     Objects(Rc<[NodeId]>),
+    /// Sums of objects, one of which it is.
+    OneOf(Rc<[Rc<[NodeId]>]>),
     /// The function it is.
     Function(&'t Parameters<'s>, NodeId),
     /// A function that takes at least and at most so many arguments.
     Arity(usize, usize),
+    /// A value of another file.
+    Foreign(Arc<Foreign>),
     /// The standard library.
     Standard,
 }
@@ -52,6 +62,11 @@ impl Type<'_, '_> {
     fn any() -> Self {
         Self::of(Kinds::ANY)
     }
+
+    /// What comes of something that fails: nothing at all.
+    fn nothing() -> Self {
+        Self::of(Kinds::NOTHING)
+    }
 }
 
 /// A field that was looked for.
@@ -65,18 +80,25 @@ pub(super) enum Found<'t, 's> {
 pub(super) struct Types<'t, 's> {
     tree: &'t Tree<'s>,
     scopes: &'t Scopes,
+    imported: &'t Imported,
     known: Vec<Option<Type<'t, 's>>>,
     followed: usize,
 }
 
 impl<'t, 's> Types<'t, 's> {
-    pub(super) fn new(tree: &'t Tree<'s>, scopes: &'t Scopes) -> Self {
+    pub(super) fn new(tree: &'t Tree<'s>, scopes: &'t Scopes, imported: &'t Imported) -> Self {
         Self {
             tree,
             scopes,
+            imported,
             known: vec![None; tree.nodes.len()],
             followed: 0,
         }
+    }
+
+    /// The file.
+    pub(super) fn tree(&self) -> &'t Tree<'s> {
+        self.tree
     }
 
     /// What an expression gives. While it is being found out, it may be anything.
@@ -113,12 +135,10 @@ impl<'t, 's> Types<'t, 's> {
                 shape: Shape::Items(id),
             },
             Kind::ArrayComprehension { .. } => Type::of(Kinds::ARRAY),
-            Kind::Object { fields, .. } if fields.len() <= FIELDS_MAX && fields.iter().all(is_named) => {
-                Type {
-                    kinds: Kinds::OBJECT,
-                    shape: Shape::Objects(Rc::new([id])),
-                }
-            }
+            Kind::Object { fields, .. } if fields.len() <= FIELDS_MAX => Type {
+                kinds: Kinds::OBJECT,
+                shape: Shape::Objects(Rc::new([id])),
+            },
             Kind::Object { .. } | Kind::ObjectComprehension { .. } | Kind::SelfObject | Kind::Dollar => {
                 Type::of(Kinds::OBJECT)
             }
@@ -135,7 +155,7 @@ impl<'t, 's> Types<'t, 's> {
                 either(&if_true, &if_false)
             }
             Kind::Import { kind, .. } => match kind {
-                ImportKind::Code => Type::any(),
+                ImportKind::Code => self.imported.get(&id).map_or_else(Type::any, Self::foreign),
                 ImportKind::Text => Type::of(Kinds::TEXT),
                 ImportKind::Bytes => Type::of(Kinds::ARRAY),
             },
@@ -152,10 +172,7 @@ impl<'t, 's> Types<'t, 's> {
             Kind::ApplyBrace { left, right } => self.sum(*left, *right),
             Kind::Apply(apply) => self.result(apply),
             Kind::Index { target, index, .. } => self.element(*target, *index),
-            Kind::Member { target, name, .. } => match self.field(*target, name) {
-                Found::Value(value) => value,
-                Found::Missing => Type::any(),
-            },
+            Kind::Member { target, name, .. } => self.member(*target, name),
             Kind::Variable(_) => self.variable(id),
             // An error gives nothing at all, so whatever is done with it is right.
             Kind::Error(_) | Kind::Slice(_) | Kind::SuperIndex { .. } | Kind::SuperMember { .. } => {
@@ -249,12 +266,34 @@ impl<'t, 's> Types<'t, 's> {
     fn result(&mut self, apply: &Apply<'s>) -> Type<'t, 's> {
         let tree = self.tree;
         if let Some(standard) = self.standard_function(apply.target) {
-            return Type::of(standard.gives);
+            let shape = match standard.gives {
+                Kinds::ARRAY if standard.items != Kinds::ANY => Shape::ItemsOf(standard.items),
+                _ => Shape::Unknown,
+            };
+            let kinds = standard.gives;
+            return Type { kinds, shape };
         }
         let target = self.of(apply.target);
+        if !target.kinds.may_be(Kinds::FUNCTION) {
+            return Type::nothing();
+        }
         match target.shape {
             Shape::Function(_, body) if tree.nodes.len() > body.index() => self.of(body),
+            Shape::Foreign(foreign) => match &foreign.shape {
+                ForeignShape::Function(_, gives) => Self::foreign(gives),
+                _ => Type::any(),
+            },
             _ => Type::any(),
+        }
+    }
+
+    fn member(&mut self, target: NodeId, name: &str) -> Type<'t, 's> {
+        if !self.of(target).kinds.may_be(Kinds::OBJECT) {
+            return Type::nothing();
+        }
+        match self.field(target, name) {
+            Found::Value(value) => value,
+            Found::Missing => Type::nothing(),
         }
     }
 
@@ -270,41 +309,78 @@ impl<'t, 's> Types<'t, 's> {
 
     fn element(&mut self, target: NodeId, index: NodeId) -> Type<'t, 's> {
         let tree = self.tree;
-        if self.of(target).kinds.must_be(Kinds::TEXT) {
+        let (indexed, by) = (self.of(target), self.of(index).kinds);
+        let is_list = indexed.kinds.may_be(Kinds::ARRAY.or(Kinds::TEXT)) && by.may_be(Kinds::NUMBER);
+        let is_object = indexed.kinds.may_be(Kinds::OBJECT) && by.may_be(Kinds::TEXT);
+        if !is_list && !is_object {
+            return Type::nothing();
+        }
+        if indexed.kinds.must_be(Kinds::TEXT) {
             return Type::of(Kinds::TEXT);
         }
+        if let Shape::ItemsOf(kinds) = indexed.shape {
+            return Type::of(kinds);
+        }
         match &tree.node(index).kind {
-            Kind::Text { .. } => {
-                let Some(name) = literal(tree, index) else {
-                    return Type::any();
-                };
-                match self.field(target, &name) {
-                    Found::Value(value) => value,
-                    Found::Missing => Type::any(),
-                }
-            }
-            Kind::Number(number) => {
-                let target = self.of(target);
-                let (Shape::Items(array), Ok(number)) = (target.shape, number.parse::<usize>()) else {
-                    return Type::any();
-                };
-                let item = match &tree.node(array).kind {
-                    Kind::Array { items, .. } => items.get(number).map(|item| item.expression),
-                    _ => None,
-                };
-                item.map_or_else(Type::any, |item| self.of(item))
-            }
+            Kind::Text { .. } => match literal(tree, index) {
+                Some(name) => self.member(target, &name),
+                None => Type::any(),
+            },
+            Kind::Number(number) => number
+                .parse::<usize>()
+                .map_or_else(|_| Type::any(), |number| self.item(&indexed.shape, number)),
+            _ => Type::any(),
+        }
+    }
+
+    fn item(&mut self, array: &Shape<'t, 's>, number: usize) -> Type<'t, 's> {
+        let tree = self.tree;
+        match array {
+            Shape::Items(array) => match &tree.node(*array).kind {
+                Kind::Array { items, .. } => match items.get(number) {
+                    Some(item) => self.of(item.expression),
+                    None => Type::any(),
+                },
+                _ => Type::any(),
+            },
+            Shape::Foreign(foreign) => match &foreign.shape {
+                ForeignShape::Items(items) => items.get(number).map_or_else(Type::any, Self::foreign),
+                _ => Type::any(),
+            },
             _ => Type::any(),
         }
     }
 
     /// A field of what an expression gives.
     pub(super) fn field(&mut self, target: NodeId, name: &str) -> Found<'t, 's> {
-        let tree = self.tree;
         let target = self.of(target);
-        let (true, Shape::Objects(objects)) = (target.kinds.must_be(Kinds::OBJECT), target.shape) else {
+        if !target.kinds.must_be(Kinds::OBJECT) {
             return Found::Value(Type::any());
-        };
+        }
+        match target.shape {
+            Shape::Objects(objects) => self.field_of_sum(&objects, name),
+            // Where one of them lacks the field, using it fails; where it does not fail, it is another.
+            Shape::OneOf(sums) => {
+                let mut found = Found::Missing;
+                for objects in sums.iter() {
+                    found = found.or(self.field_of_sum(objects, name));
+                }
+                found
+            }
+            Shape::Foreign(foreign) => match &foreign.shape {
+                ForeignShape::Fields(fields) => fields
+                    .get(name)
+                    .map_or(Found::Missing, |field| Found::Value(Self::foreign(field))),
+                _ => Found::Value(Type::any()),
+            },
+            _ => Found::Value(Type::any()),
+        }
+    }
+
+    /// A field of a sum of objects: the rightmost of that name, or one right of it whose name is computed.
+    pub(super) fn field_of_sum(&mut self, objects: &[NodeId], name: &str) -> Found<'t, 's> {
+        let tree = self.tree;
+        let mut found = Found::Missing;
         for object in objects.iter().rev() {
             let Kind::Object { fields, .. } = &tree.node(*object).kind else {
                 continue;
@@ -312,18 +388,33 @@ impl<'t, 's> Types<'t, 's> {
             let named = fields
                 .iter()
                 .find(|field| field_name(tree, field).is_some_and(|own| own == name));
-            let Some(field) = named else { continue };
-            let FieldKind::Field { plus, .. } = &field.kind else {
-                continue;
-            };
-            return Found::Value(match (&field.parameters, plus) {
-                (Some(parameters), _) => function(parameters, field.value),
-                (None, false) => self.of(field.value),
-                // What is added to is found further left, or nowhere.
-                (None, true) => Type::any(),
-            });
+            if let Some(field) = named {
+                return found.or(Found::Value(self.value(field)));
+            }
+            for field in fields.iter().filter(|field| is_computed(field)) {
+                found = found.or(Found::Value(self.value(field)));
+            }
         }
-        Found::Missing
+        found
+    }
+
+    fn value(&mut self, field: &'t Field<'s>) -> Type<'t, 's> {
+        match (&field.parameters, &field.kind) {
+            (Some(parameters), _) => function(parameters, field.value),
+            (None, FieldKind::Field { plus: false, .. }) => self.of(field.value),
+            // What is added to is found further left, or nowhere.
+            (None, _) => Type::any(),
+        }
+    }
+}
+
+impl Found<'_, '_> {
+    /// What it is if it is either of them.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Missing, found) | (found, Self::Missing) => found,
+            (Self::Value(one), Self::Value(other)) => Self::Value(either(&one, &other)),
+        }
     }
 }
 
@@ -345,12 +436,49 @@ fn arity(shape: &Shape<'_, '_>) -> Option<(usize, usize)> {
             Some((needed.count(), parameters.list.len()))
         }
         Shape::Arity(min, max) => Some((*min, *max)),
-        Shape::Unknown | Shape::Items(_) | Shape::Objects(_) | Shape::Standard => None,
+        Shape::Foreign(foreign) => match &foreign.shape {
+            ForeignShape::Function(parameters, _) => {
+                let needed = parameters.iter().filter(|(_, is_needed)| *is_needed);
+                Some((needed.count(), parameters.len()))
+            }
+            _ => None,
+        },
+        Shape::Unknown
+        | Shape::Items(_)
+        | Shape::ItemsOf(_)
+        | Shape::Objects(_)
+        | Shape::OneOf(_)
+        | Shape::Standard => None,
+    }
+}
+
+/// The sums of objects of which a value is one.
+fn sums(shape: &Shape<'_, '_>) -> Option<Vec<Rc<[NodeId]>>> {
+    match shape {
+        Shape::Objects(objects) => Some(vec![Rc::clone(objects)]),
+        Shape::OneOf(sums) => Some(sums.to_vec()),
+        Shape::Unknown
+        | Shape::Items(_)
+        | Shape::ItemsOf(_)
+        | Shape::Function(..)
+        | Shape::Arity(..)
+        | Shape::Foreign(_)
+        | Shape::Standard => None,
     }
 }
 
 fn either<'t, 's>(one: &Type<'t, 's>, other: &Type<'t, 's>) -> Type<'t, 's> {
     let kinds = one.kinds.or(other.kinds);
+    if let (Some(mut all), Some(others)) = (sums(&one.shape), sums(&other.shape)) {
+        all.extend(others);
+        let known = all.len() <= ALTERNATIVES_MAX;
+        let shape = if known {
+            Shape::OneOf(all.into())
+        } else {
+            Shape::Unknown
+        };
+        return Type { kinds, shape };
+    }
     let shape = match (arity(&one.shape), arity(&other.shape)) {
         (Some((min, max)), Some((other_min, other_max))) => {
             Shape::Arity(min.min(other_min), max.max(other_max))
@@ -360,8 +488,8 @@ fn either<'t, 's>(one: &Type<'t, 's>, other: &Type<'t, 's>) -> Type<'t, 's> {
     Type { kinds, shape }
 }
 
-fn is_named(field: &Field<'_>) -> bool {
-    !matches!(
+pub(super) fn is_computed(field: &Field<'_>) -> bool {
+    matches!(
         field.kind,
         FieldKind::Field {
             name: FieldName::Computed { .. },
@@ -381,7 +509,7 @@ pub(super) fn literal<'t>(tree: &'t Tree<'_>, id: NodeId) -> Option<Cow<'t, str>
     }
 }
 
-fn field_name<'t>(tree: &'t Tree<'_>, field: &'t Field<'_>) -> Option<Cow<'t, str>> {
+pub(super) fn field_name<'t>(tree: &'t Tree<'_>, field: &'t Field<'_>) -> Option<Cow<'t, str>> {
     match &field.kind {
         FieldKind::Field {
             name: FieldName::Identifier(name),

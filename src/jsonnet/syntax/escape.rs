@@ -87,27 +87,49 @@ fn start_of(text: &str) -> String {
 
 /// How a text is written between quotes of the given kind, `'` or `"`.
 pub fn escape(text: &str, quote: char) -> String {
-    let mut escaped = String::with_capacity(text.len() + 2);
-    for char in text.chars() {
-        match char {
-            '"' | '\'' => {
-                if char == quote {
-                    escaped.push('\\');
-                }
-                escaped.push(char);
-            }
-            '\\' => escaped.push_str("\\\\"),
-            '\u{8}' => escaped.push_str("\\b"),
-            '\u{c}' => escaped.push_str("\\f"),
-            '\n' => escaped.push_str("\\n"),
-            '\r' => escaped.push_str("\\r"),
-            '\t' => escaped.push_str("\\t"),
-            '\0'..'\u{20}' | '\u{7f}'..='\u{9f}' => {
-                // Writing to a string does not fail.
-                let _ = write!(escaped, "\\u{:04x}", u32::from(char));
-            }
-            _ => escaped.push(char),
-        }
+    let mut escaped = String::with_capacity(text.len() + text.len() / 8 + 2);
+    let mut rest = text;
+    // Most of a text is written as it is, in one go.
+    while let Some(found) = rest.bytes().position(|byte| !is_plain(byte)) {
+        let Some((plain, special)) = rest.split_at_checked(found) else {
+            break;
+        };
+        escaped.push_str(plain);
+        let mut chars = special.chars();
+        chars
+            .next()
+            .into_iter()
+            .for_each(|char| escape_one(char, quote, &mut escaped));
+        rest = chars.as_str();
     }
+    escaped.push_str(rest);
     escaped
+}
+
+/// Whether a byte is written as it is between any quotes. The control characters after ASCII begin
+/// with 0xc2, as some others do.
+pub(crate) fn is_plain(byte: u8) -> bool {
+    byte >= b' ' && !matches!(byte, b'\'' | b'"' | b'\\' | 0x7f | 0xc2)
+}
+
+fn escape_one(char: char, quote: char, escaped: &mut String) {
+    match char {
+        '"' | '\'' => {
+            if char == quote {
+                escaped.push('\\');
+            }
+            escaped.push(char);
+        }
+        '\\' => escaped.push_str("\\\\"),
+        '\u{8}' => escaped.push_str("\\b"),
+        '\u{c}' => escaped.push_str("\\f"),
+        '\n' => escaped.push_str("\\n"),
+        '\r' => escaped.push_str("\\r"),
+        '\t' => escaped.push_str("\\t"),
+        '\0'..'\u{20}' | '\u{7f}'..='\u{9f}' => {
+            // Writing to a string does not fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(char));
+        }
+        _ => escaped.push(char),
+    }
 }

@@ -22,6 +22,7 @@ mod token;
 pub use children::each_child;
 pub use deep::{DEPTH_MAX, with_stack_for};
 pub use error::{SyntaxError, SyntaxErrorKind};
+pub(crate) use escape::is_plain;
 pub use escape::{escape, unescape};
 pub use fodder::{Comment, Element, Fodder, FodderKind, Fodders};
 pub use node::{Kind, Node, NodeId, Tree};

@@ -64,10 +64,28 @@ impl BinaryOperator {
     }
 
     pub(super) fn of(symbol: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .find(|(_, written, _)| *written == symbol)
-            .map(|(operator, ..)| *operator)
+        Some(match symbol.as_bytes() {
+            b"*" => Self::Multiply,
+            b"/" => Self::Divide,
+            b"%" => Self::Modulo,
+            b"+" => Self::Plus,
+            b"-" => Self::Minus,
+            b"<<" => Self::ShiftLeft,
+            b">>" => Self::ShiftRight,
+            b">" => Self::Greater,
+            b">=" => Self::GreaterOrEqual,
+            b"<" => Self::Less,
+            b"<=" => Self::LessOrEqual,
+            b"in" => Self::In,
+            b"==" => Self::Equal,
+            b"!=" => Self::Unequal,
+            b"&" => Self::BitAnd,
+            b"^" => Self::BitXor,
+            b"|" => Self::BitOr,
+            b"&&" => Self::And,
+            b"||" => Self::Or,
+            _ => return None,
+        })
     }
 }
 
@@ -96,5 +114,19 @@ impl UnaryOperator {
         [Self::Not, Self::BitNot, Self::Plus, Self::Minus]
             .into_iter()
             .find(|operator| operator.symbol() == symbol)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BinaryOperator;
+
+    #[test]
+    fn an_operator_is_read_as_it_is_written() {
+        for (operator, symbol, precedence) in BinaryOperator::ALL {
+            assert_eq!(BinaryOperator::of(symbol), Some(operator));
+            assert_eq!((operator.symbol(), operator.precedence()), (symbol, precedence));
+        }
+        assert_eq!(BinaryOperator::of("<=>"), None);
     }
 }

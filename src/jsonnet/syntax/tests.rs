@@ -161,3 +161,51 @@ fn cut_anywhere_a_source_is_read_or_refused() {
         let _ = (parse(start), parse(end));
     }
 }
+
+/// Sources that are damaged.
+const WHOLE: [&str; 4] = [
+    "local a = import 'a'; // one\n{\n  b+::: [1.5e3, 'it\\'s', @\"x\"\"y\"], /* c */ [k]: v for k in std\n}\n",
+    "# first\nfunction(x, y=2) if x == y then $.a[1::] else error |||\n  text\n    more\n||| % super.z\n",
+    "assert !true || ~1 >> -2 & 3 : |||-\n\ta\n|||; f(x) tailstrict { a: self, 'b c': null }\n",
+    "/*\n several\n */ x in super && y != z<=3 ^ 4 | 5\r\n\r\n\t\t\"é\\u00e9🚀\"\n",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig {
+        cases: 1_500,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+        ..proptest::prelude::ProptestConfig::default()
+    })]
+
+    /// Nothing is lost and nothing is read twice, whatever the bytes are.
+    #[test]
+    fn tokens_and_what_is_between_them_are_the_text(
+        which in 0..WHOLE.len(),
+        damage in proptest::collection::vec((proptest::arbitrary::any::<u16>(), proptest::arbitrary::any::<u8>(), 0..3_u8), 0..6),
+    ) {
+        let mut bytes = WHOLE[which].as_bytes().to_vec();
+        for (at, byte, how) in damage {
+            let at = usize::from(at) % bytes.len().max(1);
+            match how {
+                0 if !bytes.is_empty() => drop(bytes.remove(at)),
+                1 if !bytes.is_empty() => bytes[at] = byte,
+                _ => bytes.insert(at, byte),
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let Ok(lexed) = super::lexer::lex(&text) else { return Ok(()) };
+        let mut at = 0;
+        for token in &lexed.tokens {
+            let (start, end) = (token.span.start as usize, token.span.end as usize);
+            let between = text.get(at..start);
+            proptest::prop_assert!(start <= end && between.is_some(), "{token:?}\n{text}");
+            // What is between two tokens has no token in it, and what is between exists as fodder.
+            let alone = super::lexer::lex(between.unwrap_or_default());
+            proptest::prop_assert!(alone.is_ok_and(|alone| alone.tokens.len() == 1), "{between:?}\n{text}");
+            proptest::prop_assert!(text.get(start..end).is_some(), "{token:?}\n{text}");
+            at = end;
+        }
+        proptest::prop_assert_eq!(at, text.len());
+    }
+}

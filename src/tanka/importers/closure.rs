@@ -125,6 +125,22 @@ impl Closure {
         chain
     }
 
+    /// The file that an import means here, as it was searched; `None` where it means no file.
+    pub fn meaning(&self, importer: &RepoPath, import: &str) -> Option<RepoPath> {
+        let own = importer.parent().unwrap_or("").to_owned();
+        let libraries = self.layout.jpath().into_iter().rev();
+        let places = std::iter::once(own).chain(libraries);
+        for candidate in places.filter_map(|directory| clean(&directory, import)) {
+            let candidate = RepoPath::parse(&candidate).ok()?;
+            match self.dependencies.get(&candidate)?.state {
+                State::File { .. } => return Some(candidate),
+                State::Absent => {}
+                State::Directory { .. } | State::Unreadable { .. } => return None,
+            }
+        }
+        None
+    }
+
     /// A hash of everything the value depends on, as 64 hex digits: equal for equal inputs, whatever
     /// the rest of the tree is.
     pub fn id(&self) -> &str {

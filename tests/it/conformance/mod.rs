@@ -14,7 +14,7 @@ mod jb;
 mod lint;
 mod pack;
 mod programs;
-mod sources;
+pub(crate) mod sources;
 mod tk;
 mod yaml;
 

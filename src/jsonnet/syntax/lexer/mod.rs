@@ -142,7 +142,8 @@ impl<'s> Lexer<'s> {
             line_ends: 0,
             indent: 0,
         };
-        while let Some(byte) = self.peek() {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        for byte in rest {
             match byte {
                 b' ' => found.indent += 1,
                 b'\t' => found.indent += 8,
@@ -209,9 +210,11 @@ impl<'s> Lexer<'s> {
     }
 
     fn word(&mut self) {
-        while self.peek().is_some_and(continues_identifier) {
-            self.at += 1;
-        }
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        self.at += rest
+            .iter()
+            .position(|byte| !continues_identifier(*byte))
+            .unwrap_or(rest.len());
         let word = self.slice(self.token_start, self.at);
         self.emit_with(
             keyword(word).unwrap_or(TokenKind::Identifier),

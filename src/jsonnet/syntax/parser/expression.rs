@@ -8,7 +8,7 @@ use super::super::part::{Bind, Conditional, ImportKind, TextStyle};
 use super::super::place::Span;
 use super::super::token::TokenKind;
 use super::Parser;
-use std::collections::HashSet;
+use super::names::Names;
 
 /// Binds as loosely as anything does.
 const LOOSEST: u8 = 16;
@@ -166,13 +166,13 @@ impl<'s> Parser<'s, '_> {
     fn local(&mut self) -> Result<Statement<'s>, SyntaxError> {
         let (fodder, span) = self.take();
         let mut binds = Vec::with_capacity(1);
-        let mut names = HashSet::new();
+        let mut names = Names::new();
         while self.bind(&mut binds, &mut names)? {}
         Ok(Statement::Local { fodder, span, binds })
     }
 
     /// One bind; answers whether another follows.
-    fn bind(&mut self, binds: &mut Vec<Bind<'s>>, names: &mut HashSet<&'s str>) -> Result<bool, SyntaxError> {
+    fn bind(&mut self, binds: &mut Vec<Bind<'s>>, names: &mut Names<&'s str>) -> Result<bool, SyntaxError> {
         let (name, name_fodder, name_span) = self.expect_name()?;
         if !names.insert(name) {
             return Err(self.error(name_span, format!("Duplicate local var: {name}")));

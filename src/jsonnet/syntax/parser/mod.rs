@@ -3,6 +3,7 @@
 mod call;
 mod expression;
 mod list;
+mod names;
 mod object;
 mod text;
 

@@ -7,14 +7,13 @@ use super::super::part::{Field, FieldKind, FieldName, Visibility};
 use super::super::place::Span;
 use super::super::token::TokenKind;
 use super::Parser;
+use super::names::Names;
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 /// Names that may stand only once in an object.
-#[derive(Default)]
 struct Seen<'s> {
-    fields: HashSet<Cow<'s, str>>,
-    locals: HashSet<&'s str>,
+    fields: Names<Cow<'s, str>>,
+    locals: Names<&'s str>,
 }
 
 impl<'s> Parser<'s, '_> {
@@ -22,7 +21,10 @@ impl<'s> Parser<'s, '_> {
     pub(super) fn object(&mut self) -> Result<NodeId, SyntaxError> {
         let (fodder, begin) = self.take();
         let mut fields = Vec::new();
-        let mut seen = Seen::default();
+        let mut seen = Seen {
+            fields: Names::new(),
+            locals: Names::new(),
+        };
         let mut comma_before = true;
         let mut trailing_comma = false;
         loop {
@@ -148,7 +150,7 @@ impl<'s> Parser<'s, '_> {
     fn object_local(&mut self, seen: &mut Seen<'s>) -> Result<Field<'s>, SyntaxError> {
         let (fodder, _) = self.take();
         let (name, name_fodder, name_span) = self.expect_name()?;
-        if seen.locals.contains(name) {
+        if seen.locals.contains(&name) {
             return Err(self.error(name_span, format!("Duplicate local var: {name}")));
         }
         let parameters = self.optional_parameters("function parameter")?;
