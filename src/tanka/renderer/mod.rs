@@ -17,6 +17,7 @@ use super::spec::{self, Parsed};
 use super::{TankaError, extract, version};
 use crate::jsonnet::{EvalError, Evaluated, Import, Request};
 use crate::model::RepoPath;
+use crate::parallel;
 use crate::workspace::Tree;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -159,12 +160,11 @@ impl Renderer {
         let directory = directory.to_owned();
         let places = blocking(move || {
             let listing = Listing::new(tree.files()?);
-            let entrypoints = layout::entrypoints(&listing, &directory)?.into_iter();
-            let places = entrypoints.map(|entrypoint| {
+            let entrypoints = layout::entrypoints(&listing, &directory)?;
+            Ok(parallel::map(entrypoints, |entrypoint| {
                 let place = place(tree.as_ref(), &listing, entrypoint.as_str());
                 (entrypoint, place)
-            });
-            Ok(places.collect::<Vec<_>>())
+            }))
         });
         let looked = self.environments(places.await?, cancel).await;
         if cancel.is_cancelled() {
