@@ -23,6 +23,9 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
     // Nothing is freed when the process ends: the system is faster at it.
     let mut first = ManuallyDrop::new(engine::primary());
     let mut second = ManuallyDrop::new(engine::second());
+    // What no task has a part in is done while nobody waits.
+    first.prepare();
+    second.prepare();
     // The parent ends the input when it has no further task; an idle inmate ends here.
     while let Some(job) = line.next() {
         let said = match run(&mut *first, &job) {
