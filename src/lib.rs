@@ -5,6 +5,7 @@
 
 // Nouns: no I/O, no clock, no async.
 pub mod model;
+mod parallel;
 // Around us.
 pub mod config;
 pub mod redact;

@@ -72,8 +72,7 @@ impl Graphs {
         let base = self.base(sides)?;
         let workspace = self.changed(&base, sides)?;
         let is_wanted = |entrypoint: &RepoPath| only.is_none_or(|only| entrypoint.as_str() == only);
-        let mut affected = base.affected(&workspace);
-        affected.retain(|affected| is_wanted(&affected.entrypoint));
+        let affected = base.affected_among(&workspace, &is_wanted);
         let is_affected = |path: &RepoPath| {
             affected
                 .binary_search_by(|affected| affected.entrypoint.cmp(path))

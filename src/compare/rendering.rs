@@ -54,6 +54,9 @@ impl Comparer {
         cancel: &CancellationToken,
     ) -> Result<Both, CompareError> {
         let entrypoints: Vec<RepoPath> = touched.rendered().cloned().collect();
+        if entrypoints.is_empty() {
+            return Ok(Both::default());
+        }
         let base = Side {
             tree: &asked.sides.base,
             graph: &touched.base,
@@ -82,8 +85,10 @@ impl Comparer {
             base: before,
             workspace,
         };
-        let again = self.side(base, &against, again, &|_| {}, cancel).await?;
-        both.base.extend(again);
+        if !against.is_empty() {
+            let again = self.side(base, &against, again, &|_| {}, cancel).await?;
+            both.base.extend(again);
+        }
         Ok(both)
     }
 

@@ -1,13 +1,13 @@
 //! Evaluations as the parent sees them: a task goes in, imports are answered, a value comes out.
 //! Blocks; whoever calls it can end it at any time by killing the inmate.
 
-use super::contract::{Entry, EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
+use super::contract::{Entry, EvalError, EvalLimits, Evaluated, Request, SecondOpinion};
 use super::foreign::{Call, Outside, Programs};
 use super::import::{Found, Imports};
 use super::known::Known;
 use super::message::{
-    ASK, Ask, DEPENDS, FAILED, FILE, Failure, NO_FILE, NO_OUTPUT, OPINION, OUTPUT, OWN, Opinion, RUN,
-    SAME_FILE, TASK, Task, VALUE,
+    ASK, Ask, DEPENDS, Engines, FAILED, FILE, Failure, NO_FILE, NO_OUTPUT, OPINION, OUTPUT, OWN, Opinion,
+    RUN, SAME_FILE, TASK, Task, VALUE,
 };
 use crate::model::RepoPath;
 use crate::sandbox::{Inmate, JailError, Killer, LayerName, PostMortem};
@@ -77,11 +77,12 @@ impl Dialogue {
         Arc::ptr_eq(&self.tree, &request.tree)
     }
 
-    /// Evaluates one request. `first_done` is told when the first engine has answered; `shares` is
-    /// true when the request is one of several; `outside` is what it waits for meanwhile.
+    /// Evaluates one request by these engines. `first_done` is told when the first of both has answered;
+    /// `shares` is true when the request is one of several; `outside` is what it waits for meanwhile.
     pub(super) fn hold(
         mut self,
         request: &Request,
+        engines: Engines,
         terms: &Terms,
         shares: bool,
         first_done: oneshot::Sender<()>,
@@ -112,13 +113,13 @@ impl Dialogue {
             outside,
             refused: None,
         };
-        let json = match talk.first(request, shares) {
+        let json = match talk.first(request, engines, shares) {
             Ok(json) => json,
             Err(stop) => return self.stopped(stop, None, limits),
         };
         // Nobody listens when the caller has gone.
         let _gone = first_done.send(());
-        let opinion = talk.second(request);
+        let opinion = talk.second(engines);
         let evaluated = Evaluated {
             json,
             imports: talk.imports.into_list(),
@@ -183,20 +184,20 @@ enum Stop {
 }
 
 impl Talk<'_> {
-    /// From the task to the first engine's value.
-    fn first(&mut self, request: &Request, shares: bool) -> Result<Bytes, Stop> {
-        let task = self.task(request, shares).map_err(Stop::Told)?;
+    /// From the task to the value.
+    fn first(&mut self, request: &Request, engines: Engines, shares: bool) -> Result<Bytes, Stop> {
+        let task = self.task(request, engines, shares).map_err(Stop::Told)?;
         let task = serde_json::to_vec(&task).map_err(|error| broken(&error))?;
         self.inmate.say(TASK, &[&task]).map_err(|_| Stop::Silence)?;
         let answer = self.answer(VALUE)?;
         Ok(answer.into())
     }
 
-    /// What the second engine says about it, if it is asked.
-    fn second(&mut self, request: &Request) -> Result<SecondOpinion, Stop> {
-        match request.second_opinion {
-            SecondOpinionWanted::No => Ok(SecondOpinion::NotAsked),
-            SecondOpinionWanted::Yes => self.opinion(),
+    /// What the second engine says about it, if it is asked here.
+    fn second(&mut self, engines: Engines) -> Result<SecondOpinion, Stop> {
+        match engines {
+            Engines::First | Engines::Second => Ok(SecondOpinion::NotAsked),
+            Engines::Both => self.opinion(),
         }
     }
 
@@ -287,7 +288,7 @@ impl Talk<'_> {
         self.inmate.say(OWN, &[&own]).map_err(|_| Stop::Silence)
     }
 
-    fn task(&mut self, request: &Request, shares: bool) -> Result<Task, EvalError> {
+    fn task(&mut self, request: &Request, engines: Engines, shares: bool) -> Result<Task, EvalError> {
         let (name, text) = match &request.entry {
             Entry::Snippet { name, text } => (name, text.clone()),
             Entry::File(path) => (path, text_of(path, &self.imports.program(path)?)?),
@@ -304,7 +305,7 @@ impl Talk<'_> {
             max_stack: max_stack as usize,
             output_bytes_max: self.limits.output_bytes_max,
             nesting_max: self.limits.nesting_max,
-            second_opinion: request.second_opinion == SecondOpinionWanted::Yes,
+            engines,
             shares,
         })
     }

@@ -2,9 +2,11 @@
 //! by the caller if it does not end by itself. One process serves one request, or one batch.
 
 use super::batch::Batch;
-use super::contract::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
+use super::contract::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion};
 use super::conversation::{self, Dialogue, Ending, Terms};
 use super::foreign::{Outside, Programs};
+use super::message::Engines;
+use super::opinion;
 use crate::config::{ProgramSettings, SandboxSettings};
 use crate::sandbox::{Confinement, JailError, Killer, LayerName, Nursery, Program};
 use futures_util::future::join_all;
@@ -129,7 +131,26 @@ impl Evaluator {
 
     async fn alone(&self, request: Request) -> Result<Evaluated, EvalError> {
         let permit = self.permit().await?;
-        self.run(&permit, &Arc::new(request), false, &mut None).await
+        self.unshared(&permit, &Arc::new(request)).await
+    }
+
+    /// Evaluates one program that has nothing to share with others. When there is room for another process,
+    /// the engines work in one each at the same time.
+    async fn unshared(&self, permit: &Permit, request: &Arc<Request>) -> Result<Evaluated, EvalError> {
+        let both = Engines::of(request.second_opinion);
+        let beside = match both {
+            Engines::Both => self.jails.clone().try_acquire_owned().ok().map(Arc::new),
+            Engines::First | Engines::Second => None,
+        };
+        let Some(beside) = beside else {
+            return self.run(permit, request, both, false, &mut None).await;
+        };
+        let (mut one, mut other) = (None, None);
+        let first = self.run(permit, request, Engines::First, false, &mut one);
+        let second = self.run(&beside, request, Engines::Second, false, &mut other);
+        // Without a value there is nothing to have an opinion about.
+        let (first, second) = tokio::try_join!(first, async { Ok(second.await) })?;
+        Ok(opinion::joined(first, second))
     }
 
     /// Takes one program of the batch after the other.
@@ -140,9 +161,12 @@ impl Evaluator {
         };
         let mut warm = None;
         while let Some((place, request)) = batch.next() {
-            let answer = self
-                .run(&permit, &Arc::new(request), batch.len() > 1, &mut warm)
-                .await;
+            let request = Arc::new(request);
+            let engines = Engines::of(request.second_opinion);
+            let answer = match batch.len() {
+                1 => self.unshared(&permit, &request).await,
+                _ => self.run(&permit, &request, engines, true, &mut warm).await,
+            };
             batch.answer(place, answer);
             done();
         }
@@ -158,6 +182,7 @@ impl Evaluator {
         &self,
         permit: &Permit,
         request: &Arc<Request>,
+        engines: Engines,
         shares: bool,
         warm: &mut Option<Warm>,
     ) -> Result<Evaluated, EvalError> {
@@ -184,9 +209,9 @@ impl Evaluator {
             let held = permit.clone();
             let mut talk = tokio::task::spawn_blocking(move || {
                 let _held = held;
-                dialogue.hold(&request_there, &terms, shares, first_done, &there)
+                dialogue.hold(&request_there, engines, &terms, shares, first_done, &there)
             });
-            let (ending, out_of_time) = self.watch(&mut talk, first, request, &outside, &end).await?;
+            let (ending, out_of_time) = self.watch(&mut talk, first, engines, &outside, &end).await?;
             match ending {
                 Ending::NotStarted(_) if out_of_time => return Err(self.time()),
                 Ending::NotStarted(why) => last = why,
@@ -225,12 +250,12 @@ impl Evaluator {
         &self,
         talk: &mut JoinHandle<Ending>,
         mut first: oneshot::Receiver<()>,
-        request: &Request,
+        engines: Engines,
         outside: &Outside,
         end: &EndOnDrop,
     ) -> Result<(Ending, bool), EvalError> {
         let time_max = self.terms.limits.time_max;
-        let mut waits_for_first = request.second_opinion == SecondOpinionWanted::Yes;
+        let mut waits_for_first = engines == Engines::Both;
         let deadline = tokio::time::sleep(time_max);
         let mut away = Duration::ZERO;
         tokio::pin!(deadline);

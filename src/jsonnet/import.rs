@@ -271,21 +271,18 @@ impl<'a> Imports<'a> {
         if self.is_absent(path) {
             return Ok(None);
         }
-        let content = match self.tree.read(path) {
-            Ok(version) => version.content,
-            Err(TreeError::NotFound { .. }) => return Ok(None),
+        match self.tree.identified(path) {
+            Ok((version, blob)) => Ok(Some((blob, version.content))),
+            Err(TreeError::NotFound { .. }) => Ok(None),
             Err(TreeError::WrongKind { what, .. }) if what.contains("leaves the repository") => {
-                return Err(denied(ask));
+                Err(denied(ask))
             }
-            Err(TreeError::WrongKind { what, .. }) => return Err(failed(ask, &format!("is a {what}"))),
-            Err(TreeError::Refused { .. }) => return Err(denied(ask)),
+            Err(TreeError::WrongKind { what, .. }) => Err(failed(ask, &format!("is a {what}"))),
+            Err(TreeError::Refused { .. }) => Err(denied(ask)),
             Err(error @ (TreeError::TooLarge { .. } | TreeError::Io { .. })) => {
-                return Err(failed(ask, &error.to_string()));
+                Err(failed(ask, &error.to_string()))
             }
-        };
-        let blob = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &content)
-            .map_err(|error| failed(ask, &error.to_string()))?;
-        Ok(Some((blob.to_string(), content)))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::canonical::difference;
 use super::engine::{self, Engine, Job, Line};
-use super::message::{FAILED, Failure, OPINION, Opinion, VALUE, cut};
+use super::message::{Engines, FAILED, Failure, OPINION, Opinion, VALUE, cut};
 use crate::sandbox::Cell;
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -23,17 +23,21 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
     // Nothing is freed when the process ends: the system is faster at it.
     let mut first = ManuallyDrop::new(engine::primary());
     let mut second = ManuallyDrop::new(engine::second());
+    // What no task has a part in is done while nobody waits.
+    first.prepare();
+    second.prepare();
     // The parent ends the input when it has no further task; an idle inmate ends here.
     while let Some(job) = line.next() {
-        let said = match run(&mut *first, &job) {
-            Ok(value) => {
-                let said = job.say(VALUE, value.as_bytes());
-                match job.task.second_opinion {
-                    true => said.and_then(|()| say_json(&job, OPINION, &opinion(&mut *second, &job, &value))),
-                    false => said,
-                }
-            }
-            Err(failure) => say_json(&job, FAILED, &failure),
+        let value = match job.task.engines {
+            Engines::First | Engines::Both => run(&mut *first, &job),
+            Engines::Second => run(&mut *second, &job),
+        };
+        let said = match (value, job.task.engines) {
+            (Ok(value), Engines::First | Engines::Second) => job.say(VALUE, value.as_bytes()),
+            (Ok(value), Engines::Both) => job
+                .say(VALUE, value.as_bytes())
+                .and_then(|()| say_json(&job, OPINION, &opinion(&mut *second, &job, &value))),
+            (Err(failure), _) => say_json(&job, FAILED, &failure),
         };
         if said.is_err() {
             return ExitCode::FAILURE;

@@ -1,6 +1,6 @@
 //! What the evaluator and its inmate say to each other.
 
-use super::contract::{EvalError, EvalLimits, Frame};
+use super::contract::{EvalError, EvalLimits, Frame, SecondOpinionWanted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -42,6 +42,28 @@ pub(super) const FRAMES_MAX: usize = 20;
 /// Characters of a message of the program that are kept.
 const MESSAGE_CHARS_MAX: usize = 4_000;
 
+/// Which engines evaluate a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Engines {
+    /// The first: its value is answered.
+    First,
+    /// The second: its value is answered.
+    Second,
+    /// One after the other: the value of the first is answered, then what the second says about it.
+    Both,
+}
+
+impl Engines {
+    /// Those that are wanted, in one process.
+    pub(super) fn of(opinion: SecondOpinionWanted) -> Self {
+        match opinion {
+            SecondOpinionWanted::No => Self::First,
+            SecondOpinionWanted::Yes => Self::Both,
+        }
+    }
+}
+
 /// What an inmate evaluates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
@@ -54,8 +76,7 @@ pub(super) struct Task {
     pub(super) max_stack: usize,
     pub(super) output_bytes_max: usize,
     pub(super) nesting_max: usize,
-    /// Whether the second engine is asked too.
-    pub(super) second_opinion: bool,
+    pub(super) engines: Engines,
     /// Whether other tasks of the same batch come before or after, so that values of files are worth
     /// keeping.
     pub(super) shares: bool,

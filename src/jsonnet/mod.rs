@@ -20,6 +20,7 @@ mod message;
 mod native;
 mod nesting;
 mod number;
+mod opinion;
 pub(crate) mod path;
 
 pub use contract::{

@@ -6,10 +6,10 @@ use super::input::{Environment, Rendering, Side};
 use super::mask::Masker;
 use super::number;
 use super::pair;
-use super::parallel;
 use super::proof::{NotProven, Proof, Standing};
 use super::report::Presence;
 use super::risk::{self, Finding, Rule};
+use crate::parallel;
 use serde_json::Value;
 
 /// What was found in one environment.

@@ -19,7 +19,6 @@ mod mask;
 mod neutral;
 mod number;
 mod pair;
-pub(crate) mod parallel;
 mod patch;
 mod path;
 mod proof;
@@ -39,6 +38,7 @@ pub use proof::{NotProven, Proof, Standing};
 pub use report::{Counts, EnvironmentReport, FileLine, Presence, Report, Risk, RiskFinding};
 pub use risk::{Rule, Severity, documentation, rules};
 
+use crate::parallel;
 use asked::Request;
 use look::Look;
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ const HIDDEN_FIELD: &str = "__ksonnet";
 pub(super) fn extract(value: Value) -> Result<Vec<Object>, TankaError> {
     let mut found = Vec::new();
     let mut trace = Vec::new();
-    match walk(value, &mut trace, &mut found) {
+    match walk(&value, &mut trace, &mut found) {
         Ok(()) => {}
         Err(Stop::Primitive(at)) => {
             return Err(TankaError::Primitive {
@@ -40,9 +40,9 @@ pub(super) fn open_lists(objects: Vec<Object>) -> Result<Vec<Object>, TankaError
         let items = items.iter().enumerate().map(|(position, item)| {
             let path = format!("{}.items[{position}]", object.path);
             match item {
-                Value::Object(members) => verify::object(path, members),
+                Value::Object(members) => verify::object(path, members.clone()),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                    verify::object(path, &Map::new())
+                    verify::object(path, Map::new())
                 }
             }
         });
@@ -58,12 +58,12 @@ enum Stop {
     Error(TankaError),
 }
 
-/// Nesting is bounded by the reader of the value.
-fn walk(value: Value, trace: &mut Vec<String>, found: &mut Vec<Object>) -> Result<(), Stop> {
+/// Nesting is bounded by the reader of the value. What is copied is the objects and nothing around them.
+fn walk(value: &Value, trace: &mut Vec<String>, found: &mut Vec<Object>) -> Result<(), Stop> {
     match value {
         Value::Object(members) => walk_object(members, trace, found),
         Value::Array(items) => {
-            for (position, item) in items.into_iter().enumerate() {
+            for (position, item) in items.iter().enumerate() {
                 trace.push(format!("[{position}]"));
                 walk(item, trace, found)?;
                 trace.pop();
@@ -80,23 +80,21 @@ fn walk(value: Value, trace: &mut Vec<String>, found: &mut Vec<Object>) -> Resul
 }
 
 fn walk_object(
-    mut members: Map<String, Value>,
+    members: &Map<String, Value>,
     trace: &mut Vec<String>,
     found: &mut Vec<Object>,
 ) -> Result<(), Stop> {
-    members.remove(HIDDEN_FIELD);
-    let Err(reason) = verify::claim(&members) else {
-        found.push(verify::object(path_of(trace), &members).map_err(Stop::Error)?);
+    let Err(reason) = verify::claim(members) else {
+        found.push(verify::object(path_of(trace), without_hidden(members)).map_err(Stop::Error)?);
         return Ok(());
     };
-    let mut keys: Vec<String> = members.keys().cloned().collect();
-    keys.sort_unstable();
-    for key in keys {
-        let Some(member) = members.get(&key).filter(|member| !member.is_null()) else {
+    let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
+    sorted.sort_unstable_by_key(|(key, _)| *key);
+    for (key, member) in sorted {
+        if member.is_null() || key == HIDDEN_FIELD {
             continue;
-        };
-        let member = member.clone();
-        trace.push(key);
+        }
+        trace.push(key.clone());
         match walk(member, trace, found) {
             Ok(()) => {}
             Err(Stop::Primitive(at)) => {
@@ -104,7 +102,7 @@ fn walk_object(
                     environment: None,
                     at,
                     reason,
-                    object: Some(Box::new(Value::Object(members))),
+                    object: Some(Box::new(Value::Object(without_hidden(members)))),
                 }));
             }
             Err(stop @ Stop::Error(_)) => return Err(stop),
@@ -112,6 +110,12 @@ fn walk_object(
         trace.pop();
     }
     Ok(())
+}
+
+fn without_hidden(members: &Map<String, Value>) -> Map<String, Value> {
+    let mut members = members.clone();
+    members.remove(HIDDEN_FIELD);
+    members
 }
 
 fn path_of(trace: &[String]) -> String {

@@ -20,7 +20,12 @@ impl Listing {
 
     /// Whether there are files below a directory. The root always exists.
     pub fn is_directory(&self, path: &str) -> bool {
-        path.is_empty() || !self.below(path).is_empty()
+        if path.is_empty() {
+            return true;
+        }
+        let prefix = format!("{path}/");
+        let first = self.0.get(self.start_of(&prefix));
+        first.is_some_and(|file| file.as_str().starts_with(&prefix))
     }
 
     /// Whether a directory has an entry of that name, whatever it is.
@@ -35,10 +40,13 @@ impl Listing {
             return &self.0;
         }
         let prefix = format!("{directory}/");
-        let start = self.0.partition_point(|file| file.as_str() < prefix.as_str());
-        let rest = self.0.get(start..).unwrap_or_default();
+        let rest = self.0.get(self.start_of(&prefix)..).unwrap_or_default();
         let length = rest.partition_point(|file| file.as_str().starts_with(&prefix));
         rest.get(..length).unwrap_or_default()
+    }
+
+    fn start_of(&self, prefix: &str) -> usize {
+        self.0.partition_point(|file| file.as_str() < prefix)
     }
 }
 

@@ -27,8 +27,8 @@ pub(super) fn claim(members: &Map<String, Value>) -> Result<(), PrimitiveReason>
 }
 
 /// An object with everything it needs.
-pub(super) fn object(path: String, members: &Map<String, Value>) -> Result<Object, TankaError> {
-    let value = Value::Object(members.clone());
+pub(super) fn object(path: String, members: Map<String, Value>) -> Result<Object, TankaError> {
+    let value = Value::Object(members);
     let fields = wrong_fields(&value);
     if fields.is_empty() {
         return Ok(Object { path, value });

@@ -115,11 +115,25 @@ pub enum Entry {
     Other,
 }
 
+fn with_blob(path: &RepoPath, version: FileVersion) -> Result<(FileVersion, String), TreeError> {
+    let blob = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &version.content)
+        .map_err(|error| TreeError::Io {
+            path: path.to_string(),
+            why: error.to_string(),
+        })?;
+    Ok((version, blob.to_string()))
+}
+
 /// One tree of files, as tools see it. All methods are synchronous: callers that must not block run
 /// them on a blocking thread.
 pub trait Tree: Send + Sync + std::fmt::Debug {
     /// The file at `path` with its mode. Symlinks inside the tree are followed by `read`.
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError>;
+
+    /// The file as `read` answers it, with git's hash of its content as 40 hex digits.
+    fn identified(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
+        with_blob(path, self.read(path)?)
+    }
 
     /// What stands at `path`, without following it; `None` when there is nothing. Unlike a failing
     /// `read` it looks for no similar names, so asking in vain is cheap. As it is here, it suits trees

@@ -33,7 +33,7 @@ pub(super) struct Jrsonnet {
 }
 
 impl Warm for Jrsonnet {
-    fn begin(_: &Rc<Job>) -> Self {
+    fn begin() -> Self {
         let library = Library::new();
         let mut builder = State::builder();
         builder

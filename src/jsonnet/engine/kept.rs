@@ -7,7 +7,7 @@ use std::rc::Rc;
 /// An engine's state that has the values of files that are the same for every task of a batch.
 pub(super) trait Warm {
     /// A state that has evaluated nothing yet.
-    fn begin(job: &Rc<Job>) -> Self;
+    fn begin() -> Self;
 
     /// The value of the program as canonical JSON.
     fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure>;
@@ -25,10 +25,14 @@ impl<W> Default for Kept<W> {
 }
 
 impl<W: Warm> Engine for Kept<W> {
+    fn prepare(&mut self) {
+        self.warm = Some((W::begin(), 0));
+    }
+
     fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
         loop {
             // Taken, not borrowed: what a panic interrupts is not used again.
-            let (mut warm, tasks) = self.warm.take().unwrap_or_else(|| (W::begin(job), 0));
+            let (mut warm, tasks) = self.warm.take().unwrap_or_else(|| (W::begin(), 0));
             match warm.evaluate(job) {
                 Ok(value) => {
                     self.warm = Some((warm, tasks + 1));

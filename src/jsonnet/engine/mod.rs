@@ -14,6 +14,9 @@ use std::rc::Rc;
 
 /// One implementation of the language.
 pub(super) trait Engine {
+    /// Does what comes before any job, so that the first one does not wait for it.
+    fn prepare(&mut self);
+
     /// The value of the program as canonical JSON. What an engine keeps from one job for the next must
     /// not show in any value.
     fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure>;

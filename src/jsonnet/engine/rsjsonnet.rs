@@ -44,11 +44,11 @@ fn prelude(file: &str) -> String {
 /// A program that has the values of files that are the same for every task of the batch.
 pub(super) struct Rsjsonnet {
     program: Program<'static>,
-    session: Session<'static>,
+    texts: Texts<'static>,
 }
 
 impl Warm for Rsjsonnet {
-    fn begin(job: &Rc<Job>) -> Self {
+    fn begin() -> Self {
         // What is kept lasts as long as the process, which is ended rather than cleaned up.
         let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
         let mut program = Program::new(arena);
@@ -64,18 +64,18 @@ impl Warm for Rsjsonnet {
         }
         Self {
             program,
-            session: Session {
-                job: job.clone(),
-                sources: HashMap::new(),
-                loaded: HashMap::new(),
-            },
+            texts: Texts::default(),
         }
     }
 
     fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
         self.program.set_max_stack(job.task.max_stack);
-        self.session.begin(job);
-        let result = self.session.run(&mut self.program);
+        self.texts.forget_task();
+        let mut session = Session {
+            job,
+            texts: &mut self.texts,
+        };
+        let result = session.run(&mut self.program);
         match (result, job.take_cause()) {
             (Ok(value), None) => Ok(value),
             (Err(failure), None) => Err(failure),
@@ -85,11 +85,25 @@ impl Warm for Rsjsonnet {
 }
 
 /// What the engine calls back.
-struct Session<'p> {
-    job: Rc<Job>,
+struct Session<'a, 'p> {
+    job: &'a Rc<Job>,
+    texts: &'a mut Texts<'p>,
+}
+
+/// The texts the engine has.
+#[derive(Default)]
+struct Texts<'p> {
     sources: HashMap<SourceId, Text>,
     /// By the task the value belongs to; 0 when it belongs to all of them.
     loaded: HashMap<(u64, Origin), Thunk<'p>>,
+}
+
+impl Texts<'_> {
+    /// Lets go of what belongs to the task before.
+    fn forget_task(&mut self) {
+        self.loaded.retain(|(owner, _), _| *owner == 0);
+        self.sources.retain(|_, text| text.owner == 0);
+    }
 }
 
 /// A text as the engine has it.
@@ -99,21 +113,14 @@ struct Text {
     prelude_bytes: usize,
 }
 
-impl<'p> Session<'p> {
-    /// Turns to another task. What belongs to the one before is let go.
-    fn begin(&mut self, job: &Rc<Job>) {
-        self.job = job.clone();
-        self.loaded.retain(|(owner, _), _| *owner == 0);
-        self.sources.retain(|_, text| text.owner == 0);
-    }
-
+impl<'p> Session<'_, 'p> {
     /// The name of a variable in this task.
     fn variable(&self, name: &str) -> String {
         format!("{}/{name}", self.job.number())
     }
 
     fn run(&mut self, program: &mut Program<'p>) -> Result<String, Failure> {
-        let job = self.job.clone();
+        let job = self.job;
         for name in job.task.ext_code.keys() {
             let thunk = self.load(program, Origin::External(name.as_str().into()))?;
             program.add_ext_var(program.intern_str(&self.variable(name)), &thunk);
@@ -150,7 +157,7 @@ impl<'p> Session<'p> {
     fn load(&mut self, program: &mut Program<'p>, origin: Origin) -> Result<Thunk<'p>, Failure> {
         let owner = self.job.owner(&origin);
         let key = (owner, origin);
-        if let Some(loaded) = self.loaded.get(&key) {
+        if let Some(loaded) = self.texts.loaded.get(&key) {
             return Ok(loaded.clone());
         }
         let (_, origin) = &key;
@@ -166,11 +173,11 @@ impl<'p> Session<'p> {
             owner,
             prelude_bytes: prelude.len(),
         };
-        self.sources.insert(source, text);
+        self.texts.sources.insert(source, text);
         let thunk = program
             .load_source(context, &code, true, &origin.to_string())
             .map_err(|error| self.syntax(program, &error))?;
-        self.loaded.insert(key, thunk.clone());
+        self.texts.loaded.insert(key, thunk.clone());
         Ok(thunk)
     }
 
@@ -189,7 +196,7 @@ impl<'p> Session<'p> {
     fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(&Text, usize)> {
         let (context, start, _) = program.span_manager().get_span(span);
         let SpanContext::Source(source) = program.span_manager().get_context(context);
-        let text = self.sources.get(source)?;
+        let text = self.texts.sources.get(source)?;
         Some((text, start.saturating_sub(text.prelude_bytes)))
     }
 
@@ -277,7 +284,7 @@ impl<'p> Session<'p> {
     }
 }
 
-impl<'p> Callbacks<'p> for Session<'p> {
+impl<'p> Callbacks<'p> for Session<'_, 'p> {
     fn import(
         &mut self,
         program: &mut Program<'p>,

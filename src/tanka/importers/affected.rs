@@ -50,22 +50,28 @@ pub enum Change {
     Deleted,
 }
 
+/// The entry points that are `wanted` and differ.
 pub(super) fn compare(
     base: &BTreeMap<RepoPath, Arc<Closure>>,
     head: &BTreeMap<RepoPath, Arc<Closure>>,
+    wanted: &dyn Fn(&RepoPath) -> bool,
 ) -> Vec<Affected> {
-    let entrypoints: BTreeSet<&RepoPath> = base.keys().chain(head.keys()).collect();
+    let all = base.keys().chain(head.keys());
+    let entrypoints: BTreeSet<&RepoPath> = all.filter(|entrypoint| wanted(entrypoint)).collect();
     let reasons_of = |entrypoint: &RepoPath| match (base.get(entrypoint), head.get(entrypoint)) {
         (Some(before), Some(after)) if Arc::ptr_eq(before, after) => Vec::new(),
         (Some(before), Some(after)) => reasons(before, after),
         (None, _) => vec![Reason::New],
         (_, None) => vec![Reason::Gone],
     };
-    let affected = entrypoints.into_iter().map(|entrypoint| Affected {
-        reasons: reasons_of(entrypoint),
-        entrypoint: entrypoint.clone(),
+    let affected = entrypoints.into_iter().filter_map(|entrypoint| {
+        let reasons = reasons_of(entrypoint);
+        (!reasons.is_empty()).then(|| Affected {
+            entrypoint: entrypoint.clone(),
+            reasons,
+        })
     });
-    affected.filter(|affected| !affected.reasons.is_empty()).collect()
+    affected.collect()
 }
 
 /// Two walks through imports are the same up to the first path both looked at and found different.

@@ -3,7 +3,6 @@
 
 use super::outline::{Outline, Outlines};
 use crate::model::RepoPath;
-use crate::tanka::TankaError;
 use crate::tanka::listing::{Listing, join};
 use crate::workspace::{Entry, Tree, TreeError};
 use sha2::{Digest as _, Sha256};
@@ -126,11 +125,8 @@ impl<'a> Looks<'a> {
     }
 
     fn file(&self, path: &RepoPath) -> State {
-        match self.tree.read(path) {
-            Ok(version) => match blob_id(&version.content) {
-                Ok(blob) => State::File { blob },
-                Err(err) => State::Unreadable { why: err.to_string() },
-            },
+        match self.tree.identified(path) {
+            Ok((_, blob)) => State::File { blob },
             Err(TreeError::NotFound { .. }) => State::Absent,
             Err(err) => State::Unreadable { why: err.to_string() },
         }
@@ -215,13 +211,6 @@ impl<'a> Looks<'a> {
 
 fn unreadable(why: &str) -> State {
     State::Unreadable { why: why.to_owned() }
-}
-
-/// Git's hash of a file, as 40 hex digits.
-fn blob_id(content: &[u8]) -> Result<String, TankaError> {
-    gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, content)
-        .map(|id| id.to_string())
-        .map_err(|err| TankaError::Broken(err.to_string()))
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

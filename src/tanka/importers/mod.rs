@@ -38,7 +38,7 @@ pub struct ImportGraph {
     listing: Listing,
     closures: BTreeMap<RepoPath, Arc<Closure>>,
     // Made when it is asked for the first time: most workspaces are never changed again.
-    watched: OnceLock<Watched>,
+    watched: OnceLock<Arc<Watched>>,
 }
 
 /// An entry point that depends on a path.
@@ -84,11 +84,15 @@ impl ImportGraph {
                 *closure = Arc::new(Closure::of(closure.layout.clone(), &mut looks));
             }
         }
+        let again = stale
+            .iter()
+            .filter_map(|path| Some((path, closures.get(path)?.as_ref())));
+        let watched = Watched::of(again).after(self.watched(), stale);
         Self {
             outlines: Arc::clone(&self.outlines),
             listing,
+            watched: watched.map_or_else(OnceLock::new, |watched| OnceLock::from(Arc::new(watched))),
             closures,
-            watched: OnceLock::new(),
         }
     }
 
@@ -122,7 +126,7 @@ impl ImportGraph {
     pub fn importers(&self, path: &RepoPath) -> Vec<Importer> {
         let exists = self.listing.is_file(path.as_str()) || self.listing.is_directory(path.as_str());
         let mut importers = Vec::new();
-        for entrypoint in self.watched().by([path]) {
+        for entrypoint in self.watched().by(std::iter::once(path)) {
             let Some(closure) = self.closures.get(&entrypoint) else {
                 continue;
             };
@@ -148,11 +152,21 @@ impl ImportGraph {
     /// The entry points whose value may differ in `head`, with every reason. What is not among them has
     /// the same inputs in both.
     pub fn affected(&self, head: &Self) -> Vec<Affected> {
-        affected::compare(&self.closures, &head.closures)
+        self.affected_among(head, &|_| true)
     }
 
-    fn watched(&self) -> &Watched {
-        self.watched.get_or_init(|| Watched::of(&self.closures))
+    /// The same among the entry points that are `wanted`.
+    pub fn affected_among(&self, head: &Self, wanted: &dyn Fn(&RepoPath) -> bool) -> Vec<Affected> {
+        affected::compare(&self.closures, &head.closures, wanted)
+    }
+
+    fn watched(&self) -> &Arc<Watched> {
+        self.watched.get_or_init(|| {
+            let closures = self.closures.iter();
+            Arc::new(Watched::of(
+                closures.map(|(path, closure)| (path, closure.as_ref())),
+            ))
+        })
     }
 }
 

@@ -11,12 +11,24 @@ use std::sync::Arc;
 pub(super) struct Watched {
     entrypoints: Vec<RepoPath>,
     by_path: BTreeMap<String, Vec<usize>>,
+    before: Option<Before>,
+}
+
+/// What entry points that were not looked at again depend on.
+#[derive(Debug)]
+struct Before {
+    watched: Arc<Watched>,
+    /// Those that were.
+    stale: BTreeSet<RepoPath>,
 }
 
 impl Watched {
-    pub(super) fn of(closures: &BTreeMap<RepoPath, Arc<Closure>>) -> Self {
+    /// What these entry points depend on.
+    pub(super) fn of<'a>(closures: impl Iterator<Item = (&'a RepoPath, &'a Closure)>) -> Self {
+        let mut entrypoints = Vec::new();
         let mut by_path: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (index, closure) in closures.values().enumerate() {
+        for (index, (entrypoint, closure)) in closures.enumerate() {
+            entrypoints.push(entrypoint.clone());
             let trails = closure.dependencies.values().flat_map(|found| &found.trail);
             for path in trails {
                 match by_path.get_mut(path.as_str()) {
@@ -29,15 +41,29 @@ impl Watched {
             }
         }
         Self {
-            entrypoints: closures.keys().cloned().collect(),
+            entrypoints,
             by_path,
+            before: None,
         }
     }
 
+    /// The same with all entry points of a graph that are not `stale`; `None` where what that graph has
+    /// was made so itself: a chain would grow with every edit.
+    pub(super) fn after(self, watched: &Arc<Self>, stale: &BTreeSet<RepoPath>) -> Option<Self> {
+        let before = Before {
+            watched: Arc::clone(watched),
+            stale: stale.clone(),
+        };
+        watched.before.is_none().then_some(Self {
+            before: Some(before),
+            ..self
+        })
+    }
+
     /// The entry points that one of these paths is of any concern to.
-    pub(super) fn by<'a>(&self, changed: impl IntoIterator<Item = &'a RepoPath>) -> BTreeSet<RepoPath> {
+    pub(super) fn by<'a>(&self, changed: impl Iterator<Item = &'a RepoPath> + Clone) -> BTreeSet<RepoPath> {
         let mut found = BTreeSet::new();
-        for changed in changed {
+        for changed in changed.clone() {
             let changed = changed.as_str();
             let above = changed.match_indices('/').filter_map(|(at, _)| changed.get(..at));
             for path in above.chain([changed]) {
@@ -53,7 +79,12 @@ impl Watched {
         let entrypoints = found
             .into_iter()
             .filter_map(|index: &usize| self.entrypoints.get(*index));
-        entrypoints.cloned().collect()
+        let mut entrypoints: BTreeSet<RepoPath> = entrypoints.cloned().collect();
+        if let Some(before) = &self.before {
+            let unchanged = before.watched.by(changed).into_iter();
+            entrypoints.extend(unchanged.filter(|entrypoint| !before.stale.contains(entrypoint)));
+        }
+        entrypoints
     }
 }
 

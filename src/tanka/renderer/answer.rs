@@ -102,8 +102,8 @@ impl EnvironmentList {
             }
         }
         list.environments.sort_by(|left, right| {
-            let name = |found: &Found| found.environment.metadata.name.clone();
-            (name(left), &left.entrypoint).cmp(&(name(right), &right.entrypoint))
+            let (one, other) = (&left.environment.metadata.name, &right.environment.metadata.name);
+            (one, &left.entrypoint).cmp(&(other, &right.entrypoint))
         });
         list.warnings.sort_unstable();
         list.warnings.dedup();

@@ -17,6 +17,7 @@ use super::spec::{self, Parsed};
 use super::{TankaError, extract, version};
 use crate::jsonnet::{EvalError, Evaluated, Import, Request};
 use crate::model::RepoPath;
+use crate::parallel;
 use crate::workspace::Tree;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -94,6 +95,9 @@ impl Renderer {
         target: &Target,
         cancel: &CancellationToken,
     ) -> Result<(RepoPath, Option<String>), TankaError> {
+        if let Some(entrypoint) = self.at(&target.path).await? {
+            return Ok((entrypoint, target.name.clone()));
+        }
         let target = self.with_path(target, cancel).await?;
         let place = self.place(&target.path).await?;
         Ok((place.layout.entrypoint, target.name))
@@ -102,21 +106,22 @@ impl Renderer {
     /// The file that the environment at a path starts with; `None` where nothing is. A path is not taken
     /// for a name here.
     pub async fn at(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
-        if !self.is_there(path).await? {
-            return Ok(None);
-        }
-        Ok(Some(self.place(path).await?.layout.entrypoint))
+        let tree = Arc::clone(&self.tree);
+        let path = path.to_owned();
+        blocking(move || {
+            let listing = Listing::new(tree.files()?);
+            match is_there(&listing, &path)? {
+                true => Ok(Some(place(tree.as_ref(), &listing, &path)?.layout.entrypoint)),
+                false => Ok(None),
+            }
+        })
+        .await
     }
 
     async fn is_there(&self, path: &str) -> Result<bool, TankaError> {
         let tree = Arc::clone(&self.tree);
         let path = path.to_owned();
-        blocking(move || {
-            let listing = Listing::new(tree.files()?);
-            let path = layout::normal(&path)?;
-            Ok(listing.is_file(&path) || listing.is_directory(&path))
-        })
-        .await
+        blocking(move || is_there(&Listing::new(tree.files()?), &path)).await
     }
 
     /// The value of an entry point, or of a path into it, as it is.
@@ -159,12 +164,11 @@ impl Renderer {
         let directory = directory.to_owned();
         let places = blocking(move || {
             let listing = Listing::new(tree.files()?);
-            let entrypoints = layout::entrypoints(&listing, &directory)?.into_iter();
-            let places = entrypoints.map(|entrypoint| {
+            let entrypoints = layout::entrypoints(&listing, &directory)?;
+            Ok(parallel::map(entrypoints, |entrypoint| {
                 let place = place(tree.as_ref(), &listing, entrypoint.as_str());
                 (entrypoint, place)
-            });
-            Ok(places.collect::<Vec<_>>())
+            }))
         });
         let looked = self.environments(places.await?, cancel).await;
         if cancel.is_cancelled() {
@@ -339,6 +343,11 @@ impl Renderer {
             blocking(move || serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string())));
         Ok((value.await?, evaluated))
     }
+}
+
+fn is_there(listing: &Listing, path: &str) -> Result<bool, TankaError> {
+    let path = layout::normal(path)?;
+    Ok(listing.is_file(&path) || listing.is_directory(&path))
 }
 
 fn place(tree: &dyn Tree, listing: &Listing, path: &str) -> Result<Place, TankaError> {

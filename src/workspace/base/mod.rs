@@ -47,6 +47,7 @@ pub struct Base {
     pack: Pack,
     objects: gix::ThreadSafeRepository,
     paths: OnceLock<Arc<Vec<RepoPath>>>,
+    has_links: OnceLock<bool>,
 }
 
 impl std::fmt::Debug for Base {
@@ -71,6 +72,7 @@ impl Base {
             pack,
             objects: objects.clone(),
             paths: OnceLock::new(),
+            has_links: OnceLock::new(),
         })
     }
 
@@ -146,6 +148,22 @@ impl Base {
     /// The mode and size of the file at `path`.
     pub fn stat(&self, path: &RepoPath) -> Option<(Mode, u64)> {
         self.record(path).map(|record| (mode(&record), record.size))
+    }
+
+    /// Git's hash of the file at `path`, as 40 hex digits.
+    pub fn blob(&self, path: &RepoPath) -> Option<String> {
+        let record = self.record(path)?;
+        Some(gix::ObjectId::from_bytes_or_panic(&record.blob).to_string())
+    }
+
+    /// Whether any of the files is a symlink.
+    pub fn has_links(&self) -> bool {
+        let is_link = |index| {
+            self.pack
+                .record(index)
+                .is_some_and(|record| mode(&record) == Mode::Symlink)
+        };
+        *self.has_links.get_or_init(|| (0..self.len()).any(is_link))
     }
 
     /// The files below the directory `path`, sorted.

@@ -8,7 +8,7 @@ mod tests;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::base::Base;
 use crate::workspace::lines::{self, Found};
-use crate::workspace::{Entry, Match, Tree, TreeError, links, nearest};
+use crate::workspace::{Entry, Match, Tree, TreeError, links, nearest, with_blob};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,6 +68,44 @@ impl Overlay {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The path a file really has.
+    fn real(&self, edits: &Edits, path: &RepoPath) -> Result<RepoPath, TreeError> {
+        let is_link = |edit: &Option<FileVersion>| {
+            let version = edit.as_ref();
+            version.is_some_and(|version| version.mode == Mode::Symlink)
+        };
+        if !self.base.has_links() && !edits.values().any(is_link) {
+            return Ok(path.clone());
+        }
+        let target = |path: &RepoPath| match self.mode(edits, path) {
+            Some(Mode::Symlink) => Ok(self.version(edits, path)?.map(|version| version.content.to_vec())),
+            Some(Mode::Regular | Mode::Executable) | None => Ok(None),
+        };
+        links::follow(path, &target)
+    }
+
+    /// A file of a size that a tool may handle, and the path it really has.
+    fn file(&self, edits: &Edits, path: &RepoPath) -> Result<(RepoPath, FileVersion), TreeError> {
+        let real = self.real(edits, path)?;
+        let bytes = match edits.get(&real) {
+            Some(edit) => edit.as_ref().map(|version| version.content.len() as u64),
+            None => self.base.stat(&real).map(|(_, bytes)| bytes),
+        };
+        match bytes {
+            Some(bytes) => check_size(path, bytes)?,
+            None if self.is_directory(edits, real.as_str()) => {
+                return Err(TreeError::WrongKind {
+                    path: path.clone(),
+                    what: "directory",
+                });
+            }
+            None => return Err(self.not_found(edits, path)),
+        }
+        let version = self.version(edits, &real)?;
+        let version = version.ok_or_else(|| self.not_found(edits, path))?;
+        Ok((real, version))
     }
 
     /// The mode of the file or symlink at `path`, without following it.
@@ -212,29 +250,23 @@ pub(super) fn check_size(path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
 
 impl Tree for Overlay {
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
-        let state = self.state();
-        let edits = &state.edits;
-        let target = |path: &RepoPath| match self.mode(edits, path) {
-            Some(Mode::Symlink) => Ok(self.version(edits, path)?.map(|version| version.content.to_vec())),
-            Some(Mode::Regular | Mode::Executable) | None => Ok(None),
+        let (_, version) = self.file(&self.state().edits, path)?;
+        Ok(version)
+    }
+
+    fn identified(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
+        let (known, version) = {
+            let state = self.state();
+            let (real, version) = self.file(&state.edits, path)?;
+            // What nobody edited has the hash that its commit says.
+            let is_edited = state.edits.contains_key(&real);
+            let known = (!is_edited).then(|| self.base.blob(&real));
+            (known.flatten(), version)
         };
-        let real = links::follow(path, &target)?;
-        let bytes = match edits.get(&real) {
-            Some(edit) => edit.as_ref().map(|version| version.content.len() as u64),
-            None => self.base.stat(&real).map(|(_, bytes)| bytes),
-        };
-        match bytes {
-            Some(bytes) => check_size(path, bytes)?,
-            None if self.is_directory(edits, real.as_str()) => {
-                return Err(TreeError::WrongKind {
-                    path: path.clone(),
-                    what: "directory",
-                });
-            }
-            None => return Err(self.not_found(edits, path)),
+        match known {
+            Some(blob) => Ok((version, blob)),
+            None => with_blob(path, version),
         }
-        self.version(edits, &real)?
-            .ok_or_else(|| self.not_found(edits, path))
     }
 
     fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {

@@ -1,0 +1,89 @@
+//! What the second engine says about a value when it evaluated the program in a process of its own.
+
+use super::canonical::difference;
+use super::contract::{EvalError, Evaluated, SecondOpinion};
+
+/// The first engine's value with the second one's opinion. It depends on everything that either read.
+pub(super) fn joined(first: Evaluated, second: Result<Evaluated, EvalError>) -> Evaluated {
+    let second = match second {
+        Ok(second) => second,
+        Err(error) => {
+            return Evaluated {
+                second_opinion: SecondOpinion::Failed(Box::new(error)),
+                ..first
+            };
+        }
+    };
+    let mut imports = [first.imports, second.imports].concat();
+    imports.sort();
+    imports.dedup();
+    Evaluated {
+        second_opinion: opinion(&first.json, &second.json),
+        json: first.json,
+        imports,
+    }
+}
+
+fn opinion(first: &[u8], second: &[u8]) -> SecondOpinion {
+    if first == second {
+        return SecondOpinion::Agrees;
+    }
+    let texts = (std::str::from_utf8(first), std::str::from_utf8(second));
+    let (Ok(first), Ok(second)) = texts else {
+        let error = EvalError::Jail("a value is not UTF-8".to_owned());
+        return SecondOpinion::Failed(Box::new(error));
+    };
+    match difference(first, second) {
+        None => SecondOpinion::Agrees,
+        Some(difference) => SecondOpinion::Differs {
+            path: difference.path,
+            first: difference.first,
+            second: difference.second,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::joined;
+    use crate::jsonnet::{EvalError, Evaluated, Import, SecondOpinion};
+    use crate::model::RepoPath;
+    use bytes::Bytes;
+
+    fn evaluated(json: &'static str, absent: &[&str]) -> Evaluated {
+        let absent = absent.iter().map(|path| RepoPath::parse(path).unwrap());
+        Evaluated {
+            json: Bytes::from_static(json.as_bytes()),
+            imports: absent.map(|path| Import::Absent { path }).collect(),
+            second_opinion: SecondOpinion::NotAsked,
+        }
+    }
+
+    #[test]
+    fn a_value_has_the_imports_of_both_engines() {
+        let both = joined(evaluated("{}", &["a", "c"]), Ok(evaluated("{}", &["b", "c"])));
+        assert_eq!(
+            both,
+            Evaluated {
+                second_opinion: SecondOpinion::Agrees,
+                ..evaluated("{}", &["a", "b", "c"])
+            }
+        );
+    }
+
+    #[test]
+    fn another_value_and_none_are_told() {
+        let differs = joined(evaluated("[1]", &[]), Ok(evaluated("[2]", &[])));
+        let expected = SecondOpinion::Differs {
+            path: "$[0]".to_owned(),
+            first: "1".to_owned(),
+            second: "2".to_owned(),
+        };
+        assert_eq!(differs.second_opinion, expected);
+        let time = EvalError::Time { seconds: 1 };
+        let failed = joined(evaluated("1", &[]), Err(time.clone()));
+        assert_eq!(failed.second_opinion, SecondOpinion::Failed(Box::new(time)));
+    }
+}
