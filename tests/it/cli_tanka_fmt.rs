@@ -96,16 +96,30 @@ fn what_is_not_there_or_outside_is_told() {
 
 #[test]
 fn many_files_are_told_in_their_order_and_all_or_none_are_written() {
-    let names: Vec<String> = (0..60).map(|number| format!("lib/f{number:02}.libsonnet")).collect();
+    let names: Vec<String> = (0..60)
+        .map(|number| format!("lib/f{number:02}.libsonnet"))
+        .collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), UGLY)).collect();
     let shell = Shell::with_repository(&files);
     let broken = ["lib/f07.libsonnet", "lib/f31.libsonnet", "lib/f59.libsonnet"];
     broken.iter().for_each(|name| shell.put(name, "{ a: "));
     let ended = shell.run(&["tanka", "fmt", "lib"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
-    let told: Vec<&str> = ended.err.lines().filter_map(|line| line.split(':').next()).collect();
-    assert_eq!(told, [broken[0], broken[1], broken[2], "nothing was written"], "{ended:?}");
-    assert!(names.iter().all(|name| broken.contains(&name.as_str()) || shell.get(name) == UGLY));
+    let told: Vec<&str> = ended
+        .err
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .collect();
+    assert_eq!(
+        told,
+        [broken[0], broken[1], broken[2], "nothing was written"],
+        "{ended:?}"
+    );
+    assert!(
+        names
+            .iter()
+            .all(|name| broken.contains(&name.as_str()) || shell.get(name) == UGLY)
+    );
     broken.iter().for_each(|name| shell.put(name, UGLY));
     let ended = shell.run(&["tanka", "fmt", "lib"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
