@@ -239,7 +239,9 @@ fn parsed() -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     if std::env::args_os().any(|argument| argument == "demo") {
         command = command.mut_subcommand("demo", |demo| {
+            // A list is read by its columns, so its lines stay whole.
             demo.after_help(format!("{DEMO_EXAMPLES}\n\n{}", belt::listed()))
+                .term_width(0)
         });
     }
     Arguments::from_arg_matches(&command.try_get_matches()?)

@@ -57,12 +57,10 @@ impl<'s> Expander<'_, 's> {
             }
             Kind::ArrayComprehension {
                 body, specs, close, ..
-            } => {
-                if self.breaks_before(*body) || self.breaks_in(specs) || self.fodders.has_line_end(*close) {
-                    self.break_before(*body);
-                    self.break_in(specs);
-                    self.fodders.ensure_line_end(close);
-                }
+            } if self.breaks_before(*body) || self.breaks_in(specs) || self.fodders.has_line_end(*close) => {
+                self.break_before(*body);
+                self.break_in(specs);
+                self.fodders.ensure_line_end(close);
             }
             Kind::Function { parameters, .. } => self.parameters(parameters),
             Kind::Local { binds, .. } => self.binds(binds),
@@ -70,11 +68,11 @@ impl<'s> Expander<'_, 's> {
             Kind::ObjectComprehension {
                 fields, specs, close, ..
             } => self.fields(fields, specs, close),
-            Kind::Parens { inner, close } => {
-                if self.breaks_before(*inner) || self.fodders.has_line_end(*close) {
-                    self.break_before(*inner);
-                    self.fodders.ensure_line_end(close);
-                }
+            Kind::Parens { inner, close }
+                if self.breaks_before(*inner) || self.fodders.has_line_end(*close) =>
+            {
+                self.break_before(*inner);
+                self.fodders.ensure_line_end(close);
             }
             _ => {}
         }

@@ -91,7 +91,7 @@ pub(super) fn mutation() -> impl Strategy<Value = Mutation> {
 }
 
 pub(super) fn mutated(text: String, mutations: &[Mutation]) -> String {
-    mutations.iter().fold(text, |text, mutation| one(text, mutation))
+    mutations.iter().fold(text, one)
 }
 
 fn one(text: String, mutation: &Mutation) -> String {
