@@ -13,6 +13,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// As the program has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Sorted measurements of one thing.
 pub(crate) struct Times {
     sorted: Vec<Duration>,

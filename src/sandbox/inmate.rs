@@ -42,8 +42,9 @@ impl Program {
             .arg(purpose)
             .arg(how)
             .env_clear()
-            // One arena for all threads: memory is then taken as it is used, and the bound is exact.
-            .env("MALLOC_ARENA_MAX", "1")
+            // Memory is taken as it is used, so that the bound is exact, and is kept until the end, which is soon.
+            .env("MIMALLOC_ARENA_RESERVE", "0")
+            .env("MIMALLOC_PURGE_DELAY", "-1")
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
