@@ -30,7 +30,7 @@ pub enum Action {
     },
     /// Posts a new message. The channel answers with its id.
     Post {
-        /// What it says. Must fit one message: see [`crate::channel::Channel::split`].
+        /// What it says. Must fit one message: see [`crate::channel::split`].
         reply: Reply,
         /// The message it answers, where the platform shows that.
         reply_to: Option<MessageRef>,
