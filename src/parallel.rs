@@ -1,35 +1,51 @@
 //! The same work on many things, shared among a few threads. The answers are in the order of the things,
 //! so nobody can tell.
 
+use std::sync::{Mutex, PoisonError};
+
 /// Threads for one piece of work.
-const THREADS_MAX: usize = 4;
+const THREADS_MAX: usize = 8;
 /// Things for which another thread is worth its start.
 const THINGS_MIN: usize = 8;
+/// Things a thread takes at a time.
+const THINGS_AT_ONCE: usize = 4;
 
-/// What `work` makes of each thing.
+/// What `work` makes of each thing. Each thread takes a few at a time until none is left, so that one
+/// with large things does not keep the others waiting.
 pub(crate) fn map<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(THREADS_MAX).min(things.len() / THINGS_MIN);
     if threads < 2 {
         return things.into_iter().map(work).collect();
     }
-    let share = things.len().div_ceil(threads);
-    let mut things = things.into_iter();
-    let shares: Vec<Vec<T>> = (0..threads)
-        .map(|_| things.by_ref().take(share).collect())
-        .collect();
-    let work = &work;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = shares
-            .into_iter()
-            .map(|share| scope.spawn(move || share.into_iter().map(work).collect::<Vec<R>>()))
-            .collect();
-        let done = threads.into_iter().map(|thread| match thread.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        done.flatten().collect()
-    })
+    let left = Mutex::new(things.into_iter().enumerate());
+    let take = || -> Vec<(usize, T)> {
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.by_ref().take(THINGS_AT_ONCE).collect()
+    };
+    let share = || {
+        let mut done = Vec::new();
+        loop {
+            let taken = take();
+            if taken.is_empty() {
+                return done;
+            }
+            done.extend(taken.into_iter().map(|(index, thing)| (index, work(thing))));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(share)).collect();
+        let mut done = share();
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]
@@ -38,7 +54,7 @@ mod tests {
 
     #[test]
     fn answers_are_in_the_order_of_the_things() {
-        for count in [0, 1, 7, 8, 17, 100] {
+        for count in [0, 1, 7, 8, 17, 100, 1_001] {
             let doubled = map((0..count).collect(), |thing: usize| thing * 2);
             let expected: Vec<usize> = (0..count).map(|thing| thing * 2).collect();
             assert_eq!(doubled, expected);
