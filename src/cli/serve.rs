@@ -12,6 +12,9 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
+    // The allocator asks for large pages, and a gateway that mostly waits would hold them whole. A kernel
+    // that has none refuses, and that is as good.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     let config = Config::load(global.sources()?).map_err(Failure::config)?;
     let format = if std::io::stderr().is_terminal() {
         Format::Pretty

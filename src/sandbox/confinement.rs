@@ -74,6 +74,8 @@ impl Confinement {
         if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok() {
             present.push(LayerName::ParentDeath);
         }
+        // A server does without large pages, and what it starts inherits that. Here they save time.
+        let _ = rustix::thread::disable_transparent_huge_pages(false);
         // Opened now: once the files are gone, so is the way to ask.
         let Ok(memory) = open_memory() else {
             return ExitCode::FAILURE;

@@ -53,6 +53,16 @@ fn it_says_where_it_listens_becomes_ready_and_stops_on_sigterm() {
 }
 
 #[test]
+fn it_does_without_large_pages() {
+    let shell = shell(TOML);
+    let (running, _) = serve(&shell);
+    let about = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
+    let large_pages = about.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
+    // Old kernels do not say.
+    assert!(large_pages.is_none_or(|enabled| enabled.trim() == "0"), "{about}");
+}
+
+#[test]
 fn ctrl_c_stops_it_as_well() {
     let shell = shell(TOML);
     let (running, _) = serve(&shell);
