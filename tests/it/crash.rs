@@ -136,18 +136,7 @@ async fn a_running_request_outlives_an_orderly_restart() {
     assert!(!stopped, "nobody said stop");
     world.start().await;
     world.model_holds(2).await;
-    world
-        .shows(|message| {
-            message
-                .visible()
-                .join("\n")
-                .contains("I was restarted and picked this up again.")
-        })
-        .await;
-    world.hold_at(NONE);
-    world.kill();
-    world.start().await;
-    world.is_answered_once(&said).await;
+    world.says_that_it_was_restarted_and_answers(&said).await;
 }
 
 /// A restart finds its work before the platform answers again: the turn runs, and its card, posted
@@ -169,18 +158,7 @@ async fn a_request_taken_up_before_slack_is_connected_shows_on_its_card() {
     world.model_holds(2).await;
     world.slack.recover("auth.test");
     world.is_ready(&address).await;
-    world
-        .shows(|message| {
-            message
-                .visible()
-                .join("\n")
-                .contains("I was restarted and picked this up again.")
-        })
-        .await;
-    world.hold_at(NONE);
-    world.kill();
-    world.start().await;
-    world.is_answered_once(&said).await;
+    world.says_that_it_was_restarted_and_answers(&said).await;
 }
 
 /// P2: messages that wait behind another are not lost with it.
@@ -420,6 +398,17 @@ impl World {
     async fn shows(&self, is_it: impl Fn(&Message) -> bool) -> Message {
         let found = |state: &State| bot(state).find(|message| is_it(message)).cloned();
         self.waits("a message", found).await
+    }
+
+    /// The card of a held turn says that it was taken up again; after another kill there is its result.
+    async fn says_that_it_was_restarted_and_answers(&mut self, said: &str) {
+        let resumed = "I was restarted and picked this up again.";
+        self.shows(|message| message.visible().join("\n").contains(resumed))
+            .await;
+        self.hold_at(NONE);
+        self.kill();
+        self.start().await;
+        self.is_answered_once(said).await;
     }
 
     /// Exactly one result in the thread, with the whole change, and nothing wrong anywhere.
