@@ -92,16 +92,18 @@ impl World {
 }
 
 fn commit(objects: &gix::Repository, number: i64) -> ObjectId {
+    let (library, other) = (format!("git {number}"), number.to_string());
+    commit_of(objects, number, &[("c.libsonnet", &library), ("lib/x", &other)])
+}
+
+fn commit_of(objects: &gix::Repository, number: i64, files: &[(&str, &str)]) -> ObjectId {
     let mut editor = objects
         .edit_tree(ObjectId::empty_tree(gix::hash::Kind::Sha1))
         .unwrap();
     objects.write_object(gix::objs::Tree::empty()).unwrap();
-    for (path, content) in [
-        ("c.libsonnet", format!("git {number}")),
-        ("lib/x", number.to_string()),
-    ] {
+    for (path, content) in files {
         let blob = objects.write_blob(content).unwrap().detach();
-        editor.upsert(path, EntryKind::Blob, blob).unwrap();
+        editor.upsert(*path, EntryKind::Blob, blob).unwrap();
     }
     let author = gix::actor::Signature {
         name: "Ada".into(),
@@ -217,38 +219,15 @@ fn commit_with_attributes(world: &World) -> ObjectId {
     let objects: gix::Repository = gix::ThreadSafeRepository::open_opts(&git, gix::open::Options::isolated())
         .unwrap()
         .into();
-    let mut editor = objects
-        .edit_tree(ObjectId::empty_tree(gix::hash::Kind::Sha1))
-        .unwrap();
-    for (path, content) in [
+    let files = [
         (".gitattributes", "docs/ export-ignore\n*.test export-ignore\n"),
         ("docs/a.md", "no package"),
         ("lib/.gitattributes", "keep.test -export-ignore\n"),
         ("lib/keep.test", "kept"),
         ("lib/lose.test", "lost"),
         ("main.libsonnet", "{}"),
-    ] {
-        let blob = objects.write_blob(content).unwrap().detach();
-        editor.upsert(path, EntryKind::Blob, blob).unwrap();
-    }
-    let author = gix::actor::Signature {
-        name: "Ada".into(),
-        email: "ada@example.com".into(),
-        time: gix::date::Time {
-            seconds: 9,
-            offset: 0,
-        },
-    };
-    let commit = gix::objs::Commit {
-        tree: editor.write().unwrap().detach(),
-        parents: Vec::new().into(),
-        author: author.clone(),
-        committer: author,
-        encoding: None,
-        message: "c\n".into(),
-        extra_headers: Vec::new(),
-    };
-    let commit = objects.write_object(&commit).unwrap().detach();
+    ];
+    let commit = commit_of(&objects, 9, &files);
     std::fs::write(git.join("refs/heads/master"), format!("{commit}\n")).unwrap();
     commit
 }
