@@ -2,15 +2,17 @@
 
 use super::output::{Output, Style};
 use super::{Failure, Global};
-use crate::bundler::{self, BundlerError, Fate, Fetch, Network, Offline, Package, Prepared, Project, Watch};
+use crate::bundler::{self, BundlerError, Fate, Fetch, Network, Offline, Package, Prepared, Project};
 use crate::config::Config;
+use crate::download::Watch;
 use crate::provider;
 use crate::workspace::{Directory, FetchProgress};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -95,10 +97,10 @@ pub(super) async fn run(command: Command, global: &Global, output: &Output) -> R
     let watch = watch(*output);
     // Ctrl-C ends a download; nothing is written then.
     let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
-    let stop = Arc::clone(&watch.stop);
+    let stop = watch.clone();
     let stopper = tokio::spawn(async move {
         if interrupts.recv().await.is_some() {
-            stop.store(true, Ordering::Relaxed);
+            stop.stop();
         }
     });
     let output = *output;
@@ -229,8 +231,5 @@ fn watch(output: Output) -> Watch {
             output.aside(Style::Dim, &format!("{}: {} MiB{of}", step.what, step.done >> 20));
         }
     };
-    Watch {
-        progress: Arc::new(progress),
-        stop: Arc::new(AtomicBool::new(false)),
-    }
+    Watch::new(Arc::new(progress), &CancellationToken::new())
 }
