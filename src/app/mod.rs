@@ -9,7 +9,7 @@ use crate::bundler::{Fetch, Network, Offline};
 use crate::compare::Comparer;
 use crate::config::Config;
 use crate::gateway::{Gateway, Parts, Repositories};
-use crate::helm::Helm;
+use crate::helm::{ChartRepositories, Helm};
 use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
@@ -215,7 +215,10 @@ fn toolbox(
     comparer: Arc<Comparer>,
     world: World,
 ) -> Result<Toolbox, StartError> {
-    let helm = Helm::configured((world.program)(), &config.sandbox.programs);
+    let settings = &config.sandbox.programs;
+    let runtime = tokio::runtime::Handle::current();
+    let charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, world.now);
+    let helm = Helm::configured((world.program)(), settings).map(|helm| helm.with_repositories(charts));
     let reach = Reach {
         packages: packages(config, client),
         evaluator,

@@ -119,7 +119,7 @@ impl Terminal {
             packages: super::jb::fetch(&config.bundler.hosts_allowed, client.clone()),
             comparer: super::comparer(Arc::clone(&evaluator), Arc::clone(&redactor)),
             evaluator,
-            helm: super::helm(&config.sandbox),
+            helm: super::helm(&config.sandbox, client.clone()),
         };
         let comparer = Arc::clone(&reach.comparer);
         let providers = provider::build(&config.providers, client, config.model.stream);
