@@ -216,6 +216,11 @@ fn toolbox(
     world: World,
 ) -> Result<Toolbox, StartError> {
     let settings = &config.sandbox.programs;
+    // Where no host is allowed, nothing is downloaded.
+    let client = match settings.hosts_allowed.is_empty() && config.bundler.hosts_allowed.is_empty() {
+        true => client,
+        false => provider::download_client().map_err(|error| StartError::Setup(error.to_string()))?,
+    };
     let runtime = tokio::runtime::Handle::current();
     let charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, world.now);
     let helm = Helm::configured((world.program)(), settings).map(|helm| helm.with_repositories(charts));

@@ -86,7 +86,7 @@ pub(super) fn fetch(hosts_allowed: &[String], client: reqwest::Client) -> Arc<dy
 
 pub(super) async fn run(command: Command, global: &Global, output: &Output) -> Result<(), Failure> {
     let settings = Config::for_packages(global.own_sources()?).map_err(Failure::config)?;
-    let client = provider::http_client().map_err(Failure::failed)?;
+    let client = provider::download_client().map_err(Failure::failed)?;
     let fetch = fetch(&settings.hosts_allowed, client);
     let output = *output;
     let perform = move |watch: &Watch| perform(&command, fetch.as_ref(), watch, output);

@@ -63,7 +63,8 @@ pub enum DownloadError {
 }
 
 impl Downloads {
-    /// The network for these hosts. The client must follow no redirects: each is looked at here.
+    /// The network for these hosts. The client must follow no redirects, which are looked at here one
+    /// by one, and leave what is sent as it is.
     pub fn new(hosts: Hosts, client: reqwest::Client, runtime: tokio::runtime::Handle) -> Self {
         Self {
             hosts,

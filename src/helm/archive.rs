@@ -22,6 +22,13 @@ pub(super) struct Named {
     pub(super) version: String,
 }
 
+/// One entry of an archive.
+struct Entry<'e> {
+    path: &'e [u8],
+    kind: EntryType,
+    content: &'e mut dyn Read,
+}
+
 /// Why an archive is no chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
@@ -51,16 +58,16 @@ pub enum ArchiveError {
 /// Looks at every entry, and says which chart it is.
 pub(super) fn read(packed: &[u8]) -> Result<Named, ArchiveError> {
     let mut chart = None;
-    let found = entries(packed, &mut |path, kind, entry| {
-        let path = inside(path)?;
-        match kind {
+    let found = entries(packed, &mut |entry| {
+        let path = inside(entry.path)?;
+        match entry.kind {
             EntryType::Directory | EntryType::XGlobalHeader => return Ok(()),
             EntryType::Regular | EntryType::Continuous => {}
             _ => return Err(ArchiveError::Special(path.to_owned())),
         }
         if path.split('/').count() == 2 && path.ends_with("/Chart.yaml") {
             let mut content = String::new();
-            let read = entry.take(CHART_BYTES_MAX).read_to_string(&mut content);
+            let read = entry.content.take(CHART_BYTES_MAX).read_to_string(&mut content);
             read.map_err(|why| ArchiveError::NoChart(why.to_string()))?;
             if chart.replace(content).is_some() {
                 return Err(ArchiveError::NoChart("it has two of `Chart.yaml`".to_owned()));
@@ -87,11 +94,11 @@ pub(super) fn named(chart: &str) -> Option<Named> {
 pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
     let contents = |packed: &[u8]| {
         let mut contents = Vec::new();
-        let read = entries(packed, &mut |path, _, entry| {
+        let read = entries(packed, &mut |entry| {
             let mut content = Vec::new();
-            let read = entry.read_to_end(&mut content);
+            let read = entry.content.read_to_end(&mut content);
             read.map_err(|why| ArchiveError::Unreadable(why.to_string()))?;
-            contents.push((path.to_vec(), content));
+            contents.push((entry.path.to_vec(), content));
             Ok(())
         });
         read.ok().map(|()| contents)
@@ -105,7 +112,7 @@ pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
 /// Goes through the entries of an archive, within bounds.
 fn entries(
     packed: &[u8],
-    look: &mut dyn FnMut(&[u8], EntryType, &mut dyn Read) -> Result<(), ArchiveError>,
+    look: &mut dyn FnMut(Entry<'_>) -> Result<(), ArchiveError>,
 ) -> Result<(), ArchiveError> {
     let mut unpacked = Unpacked::new(packed, UNPACKED_BYTES_MAX, RATIO_MAX);
     let looked = each(&mut unpacked, look);
@@ -118,7 +125,7 @@ fn entries(
 
 fn each(
     unpacked: &mut dyn Read,
-    look: &mut dyn FnMut(&[u8], EntryType, &mut dyn Read) -> Result<(), ArchiveError>,
+    look: &mut dyn FnMut(Entry<'_>) -> Result<(), ArchiveError>,
 ) -> Result<(), ArchiveError> {
     let unreadable = |why: std::io::Error| ArchiveError::Unreadable(why.to_string());
     let mut archive = tar::Archive::new(unpacked);
@@ -128,7 +135,11 @@ fn each(
             return Err(ArchiveError::TooMany(ENTRIES_MAX));
         }
         let (path, kind) = (entry.path_bytes().into_owned(), entry.header().entry_type());
-        look(&path, kind, &mut entry)?;
+        look(Entry {
+            path: &path,
+            kind,
+            content: &mut entry,
+        })?;
     }
     Ok(())
 }

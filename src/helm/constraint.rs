@@ -210,6 +210,7 @@ mod tests {
 
     use super::Constraint;
     use crate::helm::version::Version;
+    use proptest::prelude::*;
     use serde::Deserialize;
 
     /// What the library that helm is built with makes of versions and constraints.
@@ -267,6 +268,19 @@ mod tests {
                 })
                 .collect();
             assert_eq!(ours, *order, "{}", version.written());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+
+        #[test]
+        fn no_constraint_and_no_version_is_a_panic(text in "[0-9xX*v.+^~<>=!|, a-c\\-\\n]{0,40}", other in any::<String>()) {
+            for text in [text, other] {
+                let fits = Constraint::parse(&text).zip(Version::parse("1.2.3-a"));
+                let _ = fits.map(|(constraint, version)| constraint.fits(&version));
+                let _ = Version::parse(&text);
+            }
         }
     }
 

@@ -36,7 +36,7 @@ pub enum HelmError {
         /// The dependency.
         name: String,
         /// Why it cannot be had.
-        why: DependencyError,
+        why: Box<DependencyError>,
     },
     /// Helm did not run.
     #[error("helm: {0}")]

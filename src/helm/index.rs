@@ -246,6 +246,7 @@ mod tests {
 
     use super::{DEPTH_MAX, Index, IndexError, RELEASES_MAX};
     use crate::helm::constraint::Constraint;
+    use proptest::prelude::*;
     use std::collections::BTreeSet;
 
     const INDEX: &str = "apiVersion: v1\nentries:\n  other:\n  - {version: 9.0.0, urls: [x]}\n  redis:\n  \
@@ -314,6 +315,23 @@ mod tests {
         }
         let deep = format!("apiVersion: v1\nx: {}\n", "[".repeat(DEPTH_MAX + 2));
         assert!(matches!(read(&deep), Err(IndexError::Malformed(_))));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+
+        #[test]
+        fn no_index_is_a_panic(text in "[ \\-\\[\\]{}:,&*!|>'\"%@`a-c0-9.\\n\\tredisntvuly]{0,200}") {
+            let begun = format!("apiVersion: v1\nentries:\n  redis:\n{text}");
+            for text in [text, begun] {
+                let _ = read(&text);
+            }
+        }
+
+        #[test]
+        fn bytes_that_are_no_text_are_an_error_of_the_index(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Index::read(&bytes, &BTreeSet::from(["redis"]), &|| false);
+        }
     }
 
     #[test]

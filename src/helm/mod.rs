@@ -284,7 +284,7 @@ fn dependency_error(directory: &RepoPath, dependency: &Dependency, why: Dependen
     HelmError::Dependency {
         chart: directory.to_string(),
         name: dependency.name.clone(),
-        why,
+        why: Box::new(why),
     }
 }
 

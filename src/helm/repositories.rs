@@ -27,7 +27,7 @@ pub struct ChartRepositories {
 
 impl ChartRepositories {
     /// Those of the allowed hosts. Downloads run on `runtime`, and are asked for from threads that may
-    /// block; the client must follow no redirects. `now` is what a lock says of when it was made.
+    /// block; the client must follow no redirects, and leave what is sent as it is. `now` is what a lock says of when it was made.
     pub fn new(
         hosts_allowed: &[String],
         client: reqwest::Client,

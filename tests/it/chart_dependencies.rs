@@ -89,7 +89,7 @@ impl World {
             ..SandboxSettings::default().programs
         };
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let client = drydock::provider::http_client().unwrap();
+        let client = drydock::provider::download_client().unwrap();
         let now = || "2026-01-02T03:04:05Z".parse().unwrap();
         let repositories = ChartRepositories::new(&hosts, client, self.runtime.handle().clone(), now)
             .with_stand_in(HOST, &self.host.address)
@@ -431,6 +431,15 @@ fn addresses_are_joined_as_helm_joins_them() {
         // Without a digest there is nothing to compare, and that is said.
         assert!(packed.said.contains("states no digest"), "{}", packed.said);
     }
+}
+
+#[test]
+fn an_archive_that_is_called_a_compressed_page_stays_an_archive() {
+    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let content = packed_chart("redis", "1.0.0", &[]);
+    world.offer_content(content.clone(), "redis.tgz", &sha256(&content));
+    world.host.put("/stable/redis.tgz", Sent::Page(content));
+    assert_eq!(world.placed(Pack::Update).len(), 2);
 }
 
 #[test]

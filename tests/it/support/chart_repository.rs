@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 pub(crate) enum Sent {
     /// A file.
     File(Vec<u8>),
+    /// The same, called a page that was compressed on its way.
+    Page(Vec<u8>),
     /// A redirect.
     To(String),
     /// A head that promises so many bytes, and then less than that, and nothing more.
@@ -80,20 +82,13 @@ impl ChartRepository {
                 stream,
                 "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             ),
-            Some(Sent::File(content)) => {
-                let bytes = content.len();
-                write!(
-                    stream,
-                    "HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n"
-                )?;
-                stream.write_all(&content)
+            Some(Sent::File(content)) => found(&mut stream, content.len() as u64, "", &content),
+            Some(Sent::Page(content)) => {
+                let encoding = "Content-Encoding: gzip\r\n";
+                found(&mut stream, content.len() as u64, encoding, &content)
             }
             Some(Sent::Begun(bytes, content)) => {
-                write!(
-                    stream,
-                    "HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n"
-                )?;
-                stream.write_all(&content)?;
+                found(&mut stream, bytes, "", &content)?;
                 // Whoever waits has to give up.
                 let mut rest = BufReader::new(stream).lines();
                 while rest.next().is_some_and(|line| line.is_ok()) {}
@@ -101,6 +96,14 @@ impl ChartRepository {
             }
         }
     }
+}
+
+fn found(stream: &mut TcpStream, bytes: u64, more: &str, content: &[u8]) -> std::io::Result<()> {
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\n{more}Content-Length: {bytes}\r\nConnection: close\r\n\r\n"
+    )?;
+    stream.write_all(content)
 }
 
 /// A packed chart.
