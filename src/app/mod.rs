@@ -13,13 +13,14 @@ use crate::helm::{ChartRepositories, Helm};
 use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
-use crate::sandbox::Program;
+use crate::sandbox::{Program, Scratch};
 use crate::store::{OpenError, Store};
 use crate::tanka::{Evaluate, OnDemand};
 use crate::tool::{self, Reach, Toolbox};
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -84,6 +85,7 @@ impl App {
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
         let store = Store::open(&config.data.directory)?;
+        clear_scratch(config.sandbox.programs.scratch.clone()).await;
         let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let repositories = Repositories::new(
@@ -204,6 +206,15 @@ impl App {
             );
             self.tasks.shutdown().await;
         }
+    }
+}
+
+/// Takes away what a server that was killed left of its runs. Whoever has opened the store owns the data
+/// directory alone, and nothing runs yet.
+async fn clear_scratch(scratch: PathBuf) {
+    let cleared = tokio::task::spawn_blocking(move || Scratch::clear(&scratch)).await;
+    if let Ok(Err(why)) = cleared {
+        warn!("something is left in the data directory of runs before this start: {why}");
     }
 }
 
