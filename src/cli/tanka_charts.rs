@@ -179,6 +179,9 @@ fn pack(
 ) -> Result<(), Failure> {
     let packed = helm.pack(directory, chart, how, watch);
     let Packed { said, changes } = packed.map_err(Failure::failed)?;
+    if watch.is_stopped() {
+        return Err(Failure::failed("interrupted; nothing was written"));
+    }
     for (path, content) in &changes {
         let after = content.clone().map(|content| FileVersion {
             content,

@@ -162,6 +162,7 @@ pub(super) mod tests {
     use super::{ArchiveError, ENTRIES_MAX, Named, RATIO_MAX, is_same, read};
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use proptest::prelude::*;
     use std::io::Write;
     use tar::{EntryType, Header};
 
@@ -261,6 +262,25 @@ pub(super) mod tests {
         let whole = archive(&[chart], 1);
         let torn = read(&whole[..whole.len() / 2]);
         assert!(matches!(torn, Err(ArchiveError::Unreadable(_))), "{torn:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_are_a_chart_or_refused(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..2_000),
+            at in 0_usize..600,
+        ) {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+            packed.write_all(&bytes).unwrap();
+            let _ = read(&packed.finish().unwrap());
+            let mut damaged = archive(&[file("redis/Chart.yaml", CHART)], 1);
+            let at = at.min(damaged.len() - 1);
+            damaged[at] = bytes.pop().unwrap_or_default();
+            let _ = read(&damaged);
+            let _ = read(&bytes);
+        }
     }
 
     #[test]

@@ -434,6 +434,21 @@ fn addresses_are_joined_as_helm_joins_them() {
 }
 
 #[test]
+fn a_redirect_to_an_allowed_host_is_followed() {
+    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let content = packed_chart("redis", "1.0.0", &[]);
+    for location in [
+        "redis.tgz",
+        "/stable/redis.tgz",
+        "https://charts.example.com/stable/redis.tgz",
+    ] {
+        world.offer_content(content.clone(), "moved.tgz", &sha256(&content));
+        world.host.put("/stable/moved.tgz", Sent::To(location.to_owned()));
+        assert_eq!(world.pack(Pack::Update).unwrap().changes.len(), 2, "{location}");
+    }
+}
+
+#[test]
 fn an_archive_that_is_called_a_compressed_page_stays_an_archive() {
     let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
     let content = packed_chart("redis", "1.0.0", &[]);
