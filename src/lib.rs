@@ -15,6 +15,7 @@ pub mod store;
 pub mod session;
 pub mod access;
 pub mod workspace;
+pub mod download;
 // What we know.
 pub mod sandbox;
 pub mod jsonnet;

@@ -9,17 +9,18 @@ use crate::bundler::{Fetch, Network, Offline};
 use crate::compare::Comparer;
 use crate::config::Config;
 use crate::gateway::{Gateway, Parts, Repositories};
-use crate::helm::Helm;
+use crate::helm::{ChartRepositories, Helm};
 use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
-use crate::sandbox::Program;
+use crate::sandbox::{Program, Scratch};
 use crate::store::{OpenError, Store};
 use crate::tanka::{Evaluate, OnDemand};
 use crate::tool::{self, Reach, Toolbox};
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -84,6 +85,7 @@ impl App {
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
         let store = Store::open(&config.data.directory)?;
+        clear_scratch(config.sandbox.programs.scratch.clone()).await;
         let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let repositories = Repositories::new(
@@ -207,6 +209,15 @@ impl App {
     }
 }
 
+/// Takes away what a server that was killed left of its runs. Whoever has opened the store owns the data
+/// directory alone, and nothing runs yet.
+async fn clear_scratch(scratch: PathBuf) {
+    let cleared = tokio::task::spawn_blocking(move || Scratch::clear(&scratch)).await;
+    if let Ok(Err(why)) = cleared {
+        warn!("something is left in the data directory of runs before this start: {why}");
+    }
+}
+
 /// Every tool.
 fn toolbox(
     config: &Config,
@@ -215,7 +226,15 @@ fn toolbox(
     comparer: Arc<Comparer>,
     world: World,
 ) -> Result<Toolbox, StartError> {
-    let helm = Helm::configured((world.program)(), &config.sandbox.programs);
+    let settings = &config.sandbox.programs;
+    // Where no host is allowed, nothing is downloaded.
+    let client = match settings.hosts_allowed.is_empty() && config.bundler.hosts_allowed.is_empty() {
+        true => client,
+        false => provider::download_client().map_err(|error| StartError::Setup(error.to_string()))?,
+    };
+    let runtime = tokio::runtime::Handle::current();
+    let charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, world.now);
+    let helm = Helm::configured((world.program)(), settings).map(|helm| helm.with_repositories(charts));
     let reach = Reach {
         packages: packages(config, client),
         evaluator,

@@ -2,8 +2,8 @@
 //! disk. Every entry is checked, also those that are not wanted.
 
 use super::layer::{self, Found, Gathering, Layer, LayerError, PackageId};
+use crate::download::{Exceeded, Unpacked};
 use crate::model::Mode;
-use flate2::read::GzDecoder;
 use std::io::Read;
 use tar::EntryType;
 
@@ -57,30 +57,19 @@ pub enum ArchiveError {
     Bomb(u64),
 }
 
-/// Below this, how far something unpacks says nothing.
-const RATIO_BYTES_MIN: u64 = 1 << 20;
 /// The first component, which GitHub names after repository and commit, is taken away.
 const COMPONENTS_BEFORE: char = '/';
 
 /// Reads the package `id` out of an archive.
 pub(super) fn read(sent: &[u8], id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
-    let budget = limits.unpacked_bytes_max.min(
-        (sent.len() as u64)
-            .saturating_mul(limits.ratio_max)
-            .max(RATIO_BYTES_MIN),
-    );
-    let over = match budget == limits.unpacked_bytes_max {
-        true => ArchiveError::TooLarge(limits.unpacked_bytes_max),
-        false => ArchiveError::Bomb(limits.ratio_max),
-    };
-    let mut unpacked = Metered {
-        inner: GzDecoder::new(sent),
-        left: budget,
-        over: false,
-    };
+    let mut unpacked = Unpacked::new(sent, limits.unpacked_bytes_max, limits.ratio_max);
     let result = entries(&mut unpacked, id, limits);
     // The reader of the format cannot tell why its source ended.
-    if unpacked.over { Err(over) } else { result }
+    match unpacked.exceeded() {
+        Some(Exceeded::Bytes(bytes_max)) => Err(ArchiveError::TooLarge(bytes_max)),
+        Some(Exceeded::Ratio(ratio_max)) => Err(ArchiveError::Bomb(ratio_max)),
+        None => result,
+    }
 }
 
 fn entries(unpacked: &mut impl Read, id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
@@ -136,25 +125,4 @@ fn entries(unpacked: &mut impl Read, id: PackageId, limits: ArchiveLimits) -> Re
         gathering.add(path, found)?;
     }
     Ok(gathering.finish(id)?)
-}
-
-/// Ends when more was read than allowed, and remembers it.
-struct Metered<R> {
-    inner: R,
-    left: u64,
-    over: bool,
-}
-
-impl<R: Read> Read for Metered<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        match self.left.checked_sub(count as u64) {
-            Some(left) => self.left = left,
-            None => {
-                self.over = true;
-                return Err(std::io::Error::other("too large"));
-            }
-        }
-        Ok(count)
-    }
 }

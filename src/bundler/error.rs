@@ -1,7 +1,8 @@
 //! Why an operation does nothing. Where jsonnet-bundler has words for it, they are its words.
 
 use super::fetch::FetchError;
-use super::uri::{RemoteRefused, UriError};
+use super::uri::UriError;
+use crate::download::RemoteRefused;
 use crate::model::PathError;
 use crate::workspace::TreeError;
 

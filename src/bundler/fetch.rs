@@ -4,48 +4,8 @@
 use super::archive::ArchiveError;
 use super::dependency::Git;
 use super::layer::{Layer, LayerError};
-use super::uri::RemoteRefused;
-use crate::workspace::{FetchProgress, OnFetch};
+use crate::download::{DownloadError, RemoteRefused, Watch};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Whoever waits for a fetch. It is told how far it is, from any thread, and may stop it.
-#[derive(Clone)]
-pub struct Watch {
-    /// Told often; must return at once.
-    pub progress: OnFetch,
-    /// Set to stop.
-    pub stop: Arc<AtomicBool>,
-}
-
-impl Watch {
-    /// Nobody waits.
-    pub fn nobody() -> Self {
-        Self {
-            progress: Arc::new(|_| ()),
-            stop: Arc::default(),
-        }
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn bytes(&self, what: &str, done: usize, of: Option<usize>) {
-        (self.progress)(FetchProgress {
-            what: what.to_owned(),
-            done,
-            of,
-            bytes: true,
-        });
-    }
-}
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").finish_non_exhaustive()
-    }
-}
 
 /// The two ways to the files of a commit. A repository may say that its archives leave files out or
 /// change them, so the two can have different sums, and a lock may have been made with either.
@@ -87,6 +47,16 @@ pub enum FetchError {
     /// Somebody stopped it.
     #[error("the download was stopped")]
     Stopped,
+}
+
+impl From<DownloadError> for FetchError {
+    fn from(err: DownloadError) -> Self {
+        match err {
+            DownloadError::Refused(refused) => Self::Refused(refused),
+            DownloadError::Remote(why) => Self::Remote(why),
+            DownloadError::Stopped => Self::Stopped,
+        }
+    }
 }
 
 /// Where packages come from. Both methods may block for long.

@@ -2,8 +2,9 @@
 //! commit without its history. What comes lies in a directory that goes when the call is over.
 
 use super::export::{ATTRIBUTES, Exported};
-use super::fetch::{FetchError, Watch};
+use super::fetch::FetchError;
 use super::layer::{BYTES_MAX, FILES_MAX, Found, Gathering, Layer, LayerError, PackageId};
+use crate::download::Watch;
 use crate::model::Mode;
 use crate::workspace::{Meter, OnFetch, transport};
 use gix::ObjectId;
@@ -13,7 +14,6 @@ use gix::remote::Direction;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Bytes one fetch takes.
 const FETCH_BYTES_MAX: usize = 512 << 20;
@@ -106,7 +106,7 @@ pub(super) fn package(
         .map_err(|err| failure(&err, watch))?
         .with_write_packed_refs_only(true)
         .with_shallow(gix::remote::fetch::Shallow::DepthAtRemote(NonZeroU32::MIN))
-        .receive(Meter::new(bounded(watch)), &watch.stop)
+        .receive(Meter::new(bounded(watch)), watch.flag())
         .map_err(|err| failure(&err, watch))?;
     files(&place.repository, commit, id, which)
 }
@@ -158,9 +158,9 @@ fn bounded(watch: &Watch) -> OnFetch {
     let watch = watch.clone();
     Arc::new(move |step| {
         if step.bytes && step.done > FETCH_BYTES_MAX {
-            watch.stop.store(true, Ordering::Relaxed);
+            watch.stop();
         }
-        (watch.progress)(step);
+        watch.tell(step);
     })
 }
 

@@ -8,7 +8,6 @@
 
 mod archive;
 mod dependency;
-mod download;
 mod error;
 mod export;
 mod fetch;
@@ -35,13 +34,13 @@ mod vendor;
 pub use archive::{ArchiveError, ArchiveLimits};
 pub use dependency::{Dependency, Git, Local, Scheme, Source};
 pub use error::{BundlerError, FileError};
-pub use fetch::{Fetch, FetchError, Form, Offline, Watch};
+pub use fetch::{Fetch, FetchError, Form, Offline};
 pub use file::JsonnetFile;
 pub use layer::{Entry, Layer, LayerError, PackageId};
-pub use network::{Network, NetworkError};
+pub use network::Network;
 pub use operation::{Install, Listed, Prepared, init, install, list, update};
 pub use plan::{Action, plan};
 pub use project::{FILE, LOCK_FILE, Project, VENDOR};
 pub use settle::{Fate, Notice, Package};
-pub use uri::{RemoteRefused, UriError, parse as parse_uri};
+pub use uri::{UriError, parse as parse_uri};
 pub use vendor::Vendor;

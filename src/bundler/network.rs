@@ -3,12 +3,11 @@
 
 use super::archive::{self, ArchiveLimits};
 use super::dependency::{Git, Scheme};
-use super::download::{self, Answer};
-use super::fetch::{Fetch, FetchError, Form, Watch};
+use super::fetch::{Fetch, FetchError, Form};
 use super::git::{self, Which};
 use super::layer::{Layer, PackageId};
 use super::shelf::Shelf;
-use super::uri::RemoteRefused;
+use crate::download::{Answer, Downloads, Hosts, NotHere, RemoteRefused, Wanted, Watch};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,34 +16,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 const KEPT_BYTES_MAX: u64 = 256 << 20;
 /// The host that has archives.
 const GITHUB: &str = "github.com";
+/// The key that allows hosts.
+const KEY: &str = "[bundler] hosts_allowed";
 /// Where it sends who asks for one.
 const GITHUB_ARCHIVES: &str = "codeload.github.com";
 
 /// The network, as far as it is allowed.
 pub struct Network {
-    hosts: Hosts,
-    client: reqwest::Client,
-    runtime: tokio::runtime::Handle,
+    downloads: Downloads,
     scratch: PathBuf,
     limits: ArchiveLimits,
     kept: Mutex<Kept>,
     shelf: Option<Shelf>,
-}
-
-/// Why there is no network for packages.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NetworkError {
-    /// Only this machine can stand in for a host.
-    #[error("`{0}` is not an address of this machine")]
-    NotHere(String),
-}
-
-/// The hosts that may be asked.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Hosts {
-    allowed: Vec<String>,
-    // Hosts that a server on this machine stands in for.
-    here: BTreeMap<String, reqwest::Url>,
 }
 
 #[derive(Default)]
@@ -58,7 +41,7 @@ struct Kept {
 impl std::fmt::Debug for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Network")
-            .field("hosts", &self.hosts)
+            .field("hosts", self.downloads.hosts())
             .finish_non_exhaustive()
     }
 }
@@ -73,16 +56,9 @@ impl Network {
         runtime: tokio::runtime::Handle,
         scratch: PathBuf,
     ) -> Self {
+        let hosts = Hosts::new(hosts_allowed, KEY).with(GITHUB_ARCHIVES, GITHUB);
         Self {
-            hosts: Hosts {
-                allowed: hosts_allowed
-                    .iter()
-                    .map(|host| host.to_ascii_lowercase())
-                    .collect(),
-                here: BTreeMap::new(),
-            },
-            client,
-            runtime,
+            downloads: Downloads::new(hosts, client, runtime),
             scratch,
             limits: ArchiveLimits::default(),
             kept: Mutex::default(),
@@ -107,22 +83,30 @@ impl Network {
 
     /// The same with a server on this machine in the place of an allowed host, at a plain http address
     /// of loopback: how it is tried out without a network.
-    pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NetworkError> {
-        let not_here = || NetworkError::NotHere(address.to_owned());
-        let url = reqwest::Url::parse(address).map_err(|_| not_here())?;
-        if url.scheme() != "http" || url.host_str() != Some("127.0.0.1") {
-            return Err(not_here());
-        }
-        self.hosts.here.insert(host.to_owned(), url);
+    pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NotHere> {
+        self.downloads = self.downloads.with_stand_in(host, address)?;
         Ok(self)
+    }
+
+    /// Refuses a package of a host that nobody allowed, or over anything but https.
+    fn check(&self, git: &Git) -> Result<(), FetchError> {
+        if git.scheme != Scheme::Https {
+            return Err(RemoteRefused("scheme ssh; use the https address".to_owned()).into());
+        }
+        if self.downloads.hosts().is_empty() {
+            return Err(FetchError::Off);
+        }
+        Ok(self.downloads.hosts().check(&git.host)?)
     }
 
     fn archive(&self, id: PackageId, git: &Git, watch: &Watch) -> Result<Layer, FetchError> {
         let path = format!("{}/{}/archive/{}.tar.gz", git.user, git.repo, id.commit);
-        let url = self.hosts.url(&git.host, &path)?;
-        let bytes_max = self.limits.sent_bytes_max;
-        let get = download::get(&self.client, &self.hosts, url, bytes_max, watch);
-        match self.runtime.block_on(get)? {
+        let wanted = Wanted {
+            url: url(&git.host, &path)?,
+            what: "archive",
+            bytes_max: self.limits.sent_bytes_max,
+        };
+        match self.downloads.get(&wanted, watch)? {
             Answer::Found(sent) => Ok(archive::read(&sent, id, self.limits)?),
             Answer::Missing => Err(FetchError::NoVersion(git.name())),
         }
@@ -133,9 +117,8 @@ impl Network {
     }
 
     fn address(&self, git: &Git) -> Result<reqwest::Url, FetchError> {
-        Ok(self
-            .hosts
-            .url(&git.host, &format!("{}/{}.git", git.user, git.repo))?)
+        let url = url(&git.host, &format!("{}/{}.git", git.user, git.repo))?;
+        Ok(self.downloads.hosts().place(&url))
     }
 
     fn had(&self, id: PackageId, git: &Git, form: Form, watch: &Watch) -> Result<Layer, FetchError> {
@@ -156,7 +139,7 @@ impl Network {
 
 impl Fetch for Network {
     fn resolve(&self, git: &Git, version: &str, watch: &Watch) -> Result<String, FetchError> {
-        self.hosts.check(git)?;
+        self.check(git)?;
         if is_commit(version) {
             return Ok(version.to_ascii_lowercase());
         }
@@ -165,7 +148,7 @@ impl Fetch for Network {
     }
 
     fn package(&self, git: &Git, commit: &str, form: Form, watch: &Watch) -> Result<Arc<Layer>, FetchError> {
-        self.hosts.check(git)?;
+        self.check(git)?;
         let id = PackageId {
             remote: git.remote(),
             commit: commit.to_owned(),
@@ -213,56 +196,9 @@ impl Kept {
     }
 }
 
-impl Hosts {
-    /// Refuses a package of a host that nobody allowed, or over anything but https.
-    pub(super) fn check(&self, git: &Git) -> Result<(), FetchError> {
-        if git.scheme != Scheme::Https {
-            return Err(RemoteRefused("scheme ssh; use the https address".to_owned()).into());
-        }
-        if self.allowed.is_empty() {
-            return Err(FetchError::Off);
-        }
-        self.check_host(&git.host)
-    }
-
-    /// Refuses an address that was come to by a redirect.
-    pub(super) fn check_url(&self, url: &reqwest::Url) -> Result<(), FetchError> {
-        if self.here.values().any(|here| here.origin() == url.origin()) {
-            return Ok(());
-        }
-        if url.scheme() != "https" {
-            return Err(RemoteRefused(format!("redirect to scheme {}", url.scheme())).into());
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(RemoteRefused("redirect with a user or password".to_owned()).into());
-        }
-        if url.port().is_some() {
-            return Err(RemoteRefused("redirect to a port".to_owned()).into());
-        }
-        match url.host_str() {
-            Some(GITHUB_ARCHIVES) => self.check_host(GITHUB),
-            Some(host) => self.check_host(host),
-            None => Err(RemoteRefused("redirect to no host".to_owned()).into()),
-        }
-    }
-
-    fn check_host(&self, host: &str) -> Result<(), FetchError> {
-        let host = host.to_ascii_lowercase();
-        if self.allowed.contains(&host) {
-            return Ok(());
-        }
-        let why = format!("host {host} is not in `[bundler] hosts_allowed`");
-        Err(RemoteRefused(why).into())
-    }
-
-    fn url(&self, host: &str, path: &str) -> Result<reqwest::Url, RemoteRefused> {
-        let base = match self.here.get(host) {
-            Some(here) => here.to_string(),
-            None => format!("https://{host}/"),
-        };
-        let url = reqwest::Url::parse(&format!("{base}{path}"));
-        url.map_err(|_| RemoteRefused(format!("host {host} has no address")))
-    }
+fn url(host: &str, path: &str) -> Result<reqwest::Url, RemoteRefused> {
+    let url = reqwest::Url::parse(&format!("https://{host}/{path}"));
+    url.map_err(|_| RemoteRefused(format!("host {host} has no address")))
 }
 
 fn is_commit(version: &str) -> bool {

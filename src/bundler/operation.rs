@@ -3,13 +3,14 @@
 
 use super::dependency::{Dependency, Local, Source};
 use super::error::BundlerError;
-use super::fetch::{Fetch, Watch};
+use super::fetch::Fetch;
 use super::file::JsonnetFile;
 use super::plan::Locks;
 use super::project::{FILE, LOCK_FILE, Project, clean_relative, join, local_name};
 use super::settle::{Fate, Notice, Package, settle};
 use super::uri::{self, UriError};
 use super::vendor::Vendor;
+use crate::download::Watch;
 use crate::model::{FileVersion, Mode};
 use crate::workspace::{Edits, Tree, TreeError};
 use std::collections::BTreeMap;

@@ -3,11 +3,12 @@
 
 use super::dependency::{Dependency, Git, Source};
 use super::error::BundlerError;
-use super::fetch::{Fetch, FetchError, Form, Watch};
+use super::fetch::{Fetch, FetchError, Form};
 use super::layer::Layer;
 use super::plan::{Action, Locks, check_version, plan};
 use super::project::{FILE, Project, VENDOR, join, under};
 use super::vendor::Vendor;
+use crate::download::Watch;
 use crate::model::RepoPath;
 use std::collections::BTreeSet;
 use std::sync::Arc;

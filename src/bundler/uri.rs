@@ -2,6 +2,7 @@
 //! accepted is what jsonnet-bundler accepts; what is a trick is told apart from what is a mistake.
 
 use super::dependency::{Dependency, Git, Scheme, Source};
+use crate::download::RemoteRefused;
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
@@ -20,11 +21,6 @@ pub enum UriError {
     #[error(transparent)]
     Refused(#[from] RemoteRefused),
 }
-
-/// A remote that is never asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("remote not allowed: {0}")]
-pub struct RemoteRefused(pub String);
 
 /// `ssh://git@host/user/repo.git`, `git@host:user/repo.git`, `host/group/subgroup/repo.git` and
 /// `host/user/repo`: the first that fits counts.

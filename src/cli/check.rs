@@ -1,9 +1,10 @@
 //! `drydock check`: is the configuration good? Nothing is connected, nothing is changed.
 
 use super::output::Output;
-use super::{Failure, Global, comparer, evaluator, helm};
+use super::{Failure, Global, comparer, evaluator};
 use crate::bundler::Offline;
 use crate::config::Config;
+use crate::helm::Helm;
 use crate::model::RepoPath;
 use crate::redact::Redactor;
 use crate::sandbox::{self, JailError, LayerName, Program};
@@ -47,7 +48,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
         packages: Arc::new(Offline),
         comparer: comparer(Arc::clone(&evaluator), redactor),
         evaluator,
-        helm: helm(&config.sandbox),
+        helm: Helm::configured(Program::this(), &config.sandbox.programs).map(Arc::new),
     };
     let tools = Toolbox::new(tool::all(&reach))
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));

@@ -1,16 +1,15 @@
 //! `drydock jb`: packages of Jsonnet in the repository around you, as jsonnet-bundler manages them.
 
 use super::output::{Output, Style};
-use super::{Failure, Global};
-use crate::bundler::{self, BundlerError, Fate, Fetch, Network, Offline, Package, Prepared, Project, Watch};
+use super::{Failure, Global, download};
+use crate::bundler::{self, BundlerError, Fate, Fetch, Network, Offline, Package, Prepared, Project};
 use crate::config::Config;
+use crate::download::Watch;
 use crate::provider;
-use crate::workspace::{Directory, FetchProgress};
+use crate::workspace::Directory;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use tokio::signal::unix::{SignalKind, signal};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -76,9 +75,6 @@ pub(super) struct Plan {
     place: Place,
 }
 
-/// Bytes between two lines about a download.
-const BYTES_PER_LINE: usize = 8 << 20;
-
 /// Where packages come from: nowhere, while no host is allowed.
 pub(super) fn fetch(hosts_allowed: &[String], client: reqwest::Client) -> Arc<dyn Fetch> {
     if hosts_allowed.is_empty() {
@@ -90,21 +86,11 @@ pub(super) fn fetch(hosts_allowed: &[String], client: reqwest::Client) -> Arc<dy
 
 pub(super) async fn run(command: Command, global: &Global, output: &Output) -> Result<(), Failure> {
     let settings = Config::for_packages(global.own_sources()?).map_err(Failure::config)?;
-    let client = provider::http_client().map_err(Failure::failed)?;
+    let client = provider::download_client().map_err(Failure::failed)?;
     let fetch = fetch(&settings.hosts_allowed, client);
-    let watch = watch(*output);
-    // Ctrl-C ends a download; nothing is written then.
-    let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
-    let stop = Arc::clone(&watch.stop);
-    let stopper = tokio::spawn(async move {
-        if interrupts.recv().await.is_some() {
-            stop.store(true, Ordering::Relaxed);
-        }
-    });
     let output = *output;
-    let done = tokio::task::spawn_blocking(move || perform(&command, fetch.as_ref(), &watch, output)).await;
-    stopper.abort();
-    done.map_err(Failure::failed)?
+    let perform = move |watch: &Watch| perform(&command, fetch.as_ref(), watch, output);
+    download::until_interrupted(output, perform).await
 }
 
 fn perform(command: &Command, fetch: &dyn Fetch, watch: &Watch, output: Output) -> Result<(), Failure> {
@@ -215,22 +201,4 @@ fn row(package: &Package) -> Vec<String> {
     };
     let (from, to) = (version(&package.from), version(&package.to));
     vec![package.name.clone(), fate.to_owned(), from, to]
-}
-
-/// Tells how far a long download is.
-fn watch(output: Output) -> Watch {
-    let told = AtomicUsize::new(0);
-    let progress = move |step: FetchProgress| {
-        let lines = step.done / BYTES_PER_LINE;
-        if step.bytes && told.swap(lines, Ordering::Relaxed) < lines {
-            let of = step
-                .of
-                .map_or_else(String::new, |of| format!(" of {} MiB", of >> 20));
-            output.aside(Style::Dim, &format!("{}: {} MiB{of}", step.what, step.done >> 20));
-        }
-    };
-    Watch {
-        progress: Arc::new(progress),
-        stop: Arc::new(AtomicBool::new(false)),
-    }
 }

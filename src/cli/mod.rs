@@ -7,6 +7,7 @@ mod belt;
 mod chat;
 mod check;
 mod demo;
+mod download;
 mod input;
 mod jb;
 mod jsonnet_files;
@@ -22,7 +23,7 @@ mod terminal;
 use crate::compare::Comparer;
 use crate::config::SandboxSettings;
 use crate::config::Sources;
-use crate::helm::Helm;
+use crate::helm::{ChartRepositories, Helm};
 use crate::redact::Redactor;
 use crate::tanka::{Evaluate, OnDemand};
 use crate::{jsonnet, sandbox};
@@ -153,9 +154,12 @@ fn evaluator(settings: &SandboxSettings) -> Arc<dyn Evaluate> {
     Arc::new(OnDemand::new(sandbox::Program::this(), settings.clone()))
 }
 
-/// The operator's helm, where there is one.
-fn helm(settings: &SandboxSettings) -> Option<Arc<Helm>> {
-    Helm::configured(sandbox::Program::this(), &settings.programs).map(Arc::new)
+/// The operator's helm, where there is one, and the repositories that charts may be fetched from.
+fn helm(settings: &SandboxSettings, client: reqwest::Client) -> Option<Arc<Helm>> {
+    let helm = Helm::configured(sandbox::Program::this(), &settings.programs)?;
+    let runtime = tokio::runtime::Handle::current();
+    let charts = ChartRepositories::new(&settings.programs.hosts_allowed, client, runtime, serve::now);
+    Some(Arc::new(helm.with_repositories(charts)))
 }
 
 /// Compares the working directory with its base.

@@ -60,7 +60,7 @@ pub(super) fn world() -> World {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the shell is where the clock is read")]
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }
 

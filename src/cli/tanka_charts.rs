@@ -1,12 +1,14 @@
 //! `drydock tanka charts`: what `chartfile.yaml` asks for and what is there, and what the operator's helm
-//! says of a chart. Nothing is fetched.
+//! says of a chart.
 
 use super::output::{Output, Style};
-use super::{Failure, Global, helm};
+use super::{Failure, Global, download, helm};
 use crate::config::Config;
+use crate::download::Watch;
 use crate::helm::{Chartfile, Drift, Helm, Pack, Packed, Vendored, vendored};
 use crate::jsonnet::path::clean;
 use crate::model::{FileVersion, Mode, RepoPath};
+use crate::provider;
 use crate::workspace::{Directory, Tree};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -22,8 +24,9 @@ Examples:
   drydock tanka charts diff --path lib --json
   drydock tanka charts lint charts/web --set helm.program=/usr/local/bin/helm
   drydock tanka charts update charts/web
+  drydock tanka charts build charts/web --json --set 'helm.hosts_allowed=[\"charts.example.com\"]'
 
-`list` and `diff` read chartfile.yaml and need no helm. The others run the helm of `[helm] program` in the jail. Nothing is fetched: `build` and `update` pack charts of this repository.
+`list` and `diff` read chartfile.yaml and need no helm. The others run the helm of `[helm] program` in the jail, without a network: `build` and `update` have it pack charts of this repository, and fetch the others themselves, from hosts of `[helm] hosts_allowed`.
 
 Exit codes: 0 done, 1 failed, 16 charts differ (diff).";
 
@@ -65,10 +68,11 @@ pub(super) async fn run(command: ChartsCommand, global: &Global, output: Output)
     let here = std::env::current_dir().map_err(Failure::failed)?;
     let directory = Directory::open(&here).map_err(Failure::failed)?;
     let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
-    let helm = helm(&settings);
+    let client = provider::download_client().map_err(Failure::failed)?;
+    let helm = helm(&settings, client);
     // Helm is waited for, and it ends with the thread that has started it.
-    let done = tokio::task::spawn_blocking(move || perform(&command, &directory, &here, helm, output)).await;
-    done.map_err(Failure::failed)?
+    let perform = move |watch: &Watch| perform(&command, &directory, &here, helm, watch, output);
+    download::until_interrupted(output, perform).await
 }
 
 fn perform(
@@ -76,6 +80,7 @@ fn perform(
     directory: &Directory,
     here: &Path,
     helm: Option<Arc<Helm>>,
+    watch: &Watch,
     output: Output,
 ) -> Result<(), Failure> {
     let place = |typed: &str| inside(directory, here, typed);
@@ -91,17 +96,17 @@ fn perform(
         }
         ChartsCommand::Diff(at) => diff(directory, &place(&at.path)?, output),
         ChartsCommand::Lint(at) => {
-            let said = needed()?.lint(directory, &chart(at)?, &|| false);
+            let said = needed()?.lint(directory, &chart(at)?, &|| watch.is_stopped());
             say(&said.map_err(Failure::failed)?, output);
             Ok(())
         }
         ChartsCommand::Dependencies(at) => {
-            let said = needed()?.dependencies(directory, &chart(at)?, &|| false);
+            let said = needed()?.dependencies(directory, &chart(at)?, &|| watch.is_stopped());
             say(&said.map_err(Failure::failed)?, output);
             Ok(())
         }
-        ChartsCommand::Build(at) => pack(needed()?, directory, &chart(at)?, Pack::Build, output),
-        ChartsCommand::Update(at) => pack(needed()?, directory, &chart(at)?, Pack::Update, output),
+        ChartsCommand::Build(at) => pack(needed()?, directory, &chart(at)?, Pack::Build, watch, output),
+        ChartsCommand::Update(at) => pack(needed()?, directory, &chart(at)?, Pack::Update, watch, output),
     }
 }
 
@@ -169,10 +174,14 @@ fn pack(
     directory: &Directory,
     chart: &RepoPath,
     how: Pack,
+    watch: &Watch,
     output: Output,
 ) -> Result<(), Failure> {
-    let packed = helm.pack(directory, chart, how, &|| false);
+    let packed = helm.pack(directory, chart, how, watch);
     let Packed { said, changes } = packed.map_err(Failure::failed)?;
+    if watch.is_stopped() {
+        return Err(Failure::failed("interrupted; nothing was written"));
+    }
     for (path, content) in &changes {
         let after = content.clone().map(|content| FileVersion {
             content,

@@ -139,6 +139,7 @@ pub const KEYS: &[Key] = &[
     int("bundler.kept_bytes_max", "1_073_741_824", 0, 1_099_511_627_776, "bytes of packages that stay in the data directory; 0 means none"),
 
     key("helm.program", Kind::Path, Unset::Absent, "the helm that renders charts; without one none is rendered"),
+    key("helm.hosts_allowed", Kind::List, Unset::Default("[]"), "hosts that charts may be fetched from"),
     int("helm.seconds_max", "30", 1, 600, "seconds helm and kustomize may take for one program, all calls together"),
     int("helm.memory_bytes_max", "1_073_741_824", 67_108_864, 17_179_869_184, "bytes of memory of one run"),
     int("helm.output_bytes_max", "16_777_216", 65_536, 134_217_728, "bytes of the output of one run"),

@@ -158,7 +158,7 @@ fn server(reader: &mut Reader<'_>) -> ServerSettings {
         idle_seconds_max: reader.integer("server.idle_seconds_max"),
         connections_max: reader.integer("server.connections_max"),
         connections_per_ip_max: reader.integer("server.connections_per_ip_max"),
-        link_hosts: reader.list("server.link_hosts"),
+        link_hosts: hosts(reader, "server.link_hosts", "grafana.example.com"),
     };
     if settings.connections_per_ip_max > settings.connections_max && settings.connections_max > 0 {
         reader.problem(
@@ -166,13 +166,17 @@ fn server(reader: &mut Reader<'_>) -> ServerSettings {
             "is more than server.connections_max",
         );
     }
-    if !settings.link_hosts.iter().all(|host| is_host(host)) {
-        reader.problem(
-            "server.link_hosts",
-            "expected host names such as grafana.example.com, without scheme or path",
-        );
-    }
     settings
+}
+
+/// A list of hosts; `example` is one.
+pub(super) fn hosts(reader: &mut Reader<'_>, key: &str, example: &str) -> Vec<String> {
+    let hosts = reader.list(key);
+    if !hosts.iter().all(|host| is_host(host)) {
+        let why = format!("expected host names such as {example}, without scheme or path");
+        reader.problem(key, &why);
+    }
+    hosts
 }
 
 fn is_host(text: &str) -> bool {
@@ -182,15 +186,8 @@ fn is_host(text: &str) -> bool {
 }
 
 fn bundler(reader: &mut Reader<'_>) -> BundlerSettings {
-    let hosts_allowed = reader.list("bundler.hosts_allowed");
-    if !hosts_allowed.iter().all(|host| is_host(host)) {
-        reader.problem(
-            "bundler.hosts_allowed",
-            "expected host names such as github.com, without scheme or path",
-        );
-    }
     BundlerSettings {
-        hosts_allowed,
+        hosts_allowed: hosts(reader, "bundler.hosts_allowed", "github.com"),
         kept_bytes_max: reader.integer("bundler.kept_bytes_max"),
     }
 }

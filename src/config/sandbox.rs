@@ -1,6 +1,7 @@
 //! `[sandbox]`: how far a program of a repository may go when it is evaluated; `[helm]` and
 //! `[kustomize]`: which programs of the machine it may ask for.
 
+use crate::config::load::hosts;
 use crate::config::reader::Reader;
 use crate::config::settings::{ProgramSettings, SandboxSettings};
 use crate::config::sources::Sources;
@@ -56,6 +57,7 @@ fn programs(reader: &mut Reader<'_>) -> ProgramSettings {
     ProgramSettings {
         helm: program(reader, "helm.program"),
         kustomize: program(reader, "kustomize.program"),
+        hosts_allowed: hosts(reader, "helm.hosts_allowed", "charts.example.com"),
         time_max: Duration::from_secs(reader.integer("helm.seconds_max")),
         memory_bytes_max: reader.integer("helm.memory_bytes_max"),
         output_bytes_max: reader.integer("helm.output_bytes_max"),

@@ -293,6 +293,9 @@ pub struct ProgramSettings {
     pub helm: Option<PathBuf>,
     /// `kustomize.program`, default none.
     pub kustomize: Option<PathBuf>,
+    /// `helm.hosts_allowed`, default empty: hosts that charts may be fetched from, over https. While it is
+    /// empty, nothing is fetched.
+    pub hosts_allowed: Vec<String>,
     /// `helm.seconds_max`, default 30: for one evaluation or one tool call.
     pub time_max: Duration,
     /// `helm.memory_bytes_max`, default 1 GiB.

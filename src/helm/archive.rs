@@ -1,68 +1,302 @@
-//! Whether two packed charts hold the same files. Helm writes the time into them, so their bytes differ
-//! each time.
+//! Packed charts: which chart an archive holds, after all of it was looked at, and whether two archives
+//! hold the same files. Helm writes the time into them, so their bytes differ each time.
 
-use flate2::read::GzDecoder;
+use crate::download::{Exceeded, Unpacked};
+use crate::jsonnet::yaml_documents;
 use std::io::Read;
+use tar::EntryType;
 
-/// Bytes of an archive that are unpacked, at most.
-const UNPACKED_BYTES_MAX: u64 = 64 << 20;
+/// Bytes that an archive unpacks to.
+const UNPACKED_BYTES_MAX: u64 = 100 << 20;
+/// How many times larger it may be unpacked than packed.
+const RATIO_MAX: u64 = 100;
+/// Entries of an archive.
+const ENTRIES_MAX: usize = 10_000;
+/// Bytes of the `Chart.yaml` in it.
+const CHART_BYTES_MAX: u64 = 1 << 20;
+
+/// What an archive says that it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) version: String,
+}
+
+/// One entry of an archive.
+struct Entry<'e> {
+    path: &'e [u8],
+    kind: EntryType,
+    content: &'e mut dyn Read,
+}
+
+/// Why an archive is no chart.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArchiveError {
+    /// Not an archive, or a broken one.
+    #[error("archive cannot be read: {0}")]
+    Unreadable(String),
+    /// A path leads out of it.
+    #[error("archive entry escapes: {0}")]
+    Escapes(String),
+    /// A link, a device or the like.
+    #[error("archive entry is no file or directory: {0}")]
+    Special(String),
+    /// More entries than a chart may have.
+    #[error("archive has more than {0} entries")]
+    TooMany(usize),
+    /// It unpacks to more than a chart may have.
+    #[error("archive unpacks to more than {0} bytes")]
+    TooLarge(u64),
+    /// It unpacks to far more than was sent, as a bomb does.
+    #[error("archive unpacks to more than {0} times its size")]
+    Bomb(u64),
+    /// There is not one good `Chart.yaml` in it.
+    #[error("archive is no chart: {0}")]
+    NoChart(String),
+}
+
+/// Looks at every entry, and says which chart it is.
+pub(super) fn read(packed: &[u8]) -> Result<Named, ArchiveError> {
+    let mut chart = None;
+    let found = entries(packed, &mut |entry| {
+        let path = inside(entry.path)?;
+        match entry.kind {
+            EntryType::Directory | EntryType::XGlobalHeader => return Ok(()),
+            EntryType::Regular | EntryType::Continuous => {}
+            _ => return Err(ArchiveError::Special(path.to_owned())),
+        }
+        if path.split('/').count() == 2 && path.ends_with("/Chart.yaml") {
+            let mut content = String::new();
+            let read = entry.content.take(CHART_BYTES_MAX).read_to_string(&mut content);
+            read.map_err(|why| ArchiveError::NoChart(why.to_string()))?;
+            if chart.replace(content).is_some() {
+                return Err(ArchiveError::NoChart("it has two of `Chart.yaml`".to_owned()));
+            }
+        }
+        Ok(())
+    });
+    found?;
+    let chart = chart.ok_or_else(|| ArchiveError::NoChart("it has no `Chart.yaml`".to_owned()))?;
+    named(&chart).ok_or_else(|| ArchiveError::NoChart("its `Chart.yaml` names no chart".to_owned()))
+}
+
+/// The name and the version in a `Chart.yaml`.
+pub(super) fn named(chart: &str) -> Option<Named> {
+    let documents = yaml_documents(chart).ok()?;
+    let field = |name: &str| documents.first()?.get(name)?.as_str().map(str::to_owned);
+    Some(Named {
+        name: field("name")?,
+        version: field("version")?,
+    })
+}
 
 /// True when both can be read and hold the same entries in the same order.
 pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
-    match (entries(one), entries(other)) {
+    let contents = |packed: &[u8]| {
+        let mut contents = Vec::new();
+        let read = entries(packed, &mut |entry| {
+            let mut content = Vec::new();
+            let read = entry.content.read_to_end(&mut content);
+            read.map_err(|why| ArchiveError::Unreadable(why.to_string()))?;
+            contents.push((entry.path.to_vec(), content));
+            Ok(())
+        });
+        read.ok().map(|()| contents)
+    };
+    match (contents(one), contents(other)) {
         (Some(one), Some(other)) => one == other,
         (None, _) | (_, None) => false,
     }
 }
 
-/// Names and contents; `None` when it is no archive, or too large a one.
-fn entries(packed: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
-    let unpacked = GzDecoder::new(packed).take(UNPACKED_BYTES_MAX);
-    let mut archive = tar::Archive::new(unpacked);
-    let mut entries = Vec::new();
-    for entry in archive.entries().ok()? {
-        let mut entry = entry.ok()?;
-        let name = entry.path_bytes().into_owned();
-        let mut content = Vec::new();
-        entry.read_to_end(&mut content).ok()?;
-        entries.push((name, content));
+/// Goes through the entries of an archive, within bounds.
+fn entries(
+    packed: &[u8],
+    look: &mut dyn FnMut(Entry<'_>) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    let mut unpacked = Unpacked::new(packed, UNPACKED_BYTES_MAX, RATIO_MAX);
+    let looked = each(&mut unpacked, look);
+    match unpacked.exceeded() {
+        Some(Exceeded::Bytes(bytes_max)) => Err(ArchiveError::TooLarge(bytes_max)),
+        Some(Exceeded::Ratio(ratio_max)) => Err(ArchiveError::Bomb(ratio_max)),
+        None => looked,
     }
-    Some(entries)
+}
+
+fn each(
+    unpacked: &mut dyn Read,
+    look: &mut dyn FnMut(Entry<'_>) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    let unreadable = |why: std::io::Error| ArchiveError::Unreadable(why.to_string());
+    let mut archive = tar::Archive::new(unpacked);
+    for (position, entry) in archive.entries().map_err(unreadable)?.enumerate() {
+        let mut entry = entry.map_err(unreadable)?;
+        if position >= ENTRIES_MAX {
+            return Err(ArchiveError::TooMany(ENTRIES_MAX));
+        }
+        let (path, kind) = (entry.path_bytes().into_owned(), entry.header().entry_type());
+        look(Entry {
+            path: &path,
+            kind,
+            content: &mut entry,
+        })?;
+    }
+    Ok(())
+}
+
+/// A path that stays in the archive.
+fn inside(path: &[u8]) -> Result<&str, ArchiveError> {
+    let shown = || String::from_utf8_lossy(path).chars().take(200).collect();
+    let text = std::str::from_utf8(path).map_err(|_| ArchiveError::Escapes(shown()))?;
+    let leaves = |part: &str| matches!(part, "" | "." | "..") || part.contains(['\\', '\0', ':']);
+    match text.strip_suffix('/').unwrap_or(text).split('/').any(leaves) {
+        true => Err(ArchiveError::Escapes(shown())),
+        false => Ok(text),
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::is_same;
+    use super::{ArchiveError, ENTRIES_MAX, Named, RATIO_MAX, is_same, read};
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use proptest::prelude::*;
     use std::io::Write;
+    use tar::{EntryType, Header};
 
-    fn packed(content: &str, at: u64) -> Vec<u8> {
-        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mtime(at);
-        header.set_cksum();
-        archive
-            .append_data(&mut header, "web/Chart.yaml", content.as_bytes())
-            .unwrap();
+    const CHART: &str = "apiVersion: v2\nname: redis\nversion: 1.2.3\n";
+
+    /// An archive of these files, with any names and kinds at all.
+    pub(in crate::helm) fn archive(entries: &[(&str, EntryType, &str)], at: u64) -> Vec<u8> {
+        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::none()));
+        for (path, kind, content) in entries {
+            let mut header = Header::new_gnu();
+            header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_entry_type(*kind);
+            header.set_mode(0o644);
+            header.set_mtime(at);
+            let content = if *kind == EntryType::Regular {
+                *content
+            } else {
+                header.set_link_name_literal(content).unwrap();
+                ""
+            };
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+            archive.append(&header, content.as_bytes()).unwrap();
+        }
         archive.into_inner().unwrap().finish().unwrap()
+    }
+
+    fn file<'a>(path: &'a str, content: &'a str) -> (&'a str, EntryType, &'a str) {
+        (path, EntryType::Regular, content)
+    }
+
+    #[test]
+    fn a_chart_says_what_it_is() {
+        let chart = [
+            file("redis/Chart.yaml", CHART),
+            file("redis/charts/x/Chart.yaml", ""),
+        ];
+        let expected = Named {
+            name: "redis".to_owned(),
+            version: "1.2.3".to_owned(),
+        };
+        assert_eq!(read(&archive(&chart, 1)), Ok(expected));
+    }
+
+    /// T52
+    #[test]
+    fn an_archive_that_is_no_chart_or_leads_out_is_refused() {
+        let chart = file("redis/Chart.yaml", CHART);
+        let escapes = |path: &str| ArchiveError::Escapes(path.to_owned());
+        for path in [
+            "../x",
+            "redis/../../x",
+            "/etc/passwd",
+            "redis//x",
+            "./redis/x",
+            "redis/.",
+            "redis/..",
+            "redis\\..\\x",
+            "C:/x",
+        ] {
+            let refused = read(&archive(&[chart, file(path, "x")], 1));
+            assert_eq!(refused, Err(escapes(path)), "{path}");
+        }
+        for kind in [
+            EntryType::Symlink,
+            EntryType::Link,
+            EntryType::Char,
+            EntryType::Fifo,
+        ] {
+            let refused = read(&archive(&[chart, ("redis/x", kind, "/etc")], 1));
+            assert_eq!(refused, Err(ArchiveError::Special("redis/x".to_owned())));
+        }
+        for (entries, why) in [
+            (vec![file("redis/values.yaml", "")], "it has no `Chart.yaml`"),
+            (vec![file("Chart.yaml", CHART)], "it has no `Chart.yaml`"),
+            (
+                vec![chart, file("other/Chart.yaml", CHART)],
+                "it has two of `Chart.yaml`",
+            ),
+            (
+                vec![file("redis/Chart.yaml", "name: redis\n")],
+                "its `Chart.yaml` names no chart",
+            ),
+            (
+                vec![file("redis/Chart.yaml", "[")],
+                "its `Chart.yaml` names no chart",
+            ),
+        ] {
+            let refused = read(&archive(&entries, 1));
+            assert_eq!(refused, Err(ArchiveError::NoChart(why.to_owned())));
+        }
+        let many = vec![file("redis/x", ""); ENTRIES_MAX + 1];
+        let refused = read(&archive(&many, 1));
+        assert_eq!(refused, Err(ArchiveError::TooMany(ENTRIES_MAX)));
+        let nothing = read(b"no archive");
+        assert!(matches!(nothing, Err(ArchiveError::Unreadable(_))), "{nothing:?}");
+        let whole = archive(&[chart], 1);
+        let torn = read(&whole[..whole.len() / 2]);
+        assert!(matches!(torn, Err(ArchiveError::Unreadable(_))), "{torn:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_are_a_chart_or_refused(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..2_000),
+            at in 0_usize..600,
+        ) {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+            packed.write_all(&bytes).unwrap();
+            let _ = read(&packed.finish().unwrap());
+            let mut damaged = archive(&[file("redis/Chart.yaml", CHART)], 1);
+            let at = at.min(damaged.len() - 1);
+            damaged[at] = bytes.pop().unwrap_or_default();
+            let _ = read(&damaged);
+            let _ = read(&bytes);
+        }
     }
 
     #[test]
     fn only_the_files_count() {
+        let packed = |content: &str, at: u64| archive(&[file("web/Chart.yaml", content)], at);
         assert!(is_same(&packed("a", 1), &packed("a", 2)));
         assert!(!is_same(&packed("a", 1), &packed("b", 1)));
         assert!(!is_same(b"no archive", b"no archive"));
     }
 
+    /// T52
     #[test]
     fn a_bomb_is_not_unpacked() {
         let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
-        let mut header = tar::Header::new_gnu();
-        header.set_path("bomb").unwrap();
+        let mut header = Header::new_gnu();
+        header.set_path("redis/bomb").unwrap();
         header.set_size(1 << 33);
         header.set_cksum();
         bomb.write_all(header.as_bytes()).unwrap();
@@ -71,5 +305,6 @@ mod tests {
         }
         let bomb = bomb.finish().unwrap();
         assert!(!is_same(&bomb, &bomb));
+        assert_eq!(read(&bomb), Err(ArchiveError::Bomb(RATIO_MAX)));
     }
 }

@@ -1,59 +1,48 @@
-//! Charts of a repository: what the helm of the operator says of one, what its local dependencies become
-//! when they are packed into it, and the `chartfile.yaml` that says which charts are vendored.
+//! Charts of a repository: what the helm of the operator says of one, what its dependencies become when they
+//! are packed into it, and the `chartfile.yaml` that says which charts are vendored.
 //!
-//! Nothing is fetched here. What an operation would write it answers with; it changes nothing itself.
+//! What an operation would write it answers with; it changes nothing itself. Helm itself reaches no network:
+//! charts of repositories are fetched by [`ChartRepositories`], from hosts that the operator allowed.
 
 mod archive;
 mod chartfile;
-mod dependency;
+mod constraint;
+mod declaration;
+mod error;
+mod gathering;
+mod index;
+mod lock;
+mod packed;
+mod repositories;
+mod version;
 
+pub use archive::ArchiveError;
 pub use chartfile::{Chartfile, ChartfileError, Drift, Requirement, Vendored, vendored};
+pub use error::{DependencyError, HelmError};
+pub use index::IndexError;
+pub use repositories::ChartRepositories;
 
 use crate::config::ProgramSettings;
-use crate::jsonnet::foreign::{Copies, ForeignError, Order, Programs, Source, Writes, chart, complaint};
+use crate::download::Watch;
+use crate::jsonnet::foreign::{Copies, Order, Programs, Source, Writes, chart, complaint};
 use crate::model::RepoPath;
 use crate::sandbox::{Program, Ran, Scratch};
 use crate::workspace::Tree;
 use bytes::Bytes;
+use declaration::{Declaration, Dependency, Origin};
+use gathering::Gathering;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The operator's helm, on charts of a tree.
 #[derive(Debug)]
 pub struct Helm {
     programs: Programs,
+    repositories: Option<ChartRepositories>,
 }
 
-/// Why there is no answer about a chart.
-#[derive(Debug, thiserror::Error)]
-pub enum HelmError {
-    /// It is no chart, or none that may be read.
-    #[error("chart `{chart}`: {why}")]
-    Chart {
-        /// Its directory.
-        chart: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A dependency would have to be fetched.
-    #[error(
-        "chart `{chart}`: dependency `{name}` comes from `{repository}`, and charts are not fetched here; put the \
-         chart into `{chart}/charts` or refer to one of this repository with `file://../NAME`"
-    )]
-    Fetch {
-        /// The chart's directory.
-        chart: String,
-        /// The dependency.
-        name: String,
-        /// Where it comes from.
-        repository: String,
-    },
-    /// Helm did not run.
-    #[error("helm: {0}")]
-    Program(#[from] ForeignError),
-    /// Helm ran and refuses.
-    #[error("{0}")]
-    Said(String),
-}
+/// Bytes of a lock that helm may leave.
+const LOCK_BYTES_MAX: u64 = 1 << 20;
 
 /// How dependencies are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +56,7 @@ pub enum Pack {
 /// What an operation would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// What helm said.
+    /// What helm said, or what was had from where.
     pub said: String,
     /// The files that become different; `None` is deleted.
     pub changes: BTreeMap<RepoPath, Option<Bytes>>,
@@ -91,7 +80,17 @@ impl Helm {
     /// The helm of a configuration; `None` while it has none. `launcher` is started to become it.
     pub fn configured(launcher: Program, settings: &ProgramSettings) -> Option<Self> {
         let programs = Programs::new(launcher, settings);
-        programs.have_helm().then_some(Self { programs })
+        programs.have_helm().then_some(Self {
+            programs,
+            repositories: None,
+        })
+    }
+
+    /// The same with repositories that charts may be fetched from.
+    #[must_use]
+    pub fn with_repositories(mut self, repositories: ChartRepositories) -> Self {
+        self.repositories = Some(repositories);
+        self
     }
 
     /// Which helm it is. Shows that it runs with every layer of the jail.
@@ -134,18 +133,107 @@ impl Helm {
         Ok(readable(&text(&ran), &scratch))
     }
 
-    /// Packs the dependencies of a chart into it: those that are charts of the same tree.
+    /// Packs the dependencies of a chart into it: charts of the same tree, and those of repositories.
     pub fn pack(
         &self,
         tree: &dyn Tree,
         directory: &RepoPath,
         how: Pack,
-        stopped: &(dyn Fn() -> bool + Sync),
+        watch: &Watch,
     ) -> Result<Packed, HelmError> {
         let mut copies = copies(tree, directory)?;
-        for local in dependency::local(directory, &copies)? {
+        let declaration = Declaration::read(directory, &copies)?;
+        let lock = declaration.lock.iter().filter(|_| how == Pack::Build);
+        let locked = lock.flat_map(|lock| &lock.dependencies);
+        let mut local = Vec::new();
+        let mut fetched = None;
+        for dependency in declaration.dependencies.iter().flatten().chain(locked) {
+            let failed = |why| dependency_error(directory, dependency, why);
+            if let Origin::Repository(_) = dependency.origin().map_err(failed)? {
+                fetched = Some(dependency);
+            }
+            local.extend(dependency.local(directory).map_err(failed)?);
+        }
+        if let Some(fetched) = fetched {
+            let off = || dependency_error(directory, fetched, DependencyError::Off);
+            let gathering = Gathering {
+                helm: self,
+                repositories: self.repositories.as_ref().ok_or_else(off)?,
+                tree,
+                directory,
+                copies: &copies,
+                declaration: &declaration,
+                watch,
+            };
+            return gathering.run(how);
+        }
+        for local in local {
             copies.extend(self::copies(tree, &local)?);
         }
+        let (ran, scratch) = self.pack_copies(directory, &copies, how, watch)?;
+        let changes = packed::changes(directory, &copies, &scratch);
+        let changes = changes.map_err(|why| chart_error(directory, &why))?;
+        let said = readable(&text(&ran), &scratch);
+        Ok(Packed { said, changes })
+    }
+
+    /// Packs charts of the tree for a chart that has other dependencies as well: helm is given one that has
+    /// only these. Answers with their versions, in the same order, and their archives.
+    fn pack_local(
+        &self,
+        tree: &dyn Tree,
+        directory: &RepoPath,
+        local: &[&Dependency],
+        watch: &Watch,
+    ) -> Result<(Vec<Dependency>, Copies), HelmError> {
+        let mut copies = Copies::new();
+        for dependency in local {
+            let place = dependency.local(directory);
+            let place = place.map_err(|why| dependency_error(directory, dependency, why))?;
+            if let Some(place) = place {
+                copies.extend(self::copies(tree, &place)?);
+            }
+        }
+        let dependencies = local.iter().map(|dependency| {
+            let Dependency {
+                name,
+                version,
+                repository,
+                ..
+            } = dependency;
+            json!({ "name": name, "version": version, "repository": repository })
+        });
+        let only = json!({
+            "apiVersion": "v2",
+            "name": "only",
+            "version": "0.0.0",
+            "dependencies": dependencies.collect::<Vec<_>>(),
+        });
+        copies.insert(beneath(directory, "Chart.yaml")?, only.to_string().into());
+        let (_, scratch) = self.pack_copies(directory, &copies, Pack::Update, watch)?;
+        let wrong = |why: &dyn std::fmt::Display| chart_error(directory, why);
+        let archives = packed::charts(directory, &scratch).map_err(|why| wrong(&why))?;
+        let mut left = Copies::new();
+        for name in lock::LOCKS {
+            let path = beneath(directory, name)?;
+            let content = scratch.left(&path, LOCK_BYTES_MAX).map_err(|why| wrong(&why))?;
+            left.extend(content.map(|content| (path, Bytes::from(content))));
+        }
+        let packed = lock::Lock::read(directory, &left)?;
+        let packed = packed.map(|lock| lock.dependencies).unwrap_or_default();
+        match packed.len() == local.len() {
+            true => Ok((packed, archives)),
+            false => Err(wrong(&"helm did not pack all charts of this repository")),
+        }
+    }
+
+    fn pack_copies(
+        &self,
+        directory: &RepoPath,
+        copies: &Copies,
+        how: Pack,
+        watch: &Watch,
+    ) -> Result<(Ran, Scratch), HelmError> {
         let command = match how {
             Pack::Build => "build",
             Pack::Update => "update",
@@ -153,12 +241,9 @@ impl Helm {
         let mut arguments = about(command, directory);
         arguments.splice(0..0, ["dependency".to_owned()]);
         arguments.insert(2, "--skip-refresh".to_owned());
-        let (ran, scratch) = self.run(arguments, &copies, Writes::Copies, stopped)?;
+        let (ran, scratch) = self.run(arguments, copies, Writes::Copies, &|| watch.is_stopped())?;
         succeeded(&ran, &scratch)?;
-        let changes = dependency::changes(directory, &copies, &scratch);
-        let changes = changes.map_err(|why| chart_error(directory, &why))?;
-        let said = readable(&text(&ran), &scratch);
-        Ok(Packed { said, changes })
+        Ok((ran, scratch))
     }
 
     fn run(
@@ -193,6 +278,18 @@ fn chart_error(directory: &RepoPath, why: &dyn std::fmt::Display) -> HelmError {
         chart: directory.to_string(),
         why: why.to_string(),
     }
+}
+
+fn dependency_error(directory: &RepoPath, dependency: &Dependency, why: DependencyError) -> HelmError {
+    HelmError::Dependency {
+        chart: directory.to_string(),
+        name: dependency.name.clone(),
+        why: Box::new(why),
+    }
+}
+
+fn beneath(directory: &RepoPath, name: &str) -> Result<RepoPath, HelmError> {
+    RepoPath::parse(&format!("{directory}/{name}")).map_err(|why| chart_error(directory, &why))
 }
 
 fn succeeded(ran: &Ran, scratch: &Scratch) -> Result<(), HelmError> {

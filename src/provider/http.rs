@@ -38,11 +38,23 @@ pub struct HttpClientError(String);
 /// ring. On a machine without any certificate authority it still reaches plain HTTP, such as a model
 /// on the same machine; https then fails when it is used.
 pub fn http_client() -> Result<reqwest::Client, HttpClientError> {
+    built(|builder| builder)
+}
+
+/// The same for files, which have to stay as they are sent: some servers call an archive a page that they
+/// have compressed.
+pub fn download_client() -> Result<reqwest::Client, HttpClientError> {
+    built(reqwest::ClientBuilder::no_gzip)
+}
+
+fn built(
+    with: fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+) -> Result<reqwest::Client, HttpClientError> {
     static TLS: Once = Once::new();
     // Somebody may have installed it before us; that one stays.
     TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
     let client = || {
-        reqwest::Client::builder()
+        with(reqwest::Client::builder())
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())

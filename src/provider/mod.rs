@@ -16,7 +16,7 @@ pub(crate) mod scripted;
 mod sse;
 mod wording;
 
-pub use http::{HttpClientError, http_client};
+pub use http::{HttpClientError, download_client, http_client};
 pub use providers::{Providers, build};
 
 use crate::access::Identity;

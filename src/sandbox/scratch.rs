@@ -47,6 +47,24 @@ impl Scratch {
         Ok(scratch)
     }
 
+    /// Takes away all directories in a place: what runs of a process that was killed have left. Only whoever
+    /// owns the place alone may do that, before the first run, since those of a run would go as well.
+    pub fn clear(place: &Path) -> Result<(), ScratchError> {
+        let entries = match std::fs::read_dir(place) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        let mut cleared = Ok(());
+        for entry in entries {
+            let entry = entry?;
+            // A link is no directory, and is not followed.
+            if entry.file_type()?.is_dir() {
+                cleared = cleared.and(std::fs::remove_dir_all(entry.path()));
+            }
+        }
+        Ok(cleared?)
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.directory.path()
@@ -179,6 +197,22 @@ mod tests {
             scratch.names(&path("directory"), 1_000),
             Err(ScratchError::Odd(_))
         ));
+    }
+
+    #[test]
+    fn what_was_left_in_a_place_goes_and_nothing_behind_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let elsewhere = Scratch::new(place.path()).unwrap();
+        elsewhere.put(&path("kept"), b"x").unwrap();
+        let own = place.path().join("own");
+        assert!(Scratch::clear(&own).is_ok(), "there is no such place");
+        let left = Scratch::new(&own).unwrap();
+        left.put(&path("a/b"), b"x").unwrap();
+        symlink(elsewhere.files(), own.join("link")).unwrap();
+        symlink(elsewhere.files(), left.files().join("link")).unwrap();
+        Scratch::clear(&own).unwrap();
+        assert!(!left.path().exists());
+        assert_eq!(elsewhere.left(&path("kept"), 1).unwrap(), Some(b"x".to_vec()));
     }
 
     #[test]

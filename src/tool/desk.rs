@@ -6,6 +6,7 @@ use super::work::stopped;
 use super::{Context, ToolError};
 use crate::access::Identity;
 use crate::bundler::{self, Prepared};
+use crate::download::Watch;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::{Tree, TreeError, patch};
 use bytes::Bytes;
@@ -60,6 +61,11 @@ impl Desk {
     pub(super) fn text(&self, path: &RepoPath) -> Result<String, ToolError> {
         let file = self.tree.read(path)?;
         Ok(text_of(path, &file)?.to_owned())
+    }
+
+    /// A download for this turn, which ends with it.
+    pub(super) fn watch(&self) -> Watch {
+        Watch::new(Arc::new(|_| ()), &self.cancel)
     }
 
     /// Writes a file. `written` is the part of the content that the model wrote.

@@ -68,6 +68,28 @@ fn the_demo_opens_no_connection_beyond_this_machine() {
 }
 
 #[test]
+fn a_visitor_at_a_terminal_who_types_help_is_shown_the_tools() {
+    let Some(script) = require::component("script") else {
+        return;
+    };
+    let shell = Shell::new();
+    let mut command = script.command();
+    let demo = format!("{} demo --pace 0", env!("CARGO_BIN_EXE_drydock"));
+    command.args(["-q", "-e", "-f", "-c", &demo, "/dev/null"]);
+    shell.prepare(&mut command);
+    let mut running = Running::start(command);
+    running.out_until("`help` lists the tools you have in the terminal.");
+    running.type_line("help");
+    running.out_until("Tools in the terminal, each with --json, and what a model calls them:");
+    let charts = running.out_until("tanka charts build");
+    assert!(charts.contains("helm_dependency_build"), "{charts}");
+    running.type_line("");
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(shell.left_over(), Vec::<String>::new());
+}
+
+#[test]
 fn ctrl_c_in_the_middle_leaves_no_directory() {
     let shell = Shell::new();
     for stop in [Running::interrupt, Running::terminate] {

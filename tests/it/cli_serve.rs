@@ -97,6 +97,23 @@ fn a_second_process_on_the_same_data_is_refused_with_the_first_ones_id() {
 }
 
 #[test]
+fn what_a_killed_server_left_of_its_runs_goes_at_the_next_start() {
+    let shell = shell(TOML);
+    let left = "data/scratch/drydock-left/files/charts/web/Chart.yaml";
+    let is_left = || shell.work().join(left).exists();
+    let (first, _) = serve(&shell);
+    // Whoever does not own the data leaves it alone.
+    shell.put(left, "name: web\n");
+    assert_eq!(shell.run(&["serve"]).code, Some(1));
+    assert!(is_left());
+    drop(first);
+    let (second, _) = serve(&shell);
+    assert!(!is_left());
+    second.terminate();
+    assert_eq!(second.end().code, Some(0));
+}
+
+#[test]
 fn a_data_directory_that_cannot_be_used_is_told_with_code_78() {
     let shell = shell(TOML);
     shell.put("file", "");

@@ -12,6 +12,7 @@ mod support;
 
 mod authority;
 mod batch;
+mod chart_dependencies;
 mod charts;
 mod cli_admin;
 mod cli_ask;

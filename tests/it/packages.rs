@@ -3,7 +3,8 @@
 
 use crate::support::git_server::GitServer;
 use crate::support::shell::Shell;
-use drydock::bundler::{ArchiveLimits, Fetch, Form, Git, Network, Source, Watch, parse_uri};
+use drydock::bundler::{ArchiveLimits, Fetch, Form, Git, Network, Source, parse_uri};
+use drydock::download::Watch;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use gix::ObjectId;
@@ -367,12 +368,12 @@ fn a_redirect_is_looked_at_like_an_address() {
     target.set_nonblocking(true).unwrap();
     let elsewhere = format!("http://{}/x", target.local_addr().unwrap());
     for (location, why) in [
-        (elsewhere.as_str(), "redirect to scheme http"),
+        (elsewhere.as_str(), "redirect with scheme http"),
         (
             "http://169.254.169.254/latest/meta-data",
-            "redirect to scheme http",
+            "redirect with scheme http",
         ),
-        ("file:///etc/passwd", "redirect to scheme file"),
+        ("file:///etc/passwd", "redirect with scheme file"),
         (
             "https://internal.example.com/x",
             "host internal.example.com is not in `[bundler] hosts_allowed`",
@@ -389,7 +390,7 @@ fn a_redirect_is_looked_at_like_an_address() {
             "https://me:s3cret@github.com/x",
             "redirect with a user or password",
         ),
-        ("https://github.com:8443/x", "redirect to a port"),
+        ("https://github.com:8443/x", "redirect with a port"),
         ("/again", "more than 5 redirects"),
     ] {
         let network = world.network(&redirecting(location));

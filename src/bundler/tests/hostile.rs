@@ -1,7 +1,8 @@
 //! Addresses and files as somebody writes them who wants something else than a package.
 
 use super::{Shop, work_tree};
-use crate::bundler::{self, Fetch, Install, Network, Project, Source, Watch, parse_uri};
+use crate::bundler::{self, Fetch, Install, Network, Project, Source, parse_uri};
+use crate::download::Watch;
 use crate::workspace::Tree;
 
 /// The network with one host, which is never asked here.

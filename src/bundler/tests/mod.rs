@@ -10,7 +10,8 @@ mod sums;
 mod uris;
 
 use super::layer::{BYTES_MAX, FILES_MAX, Found, Gathering};
-use super::{Fetch, FetchError, Form, Git, Layer, PackageId, Watch};
+use super::{Fetch, FetchError, Form, Git, Layer, PackageId};
+use crate::download::Watch;
 use crate::model::{Mode, RepoPath};
 use crate::workspace::{Directory, Tree};
 use flate2::Compression;

@@ -1,5 +1,6 @@
 use super::{COMMIT, NEWER, Shop, layer, path, work_tree};
-use crate::bundler::{self, Fate, Form, Install, Package, Prepared, Project, Watch};
+use crate::bundler::{self, Fate, Form, Install, Package, Prepared, Project};
+use crate::download::Watch;
 use crate::model::Mode;
 use crate::workspace::{Directory, Tree};
 

@@ -114,12 +114,13 @@ impl Terminal {
         let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let client = provider::http_client().map_err(Failure::failed)?;
+        let downloads = provider::download_client().map_err(Failure::failed)?;
         let evaluator = super::evaluator(&config.sandbox);
         let reach = Reach {
-            packages: super::jb::fetch(&config.bundler.hosts_allowed, client.clone()),
+            packages: super::jb::fetch(&config.bundler.hosts_allowed, downloads.clone()),
             comparer: super::comparer(Arc::clone(&evaluator), Arc::clone(&redactor)),
             evaluator,
-            helm: super::helm(&config.sandbox),
+            helm: super::helm(&config.sandbox, downloads),
         };
         let comparer = Arc::clone(&reach.comparer);
         let providers = provider::build(&config.providers, client, config.model.stream);

@@ -28,7 +28,7 @@ impl Work for Build {
     type On = Bench;
 
     const NAME: &'static str = "helm_dependency_build";
-    const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions of `Chart.lock`; dependencies must be charts of this repository (`file://`), nothing is fetched. Use `helm_dependency_update` after `Chart.yaml` was changed.";
+    const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions of `Chart.lock`; they are charts of this repository (`file://`) or come from https repositories on hosts the operator allows. Use `helm_dependency_update` after `Chart.yaml` was changed.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
     fn run(bench: &Bench, arguments: BuildArguments) -> Result<String, ToolError> {

@@ -72,6 +72,27 @@ fn charts_outside_are_refused() {
     assert_eq!(bench.desk.tree.changes().unwrap(), []);
 }
 
+const FETCHED: (&str, &str) = (
+    "charts/web/Chart.yaml",
+    "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- {name: redis, version: 1, repository: \
+     'https://charts.example.com'}\n",
+);
+
+#[test]
+fn nothing_is_fetched_for_who_may_not_write_or_where_no_host_is_allowed() {
+    let arguments = || json!({ "path": "charts/web" });
+    let viewer = bench(desk_of(&[FETCHED], Role::Viewer, &["**"]));
+    let refused = failure(call::<Update>(&viewer, arguments()));
+    assert!(!refused.contains("network"), "{refused}");
+    let editor = bench(desk(&[FETCHED]));
+    let off = failure(call::<Build>(&editor, arguments()));
+    assert_eq!(
+        off,
+        "chart `charts/web`: dependency `redis`: the network is off for charts; an operator allows hosts with \
+         `[helm] hosts_allowed`, such as [\"charts.example.com\"]"
+    );
+}
+
 #[test]
 fn what_was_packed_is_admitted_before_it_is_written() {
     let changes = BTreeMap::from([

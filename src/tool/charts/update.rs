@@ -28,7 +28,7 @@ impl Work for Update {
     type On = Bench;
 
     const NAME: &'static str = "helm_dependency_update";
-    const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions `Chart.yaml` asks for, and writes `Chart.lock`. Dependencies must be charts of this repository (`file://`), nothing is fetched.";
+    const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions `Chart.yaml` asks for, and writes `Chart.lock`. Dependencies are charts of this repository (`file://`) or come from https repositories on hosts the operator allows.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
     fn run(bench: &Bench, arguments: UpdateArguments) -> Result<String, ToolError> {

@@ -13,9 +13,8 @@ mod tests;
 use super::desk::Desk;
 use super::work::Framed;
 use super::{Tool, ToolError};
-use crate::bundler::{self, BundlerError, Fate, Fetch, Package, Prepared, Project, Watch};
+use crate::bundler::{self, BundlerError, Fate, Fetch, Package, Prepared, Project};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Characters of a commit that are shown.
 const COMMIT_CHARS: usize = 12;
@@ -53,20 +52,6 @@ impl From<BundlerError> for ToolError {
 impl Shelf {
     fn project<'a>(&'a self, path: &'a str) -> Result<Project<'a>, ToolError> {
         Ok(Project::new(self.desk.tree.as_ref(), path)?)
-    }
-
-    /// A download ends with the turn: the token is looked at whenever something came.
-    fn watch(&self) -> Watch {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (cancel, stopped) = (self.desk.cancel.clone(), Arc::clone(&stop));
-        Watch {
-            progress: Arc::new(move |_| {
-                if cancel.is_cancelled() {
-                    stopped.store(true, Ordering::Relaxed);
-                }
-            }),
-            stop,
-        }
     }
 
     /// Refuses who may not change the project, before anything is downloaded for them.

@@ -38,7 +38,7 @@ impl Work for Plan {
 
     fn run(shelf: &Shelf, arguments: PlanArguments) -> Result<String, ToolError> {
         let project = shelf.project(&arguments.path)?;
-        let (fetch, watch) = (shelf.fetch.as_ref(), shelf.watch());
+        let (fetch, watch) = (shelf.fetch.as_ref(), shelf.desk.watch());
         let prepared = match arguments.update {
             true => bundler::update(project, &arguments.packages, fetch, &watch)?,
             false => {

@@ -8,7 +8,8 @@
 //! to that number, and go on with a reason.
 
 use crate::support::git_server::GitServer;
-use drydock::bundler::{self, Install, Network, Prepared, Project, Watch};
+use drydock::bundler::{self, Install, Network, Prepared, Project};
+use drydock::download::Watch;
 use drydock::workspace::Directory;
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;

@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub(crate) mod app;
+pub(crate) mod chart_repository;
 pub(crate) mod git_server;
 pub(crate) mod hostile;
 pub(crate) mod log;

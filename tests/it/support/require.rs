@@ -64,6 +64,11 @@ fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
             "strace",
             "apt-get install strace, and allow ptrace",
         ),
+        "script" => (
+            &["script", "--version"],
+            "script of util-linux",
+            "apt-get install bsdutils",
+        ),
         "ripgrep" => (&["rg", "--version"], "ripgrep", "apt-get install ripgrep"),
         "docker" => (
             &["docker", "info", "--format", "{{.ServerVersion}}"],

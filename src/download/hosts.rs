@@ -1,0 +1,147 @@
+//! Which hosts may be asked, over https and in no other way.
+
+use reqwest::Url;
+use std::collections::BTreeMap;
+
+/// The hosts that an operator allowed.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    allowed: Vec<String>,
+    // Which key allows them, for whoever has to change it.
+    key: &'static str,
+    // Hosts that a server on this machine stands in for.
+    here: BTreeMap<String, Url>,
+}
+
+/// A remote that is never asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("remote not allowed: {0}")]
+pub struct RemoteRefused(pub String);
+
+/// Only this machine can stand in for a host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an address of this machine")]
+pub struct NotHere(pub String);
+
+impl Hosts {
+    /// Those of a list, and the key of the configuration that holds it, such as `[helm] hosts_allowed`.
+    pub fn new(allowed: &[String], key: &'static str) -> Self {
+        Self {
+            allowed: allowed.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            key,
+            here: BTreeMap::new(),
+        }
+    }
+
+    /// Allows a second host along with one that is allowed.
+    #[must_use]
+    pub fn with(mut self, second: &str, along_with: &str) -> Self {
+        if self.allowed.iter().any(|host| host == along_with) {
+            self.allowed.push(second.to_owned());
+        }
+        self
+    }
+
+    /// True while no host may be asked.
+    pub fn is_empty(&self) -> bool {
+        self.allowed.is_empty()
+    }
+
+    /// Refuses a host that nobody allowed.
+    pub fn check(&self, host: &str) -> Result<(), RemoteRefused> {
+        let host = host.to_ascii_lowercase();
+        match self.allowed.contains(&host) {
+            true => Ok(()),
+            false => Err(RemoteRefused(format!("host {host} is not in `{}`", self.key))),
+        }
+    }
+
+    /// Refuses an address that is not on an allowed host, or that says anything beside it. `what` is what
+    /// kind of address it is, in a word. No address is quoted: it may hold a password.
+    pub fn check_url(&self, url: &Url, what: &str) -> Result<(), RemoteRefused> {
+        if url.scheme() != "https" {
+            return Err(RemoteRefused(format!("{what} with scheme {}", url.scheme())));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(RemoteRefused(format!("{what} with a user or password")));
+        }
+        if url.port().is_some() {
+            return Err(RemoteRefused(format!("{what} with a port")));
+        }
+        let host = url
+            .host_str()
+            .ok_or_else(|| RemoteRefused(format!("{what} without a host")))?;
+        self.check(host)
+    }
+
+    /// Where an address is asked for: there, or at the server that stands in for its host.
+    pub fn place(&self, url: &Url) -> Url {
+        let here = url.host_str().and_then(|host| self.here.get(host));
+        let Some(here) = here else { return url.clone() };
+        let mut place = here.clone();
+        place.set_path(url.path());
+        place.set_query(url.query());
+        place
+    }
+
+    pub(super) fn stand_in(&mut self, host: &str, address: &str) -> Result<(), NotHere> {
+        let not_here = || NotHere(address.to_owned());
+        let url = Url::parse(address).map_err(|_| not_here())?;
+        if url.scheme() != "http" || url.host_str() != Some("127.0.0.1") {
+            return Err(not_here());
+        }
+        self.here.insert(host.to_owned(), url);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::Hosts;
+    use reqwest::Url;
+
+    /// T44
+    #[test]
+    fn only_a_plain_https_address_of_an_allowed_host_is_asked() {
+        let hosts = Hosts::new(&["Charts.example.com".to_owned()], "[helm] hosts_allowed")
+            .with("files.example.com", "charts.example.com")
+            .with("never.example.com", "other.example.com");
+        let check = |text: &str| {
+            let checked = hosts.check_url(&Url::parse(text).unwrap(), "address");
+            checked.map_err(|why| why.to_string())
+        };
+        for fine in [
+            "https://charts.example.com",
+            "https://CHARTS.example.com:443/a?b=c",
+            "https://files.example.com/x",
+        ] {
+            assert_eq!(check(fine), Ok(()), "{fine}");
+        }
+        for (bad, why) in [
+            ("http://charts.example.com", "address with scheme http"),
+            ("file:///etc/passwd", "address with scheme file"),
+            (
+                "https://me:s3cret@charts.example.com",
+                "address with a user or password",
+            ),
+            ("https://me@charts.example.com", "address with a user or password"),
+            ("https://charts.example.com:8443", "address with a port"),
+            (
+                "https://charts.example.com.evil.example",
+                "host charts.example.com.evil.example is not in `[helm] hosts_allowed`",
+            ),
+            (
+                "https://never.example.com",
+                "host never.example.com is not in `[helm] hosts_allowed`",
+            ),
+            (
+                "https://169.254.169.254/",
+                "host 169.254.169.254 is not in `[helm] hosts_allowed`",
+            ),
+        ] {
+            assert_eq!(check(bad), Err(format!("remote not allowed: {why}")), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Which versions of a chart somebody wants: `^1.2`, `>=1.0.0 <2.0.0`, `1.2 - 1.4 || 3.x`. What is accepted
+//! and what fits is what helm accepts and takes, its corners included: the table of the tests is recorded
+//! from the library helm is built with.
+
+use super::version::Version;
+use regex::{Captures, Regex};
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+/// Longest constraint that is one.
+const CONSTRAINT_BYTES_MAX: usize = 512;
+/// Alternatives of one constraint.
+const ALTERNATIVES_MAX: usize = 32;
+
+/// A number of a version, or what stands for any.
+const NUMBER: &str = r"[0-9xX*|]+";
+/// What follows the numbers.
+const REST: &str = r"(?:-[0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*)?(?:\+[0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*)?";
+const OPERATOR: &str = r"=>|>=|=<|<=|~>|!=|=|>|<|~|\^|";
+/// What is blank to Go.
+const BLANK: &str = r"[\t\n\x0c\r ]";
+
+/// `1.2 - 1.4`
+static RANGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let version = format!(r"v?{NUMBER}(?:\.{NUMBER})?(?:\.{NUMBER})?{REST}");
+    Regex::new(&format!(
+        r"{BLANK}*({version}){BLANK}+-{BLANK}+({version}){BLANK}*"
+    ))
+    .ok()
+});
+
+/// One bound, and what may stand before the next.
+static BOUND: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!(
+        r"^{BLANK}*({OPERATOR}){BLANK}*v?({NUMBER})(?:\.({NUMBER}))?(?:\.({NUMBER}))?({REST})({BLANK}*,{BLANK}*|{BLANK}+|$)"
+    ))
+    .ok()
+});
+
+/// What is wanted: one of some alternatives, each of which is some bounds.
+#[derive(Clone, Debug)]
+pub(super) struct Constraint {
+    alternatives: Vec<Vec<Bound>>,
+}
+
+#[derive(Clone, Debug)]
+struct Bound {
+    operator: Operator,
+    version: Version,
+    left_out: LeftOut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Greater,
+    Less,
+    GreaterOrEqual,
+    LessOrEqual,
+    Tilde,
+    Caret,
+}
+
+/// From which number on any will do; in the version of the bound they are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftOut {
+    Nothing,
+    Patch,
+    Minor,
+    Major,
+}
+
+impl Constraint {
+    /// Reads a constraint; `None` when helm would not.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if text.len() > CONSTRAINT_BYTES_MAX {
+            return None;
+        }
+        let from_to = |range: &Captures<'_>| format!(">= {}, <= {} ", &range[1], &range[2]);
+        let text = RANGE.as_ref()?.replace_all(text, from_to);
+        let alternatives: Option<Vec<_>> = text.split("||").map(bounds).collect();
+        alternatives
+            .filter(|alternatives| alternatives.len() <= ALTERNATIVES_MAX)
+            .map(|alternatives| Self { alternatives })
+    }
+
+    /// Whether a version fits. A prerelease fits only where one is named.
+    pub(super) fn fits(&self, version: &Version) -> bool {
+        self.alternatives.iter().any(|bounds| {
+            let prereleases = bounds.iter().any(|bound| bound.version.is_prerelease());
+            (prereleases || !version.is_prerelease()) && bounds.iter().all(|bound| bound.holds(version))
+        })
+    }
+}
+
+/// The bounds of one alternative, which has at least one.
+fn bounds(text: &str) -> Option<Vec<Bound>> {
+    let mut rest = text;
+    let mut bounds = Vec::new();
+    loop {
+        let found = BOUND.as_ref()?.captures(rest)?;
+        bounds.push(Bound::of(&found)?);
+        let separator = found.get(6)?;
+        rest = rest.get(separator.end()..)?;
+        match (rest.is_empty(), separator.as_str().contains(',')) {
+            (true, false) => return Some(bounds),
+            // Something has to follow a comma.
+            (true, true) => return None,
+            (false, _) => {}
+        }
+    }
+}
+
+impl Bound {
+    fn of(found: &Captures<'_>) -> Option<Self> {
+        let number = |group: usize| {
+            let number = found.get(group).map(|number| number.as_str());
+            number.filter(|number| !matches!(*number, "x" | "X" | "*"))
+        };
+        let (numbers, left_out) = match (number(2), number(3), number(4)) {
+            (None, ..) => ("0.0.0".to_owned(), LeftOut::Major),
+            (Some(major), None, _) => (format!("{major}.0.0"), LeftOut::Minor),
+            (Some(major), Some(minor), None) => (format!("{major}.{minor}.0"), LeftOut::Patch),
+            (Some(major), Some(minor), Some(patch)) => (format!("{major}.{minor}.{patch}"), LeftOut::Nothing),
+        };
+        Some(Self {
+            operator: match &found[1] {
+                "" | "=" => Operator::Equal,
+                "!=" => Operator::NotEqual,
+                ">" => Operator::Greater,
+                "<" => Operator::Less,
+                ">=" | "=>" => Operator::GreaterOrEqual,
+                "<=" | "=<" => Operator::LessOrEqual,
+                "~" | "~>" => Operator::Tilde,
+                _ => Operator::Caret,
+            },
+            version: Version::parse(&format!("{numbers}{}", &found[5]))?,
+            left_out,
+        })
+    }
+
+    fn holds(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        let order = version.precedence(bound);
+        match self.operator {
+            Operator::Equal if self.left_out == LeftOut::Nothing => order == Ordering::Equal,
+            Operator::Equal | Operator::Tilde => order != Ordering::Less && self.is_about(version),
+            Operator::NotEqual => self.differs(version),
+            Operator::Greater => match self.left_out {
+                LeftOut::Minor => version.major() > bound.major(),
+                LeftOut::Patch => (version.major(), version.minor()) > (bound.major(), bound.minor()),
+                LeftOut::Nothing | LeftOut::Major => order == Ordering::Greater,
+            },
+            Operator::Less => order == Ordering::Less,
+            Operator::GreaterOrEqual => order != Ordering::Less,
+            Operator::LessOrEqual => match self.left_out {
+                LeftOut::Minor => version.major() <= bound.major(),
+                LeftOut::Patch | LeftOut::Major => {
+                    (version.major(), version.minor()) <= (bound.major(), bound.minor())
+                }
+                LeftOut::Nothing => order != Ordering::Greater,
+            },
+            Operator::Caret => order != Ordering::Less && self.is_compatible(version),
+        }
+    }
+
+    /// `~`: the numbers before the last that is stated are the same. `~0.0.0` leaves all open.
+    fn is_about(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        let is_zero = (bound.major(), bound.minor(), bound.patch()) == (0, 0, 0);
+        match self.left_out {
+            LeftOut::Nothing | LeftOut::Major if is_zero => true,
+            LeftOut::Minor => version.major() == bound.major(),
+            LeftOut::Nothing | LeftOut::Patch | LeftOut::Major => {
+                (version.major(), version.minor()) == (bound.major(), bound.minor())
+            }
+        }
+    }
+
+    /// `^`: the first number that is not 0 is the same, and those before it.
+    fn is_compatible(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        if bound.major() > 0 || self.left_out == LeftOut::Minor {
+            return version.major() == bound.major();
+        }
+        if bound.minor() > 0 || self.left_out == LeftOut::Patch {
+            return (version.major(), version.minor()) == (0, bound.minor());
+        }
+        (version.major(), version.minor(), version.patch()) == (0, 0, bound.patch())
+    }
+
+    fn differs(&self, version: &Version) -> bool {
+        let bound = &self.version;
+        match self.left_out {
+            LeftOut::Minor => version.major() != bound.major(),
+            LeftOut::Patch if (version.major(), version.minor()) == (bound.major(), bound.minor()) => {
+                let prerelease = version.is_prerelease() || bound.is_prerelease();
+                prerelease && version.prerelease_precedence(bound) != Ordering::Equal
+            }
+            LeftOut::Patch => true,
+            LeftOut::Nothing | LeftOut::Major => version.precedence(bound) != Ordering::Equal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::Constraint;
+    use crate::helm::version::Version;
+    use proptest::prelude::*;
+    use serde::Deserialize;
+
+    /// What the library that helm is built with makes of versions and constraints.
+    #[derive(Deserialize)]
+    struct Recorded {
+        versions: Vec<RecordedVersion>,
+        /// For each good version, how it compares with each.
+        order: Vec<String>,
+        constraints: Vec<RecordedConstraint>,
+    }
+
+    #[derive(Deserialize)]
+    struct RecordedVersion {
+        text: String,
+        /// Empty when it is no version.
+        normal: String,
+    }
+
+    #[derive(Deserialize)]
+    struct RecordedConstraint {
+        constraint: String,
+        /// For each good version whether it fits; empty when it is no constraint.
+        fits: String,
+    }
+
+    fn recorded() -> (Recorded, Vec<Version>) {
+        let recorded: Recorded = serde_json::from_str(include_str!("testdata/semver.json")).unwrap();
+        let good = recorded
+            .versions
+            .iter()
+            .filter(|version| !version.normal.is_empty());
+        let good = good
+            .map(|version| Version::parse(&version.text).unwrap())
+            .collect();
+        (recorded, good)
+    }
+
+    #[test]
+    fn versions_are_read_and_ordered_as_helm_does_it() {
+        let (recorded, good) = recorded();
+        for version in recorded
+            .versions
+            .iter()
+            .filter(|version| version.normal.is_empty())
+        {
+            assert!(Version::parse(&version.text).is_none(), "{:?}", version.text);
+        }
+        for (version, order) in good.iter().zip(&recorded.order) {
+            let ours: String = good
+                .iter()
+                .map(|other| match version.precedence(other) {
+                    std::cmp::Ordering::Less => '<',
+                    std::cmp::Ordering::Equal => '=',
+                    std::cmp::Ordering::Greater => '>',
+                })
+                .collect();
+            assert_eq!(ours, *order, "{}", version.written());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+
+        #[test]
+        fn no_constraint_and_no_version_is_a_panic(text in "[0-9xX*v.+^~<>=!|, a-c\\-\\n]{0,40}", other in any::<String>()) {
+            for text in [text, other] {
+                let fits = Constraint::parse(&text).zip(Version::parse("1.2.3-a"));
+                let _ = fits.map(|(constraint, version)| constraint.fits(&version));
+                let _ = Version::parse(&text);
+            }
+        }
+    }
+
+    #[test]
+    fn what_fits_is_what_helm_takes() {
+        let (recorded, good) = recorded();
+        let mut compared = 0;
+        for RecordedConstraint { constraint, fits } in &recorded.constraints {
+            let Some(ours) = Constraint::parse(constraint) else {
+                assert_eq!(fits, "", "{constraint:?} is one");
+                continue;
+            };
+            assert_ne!(fits, "", "{constraint:?} is none");
+            for (version, expected) in good.iter().zip(fits.chars()) {
+                let version_text = version.written();
+                assert_eq!(
+                    ours.fits(version),
+                    expected == '1',
+                    "{constraint:?} {version_text}"
+                );
+                compared += 1;
+            }
+        }
+        assert!(compared > 9_000, "{compared}");
+    }
+}

@@ -1,0 +1,282 @@
+//! What a chart declares of its dependencies, as helm reads it: `Chart.yaml`, and for charts of before
+//! helm 3 a file beside it.
+
+use super::error::{DependencyError, HelmError};
+use super::lock::Lock;
+use super::{beneath, chart_error};
+use crate::jsonnet::foreign::Copies;
+use crate::jsonnet::{path, yaml_documents};
+use crate::model::RepoPath;
+use serde_json::Value;
+
+/// Where dependencies are declared: today, and before helm 3.
+const DECLARATIONS: [&str; 2] = ["Chart.yaml", "requirements.yaml"];
+/// Dependencies of one chart.
+const DEPENDENCIES_MAX: usize = 200;
+
+/// A chart, as far as its dependencies go.
+#[derive(Clone, Debug)]
+pub(super) struct Declaration {
+    /// It is written as before helm 3.
+    pub(super) legacy: bool,
+    /// `None` where nothing is said of any.
+    pub(super) dependencies: Option<Vec<Dependency>>,
+    pub(super) lock: Option<Lock>,
+}
+
+/// A chart that another one needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dependency {
+    pub(super) name: String,
+    /// A version, or a range of them.
+    pub(super) version: String,
+    pub(super) repository: String,
+    pub(super) condition: String,
+    pub(super) tags: Vec<String>,
+    pub(super) enabled: bool,
+    pub(super) import_values: Vec<Value>,
+    pub(super) alias: String,
+}
+
+/// Where a dependency comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin<'a> {
+    /// It is in `charts/` already.
+    Inside,
+    /// A directory, from that of the chart.
+    Local(&'a str),
+    /// A repository, by its address.
+    Repository(&'a str),
+}
+
+impl Declaration {
+    /// Reads what the files of a chart say.
+    pub(super) fn read(directory: &RepoPath, copies: &Copies) -> Result<Self, HelmError> {
+        let wrong = |name: &str, why: &str| chart_error(directory, &format_args!("`{name}`: {why}"));
+        let mut legacy = true;
+        let mut dependencies = None;
+        for name in DECLARATIONS {
+            let Some(document) = document(directory, copies, name)? else {
+                continue;
+            };
+            if name == DECLARATIONS[0] {
+                let version = document.get("apiVersion").and_then(Value::as_str);
+                legacy = matches!(version, None | Some("" | "v1"));
+            }
+            let written = document.get("dependencies").filter(|list| !list.is_null());
+            let Some(written) = written else { continue };
+            let listed = written.as_array();
+            let listed = listed.ok_or_else(|| wrong(name, "`dependencies` is no list"))?;
+            let listed = list(listed).map_err(|why| wrong(name, &why))?;
+            dependencies = Some(listed);
+        }
+        Ok(Self {
+            legacy,
+            dependencies,
+            lock: Lock::read(directory, copies)?,
+        })
+    }
+}
+
+/// The one document of a file of a chart; `None` when there is no file, or nothing in it.
+pub(super) fn document(
+    directory: &RepoPath,
+    copies: &Copies,
+    name: &str,
+) -> Result<Option<Value>, HelmError> {
+    let wrong = |why: &dyn std::fmt::Display| chart_error(directory, &format_args!("`{name}`: {why}"));
+    let Some(content) = copies.get(&beneath(directory, name)?) else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(content).map_err(|why| wrong(&why))?;
+    let documents = yaml_documents(text).map_err(|why| wrong(&why))?;
+    Ok(documents
+        .into_iter()
+        .next()
+        .filter(|document| !document.is_null()))
+}
+
+/// Dependencies as they are written.
+pub(super) fn list(written: &[Value]) -> Result<Vec<Dependency>, String> {
+    if written.len() > DEPENDENCIES_MAX {
+        return Err(format!("more than {DEPENDENCIES_MAX} dependencies"));
+    }
+    written.iter().map(Dependency::of).collect()
+}
+
+impl Dependency {
+    fn of(written: &Value) -> Result<Self, String> {
+        let field = |name: &str| match written.get(name) {
+            None => Ok(String::new()),
+            Some(value) => text(value).ok_or_else(|| format!("`{name}` of a dependency is no text")),
+        };
+        let elements = |name: &str| match written.get(name) {
+            None | Some(Value::Null) => Ok([].as_slice()),
+            Some(value) => value
+                .as_array()
+                .map(Vec::as_slice)
+                .ok_or_else(|| format!("`{name}` of a dependency is no list")),
+        };
+        if !written.is_object() {
+            return Err("a dependency is no mapping".to_owned());
+        }
+        let tags = elements("tags")?.iter().map(text);
+        Ok(Self {
+            name: printable(&field("name")?),
+            version: printable(&field("version")?),
+            repository: printable(&field("repository")?),
+            condition: printable(&field("condition")?),
+            tags: tags
+                .map(|tag| tag.map(|tag| printable(&tag)))
+                .collect::<Option<_>>()
+                .ok_or("a tag of a dependency is no text")?,
+            enabled: written
+                .get("enabled")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
+            import_values: elements("import-values")?.to_vec(),
+            alias: field("alias")?,
+        })
+    }
+
+    /// Where it comes from; an error where nothing is had from.
+    pub(super) fn origin(&self) -> Result<Origin<'_>, DependencyError> {
+        let repository = self.repository.as_str();
+        if repository.is_empty() {
+            return Ok(Origin::Inside);
+        }
+        if let Some(place) = repository.strip_prefix("file://") {
+            return Ok(Origin::Local(place));
+        }
+        if repository.starts_with(['@']) || repository.starts_with("alias:") {
+            return Err(DependencyError::Alias(repository.to_owned()));
+        }
+        match repository.starts_with("oci://") {
+            true => Err(DependencyError::Registry),
+            false => Ok(Origin::Repository(repository)),
+        }
+    }
+
+    /// The directory of a chart of the same tree.
+    pub(super) fn local(&self, directory: &RepoPath) -> Result<Option<RepoPath>, DependencyError> {
+        let Origin::Local(place) = self.origin()? else {
+            return Ok(None);
+        };
+        let meant = path::clean(directory.as_str(), place);
+        let meant = meant.and_then(|meant| RepoPath::parse(&meant).ok());
+        let meant = meant.ok_or_else(|| DependencyError::Outside(place.to_owned()))?;
+        Ok(Some(meant))
+    }
+
+    /// It, fixed at a version: all that a lock says of one.
+    pub(super) fn at(&self, version: &str) -> Self {
+        Self {
+            name: self.name.clone(),
+            version: version.to_owned(),
+            repository: self.repository.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A text as helm takes it: a number or a truth value without quotes counts as one.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Number(number) => number.as_f64().map(|number| number.to_string()),
+        Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Without what cannot be seen, as helm takes it away.
+fn printable(text: &str) -> String {
+    let blank = |character: char| if character.is_whitespace() { ' ' } else { character };
+    let characters = text.chars().map(blank);
+    characters.filter(|character| !character.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::Declaration;
+    use crate::jsonnet::foreign::Copies;
+    use crate::model::RepoPath;
+    use bytes::Bytes;
+
+    fn declaration(files: &[(&str, &str)]) -> Declaration {
+        let path = |text: &str| RepoPath::parse(text).unwrap();
+        let copies: Copies = files
+            .iter()
+            .map(|(name, text)| {
+                (
+                    path(&format!("charts/web/{name}")),
+                    Bytes::from((*text).to_owned()),
+                )
+            })
+            .collect();
+        Declaration::read(&path("charts/web"), &copies).unwrap()
+    }
+
+    /// The directories of dependencies of the same tree; an error for what is never had.
+    fn of(dependencies: &str) -> Result<Vec<String>, String> {
+        let text = format!("apiVersion: v2\nname: web\ndependencies:\n{dependencies}");
+        let declared = declaration(&[("Chart.yaml", &text)]).dependencies.unwrap();
+        let directory = RepoPath::parse("charts/web").unwrap();
+        let local = declared.iter().map(|dependency| dependency.local(&directory));
+        let local: Result<Vec<_>, _> = local.collect();
+        let local = local.map_err(|why| why.to_string())?;
+        Ok(local.iter().flatten().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn charts_of_the_repository_are_found_and_others_refused() {
+        let common = "- {name: common, version: 1.0.0, repository: file://../common}\n";
+        assert_eq!(of(common), Ok(vec!["charts/common".to_owned()]));
+        assert_eq!(of("- {name: inside, version: 1.0.0}\n"), Ok(Vec::new()));
+        let from = |repository: &str| {
+            of(&format!(
+                "- {{name: x, version: 1, repository: '{repository}'}}\n"
+            ))
+        };
+        assert_eq!(from("https://charts.example.com"), Ok(Vec::new()));
+        for alias in ["@stable", "alias:stable"] {
+            let why = format!(
+                "`{alias}` names a repository of somebody's own settings; write the https address instead"
+            );
+            assert_eq!(from(alias), Err(why));
+        }
+        let refused = from("oci://registry.example.com/charts").unwrap_err();
+        assert!(refused.starts_with("charts of registries (`oci://`) are not fetched; name an https"));
+    }
+
+    /// T50
+    #[test]
+    fn a_dependency_outside_is_refused() {
+        for place in ["../../../etc", "/etc", "../../.git/hooks", "../.."] {
+            let error = of(&format!(
+                "- {{name: x, version: 1.0.0, repository: 'file://{place}'}}\n"
+            ));
+            assert_eq!(error, Err(format!("`{place}` is outside the repository")));
+        }
+    }
+
+    #[test]
+    fn a_chart_of_before_helm_3_has_its_dependencies_beside_it() {
+        let chart = ("Chart.yaml", "name: web\nversion: 1.0.0\n");
+        let requirements = "dependencies:\n- name: redis\n  version: 1.2\n  enabled: true\n  tags: [a, 1]\n";
+        let read = declaration(&[chart, ("requirements.yaml", requirements)]);
+        assert!(read.legacy);
+        let [redis] = read.dependencies.as_deref().unwrap() else {
+            panic!("one")
+        };
+        assert_eq!(
+            (redis.name.as_str(), redis.version.as_str(), redis.enabled),
+            ("redis", "1.2", true)
+        );
+        assert_eq!(redis.tags, ["a", "1"]);
+        assert!(declaration(&[chart]).dependencies.is_none());
+    }
+}

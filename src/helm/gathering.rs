@@ -1,0 +1,319 @@
+//! The dependencies of a chart, each had from where it is declared to be: charts of the tree are packed by
+//! the operator's helm in the jail, those of repositories are fetched here. Nothing is changed until all of
+//! them are there.
+
+use super::archive;
+use super::constraint::Constraint;
+use super::declaration::{Declaration, Dependency, Origin};
+use super::error::{DependencyError, HelmError};
+use super::index::{Index, Release};
+use super::lock::{LOCKS, Lock};
+use super::packed::{CHARTS, Changes, different, is_in_charts};
+use super::version::Version;
+use super::{ChartRepositories, Helm, Pack, Packed, beneath, dependency_error};
+use crate::download::Watch;
+use crate::jsonnet::foreign::Copies;
+use crate::model::RepoPath;
+use crate::workspace::Tree;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Bytes of all archives of one chart.
+const BYTES_MAX: usize = 64 << 20;
+
+/// One chart whose dependencies are gathered.
+pub(super) struct Gathering<'a> {
+    pub(super) helm: &'a Helm,
+    pub(super) repositories: &'a ChartRepositories,
+    pub(super) tree: &'a dyn Tree,
+    pub(super) directory: &'a RepoPath,
+    /// The files of the chart.
+    pub(super) copies: &'a Copies,
+    pub(super) declaration: &'a Declaration,
+    pub(super) watch: &'a Watch,
+}
+
+/// What is there so far.
+#[derive(Default)]
+struct Gathered {
+    said: Vec<String>,
+    archives: Copies,
+    /// What was fetched, and from where: a chart may be wanted under several names.
+    fetched: BTreeMap<RepoPath, String>,
+}
+
+/// How the version of a chart is chosen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// The newest that fits.
+    Newest,
+    /// The one that was chosen before.
+    Locked,
+}
+
+impl Gathering<'_> {
+    /// Gathers all of them. Without a lock a build is an update, as it is for helm.
+    pub(super) fn run(&self, how: Pack) -> Result<Packed, HelmError> {
+        let declared = self.declaration.dependencies.as_deref();
+        let lock = self.declaration.lock.as_ref().filter(|_| how == Pack::Build);
+        let mut gathered = Gathered::default();
+        let mut written = None;
+        let dependencies = match lock {
+            Some(lock) => {
+                self.check(lock)?;
+                self.gather(&lock.dependencies, Choice::Locked, &mut gathered)?;
+                &lock.dependencies
+            }
+            None => {
+                let declared = declared.unwrap_or_default();
+                let chosen = self.gather(declared, Choice::Newest, &mut gathered)?;
+                written = self.lock(Lock::of(Some(declared), chosen))?;
+                &declared.to_vec()
+            }
+        };
+        let mut changes = self.outdated(dependencies, &gathered.archives);
+        changes.extend(different(self.copies, gathered.archives));
+        changes.extend(written.map(|(path, text)| (path, Some(text))));
+        Ok(Packed {
+            said: gathered.said.join("\n"),
+            changes,
+        })
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), HelmError> {
+        let Declaration {
+            legacy, dependencies, ..
+        } = self.declaration;
+        if lock.is_for(dependencies.as_deref(), *legacy) {
+            return Ok(());
+        }
+        let (lock, declaration) = match legacy {
+            true => (LOCKS[1], "requirements.yaml"),
+            false => (LOCKS[0], "Chart.yaml"),
+        };
+        Err(HelmError::OutOfSync {
+            chart: self.directory.to_string(),
+            lock,
+            declaration,
+        })
+    }
+
+    /// The file of a lock, when it says something else than the one there is.
+    fn lock(&self, lock: Lock) -> Result<Option<(RepoPath, Bytes)>, HelmError> {
+        let before = self.declaration.lock.as_ref();
+        if before.is_some_and(|before| before.digest == lock.digest) {
+            return Ok(None);
+        }
+        let name = LOCKS[usize::from(self.declaration.legacy)];
+        let text = lock.text(self.repositories.now());
+        Ok(Some((beneath(self.directory, name)?, text.into())))
+    }
+
+    /// Has every dependency at one version, and answers with those versions.
+    fn gather(
+        &self,
+        asked: &[Dependency],
+        choice: Choice,
+        gathered: &mut Gathered,
+    ) -> Result<Vec<Dependency>, HelmError> {
+        // What cannot be had at all is refused before anything is fetched.
+        for dependency in asked {
+            self.examine(dependency)?;
+        }
+        let mut packed = self.pack(asked, gathered)?.into_iter();
+        let releases = self.choose(asked, choice)?;
+        let mut chosen = Vec::new();
+        for (position, dependency) in asked.iter().enumerate() {
+            match (dependency.origin(), releases.get(&position)) {
+                (_, Some(release)) => {
+                    self.fetch(dependency, release, gathered)?;
+                    chosen.push(dependency.at(release.version.written()));
+                }
+                (Ok(Origin::Local(_)), None) => chosen.extend(packed.next()),
+                (_, None) => {
+                    self.inside(dependency)?;
+                    gathered.say(format!("{}: is in `{CHARTS}/`", dependency.name));
+                    chosen.push(dependency.at(&dependency.version));
+                }
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn examine(&self, dependency: &Dependency) -> Result<(), HelmError> {
+        let failed = |why| self.failed(dependency, why);
+        let is_name = !dependency.name.contains('/') && RepoPath::parse(&dependency.name).is_ok();
+        if !is_name {
+            return Err(failed(DependencyError::Name));
+        }
+        constraint(dependency).map_err(failed)?;
+        dependency.local(self.directory).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Has helm pack the charts of the tree.
+    fn pack(&self, asked: &[Dependency], gathered: &mut Gathered) -> Result<Vec<Dependency>, HelmError> {
+        let local = |dependency: &&Dependency| matches!(dependency.origin(), Ok(Origin::Local(_)));
+        let local: Vec<&Dependency> = asked.iter().filter(local).collect();
+        if local.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (packed, archives) = self
+            .helm
+            .pack_local(self.tree, self.directory, &local, self.watch)?;
+        for (asked, packed) in local.iter().zip(&packed) {
+            let Dependency { name, version, .. } = packed;
+            gathered.say(format!("{name}: packed {version} from {}", asked.repository));
+        }
+        gathered.archives.extend(archives);
+        Ok(packed)
+    }
+
+    /// The version of everything that comes from a repository, by its position. Each repository is asked
+    /// once, and what it says of other versions is let go.
+    fn choose(&self, asked: &[Dependency], choice: Choice) -> Result<BTreeMap<usize, Release>, HelmError> {
+        let mut repositories: BTreeMap<&str, Vec<(usize, &Dependency)>> = BTreeMap::new();
+        for (position, dependency) in asked.iter().enumerate() {
+            if let Ok(Origin::Repository(repository)) = dependency.origin() {
+                let wanted = repositories.entry(repository).or_default();
+                wanted.push((position, dependency));
+            }
+        }
+        let mut releases = BTreeMap::new();
+        for (repository, wanted) in repositories {
+            let charts = wanted.iter().map(|(_, dependency)| dependency.name.as_str());
+            let index = self.repositories.index(repository, &charts.collect(), self.watch);
+            let failed = |dependency, why| self.failed(dependency, why);
+            let index = match (index, wanted.first()) {
+                (Ok(index), _) => index,
+                (Err(why), Some((_, first))) => return Err(failed(first, why)),
+                (Err(_), None) => continue,
+            };
+            for (position, dependency) in wanted {
+                let release = release(&index, dependency, choice).map_err(|why| failed(dependency, why))?;
+                releases.insert(position, release);
+            }
+        }
+        Ok(releases)
+    }
+
+    fn fetch(
+        &self,
+        dependency: &Dependency,
+        release: &Release,
+        gathered: &mut Gathered,
+    ) -> Result<(), HelmError> {
+        let Dependency { name, repository, .. } = dependency;
+        let failed = |why| self.failed(dependency, why);
+        let version = release.version.written();
+        let file = format!("{name}-{version}.tgz");
+        let path = beneath(&beneath(self.directory, CHARTS)?, &file)?;
+        if gathered.fetched.get(&path) == Some(repository) {
+            return Ok(());
+        }
+        let content = self
+            .repositories
+            .archive(repository, name, release, self.watch)
+            .map_err(failed)?;
+        gathered.fetched.insert(path.clone(), repository.clone());
+        gathered.say(format!("{name}: {version} from {repository}"));
+        if release.digest.is_empty() {
+            gathered.say(format!(
+                "{name}: the repository states no digest, so nothing but its name and version was compared"
+            ));
+        }
+        gathered.add(path, content).map_err(failed)
+    }
+
+    /// Checks a chart that is in `charts/` already.
+    fn inside(&self, dependency: &Dependency) -> Result<(), HelmError> {
+        let failed = |why| self.failed(dependency, why);
+        let place = format!("{CHARTS}/{}", dependency.name);
+        let chart = beneath(&beneath(self.directory, &place)?, "Chart.yaml")?;
+        let text = self
+            .copies
+            .get(&chart)
+            .map(|content| String::from_utf8_lossy(content));
+        let found = text.and_then(|text| archive::named(&text));
+        let Some(found) = found else {
+            return Err(failed(DependencyError::NotInside(chart.to_string())));
+        };
+        let wanted = constraint(dependency).map_err(failed)?;
+        match Version::parse(&found.version).is_some_and(|version| wanted.fits(&version)) {
+            true => Ok(()),
+            false => Err(failed(DependencyError::OtherInside {
+                place,
+                found: found.version,
+                wanted: dependency.version.clone(),
+            })),
+        }
+    }
+
+    /// Archives in `charts/` that nothing asks for any more. What is no chart is somebody's own file, and
+    /// what is named without a repository stays.
+    fn outdated(&self, dependencies: &[Dependency], archives: &Copies) -> Changes {
+        let is_inside = |name: &str| {
+            let mut inside = dependencies
+                .iter()
+                .filter(|dependency| dependency.repository.is_empty());
+            inside.any(|dependency| dependency.name == name)
+        };
+        let outdated = self.copies.iter().filter(|(path, content)| {
+            is_in_charts(path, self.directory)
+                && !archives.contains_key(*path)
+                && archive::read(content).is_ok_and(|chart| !is_inside(&chart.name))
+        });
+        outdated.map(|(path, _)| (path.clone(), None)).collect()
+    }
+
+    fn failed(&self, dependency: &Dependency, why: DependencyError) -> HelmError {
+        dependency_error(self.directory, dependency, why)
+    }
+}
+
+impl Gathered {
+    fn say(&mut self, line: String) {
+        self.said.push(line);
+    }
+
+    /// Takes an archive. There must be no other one of that name, and not too much in all.
+    fn add(&mut self, path: RepoPath, content: Bytes) -> Result<(), DependencyError> {
+        let file = path.file_name().to_owned();
+        let before = self.archives.insert(path, content.clone());
+        if before.is_some_and(|before| before != content) {
+            return Err(DependencyError::Twice(file));
+        }
+        match self.archives.values().map(Bytes::len).sum::<usize>() > BYTES_MAX {
+            true => Err(DependencyError::TooMuch(BYTES_MAX)),
+            false => Ok(()),
+        }
+    }
+}
+
+fn constraint(dependency: &Dependency) -> Result<Constraint, DependencyError> {
+    let wanted = &dependency.version;
+    Constraint::parse(wanted).ok_or_else(|| DependencyError::Constraint(wanted.clone()))
+}
+
+/// The version of a chart of a repository.
+fn release(index: &Index, dependency: &Dependency, choice: Choice) -> Result<Release, DependencyError> {
+    let Dependency {
+        name,
+        version,
+        repository,
+        ..
+    } = dependency;
+    let found = match choice {
+        Choice::Newest => index.newest(name, &constraint(dependency)?),
+        Choice::Locked => index.exactly(name, version),
+    };
+    match (found, index.newest_few(name)) {
+        (Some(release), _) => Ok(release.clone()),
+        (None, None) => Err(DependencyError::NoChart(repository.clone())),
+        (None, Some(newest)) => Err(DependencyError::NoVersion {
+            repository: repository.clone(),
+            wanted: version.clone(),
+            newest,
+        }),
+    }
+}

@@ -1,0 +1,201 @@
+//! `Chart.lock`: the versions that were chosen, and a digest of what they were chosen for. All of it is
+//! as helm writes it, so that either program goes on with what the other has left.
+
+use super::declaration::{Dependency, document, list};
+use super::{HelmError, chart_error};
+use crate::jsonnet::foreign::Copies;
+use crate::jsonnet::yaml::{self, Profile};
+use crate::model::RepoPath;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// Where the versions are that were chosen: today, and before helm 3.
+pub(super) const LOCKS: [&str; 2] = ["Chart.lock", "requirements.lock"];
+
+/// A lock, as far as it means something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lock {
+    pub(super) digest: String,
+    pub(super) dependencies: Vec<Dependency>,
+}
+
+impl Lock {
+    /// The lock of a chart, if it has one. The older kind counts where there are both.
+    pub(super) fn read(directory: &RepoPath, copies: &Copies) -> Result<Option<Self>, HelmError> {
+        let mut lock = None;
+        for name in LOCKS {
+            let wrong = |why: &str| chart_error(directory, &format_args!("`{name}`: {why}"));
+            let Some(document) = document(directory, copies, name)? else {
+                continue;
+            };
+            let listed = match document.get("dependencies") {
+                None | Some(Value::Null) => [].as_slice(),
+                Some(Value::Array(listed)) => listed,
+                Some(_) => return Err(wrong("`dependencies` is no list")),
+            };
+            let digest = document.get("digest").and_then(Value::as_str);
+            lock = Some(Self {
+                digest: digest.unwrap_or_default().to_owned(),
+                dependencies: list(listed).map_err(|why| wrong(&why))?,
+            });
+        }
+        Ok(lock)
+    }
+
+    /// The versions that were chosen for what is declared.
+    pub(super) fn of(declared: Option<&[Dependency]>, chosen: Vec<Dependency>) -> Self {
+        Self {
+            digest: digest(&format!("[{},{}]", written(declared), written(Some(&chosen)))),
+            dependencies: chosen,
+        }
+    }
+
+    /// Whether it was made for what is declared. Helm 2 had another digest, of the declaration alone.
+    pub(super) fn is_for(&self, declared: Option<&[Dependency]>, legacy: bool) -> bool {
+        let of_helm_2 = || digest(&format!("{{\"dependencies\":{}}}", written(declared)));
+        let now = Self::of(declared, self.dependencies.clone()).digest;
+        now == self.digest || legacy && of_helm_2() == self.digest
+    }
+
+    /// The file.
+    pub(super) fn text(&self, at: Timestamp) -> String {
+        let dependencies = self.dependencies.iter().map(|dependency| {
+            let mut fields = json!({ "name": dependency.name, "repository": dependency.repository });
+            if !dependency.version.is_empty() {
+                fields["version"] = dependency.version.clone().into();
+            }
+            fields
+        });
+        let lock = json!({
+            "dependencies": dependencies.collect::<Vec<_>>(),
+            "digest": self.digest,
+            "generated": at.to_string(),
+        });
+        yaml::document(Profile::V2, &lock)
+    }
+}
+
+fn digest(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+/// Dependencies as Go writes helm's own record of them: the fields in that order, empty ones left out.
+fn written(dependencies: Option<&[Dependency]>) -> String {
+    let Some(dependencies) = dependencies else {
+        return "null".to_owned();
+    };
+    let each: Vec<String> = dependencies.iter().map(one).collect();
+    format!("[{}]", each.join(","))
+}
+
+fn one(dependency: &Dependency) -> String {
+    let Dependency {
+        name,
+        version,
+        repository,
+        condition,
+        tags,
+        enabled,
+        import_values,
+        alias,
+    } = dependency;
+    let fields = [
+        ("name", json!(name), true),
+        ("version", json!(version), !version.is_empty()),
+        ("repository", json!(repository), true),
+        ("condition", json!(condition), !condition.is_empty()),
+        ("tags", json!(tags), !tags.is_empty()),
+        ("enabled", json!(enabled), *enabled),
+        ("import-values", json!(import_values), !import_values.is_empty()),
+        ("alias", json!(alias), !alias.is_empty()),
+    ];
+    let said = fields.iter().filter(|(_, _, said)| *said);
+    let said: Vec<String> = said
+        .map(|(name, value, _)| format!("\"{name}\":{}", yaml::compact(value)))
+        .collect();
+    format!("{{{}}}", said.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Lock, digest, written};
+    use crate::helm::declaration::Declaration;
+    use crate::jsonnet::foreign::Copies;
+    use crate::model::RepoPath;
+    use bytes::Bytes;
+    use serde::Deserialize;
+    use std::collections::BTreeMap;
+
+    /// A chart, and the digests that helm's own types have of it.
+    #[derive(Deserialize)]
+    struct Recorded {
+        files: BTreeMap<String, String>,
+        digest: String,
+        helm_2: String,
+    }
+
+    fn read(files: &BTreeMap<String, String>) -> Declaration {
+        let path = |name: &str| RepoPath::parse(&format!("web/{name}")).unwrap();
+        let copies: Copies = files
+            .iter()
+            .map(|(name, text)| (path(name), Bytes::from(text.clone())))
+            .collect();
+        Declaration::read(&RepoPath::parse("web").unwrap(), &copies).unwrap()
+    }
+
+    #[test]
+    fn the_digest_is_helms() {
+        let recorded: Vec<Recorded> = serde_json::from_str(include_str!("testdata/digests.json")).unwrap();
+        assert_eq!(recorded.len(), 8);
+        for Recorded {
+            files,
+            digest,
+            helm_2,
+        } in recorded
+        {
+            let declaration = read(&files);
+            let declared = declaration.dependencies.as_deref();
+            let chosen = declaration.lock.unwrap().dependencies;
+            let lock = Lock::of(declared, chosen.clone());
+            assert_eq!(lock.digest, digest, "{files:?}");
+            assert!(lock.is_for(declared, false));
+            let older = Lock {
+                digest: helm_2,
+                dependencies: chosen,
+            };
+            assert!(older.is_for(declared, true), "{files:?}");
+            assert!(!older.is_for(declared, false));
+        }
+    }
+
+    #[test]
+    fn nothing_is_not_an_empty_list() {
+        assert_eq!(written(None), "null");
+        assert_eq!(written(Some(&[])), "[]");
+        assert_ne!(digest("[null,[]]"), digest("[[],[]]"));
+    }
+
+    #[test]
+    fn the_file_is_as_helm_writes_it() {
+        let files = BTreeMap::from([(
+            "Chart.lock".to_owned(),
+            "dependencies:\n- {name: a, repository: 'https://x', version: 1.0.0}\n- {name: b, repository: ''}\n"
+                .to_owned(),
+        )]);
+        let lock = Lock::of(None, read(&files).lock.unwrap().dependencies);
+        let at = "2026-01-02T03:04:05.120Z".parse().unwrap();
+        assert_eq!(
+            lock.text(at),
+            format!(
+                "dependencies:\n- name: a\n  repository: https://x\n  version: 1.0.0\n- name: b\n  repository: \
+                 \"\"\ndigest: {}\ngenerated: \"2026-01-02T03:04:05.12Z\"\n",
+                lock.digest
+            )
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! ChartRepositories of charts: their indexes and archives over https, from allowed hosts. What comes is
+//! checked before anybody has it.
+
+use super::archive;
+use super::error::DependencyError;
+use super::index::{self, Index, Release};
+use super::version::Version;
+use crate::download::{Answer, Downloads, Hosts, NotHere, Wanted, Watch};
+use bytes::Bytes;
+use jiff::Timestamp;
+use reqwest::Url;
+use sha2::{Digest as _, Sha256};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+/// The key that allows hosts.
+const KEY: &str = "[helm] hosts_allowed";
+/// Bytes of an archive.
+const ARCHIVE_BYTES_MAX: u64 = 16 << 20;
+
+/// Where charts are fetched from.
+#[derive(Debug)]
+pub struct ChartRepositories {
+    downloads: Downloads,
+    now: fn() -> Timestamp,
+}
+
+impl ChartRepositories {
+    /// Those of the allowed hosts. Downloads run on `runtime`, and are asked for from threads that may
+    /// block; the client must follow no redirects, and leave what is sent as it is. `now` is what a lock says of when it was made.
+    pub fn new(
+        hosts_allowed: &[String],
+        client: reqwest::Client,
+        runtime: tokio::runtime::Handle,
+        now: fn() -> Timestamp,
+    ) -> Self {
+        let downloads = Downloads::new(Hosts::new(hosts_allowed, KEY), client, runtime);
+        Self { downloads, now }
+    }
+
+    /// The same with a server on this machine in the place of an allowed host, at a plain http address
+    /// of loopback: how it is tried out without a network.
+    pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NotHere> {
+        self.downloads = self.downloads.with_stand_in(host, address)?;
+        Ok(self)
+    }
+
+    /// What a lock says of when it was made.
+    pub(super) fn now(&self) -> Timestamp {
+        (self.now)()
+    }
+
+    /// What a repository says of some charts.
+    pub(super) fn index(
+        &self,
+        repository: &str,
+        charts: &BTreeSet<&str>,
+        watch: &Watch,
+    ) -> Result<Index, DependencyError> {
+        let wanted = Wanted {
+            url: self.address(repository, "index.yaml")?,
+            what: "index",
+            bytes_max: index::BYTES_MAX,
+        };
+        let Answer::Found(sent) = self.downloads.get(&wanted, watch)? else {
+            return Err(DependencyError::NoIndex(repository.to_owned()));
+        };
+        let stopped = || watch.is_stopped();
+        Index::read(&sent, charts, &stopped).map_err(|why| DependencyError::Index {
+            repository: repository.to_owned(),
+            why,
+        })
+    }
+
+    /// The archive of a version of a chart, which holds that version of that chart and nothing that leads
+    /// out of it.
+    pub(super) fn archive(
+        &self,
+        repository: &str,
+        chart: &str,
+        release: &Release,
+        watch: &Watch,
+    ) -> Result<Bytes, DependencyError> {
+        let wanted = Wanted {
+            url: self.address(repository, &release.url)?,
+            what: "chart",
+            bytes_max: ARCHIVE_BYTES_MAX,
+        };
+        let Answer::Found(sent) = self.downloads.get(&wanted, watch)? else {
+            return Err(DependencyError::NoArchive);
+        };
+        check_digest(&sent, &release.digest)?;
+        let found = archive::read(&sent)?;
+        let version = Version::parse(&found.version);
+        let is_version =
+            version.is_some_and(|version| version.precedence(&release.version) == Ordering::Equal);
+        match found.name == chart && is_version {
+            true => Ok(sent.into()),
+            false => Err(DependencyError::Other {
+                name: found.name,
+                version: found.version,
+            }),
+        }
+    }
+
+    /// An address from that of the repository, whose query it has. Refused before it is asked, and never
+    /// quoted: it may hold a password.
+    fn address(&self, repository: &str, reference: &str) -> Result<Url, DependencyError> {
+        if self.downloads.hosts().is_empty() {
+            return Err(DependencyError::Off);
+        }
+        let mut base = Url::parse(repository).map_err(|_| DependencyError::Address)?;
+        self.downloads.hosts().check_url(&base, "address")?;
+        if let Ok(absolute) = Url::parse(reference) {
+            return Ok(absolute);
+        }
+        let directory = format!("{}/", base.path().trim_end_matches('/'));
+        base.set_path(&directory);
+        let mut url = base.join(reference).map_err(|_| DependencyError::Address)?;
+        url.set_query(base.query());
+        Ok(url)
+    }
+}
+
+fn check_digest(sent: &[u8], stated: &str) -> Result<(), DependencyError> {
+    let stated = stated.strip_prefix("sha256:").unwrap_or(stated);
+    if stated.is_empty() {
+        return Ok(());
+    }
+    let hash = Sha256::digest(sent);
+    let found: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    match found.eq_ignore_ascii_case(stated) {
+        true => Ok(()),
+        false => Err(DependencyError::Digest {
+            expected: stated.chars().take(64).collect(),
+            found,
+        }),
+    }
+}

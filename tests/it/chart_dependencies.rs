@@ -1,0 +1,679 @@
+//! Dependencies of charts as they come from repositories: a server on this machine stands in for the host,
+//! and the real helm says, where there is one, what it makes of the same.
+
+use crate::support::chart_repository::{ChartRepository, Sent, packed_chart, sha256};
+use crate::support::evaluation::program;
+use crate::support::require::component;
+use drydock::config::{ProgramSettings, SandboxSettings};
+use drydock::download::Watch;
+use drydock::helm::{ChartRepositories, Helm, Pack, Packed};
+use drydock::model::{FileVersion, Mode, RepoPath};
+use drydock::workspace::{Directory, Tree};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use tokio_util::sync::CancellationToken;
+
+const HOST: &str = "charts.example.com";
+const REDIS: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- name: redis\n  version: ^1\n  \
+                     repository: https://charts.example.com/stable\n  alias: cache\n  condition: cache.enabled\n  \
+                     tags: [storage]\n  import-values: [data]\n";
+
+/// A repository with a chart `web`, a host that has `redis`, and a helm that is not there.
+struct World {
+    room: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
+    host: ChartRepository,
+    helm: Option<std::path::PathBuf>,
+}
+
+impl World {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let world = Self {
+            room: tempfile::tempdir().unwrap(),
+            runtime: tokio::runtime::Runtime::new().unwrap(),
+            host: ChartRepository::start(),
+            helm: None,
+        };
+        std::fs::create_dir_all(world.root().join(".git")).unwrap();
+        for (path, content) in files {
+            world.write(path, content.as_bytes());
+        }
+        world.offer(&["1.2.0", "1.10.0", "2.0.0", "1.11.0-rc.1"]);
+        world
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.room.path().join("work")
+    }
+
+    fn write(&self, path: &str, content: &[u8]) {
+        let place = self.root().join(path);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(place, content).unwrap();
+    }
+
+    fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root().join(path)).unwrap()
+    }
+
+    /// Lets the host have `redis` in these versions.
+    fn offer(&self, versions: &[&str]) {
+        let mut index = "apiVersion: v1\nentries:\n  redis:\n".to_owned();
+        for version in versions {
+            let values = format!("at: {version}\n");
+            let content = packed_chart("redis", version, &[("values.yaml", &values)]);
+            index += &format!(
+                "  - version: {version}\n    urls: [charts/redis-{version}.tgz]\n    digest: {}\n",
+                sha256(&content)
+            );
+            self.host
+                .file(&format!("/stable/charts/redis-{version}.tgz"), content);
+        }
+        self.host.file("/stable/index.yaml", index);
+    }
+
+    /// Lets the host have one version that is this.
+    fn offer_content(&self, content: Vec<u8>, url: &str, digest: &str) {
+        let index = format!(
+            "apiVersion: v1\nentries:\n  redis:\n  - version: 1.0.0\n    urls: ['{url}']\n    digest: '{digest}'\n"
+        );
+        self.host.file("/stable/index.yaml", index);
+        self.host.file("/stable/redis.tgz", content);
+    }
+
+    fn helm_of(&self, hosts: &[&str]) -> Helm {
+        let settings = ProgramSettings {
+            helm: Some(self.helm.clone().unwrap_or_else(|| "/nonexistent/helm".into())),
+            scratch: self.room.path().join("scratch"),
+            ..SandboxSettings::default().programs
+        };
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let client = drydock::provider::download_client().unwrap();
+        let now = || "2026-01-02T03:04:05Z".parse().unwrap();
+        let repositories = ChartRepositories::new(&hosts, client, self.runtime.handle().clone(), now)
+            .with_stand_in(HOST, &self.host.address)
+            .unwrap();
+        Helm::configured(program(), &settings)
+            .unwrap()
+            .with_repositories(repositories)
+    }
+
+    fn pack_watched(&self, helm: &Helm, how: Pack, watch: &Watch) -> Result<Packed, String> {
+        let directory = Directory::open(&self.root()).unwrap();
+        let chart = RepoPath::parse("charts/web").unwrap();
+        let before = directory.files().unwrap();
+        let packed = helm.pack(&directory, &chart, how, watch);
+        // An operation changes nothing itself, whatever comes of it.
+        assert_eq!(directory.files().unwrap(), before);
+        packed.map_err(|error| error.to_string())
+    }
+
+    fn pack(&self, how: Pack) -> Result<Packed, String> {
+        self.pack_watched(&self.helm_of(&[HOST]), how, &Watch::nobody())
+    }
+
+    /// Packs and puts in place; answers with the files that are different, deleted ones with a `-`.
+    fn placed(&self, how: Pack) -> Vec<String> {
+        let packed = self.pack(how).unwrap();
+        let directory = Directory::open(&self.root()).unwrap();
+        for (path, content) in &packed.changes {
+            let after = content.clone().map(|content| FileVersion {
+                content,
+                mode: Mode::Regular,
+            });
+            directory.put(path, after).unwrap();
+        }
+        let shown = packed.changes.iter().map(|(path, content)| match content {
+            Some(_) => path.to_string(),
+            None => format!("-{path}"),
+        });
+        shown.collect()
+    }
+
+    /// Why an update does nothing.
+    fn refused(&self) -> String {
+        let refused = self.pack(Pack::Update).unwrap_err();
+        refused
+            .strip_prefix("chart `charts/web`: dependency `redis`: ")
+            .unwrap_or(&refused)
+            .to_owned()
+    }
+}
+
+#[test]
+fn an_update_fetches_the_newest_that_fits_and_locks_it() {
+    let world = World::new(&[
+        ("charts/web/Chart.yaml", REDIS),
+        ("charts/web/charts/README.md", "ours"),
+    ]);
+    world.write(
+        "charts/web/charts/old-1.0.0.tgz",
+        &packed_chart("old", "1.0.0", &[]),
+    );
+    let packed = world.pack(Pack::Update).unwrap();
+    assert_eq!(
+        packed.said,
+        "redis: 1.10.0 from https://charts.example.com/stable"
+    );
+    assert_eq!(
+        world.host.asked(),
+        ["/stable/index.yaml", "/stable/charts/redis-1.10.0.tgz"]
+    );
+    let lock = "charts/web/Chart.lock";
+    let archive = "charts/web/charts/redis-1.10.0.tgz";
+    assert_eq!(
+        world.placed(Pack::Update),
+        [lock, "-charts/web/charts/old-1.0.0.tgz", archive]
+    );
+    assert_eq!(
+        world.text(lock),
+        "dependencies:\n- name: redis\n  repository: https://charts.example.com/stable\n  version: 1.10.0\n\
+         digest: sha256:6d5d37fe1dd2cefb285ad2a8a93a0caeb1b9957904308ab4aefa4f2eb29c2853\n\
+         generated: \"2026-01-02T03:04:05Z\"\n"
+    );
+    assert_eq!(
+        world.placed(Pack::Update),
+        [""; 0],
+        "what is in place is no change"
+    );
+    assert_eq!(world.placed(Pack::Build), [""; 0]);
+
+    // A build stays with the lock, whatever there is by now.
+    world.offer(&["1.10.0", "1.12.0"]);
+    std::fs::remove_file(world.root().join(archive)).unwrap();
+    assert_eq!(world.placed(Pack::Build), [archive]);
+    let newer = "charts/web/charts/redis-1.12.0.tgz";
+    assert_eq!(world.placed(Pack::Update), [lock, &format!("-{archive}"), newer]);
+}
+
+#[test]
+fn a_build_goes_by_the_lock_or_is_an_update() {
+    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let files = ["charts/web/Chart.lock", "charts/web/charts/redis-1.10.0.tgz"];
+    assert_eq!(world.placed(Pack::Build), files);
+    world.write("charts/web/Chart.yaml", REDIS.replace("^1", "^2").as_bytes());
+    assert_eq!(
+        world.refused_build(),
+        "chart `charts/web`: `Chart.lock` is out of sync with the dependencies in `Chart.yaml`; update the \
+         dependencies"
+    );
+    assert_eq!(world.placed(Pack::Update).len(), 3);
+    world.offer(&["1.10.0"]);
+    assert_eq!(
+        world.refused_build(),
+        "chart `charts/web`: dependency `redis`: `https://charts.example.com/stable` has no version of it that \
+         fits `2.0.0`; the newest are 1.10.0"
+    );
+}
+
+impl World {
+    fn refused_build(&self) -> String {
+        self.pack(Pack::Build).unwrap_err()
+    }
+}
+
+#[test]
+fn a_chart_of_before_helm_3_is_locked_beside_it() {
+    let requirements =
+        "dependencies:\n- {name: redis, version: ~1.2, repository: 'https://charts.example.com/stable/'}\n";
+    let world = World::new(&[
+        ("charts/web/Chart.yaml", "name: web\nversion: 1.0.0\n"),
+        ("charts/web/requirements.yaml", requirements),
+    ]);
+    let lock = "charts/web/requirements.lock";
+    assert_eq!(
+        world.placed(Pack::Update),
+        ["charts/web/charts/redis-1.2.0.tgz", lock]
+    );
+    assert_eq!(world.placed(Pack::Build), [""; 0]);
+    world.write(
+        "charts/web/requirements.yaml",
+        requirements.replace("~1.2", "1").as_bytes(),
+    );
+    assert_eq!(
+        world.refused_build(),
+        "chart `charts/web`: `requirements.lock` is out of sync with the dependencies in `requirements.yaml`; \
+         update the dependencies"
+    );
+}
+
+/// T44, T52
+#[test]
+fn what_is_not_what_it_should_be_is_refused_and_changes_nothing() {
+    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let good = packed_chart("redis", "1.0.0", &[]);
+    let of = |content: &[u8], url: &str| {
+        world.offer_content(content.to_vec(), url, &sha256(content));
+        world.refused()
+    };
+    world.offer_content(good.clone(), "redis.tgz", &"0".repeat(64));
+    assert_eq!(
+        world.refused(),
+        format!(
+            "checksum mismatch: the index says {}, and what came has {}",
+            "0".repeat(64),
+            sha256(&good)
+        )
+    );
+    assert_eq!(
+        of(b"no archive", "redis.tgz"),
+        "archive cannot be read: invalid gzip header"
+    );
+    assert_eq!(
+        of(&packed_chart("other", "1.0.0", &[]), "redis.tgz"),
+        "what came is chart `other` 1.0.0"
+    );
+    assert_eq!(
+        of(&packed_chart("redis", "1.0.1", &[]), "redis.tgz"),
+        "what came is chart `redis` 1.0.1"
+    );
+    let bomb = packed_chart("redis", "1.0.0", &[("bomb", &"x".repeat(5_000_000))]);
+    assert_eq!(
+        of(&bomb, "redis.tgz"),
+        "archive unpacks to more than 100 times its size"
+    );
+    assert_eq!(
+        of(&good, "gone.tgz"),
+        "the repository names an archive that is not there"
+    );
+    for (url, why) in [
+        ("http://charts.example.com/redis.tgz", "address with scheme http"),
+        ("file:///etc/passwd", "address with scheme file"),
+        (
+            "https://evil.example/redis.tgz",
+            "host evil.example is not in `[helm] hosts_allowed`",
+        ),
+        (
+            "//evil.example/redis.tgz",
+            "host evil.example is not in `[helm] hosts_allowed`",
+        ),
+        (
+            "https://me:s3cret@charts.example.com/x",
+            "address with a user or password",
+        ),
+    ] {
+        assert_eq!(of(&good, url), format!("remote not allowed: {why}"));
+    }
+    for (location, why) in [
+        ("http://169.254.169.254/latest", "redirect with scheme http"),
+        (
+            "https://evil.example/x",
+            "host evil.example is not in `[helm] hosts_allowed`",
+        ),
+        ("/stable/moved.tgz", "more than 5 redirects"),
+    ] {
+        world.host.put("/stable/moved.tgz", Sent::To(location.to_owned()));
+        assert_eq!(of(&good, "moved.tgz"), format!("remote not allowed: {why}"));
+    }
+    world
+        .host
+        .put("/stable/large.tgz", Sent::Begun(1 << 30, Vec::new()));
+    assert_eq!(
+        of(&good, "large.tgz"),
+        format!("the chart has more than {} bytes", 16 << 20)
+    );
+    world
+        .host
+        .put("/stable/index.yaml", Sent::Begun(1 << 30, Vec::new()));
+    assert_eq!(
+        world.refused(),
+        format!("the index has more than {} bytes", 48 << 20)
+    );
+}
+
+#[test]
+fn what_a_repository_does_not_have_is_told() {
+    let world = World::new(&[("charts/web/Chart.yaml", &REDIS.replace("^1", "^3"))]);
+    world.offer(&["0.1.0", "0.2.0", "1.0.0", "2.0.0", "2.1.0", "2.1.1", "3.0.0-rc.1"]);
+    assert_eq!(
+        world.refused(),
+        "`https://charts.example.com/stable` has no version of it that fits `^3`; the newest are 3.0.0-rc.1, \
+         2.1.1, 2.1.0, 2.0.0, 1.0.0"
+    );
+    world
+        .host
+        .file("/stable/index.yaml", "apiVersion: v1\nentries: {other: []}\n");
+    assert_eq!(
+        world.refused(),
+        "`https://charts.example.com/stable` has no chart of that name"
+    );
+    world
+        .host
+        .file("/stable/index.yaml", "apiVersion: v1\nentries: {redis: [{\n");
+    let damaged = world.refused();
+    assert!(
+        damaged.starts_with("`https://charts.example.com/stable`: its `index.yaml` cannot be read: "),
+        "{damaged}"
+    );
+    world
+        .host
+        .file("/stable/index.yaml", "<!doctype html>\n<p>x</p>\n");
+    assert!(world.refused().contains("cannot be read"));
+    let elsewhere = World::new(&[("charts/web/Chart.yaml", &REDIS.replace("/stable", "/no"))]);
+    assert_eq!(
+        elsewhere.refused(),
+        "`https://charts.example.com/no` is no repository of charts: it has no `index.yaml`"
+    );
+}
+
+/// T44
+#[test]
+fn a_repository_that_may_not_be_asked_is_not() {
+    let refused = |repository: &str| {
+        let chart = REDIS.replace("https://charts.example.com/stable", repository);
+        let world = World::new(&[("charts/web/Chart.yaml", &chart)]);
+        let refused = world.refused();
+        assert_eq!(world.host.asked(), [""; 0]);
+        refused
+    };
+    for (repository, why) in [
+        ("http://charts.example.com", "address with scheme http"),
+        (
+            "https://me:s3cret@charts.example.com",
+            "address with a user or password",
+        ),
+        ("https://charts.example.com:8443", "address with a port"),
+        (
+            "https://127.0.0.1",
+            "host 127.0.0.1 is not in `[helm] hosts_allowed`",
+        ),
+        (
+            "https://other.example.com",
+            "host other.example.com is not in `[helm] hosts_allowed`",
+        ),
+        ("ext::sh -c id", "address with scheme ext"),
+    ] {
+        assert_eq!(refused(repository), format!("remote not allowed: {why}"));
+    }
+    assert_eq!(refused("stable"), "its repository is no address");
+    assert!(refused("'@stable'").starts_with("`@stable` names a repository of somebody's own"));
+    assert!(refused("oci://charts.example.com/x").starts_with("charts of registries (`oci://`)"));
+    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let off = world.pack_watched(&world.helm_of(&[]), Pack::Update, &Watch::nobody());
+    assert_eq!(
+        off.unwrap_err(),
+        "chart `charts/web`: dependency `redis`: the network is off for charts; an operator allows hosts with \
+         `[helm] hosts_allowed`, such as [\"charts.example.com\"]"
+    );
+}
+
+#[test]
+fn addresses_are_joined_as_helm_joins_them() {
+    for (repository, index, url, archive) in [
+        ("/stable", "/stable/index.yaml", "a/x.tgz", "/stable/a/x.tgz"),
+        ("/stable/", "/stable/index.yaml", "../x.tgz", "/x.tgz"),
+        ("", "/index.yaml", "/x.tgz", "/x.tgz"),
+        (
+            "/s?key=1",
+            "/s/index.yaml?key=1",
+            "x.tgz?other=2",
+            "/s/x.tgz?key=1",
+        ),
+        (
+            "/s?key=1",
+            "/s/index.yaml?key=1",
+            "https://charts.example.com/x.tgz?b=2",
+            "/x.tgz?b=2",
+        ),
+    ] {
+        let chart = REDIS.replace("/stable", repository);
+        let world = World::new(&[("charts/web/Chart.yaml", &chart)]);
+        let text = format!("apiVersion: v1\nentries: {{redis: [{{version: v1.0.0, urls: ['{url}']}}]}}\n");
+        world.host.file(index, text);
+        world.host.file(archive, packed_chart("redis", "1.0.0", &[]));
+        let packed = world.pack(Pack::Update).unwrap();
+        let paths: Vec<&str> = packed.changes.keys().map(RepoPath::as_str).collect();
+        assert_eq!(
+            paths,
+            ["charts/web/Chart.lock", "charts/web/charts/redis-v1.0.0.tgz"]
+        );
+        // Without a digest there is nothing to compare, and that is said.
+        assert!(packed.said.contains("states no digest"), "{}", packed.said);
+    }
+}
+
+#[test]
+fn a_redirect_to_an_allowed_host_is_followed() {
+    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let content = packed_chart("redis", "1.0.0", &[]);
+    for location in [
+        "redis.tgz",
+        "/stable/redis.tgz",
+        "https://charts.example.com/stable/redis.tgz",
+    ] {
+        world.offer_content(content.clone(), "moved.tgz", &sha256(&content));
+        world.host.put("/stable/moved.tgz", Sent::To(location.to_owned()));
+        assert_eq!(world.pack(Pack::Update).unwrap().changes.len(), 2, "{location}");
+    }
+}
+
+#[test]
+fn an_archive_that_is_called_a_compressed_page_stays_an_archive() {
+    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let content = packed_chart("redis", "1.0.0", &[]);
+    world.offer_content(content.clone(), "redis.tgz", &sha256(&content));
+    world.host.put("/stable/redis.tgz", Sent::Page(content));
+    assert_eq!(world.placed(Pack::Update).len(), 2);
+}
+
+#[test]
+fn a_download_is_stopped_in_the_middle() {
+    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let content = packed_chart("redis", "1.0.0", &[]);
+    world.offer_content(content.clone(), "slow.tgz", &sha256(&content));
+    world
+        .host
+        .put("/stable/slow.tgz", Sent::Begun(1_000, content[..20].to_vec()));
+    let turn = CancellationToken::new();
+    let stop = turn.clone();
+    let told = Arc::new(OnceLock::new());
+    let seen = Arc::clone(&told);
+    let progress = move |step: drydock::workspace::FetchProgress| {
+        if step.what == "chart" {
+            seen.get_or_init(|| (step.done, step.of));
+            stop.cancel();
+        }
+    };
+    let watch = Watch::new(Arc::new(progress), &turn);
+    let stopped = world.pack_watched(&world.helm_of(&[HOST]), Pack::Update, &watch);
+    assert_eq!(
+        stopped.unwrap_err(),
+        "chart `charts/web`: dependency `redis`: the download was stopped"
+    );
+    assert_eq!(told.get(), Some(&(20, Some(1_000))));
+}
+
+#[test]
+fn a_chart_that_is_there_needs_no_repository() {
+    let inside = "- {name: own, version: ~0.1}\n";
+    let world = World::new(&[("charts/web/Chart.yaml", &format!("{REDIS}{inside}"))]);
+    let refused = world.pack(Pack::Update).unwrap_err();
+    assert_eq!(
+        refused,
+        "chart `charts/web`: dependency `own`: it names no repository, and there is no \
+         `charts/web/charts/own/Chart.yaml`"
+    );
+    world.write("charts/web/charts/own/Chart.yaml", b"name: own\nversion: 0.2.0\n");
+    let refused = world.pack(Pack::Update).unwrap_err();
+    assert_eq!(
+        refused,
+        "chart `charts/web`: dependency `own`: `charts/own` is version 0.2.0, which does not fit `~0.1`"
+    );
+    world.write("charts/web/charts/own/Chart.yaml", b"name: own\nversion: 0.1.9\n");
+    world.write(
+        "charts/web/charts/own-0.1.0.tgz",
+        &packed_chart("own", "0.1.0", &[]),
+    );
+    assert_eq!(
+        world.placed(Pack::Update),
+        ["charts/web/Chart.lock", "charts/web/charts/redis-1.10.0.tgz"]
+    );
+    assert!(
+        world
+            .text("charts/web/Chart.lock")
+            .contains("- name: own\n  repository: \"\"\n  version: ~0.1\n")
+    );
+}
+
+#[test]
+fn one_chart_under_two_names_is_fetched_once_and_two_of_one_name_are_told() {
+    let twice =
+        "- {name: redis, version: 1.2.0, repository: 'https://charts.example.com/stable', alias: b}\n";
+    let world = World::new(&[("charts/web/Chart.yaml", &format!("{REDIS}{twice}"))]);
+    assert_eq!(
+        world.placed(Pack::Update),
+        [
+            "charts/web/Chart.lock",
+            "charts/web/charts/redis-1.10.0.tgz",
+            "charts/web/charts/redis-1.2.0.tgz"
+        ]
+    );
+    let same = twice.replace("1.2.0", "1.10.0");
+    world.write("charts/web/Chart.yaml", format!("{REDIS}{same}").as_bytes());
+    world.host.asked();
+    assert_eq!(
+        world.placed(Pack::Update),
+        ["charts/web/Chart.lock", "-charts/web/charts/redis-1.2.0.tgz"]
+    );
+    assert_eq!(
+        world.host.asked(),
+        ["/stable/index.yaml", "/stable/charts/redis-1.10.0.tgz"]
+    );
+    let other = same.replace("/stable", "/other");
+    world.write("charts/web/Chart.yaml", format!("{REDIS}{other}").as_bytes());
+    let index = "apiVersion: v1\nentries: {redis: [{version: 1.10.0, urls: [x.tgz]}]}\n";
+    world.host.file("/other/index.yaml", index);
+    world
+        .host
+        .file("/other/x.tgz", packed_chart("redis", "1.10.0", &[("a", "b")]));
+    assert_eq!(
+        world.refused(),
+        "two dependencies would be `redis-1.10.0.tgz`; they need different versions"
+    );
+}
+
+/// The real helm in a directory, with the host among its repositories and the index it has of it.
+fn real_helm(helm: &Path, world: &World, work: &Path, arguments: &[&str]) -> String {
+    let home = world.room.path().join("home");
+    let cache = home.join("cache/repository");
+    std::fs::create_dir_all(&cache).unwrap();
+    std::fs::create_dir_all(home.join("config")).unwrap();
+    let known =
+        "apiVersion: \"\"\nrepositories:\n- {name: stable, url: 'https://charts.example.com/stable'}\n";
+    std::fs::write(home.join("config/repositories.yaml"), known).unwrap();
+    let mut index = "apiVersion: v1\nentries:\n  redis:\n".to_owned();
+    for version in ["1.2.0", "1.10.0", "2.0.0", "1.11.0-rc.1"] {
+        let address = &world.host.address;
+        index += &format!(
+            "  - {{name: redis, version: {version}, urls: ['{address}stable/charts/redis-{version}.tgz']}}\n"
+        );
+    }
+    std::fs::write(cache.join("stable-index.yaml"), index).unwrap();
+    let ran = Command::new(helm)
+        .args(arguments)
+        .current_dir(work)
+        .env_clear()
+        .env("HOME", &home)
+        .env("HELM_CACHE_HOME", home.join("cache"))
+        .env("HELM_CONFIG_HOME", home.join("config"))
+        .env("HELM_DATA_HOME", home.join("data"))
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{arguments:?}: {ran:?}");
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let place = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &place),
+            false => drop(std::fs::copy(entry.path(), place).unwrap()),
+        }
+    }
+}
+
+/// TK-49
+#[test]
+fn the_real_helm_chooses_and_locks_the_same() {
+    let Some(helm) = component("helm") else { return };
+    let others = "- {name: common, version: 0.x, repository: file://../common, alias: base}\n\
+                  - {name: own, version: '>=0.1'}\n";
+    let web = [
+        ("apiVersion: v2\n", "Chart.yaml", "Chart.lock"),
+        ("", "requirements.yaml", "requirements.lock"),
+    ];
+    for (version, declaration, lock) in web {
+        let head = format!("{version}name: web\nversion: 1.0.0\n");
+        let dependencies = REDIS.split_once("dependencies:").unwrap().1;
+        let dependencies = format!("dependencies:{dependencies}{others}");
+        let mut world = World::new(&[
+            ("charts/web/Chart.yaml", &head),
+            ("charts/web/values.yaml", "cache: {enabled: true}\n"),
+            (
+                "charts/web/charts/own/Chart.yaml",
+                "apiVersion: v2\nname: own\nversion: 0.3.0\n",
+            ),
+            (
+                "charts/common/Chart.yaml",
+                "apiVersion: v2\nname: common\nversion: 0.4.2\n",
+            ),
+            (
+                "charts/common/templates/a.yaml",
+                "kind: ConfigMap\nmetadata: {name: base}\n",
+            ),
+        ]);
+        world.helm = Some(helm.place());
+        let declared = match declaration {
+            "Chart.yaml" => format!("{head}{dependencies}"),
+            _ => dependencies,
+        };
+        world.write(&format!("charts/web/{declaration}"), declared.as_bytes());
+        let theirs = world.room.path().join("theirs");
+        copy(&world.root(), &theirs);
+
+        let mut expected = vec![
+            format!("charts/web/{lock}"),
+            "charts/web/charts/common-0.4.2.tgz".to_owned(),
+            "charts/web/charts/redis-1.10.0.tgz".to_owned(),
+        ];
+        expected.sort();
+        assert_eq!(world.placed(Pack::Update), expected);
+        let update = ["dependency", "update", "--skip-refresh", "charts/web"];
+        real_helm(&helm.place(), &world, &theirs, &update);
+        let without_time = |text: String| -> Vec<String> {
+            let lines = text.lines().filter(|line| !line.starts_with("generated: "));
+            lines.map(str::to_owned).collect()
+        };
+        let their_lock = std::fs::read_to_string(theirs.join("charts/web").join(lock)).unwrap();
+        assert_eq!(
+            without_time(world.text(&format!("charts/web/{lock}"))),
+            without_time(their_lock.clone())
+        );
+        // Each builds from the lock of the other.
+        real_helm(
+            &helm.place(),
+            &world,
+            &world.root(),
+            &["dependency", "build", "--skip-refresh", "charts/web"],
+        );
+        world.write(&format!("charts/web/{lock}"), their_lock.as_bytes());
+        assert_eq!(world.placed(Pack::Build), [""; 0]);
+        let list = real_helm(
+            &helm.place(),
+            &world,
+            &world.root(),
+            &["dependency", "list", "charts/web"],
+        );
+        assert_eq!(
+            list.matches("ok").count() + list.matches("unpacked").count(),
+            3,
+            "{list}"
+        );
+        let rendered = real_helm(&helm.place(), &world, &world.root(), &["template", "charts/web"]);
+        assert!(rendered.contains("name: base"), "{rendered}");
+    }
+}
