@@ -7,6 +7,8 @@ use std::io::{Error, ErrorKind, Read, Write};
 pub(super) const CONFINED: u8 = 0;
 /// Bytes of a frame before its content.
 const HEADER_BYTES: usize = 5;
+/// Bytes that are written, and waited for, at a time: what a pipe holds.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,27 +29,34 @@ pub fn read_frame(input: &mut impl Read, bytes_max: usize) -> std::io::Result<Fr
     if bytes > bytes_max {
         return Err(Error::new(ErrorKind::InvalidData, "a frame is too large"));
     }
-    // Grows with what really arrives: a length alone takes no memory.
+    // Grows with what really arrives: a length alone takes no more than a piece.
     let mut content = Vec::new();
-    let read = input.take(bytes as u64).read_to_end(&mut content)?;
-    match read == bytes {
-        true => Ok(Frame { tag, content }),
-        false => Err(ErrorKind::UnexpectedEof.into()),
+    while content.len() < bytes {
+        let had = content.len();
+        content.resize(bytes.min(had.saturating_mul(2).max(PIECE_BYTES)), 0);
+        input.read_exact(content.get_mut(had..).unwrap_or_default())?;
     }
+    Ok(Frame { tag, content })
 }
 
-/// Writes one frame whose content is the parts one after the other.
+/// Writes one frame whose content is the parts one after the other. What is small goes out in one piece,
+/// so that the other side is woken once.
 pub fn write_frame(output: &mut impl Write, tag: u8, parts: &[&[u8]]) -> std::io::Result<()> {
     let bytes: usize = parts.iter().map(|part| part.len()).sum();
     let length = u32::try_from(bytes).map_err(|_| Error::from(ErrorKind::InvalidInput))?;
-    let mut header = [tag, 0, 0, 0, 0];
-    for (place, byte) in header.iter_mut().skip(1).zip(length.to_be_bytes()) {
-        *place = byte;
-    }
-    output.write_all(&header)?;
+    let mut piece = Vec::with_capacity(PIECE_BYTES.min(HEADER_BYTES + bytes));
+    piece.push(tag);
+    piece.extend_from_slice(&length.to_be_bytes());
     for part in parts {
-        output.write_all(part)?;
+        if piece.len() + part.len() > PIECE_BYTES {
+            output.write_all(&piece)?;
+            output.write_all(part)?;
+            piece.clear();
+        } else {
+            piece.extend_from_slice(part);
+        }
     }
+    output.write_all(&piece)?;
     output.flush()
 }
 

@@ -5,7 +5,7 @@ use super::frame::{self, Frame};
 use super::layer::LayerName;
 use super::{Confinement, JailError};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ impl Program {
 pub struct Inmate {
     child: Child,
     input: ChildStdin,
-    output: ChildStdout,
+    output: BufReader<ChildStdout>,
     errors: Option<ChildStderr>,
     killer: Killer,
     confined: bool,
@@ -111,7 +111,7 @@ impl Inmate {
             (Some(input), Some(output), errors) => Ok(Self {
                 child,
                 input,
-                output,
+                output: BufReader::new(output),
                 errors,
                 killer,
                 confined: false,
