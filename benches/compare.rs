@@ -439,7 +439,7 @@ impl Bench {
 
     /// The processes that are kept ready are there before the clock starts, as they are for a person.
     fn settle(&self) {
-        std::thread::sleep(Duration::from_millis(30));
+        std::thread::sleep(Duration::from_millis(150));
     }
 }
 

@@ -50,6 +50,7 @@ impl Evaluator {
             stack_bytes_max: limits.stack_bytes_max,
             // Two engines may take their time one after the other, after the programs before.
             processor_seconds_max: seconds.saturating_mul(3),
+            warms_up: false,
         };
         let programs = Programs::new(program.clone(), &SandboxSettings::default().programs);
         let nursery = Nursery::new(program, confinement, limits.idle_max).map_err(|error| jail(&error))?;

@@ -18,14 +18,18 @@ const INPUT_BYTES_MAX: usize = 256 << 20;
 pub(super) fn evaluate(cell: Cell) -> ExitCode {
     // What a panic says goes to the parent as an answer. Nothing is printed.
     std::panic::set_hook(Box::new(|_| {}));
-    let Cell { input, output, .. } = cell;
+    let Cell {
+        input,
+        output,
+        confinement,
+    } = cell;
     let line = Line::new(Box::new(input), Box::new(output), INPUT_BYTES_MAX);
     // Nothing is freed when the process ends: the system is faster at it.
     let mut first = ManuallyDrop::new(engine::primary());
     let mut second = ManuallyDrop::new(engine::second());
     // What no task has a part in is done while nobody waits.
-    first.prepare();
-    second.prepare();
+    first.prepare(confinement.warms_up);
+    second.prepare(confinement.warms_up);
     // The parent ends the input when it has no further task; an idle inmate ends here.
     while let Some(job) = line.next() {
         let value = match job.task.engines {

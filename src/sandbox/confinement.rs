@@ -30,6 +30,9 @@ pub struct Confinement {
     pub stack_bytes_max: u64,
     /// Seconds of processor time.
     pub processor_seconds_max: u64,
+    /// Whether it is going to wait, and tasks come often enough that it should spend time and memory to be quick
+    /// then.
+    pub warms_up: bool,
 }
 
 impl Default for Confinement {
@@ -39,6 +42,7 @@ impl Default for Confinement {
             memory_bytes_max: 64 << 20,
             stack_bytes_max: 1 << 20,
             processor_seconds_max: 1,
+            warms_up: false,
         }
     }
 }

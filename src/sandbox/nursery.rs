@@ -2,11 +2,16 @@
 
 use super::{Confinement, Inmate, JailError, Program};
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Orders that wait; more are refused, because more than that cannot be asked for at once.
 const ORDERS_MAX: usize = 1_024;
+/// How long nothing is ordered before another one is started ahead: whoever got one needs the processor now.
+const QUIET: Duration = Duration::from_millis(50);
+/// How long nothing is ordered before those that wait do so with less memory again.
+const UNUSED: Duration = Duration::from_secs(300);
 
 type Answer = Result<Inmate, JailError>;
 
@@ -53,23 +58,39 @@ fn keep(
     confinement: &Confinement,
     idle_max: usize,
 ) {
-    let mut idle = VecDeque::new();
-    let refill = |idle: &mut VecDeque<Inmate>| {
-        // One that does not start is told to whoever orders it, who then gets the reason.
-        while idle.len() < idle_max
-            && let Ok(inmate) = Inmate::start(program, confinement)
-        {
-            idle.push_back(inmate);
-        }
+    let with = |warms_up| Confinement {
+        warms_up,
+        ..confinement.clone()
     };
-    refill(&mut idle);
-    while let Ok(answer) = orders.recv() {
-        let inmate = match idle.pop_front() {
-            Some(inmate) => Ok(inmate),
-            None => Inmate::start(program, confinement),
-        };
-        // Whoever ordered may have been cancelled: then the inmate ends here, unused.
-        let _cancelled = answer.send(inmate);
-        refill(&mut idle);
+    let (small, quick) = (with(false), with(true));
+    // One that does not start is told to whoever orders it, who then gets the reason.
+    let ahead = |confinement: &Confinement, idle: &mut VecDeque<Inmate>| {
+        let missing = idle_max.saturating_sub(idle.len());
+        let started = (0..missing).map_while(|_| Inmate::start(program, confinement).ok());
+        idle.extend(started);
+    };
+    let mut idle = VecDeque::new();
+    // A program that evaluates nothing waits with little memory.
+    ahead(&small, &mut idle);
+    let mut wait = UNUSED;
+    loop {
+        match orders.recv_timeout(wait) {
+            Ok(answer) => {
+                let waiting = idle.pop_front();
+                let inmate = waiting.map_or_else(|| Inmate::start(program, &small), Ok);
+                // Whoever ordered may have been cancelled: then the inmate ends here, unused.
+                let _cancelled = answer.send(inmate);
+                wait = QUIET;
+            }
+            Err(RecvTimeoutError::Timeout) if wait == QUIET => {
+                ahead(&quick, &mut idle);
+                wait = UNUSED;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                idle.clear();
+                ahead(&small, &mut idle);
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
     }
 }

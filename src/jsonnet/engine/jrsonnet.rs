@@ -4,7 +4,7 @@
 use super::job::position;
 use super::kept::Warm;
 use super::library::Library;
-use super::{Job, Origin};
+use super::{Job, Origin, exercise};
 use crate::jsonnet::canonical::{TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::foreign::Call;
@@ -43,6 +43,19 @@ impl Warm for Jrsonnet {
             state: builder.build(),
             library,
         }
+    }
+
+    fn exercise() -> Option<String> {
+        let begun = Self::begin();
+        let entered = begun.state.enter();
+        let value = begun.state.evaluate_snippet("exercise", exercise::program()).ok();
+        let mut out = Writer::new(usize::MAX);
+        let written = value.and_then(|value| manifest(&value, &mut out, &mut false).ok());
+        drop(entered);
+        drop(begun);
+        // What it is made of holds on to itself.
+        jrsonnet_gcmodule::collect_thread_cycles();
+        written.map(|()| out.finish())
     }
 
     fn evaluate(&mut self, job: &Rc<Job>) -> std::result::Result<String, Failure> {

@@ -1,6 +1,7 @@
 //! The engines, behind one trait. They run inside the jail only, and reach files only through
 //! [`Job`], which asks the parent.
 
+mod exercise;
 mod job;
 mod jrsonnet;
 mod kept;
@@ -14,8 +15,9 @@ use std::rc::Rc;
 
 /// One implementation of the language.
 pub(super) trait Engine {
-    /// Does what comes before any job, so that the first one does not wait for it.
-    fn prepare(&mut self);
+    /// Does what comes before any job, so that the first one does not wait for it. `exercises` when there is
+    /// time to be quick later.
+    fn prepare(&mut self, exercises: bool);
 
     /// The value of the program as canonical JSON. What an engine keeps from one job for the next must
     /// not show in any value.

@@ -6,7 +6,7 @@
 
 use super::job::{Refused, position};
 use super::kept::Warm;
-use super::{Job, Origin};
+use super::{Job, Origin, exercise};
 use crate::jsonnet::canonical::{TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
@@ -68,6 +68,20 @@ impl Warm for Rsjsonnet {
         }
     }
 
+    fn exercise() -> Option<String> {
+        let arena = Arena::new();
+        let mut program = Program::new(&arena);
+        let text = exercise::program();
+        let (context, _) = program.span_manager_mut().insert_source_context(text.len());
+        let thunk = program
+            .load_source(context, text.as_bytes(), true, "exercise")
+            .ok()?;
+        let value = program.eval_value(&thunk, &mut Alone).ok()?;
+        let mut out = Writer::new(usize::MAX);
+        manifest(&value, &mut out).ok()?;
+        Some(out.finish())
+    }
+
     fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
         self.program.set_max_stack(job.task.max_stack);
         self.texts.forget_task();
@@ -81,6 +95,34 @@ impl Warm for Rsjsonnet {
             (Err(failure), None) => Err(failure),
             (_, Some(cause)) => Err(cause),
         }
+    }
+}
+
+/// Answers a program that asks for nothing.
+struct Alone;
+
+impl<'p> Callbacks<'p> for Alone {
+    fn import(&mut self, _: &mut Program<'p>, _: SpanId, _: &str) -> Result<Thunk<'p>, ImportError> {
+        Err(ImportError)
+    }
+
+    fn import_str(&mut self, _: &mut Program<'p>, _: SpanId, _: &str) -> Result<String, ImportError> {
+        Err(ImportError)
+    }
+
+    fn import_bin(&mut self, _: &mut Program<'p>, _: SpanId, _: &str) -> Result<Vec<u8>, ImportError> {
+        Err(ImportError)
+    }
+
+    fn trace(&mut self, _: &mut Program<'p>, _: &str, _: &[EvalStackTraceItem]) {}
+
+    fn native_call(
+        &mut self,
+        _: &mut Program<'p>,
+        _: InternedStr<'p>,
+        _: &[Value<'p>],
+    ) -> Result<Value<'p>, NativeError> {
+        Err(NativeError)
     }
 }
 
