@@ -37,14 +37,16 @@ impl RepoPath {
         {
             return Err(outside());
         }
-        let lower = path.to_ascii_lowercase();
-        if ["%2e", "%2f", "%5c", "%00"]
-            .iter()
-            .any(|escape| lower.contains(escape))
-        {
-            return Err(outside());
+        if path.contains('%') {
+            let lower = path.to_ascii_lowercase();
+            if ["%2e", "%2f", "%5c", "%00"]
+                .iter()
+                .any(|escape| lower.contains(escape))
+            {
+                return Err(outside());
+            }
         }
-        for component in path.split('/') {
+        for component in path.split('/').filter(|component| !is_plain(component)) {
             check_component(component).map_err(|reason| match reason {
                 Reason::Shape => outside(),
                 Reason::Git => PathError::GitMetadata(shorten(text)),
@@ -86,6 +88,17 @@ enum Reason {
     Git,
 }
 
+/// Whether a component is one of those that nearly all are: none of the names that git or a file system
+/// treats as something special begins with a letter, a digit or `_` and has nothing else than that, `-` and `.`.
+fn is_plain(component: &str) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let bytes = component.as_bytes();
+    bytes.first().is_some_and(is_word)
+        && bytes
+            .iter()
+            .all(|byte| is_word(byte) || matches!(byte, b'-' | b'.'))
+}
+
 fn check_component(component: &str) -> Result<(), Reason> {
     use gix_validate::path::component::{Error, Options};
     // Windows device names stay allowed: `aux.libsonnet` is a fine name in a repository.
@@ -111,7 +124,17 @@ fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PathError, RepoPath};
+    use super::{PathError, RepoPath, check_component, is_plain};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_plain_component_is_one_that_git_takes(
+            component in "[A-Za-z0-9_.-]{0,12}|(?i)[.]?(git|aux|con|nul)[0-9._-]{0,3}|git[~]?[0-9][.]?"
+        ) {
+            prop_assert!(!is_plain(&component) || check_component(&component).is_ok(), "{component}");
+        }
+    }
 
     /// T35
     #[test]
