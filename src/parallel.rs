@@ -13,10 +13,20 @@ const THINGS_AT_ONCE: usize = 4;
 /// What `work` makes of each thing. Each thread takes a few at a time until none is left, so that one
 /// with large things does not keep the others waiting.
 pub(crate) fn map<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    map_with(things, || (), |(), thing| work(thing))
+}
+
+/// The same, where each thread has something of its own for all its things: what `begin` makes.
+pub(crate) fn map_with<T: Send, R: Send, S>(
+    things: Vec<T>,
+    begin: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, T) -> R + Sync,
+) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(THREADS_MAX).min(things.len() / THINGS_MIN);
     if threads < 2 {
-        return things.into_iter().map(work).collect();
+        let mut own = begin();
+        return things.into_iter().map(|thing| work(&mut own, thing)).collect();
     }
     let left = Mutex::new(things.into_iter().enumerate());
     let take = || -> Vec<(usize, T)> {
@@ -24,13 +34,16 @@ pub(crate) fn map<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync
         left.by_ref().take(THINGS_AT_ONCE).collect()
     };
     let share = || {
-        let mut done = Vec::new();
+        let (mut done, mut own) = (Vec::new(), begin());
         loop {
             let taken = take();
             if taken.is_empty() {
                 return done;
             }
-            done.extend(taken.into_iter().map(|(index, thing)| (index, work(thing))));
+            let worked = taken
+                .into_iter()
+                .map(|(index, thing)| (index, work(&mut own, thing)));
+            done.extend(worked);
         }
     };
     let mut done = std::thread::scope(|scope| {

@@ -7,6 +7,7 @@ use super::kept::{Member, Opinion, Rendered};
 use super::{Asked, CompareError, Comparer, Progress, blocking};
 use crate::jsonnet::{Import, SecondOpinion, SecondOpinionWanted};
 use crate::model::RepoPath;
+use crate::parallel;
 use crate::review::{Failure, FailureKind};
 use crate::tanka::importers::{Closure, ImportGraph};
 use crate::tanka::{TankaError, Whole};
@@ -128,7 +129,7 @@ impl Comparer {
         if cancel.is_cancelled() {
             return Err(CompareError::Cancelled);
         }
-        let rendered = blocking(move || Ok(left.into_iter().zip(answers).map(settle).collect::<Vec<_>>()));
+        let rendered = blocking(move || Ok(parallel::map(left.into_iter().zip(answers).collect(), settle)));
         for (entrypoint, outcome, key) in rendered.await? {
             if let (Ok(rendered), Some(key)) = (&outcome, key) {
                 self.kept().put(key, rendered);

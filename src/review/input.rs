@@ -48,6 +48,14 @@ pub enum Rendering {
     },
 }
 
+impl Rendering {
+    /// What it is, leaving nothing that would take memory.
+    pub(super) fn take(&mut self) -> Self {
+        let nothing = Self::NotLookedAt { why: String::new() };
+        std::mem::replace(self, nothing)
+    }
+}
+
 /// What one side of an environment came to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Side {

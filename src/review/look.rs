@@ -3,7 +3,7 @@
 use super::canonical;
 use super::diff::{self, ObjectChange, WriteYaml};
 use super::input::{Environment, Rendering, Side};
-use super::mask::Masker;
+use super::mask::{Masker, may_hold_secrets};
 use super::number;
 use super::pair;
 use super::proof::{NotProven, Proof, Standing};
@@ -35,7 +35,12 @@ pub(super) fn bound(environment: &mut Environment) {
 }
 
 pub(super) fn mask(environments: &mut [Environment], key: &[u8]) {
-    let masker = Masker::telling_apart(key, environments.iter().flat_map(sides).flat_map(objects));
+    let of = |environment| {
+        let all = sides(environment).into_iter().flat_map(objects);
+        all.filter(|object| may_hold_secrets(object)).collect::<Vec<_>>()
+    };
+    let secret = parallel::map(environments.iter().collect(), of);
+    let masker = Masker::telling_apart(key, secret.into_iter().flatten());
     parallel::map(environments.iter_mut().collect(), |environment| {
         if let Rendering::Rendered { base, workspace } = &mut environment.rendering {
             for side in [base, workspace] {
@@ -61,23 +66,23 @@ fn objects(side: &Side) -> &[Value] {
     }
 }
 
-pub(super) fn look(environment: &Environment, yaml: WriteYaml<'_>) -> Look {
-    let (base, workspace) = match &environment.rendering {
+/// Looks at what an environment rendered to, and lets go of it.
+pub(super) fn look(rendering: Rendering, yaml: WriteYaml<'_>) -> Look {
+    let (base, workspace) = match rendering {
         Rendering::ClosureUnchanged { closure } => {
-            let closure = closure.clone();
             return Look::settled(Presence::Kept, unaffected(Proof::ClosureUnchanged { closure }));
         }
         Rendering::NotLookedAt { why } => {
-            let reason = NotProven::NotLookedAt { why: why.clone() };
+            let reason = NotProven::NotLookedAt { why };
             return Look::settled(Presence::Kept, Standing::NotProven { reason });
         }
         Rendering::Rendered { base, workspace } => (base, workspace),
     };
-    let presence = presence(base, workspace);
-    if let Some(reason) = not_proven(base, workspace) {
+    let presence = presence(&base, &workspace);
+    if let Some(reason) = not_proven(&base, &workspace) {
         return Look::settled(presence, Standing::NotProven { reason });
     }
-    let (before, after) = (objects(base), objects(workspace));
+    let (before, after) = (objects(&base), objects(&workspace));
     let pairs = pair::pairs(before, after);
     if !pairs.iter().any(|pair| pair.is_changed) {
         let proof = Proof::SameObjects {

@@ -88,7 +88,7 @@ impl Masker {
 }
 
 /// Is there anything in it that the walk would look into?
-fn may_hold_secrets(value: &Value) -> bool {
+pub(super) fn may_hold_secrets(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(may_hold_secrets),
         Value::Object(fields) => {

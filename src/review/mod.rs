@@ -55,8 +55,8 @@ pub fn review(input: Input, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
     files.sort_by(|one, other| one.path.cmp(&other.path));
     parallel::map(environments.iter_mut().collect(), look::bound);
     look::mask(&mut environments, mask_key);
-    let looks: Vec<Look> = parallel::map(environments.iter().collect(), |environment| {
-        look::look(environment, yaml)
+    let looks: Vec<Look> = parallel::map(environments.iter_mut().collect(), |environment| {
+        look::look(environment.rendering.take(), yaml)
     });
     let request = Request::new(&request);
     let classes = classes::classes(&affected(&environments, &looks));

@@ -25,6 +25,7 @@ use super::TankaError;
 use super::layout::{self, Layout};
 use super::listing::Listing;
 use crate::model::RepoPath;
+use crate::parallel;
 use crate::workspace::Tree;
 use look::Looks;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,12 +79,11 @@ impl ImportGraph {
     /// The same for a tree with the same files: all environments are where they were.
     fn edited(&self, tree: &dyn Tree, listing: Listing, stale: &BTreeSet<RepoPath>) -> Self {
         let mut closures = self.closures.clone();
-        let mut looks = Looks::new(tree, &listing, &self.outlines);
-        for entrypoint in stale {
-            if let Some(closure) = closures.get_mut(entrypoint) {
-                *closure = Arc::new(Closure::of(closure.layout.clone(), &mut looks));
-            }
-        }
+        let stale_layouts = stale
+            .iter()
+            .filter_map(|entrypoint| self.closures.get(entrypoint));
+        let layouts = stale_layouts.map(|closure| closure.layout.clone()).collect();
+        closures.extend(looked(tree, &listing, &self.outlines, layouts));
         let again = stale
             .iter()
             .filter_map(|path| Some((path, closures.get(path)?.as_ref())));
@@ -102,12 +102,14 @@ impl ImportGraph {
         known: impl Fn(&Layout) -> Option<Arc<Closure>>,
     ) -> Result<Self, TankaError> {
         let listing = Listing::new(tree.files()?);
-        let mut looks = Looks::new(tree, &listing, &outlines);
-        let mut closures = BTreeMap::new();
+        let (mut closures, mut unknown) = (BTreeMap::new(), Vec::new());
         for layout in layouts(&listing)? {
-            let closure = known(&layout).unwrap_or_else(|| Arc::new(Closure::of(layout, &mut looks)));
-            closures.insert(closure.layout.entrypoint.clone(), closure);
+            match known(&layout) {
+                Some(closure) => drop(closures.insert(layout.entrypoint, closure)),
+                None => unknown.push(layout),
+            }
         }
+        closures.extend(looked(tree, &listing, &outlines, unknown));
         Ok(Self {
             outlines,
             listing,
@@ -168,6 +170,20 @@ impl ImportGraph {
             ))
         })
     }
+}
+
+/// What the entry points at these places depend on. A thread looks at what several of its own share once.
+fn looked(
+    tree: &dyn Tree,
+    listing: &Listing,
+    outlines: &Outlines,
+    layouts: Vec<Layout>,
+) -> Vec<(RepoPath, Arc<Closure>)> {
+    let begin = || Looks::new(tree, listing, outlines);
+    parallel::map_with(layouts, begin, |looks, layout| {
+        let closure = Closure::of(layout, looks);
+        (closure.layout.entrypoint.clone(), Arc::new(closure))
+    })
 }
 
 /// The places of all environments; a repository without a project has none.

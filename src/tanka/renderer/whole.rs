@@ -3,6 +3,7 @@
 
 use super::{Renderer, Target, blocking, inline_settings, static_settings};
 use crate::jsonnet::{Evaluated, Import, Request, SecondOpinion};
+use crate::parallel;
 use crate::tanka::environment::Environment;
 use crate::tanka::filter::Filter;
 use crate::tanka::layout::Layout;
@@ -64,8 +65,7 @@ impl Renderer {
         let tree = Arc::clone(&self.tree);
         let asked = blocking(move || {
             let listing = Listing::new(tree.files()?);
-            let asked = targets.iter().map(|target| asked(&tree, &listing, target));
-            Ok(asked.collect::<Vec<_>>())
+            Ok(parallel::map(targets, |target| asked(&tree, &listing, &target)))
         });
         let asked = match asked.await {
             Ok(asked) => asked,
