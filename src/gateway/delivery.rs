@@ -3,7 +3,7 @@
 
 use crate::channel::{Channel, SendError};
 use crate::model::{Action, Op};
-use crate::store::{Due, Store, StoreError};
+use crate::store::{Due, Next, Store, StoreError};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,11 +198,15 @@ impl LaneDelivery {
             }
             Ok(delivered) => {
                 let next = self.store.delivered_and_next(op, delivered.message, at).await?;
-                // A fill in another lane may have waited for this post.
-                if next.is_none() && !repeatable(&op.action) {
-                    self.work.notify_one();
-                }
-                return Ok(next);
+                return Ok(match next {
+                    Next::Taken(due) => Some(*due),
+                    // A fill in another lane may have waited for this post.
+                    Next::Nothing if repeatable(&op.action) => None,
+                    Next::Nothing | Next::Due => {
+                        self.work.notify_one();
+                        None
+                    }
+                });
             }
             Err(SendError::NotSent { why, retry_after }) => {
                 self.again(op, attempts + 1, &why, retry_after).await

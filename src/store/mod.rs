@@ -19,6 +19,7 @@ mod reader;
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod fixture;
 pub(crate) mod stranger;
+mod syncer;
 mod turn;
 mod usage;
 mod writer;
@@ -31,7 +32,7 @@ pub use conversation::{Claim, Conversation, Work};
 pub use edits::Edits;
 pub use inbox::{Accepted, Lane};
 pub use open::OpenError;
-pub use outbox::Due;
+pub use outbox::{Due, Next};
 pub use turn::{Announce, Announcement, Begin, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 
@@ -113,7 +114,7 @@ impl Store {
         Ok(Self {
             inner: Arc::new(Inner {
                 reader: Reader::start(opened.readers)?,
-                writer: Writer::start(opened.writer)?,
+                writer: Writer::start(opened.writer, &opened.log)?,
                 pepper: opened.pepper,
                 in_flight: Arc::default(),
                 _lock: opened.lock,
@@ -144,6 +145,14 @@ impl Store {
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.inner.writer.write(Promise::Ordered, work, |_| ()).await
+    }
+
+    /// Like [`Store::write_ordered`], and it is made durable a moment later, whatever else is written.
+    pub(crate) async fn write_soon<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.writer.write(Promise::Soon, work, |_| ()).await
     }
 
     /// Like [`Store::write`], and runs `after` between the commit and the answer, in commit order:

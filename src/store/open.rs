@@ -17,6 +17,7 @@ const BUSY_MAX: Duration = Duration::from_secs(2);
 /// `Dryd`: tells our databases from others.
 const APPLICATION_ID: i64 = 0x4472_7964;
 const DATABASE: &str = "drydock.db";
+const LOG: &str = "drydock.db-wal";
 const LOCK: &str = "drydock.lock";
 const PEPPER: &str = "pepper";
 
@@ -83,6 +84,8 @@ pub(super) struct Opened {
     pub(super) readers: Vec<Connection>,
     pub(super) pepper: [u8; 32],
     pub(super) lock: Option<File>,
+    /// Where SQLite writes what it commits.
+    pub(super) log: PathBuf,
 }
 
 /// Takes possession of `directory`.
@@ -113,6 +116,7 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
         readers: readers(&file)?,
         pepper,
         lock: Some(lock),
+        log: directory.join(LOG),
     })
 }
 

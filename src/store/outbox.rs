@@ -2,6 +2,7 @@
 //! out until its outcome is reported, and never handed out twice at a time.
 
 use super::column::{json, millis, parse, time};
+use super::writer::Promise;
 use super::{Store, StoreError};
 use crate::model::{Action, MessageRef, Op};
 use jiff::Timestamp;
@@ -20,6 +21,17 @@ pub struct Due {
     pub op: Op,
     /// How often it was tried before.
     pub attempts: u32,
+}
+
+/// What comes after an operation in its chat and thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing that is due.
+    Nothing,
+    /// This, which was taken.
+    Taken(Box<Due>),
+    /// Something that must not show twice. [`Store::due`] has it.
+    Due,
 }
 
 /// What is being sent, while a write takes more of it.
@@ -55,19 +67,26 @@ impl Store {
         &self,
         work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.taking(Promise::Durable, work).await
+    }
+
+    async fn taking<T: Send + 'static>(
+        &self,
+        promise: Promise,
+        work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let in_flight = Arc::clone(&self.inner.in_flight);
         let taken = Arc::new(Mutex::new(Vec::new()));
         let taking = Arc::clone(&taken);
-        let result = self
-            .write(move |tx| {
-                // Marked while the write runs, so that the next one sees it even in the same commit.
-                let mut busy = Busy {
-                    in_flight: in_flight.lock().unwrap_or_else(PoisonError::into_inner),
-                    taken: taking.lock().unwrap_or_else(PoisonError::into_inner),
-                };
-                work(tx, &mut busy)
-            })
-            .await;
+        let work = move |tx: &Transaction<'_>| {
+            // Marked while the write runs, so that the next one sees it even in the same commit.
+            let mut busy = Busy {
+                in_flight: in_flight.lock().unwrap_or_else(PoisonError::into_inner),
+                taken: taking.lock().unwrap_or_else(PoisonError::into_inner),
+            };
+            work(tx, &mut busy)
+        };
+        let result = self.inner.writer.write(promise, work, |_| ()).await;
         if result.is_err() {
             for op in taken.lock().unwrap_or_else(PoisonError::into_inner).iter() {
                 self.reported(op);
@@ -99,7 +118,8 @@ impl Store {
         .await
     }
 
-    /// It was delivered, and became `message` if it is a post.
+    /// It was delivered, and became `message` if it is a post. When the power fails within a moment, a post
+    /// counts as sent with unknown outcome.
     pub async fn delivered(
         &self,
         op: &str,
@@ -107,26 +127,33 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let id = op.to_owned();
-        let result = self.write(move |tx| delivered(tx, &id, message, at)).await;
+        let result = self.write_soon(move |tx| delivered(tx, &id, message, at)).await;
         self.reported(op);
         result
     }
 
     /// Like [`Store::delivered`], and takes what is due next in the same chat and thread, as
-    /// [`Store::due`] would, in the same commit.
+    /// [`Store::due`] would, in the same commit. What must not show twice is left there: that it is being
+    /// sent has to be durable first.
     pub async fn delivered_and_next(
         &self,
         op: &Op,
         message: Option<MessageRef>,
         at: Timestamp,
-    ) -> Result<Option<Due>, StoreError> {
+    ) -> Result<Next, StoreError> {
         let (id, channel, lane) = (op.id.clone(), op.channel.clone(), lane(op)?);
-        let result = self
-            .write_taking(move |tx, busy| {
-                delivered(tx, &id, message, at)?;
-                take_next(tx, &channel, &lane, at, busy)
-            })
-            .await;
+        let work = move |tx: &Transaction<'_>, busy: &mut Busy<'_>| {
+            delivered(tx, &id, message, at)?;
+            let Some((row, due)) = next(tx, &channel, &lane, at, busy)? else {
+                return Ok(Next::Nothing);
+            };
+            if may_show_twice(&due.op.action) {
+                return Ok(Next::Due);
+            }
+            take(tx, &[(row, due.clone())], busy)?;
+            Ok(Next::Taken(Box::new(due)))
+        };
+        let result = self.taking(Promise::Soon, work).await;
         self.reported(&op.id);
         result
     }
@@ -348,17 +375,28 @@ fn take_next(
     at: Timestamp,
     busy: &mut Busy<'_>,
 ) -> Result<Option<Due>, StoreError> {
+    let next = next(tx, channel, lane, at, busy)?;
+    take(tx, next.as_slice(), busy)?;
+    Ok(next.map(|(_, due)| due))
+}
+
+/// What is due next in a chat and thread.
+fn next(
+    tx: &Transaction<'_>,
+    channel: &str,
+    lane: &str,
+    at: Timestamp,
+    busy: &Busy<'_>,
+) -> Result<Option<(i64, Due)>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT id, op, state, due_at, attempts, body FROM outbox
          WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT 1",
     )?;
     let mut rows = statement.query([channel, lane])?;
-    let next = match rows.next()? {
-        Some(row) => if_due(tx, row, at, |op| busy.in_flight.contains(op))?,
-        None => None,
-    };
-    take(tx, next.as_slice(), busy)?;
-    Ok(next.map(|(_, due)| due))
+    match rows.next()? {
+        Some(row) => if_due(tx, row, at, |op| busy.in_flight.contains(op)),
+        None => Ok(None),
+    }
 }
 
 /// What is due and not being sent, with its row.

@@ -1,9 +1,11 @@
 //! The one thread that writes. What waits is committed together, and nobody is answered before the
 //! commit that holds their work.
 
+use super::syncer::Syncer;
 use super::{OpenError, StoreError};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
@@ -18,6 +20,9 @@ const GROUP_MAX: usize = 256;
 pub(super) enum Promise {
     /// It survives a power failure.
     Durable,
+    /// It survives the end of the process, and a power failure from a moment later on: for what became of
+    /// something that was done already, where nothing waits for it that must not be done twice.
+    Soon,
     /// It survives the end of the process, and a power failure once anything durable came after it:
     /// for what can be found out again, such as who works on a conversation.
     Ordered,
@@ -41,11 +46,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection) -> Result<Self, OpenError> {
+    pub(super) fn start(connection: Connection, log: &Path) -> Result<Self, OpenError> {
+        let syncer = Syncer::start(log)?;
         let (queue, works) = mpsc::channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || run(connection, works))
+            .spawn(move || run(connection, works, &syncer))
             .map_err(|err| OpenError::Resources(err.to_string()))?;
         Ok(Self {
             queue: Some(queue),
@@ -99,7 +105,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>) {
+fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>, syncer: &Syncer) {
     // After a failed fsync nobody knows what the disk holds: the kernel may report it once and drop
     // the pages. Nothing is stored any more until a restart has read the file again.
     let mut broken = false;
@@ -112,8 +118,15 @@ fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>) {
             group.push(work);
         }
         // A work that is dropped tells its caller that nothing was stored.
+        broken = broken || syncer.has_failed();
         if !broken {
+            let soon = group.iter().any(|work| work.promise == Promise::Soon);
             broken = settle(&connection, &group, &mut synced).is_err() || commit(&mut connection, group);
+            match (synced, soon) {
+                (true, _) => syncer.done(),
+                (false, true) => syncer.later(),
+                (false, false) => {}
+            }
         }
     }
     if let Err((_, err)) = connection.close() {
@@ -338,6 +351,7 @@ mod tests {
         let (normal, full) = (1, 2);
         assert_eq!(store.write(level).await, Ok(full));
         assert_eq!(store.write_ordered(level).await, Ok(normal));
+        assert_eq!(store.write_soon(level).await, Ok(normal));
         assert_eq!(store.write(level).await, Ok(full));
         // In one group the strictest promise counts.
         let (held, open) = hold(&store).await;

@@ -1,6 +1,6 @@
 use crate::model::{Action, MessageRef, Op, Reply};
-use crate::store::Store;
 use crate::store::fixture::{at, fill, fresh, place, post};
+use crate::store::{Next, Store};
 
 fn message(id: &str) -> MessageRef {
     MessageRef {
@@ -32,8 +32,10 @@ async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twi
     let next = store
         .delivered_and_next(&due[0].op, Some(message("m1")), at(1))
         .await
-        .unwrap()
         .unwrap();
+    let Next::Taken(next) = next else {
+        panic!("{next:?}")
+    };
     assert_eq!(
         (next.op.id.as_str(), &next.op.action),
         (
@@ -46,10 +48,30 @@ async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twi
     );
     // It is on its way: nobody else gets it, with or without a write.
     assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
+    // A post is marked first, by a write that waits for the disk.
     let next = store.delivered_and_next(&next.op, None, at(2)).await.unwrap();
-    assert_eq!(next.map(|due| due.op.id), Some("a2".into()));
+    assert_eq!(next, Next::Due);
+    assert_eq!(due_ids(&store, 2).await, ["a2"]);
     let last = store.delivered_and_next(&due[1].op, None, at(2)).await.unwrap();
-    assert_eq!(last, None);
+    assert_eq!(last, Next::Nothing);
+}
+
+#[tokio::test]
+async fn what_became_of_a_delivery_outlives_the_process() {
+    let (directory, store) = fresh();
+    store.enqueue(vec![post("a", None, "x")], at(0)).await.unwrap();
+    let due = store.due("slack", at(1), 10).await.unwrap().remove(0);
+    store
+        .delivered_and_next(&due.op, Some(message("m")), at(1))
+        .await
+        .unwrap();
+    // Another process sees it at once.
+    let file = directory.path().join("drydock.db");
+    let state: String = rusqlite::Connection::open(file)
+        .unwrap()
+        .query_row("SELECT state FROM outbox WHERE op = 'a'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(state, "delivered");
 }
 
 #[tokio::test]
@@ -62,7 +84,7 @@ async fn what_follows_waits_until_it_is_due() {
         .unwrap();
     let first = store.due("slack", at(1), 10).await.unwrap().remove(0);
     let next = store.delivered_and_next(&first.op, None, at(1)).await.unwrap();
-    assert_eq!(next, None);
+    assert_eq!(next, Next::Nothing);
     assert_eq!(due_ids(&store, 50).await, ["later"]);
 }
 
