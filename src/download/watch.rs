@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// Bytes between two things that are said of one download.
-const BYTES_PER_WORD: usize = 4 << 20;
+const BYTES_BETWEEN_WORDS: usize = 4 << 20;
 
 /// Whoever waits for a fetch. It is told how far it is, from any thread, and may stop it.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl Watch {
     pub fn in_words(tell: impl Fn(String) + Send + Sync + 'static, cancel: &CancellationToken) -> Self {
         let told = AtomicUsize::new(0);
         let progress = move |step: FetchProgress| {
-            let reached = step.done / BYTES_PER_WORD;
+            let reached = step.done / BYTES_BETWEEN_WORDS;
             // The next download begins anew, with less than was told of the one before.
             if step.bytes && told.swap(reached, Ordering::Relaxed) < reached {
                 tell(words(&step));
