@@ -16,6 +16,7 @@ mod support;
 
 use bytes::Bytes;
 use drydock::access::Access;
+use drydock::download::Watch;
 use drydock::model::RepoPath;
 use drydock::tool::{self, Context, Toolbox};
 use drydock::workspace::{Edits, Overlay, Repository, Tree, Workspace};
@@ -168,6 +169,7 @@ impl SearchTool {
             files_changed_max: 100,
             environments_changed_max: 0,
             cancel: &cancel,
+            watch: &Watch::nobody(),
         };
         let arguments = serde_json::json!({ "glob_pattern": glob, "text_query": text });
         let search = self.toolbox.find("file_search").unwrap();

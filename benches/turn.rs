@@ -56,6 +56,7 @@ async fn run() {
         now: Timestamp::now,
         random,
         program: drydock::sandbox::Program::this,
+        stand_ins: &[],
     };
     let stage = Stage::build(script, world, &[]).await.unwrap();
     admit(&stage).await;

@@ -2,10 +2,18 @@
 //! an unknown tool, arguments that do not fit and a refusal are results, never errors.
 
 use super::{Event, TurnContext};
+use crate::download::Watch;
 use crate::model::{Assistant, Effect, StopReason, ToolCall, ToolResult};
 use crate::tool::{Context, Prepared, ToolError, Toolbox};
 use futures_util::future::join_all;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
+
+/// Words of running calls that wait to be passed on; more than these are lost.
+const WORDS_WAITING_MAX: usize = 16;
+
+/// Where running calls tell how far they are: the place of a call in its group, and words for people.
+type Told = mpsc::Sender<(usize, String)>;
 
 /// A call with its result.
 #[derive(Clone, Debug)]
@@ -67,25 +75,59 @@ impl Calls<'_> {
         for call in &calls {
             let arguments = self.cx.redactor.redact(&call.arguments).into_owned();
             events(Event::ToolStarted {
+                call: call.id.clone(),
                 name: call.name.clone(),
                 arguments,
             });
         }
-        let results = join_all(
-            group
-                .into_iter()
-                .map(|(call, prepared)| self.execute(call, prepared)),
-        )
-        .await;
+        let results = self.together(&calls, group, events).await;
         let done = results.into_iter().collect::<anyhow::Result<Vec<Done>>>()?;
         for (call, done) in calls.iter().zip(&done) {
             events(Event::ToolFinished {
+                call: call.id.clone(),
                 name: call.name.clone(),
                 content: done.result.content.clone(),
                 is_error: done.result.is_error,
             });
         }
         Ok(done)
+    }
+
+    /// Runs calls at the same time, and passes on how far they are while they run.
+    async fn together(
+        &self,
+        calls: &[&ToolCall],
+        group: Vec<(&ToolCall, Result<Prepared, ToolError>)>,
+        events: &mut (dyn FnMut(Event) + Send),
+    ) -> Vec<anyhow::Result<Done>> {
+        let (told, mut words) = mpsc::channel(WORDS_WAITING_MAX);
+        let running = group.into_iter().enumerate();
+        let running =
+            running.map(|(index, (call, prepared))| self.execute(call, prepared, self.watch(index, &told)));
+        let running = join_all(running);
+        tokio::pin!(running);
+        loop {
+            tokio::select! {
+                // What was told before the end is passed on before it.
+                biased;
+                Some((index, text)) = words.recv() => if let Some(call) = calls.get(index) {
+                    events(Event::ToolProgress {
+                        call: call.id.clone(),
+                        name: call.name.clone(),
+                        text: self.cx.redactor.redact(&text).into_owned(),
+                    });
+                },
+                results = &mut running => return results,
+            }
+        }
+    }
+
+    /// Whoever waits for what a call downloads. Telling never waits: words that find no room, or come after
+    /// the call has ended, are lost.
+    fn watch(&self, index: usize, told: &Told) -> Watch {
+        let told = told.clone();
+        let tell = move |text| drop(told.try_send((index, text)));
+        Watch::in_words(tell, self.cx.cancel)
     }
 
     fn prepare(&self, index: usize, call: &ToolCall, cut: bool) -> Result<Prepared, ToolError> {
@@ -103,9 +145,14 @@ impl Calls<'_> {
         self.offered.prepare(call, limits.call_arguments_bytes_max)
     }
 
-    async fn execute(&self, call: &ToolCall, prepared: Result<Prepared, ToolError>) -> anyhow::Result<Done> {
+    async fn execute(
+        &self,
+        call: &ToolCall,
+        prepared: Result<Prepared, ToolError>,
+        watch: Watch,
+    ) -> anyhow::Result<Done> {
         let result = match prepared {
-            Ok(prepared) => self.call(prepared).await,
+            Ok(prepared) => self.call(prepared, &watch).await,
             Err(error) => Err(error),
         };
         let (content, outcome) = match result {
@@ -128,13 +175,14 @@ impl Calls<'_> {
         })
     }
 
-    async fn call(&self, prepared: Prepared) -> Result<(String, Outcome), ToolError> {
+    async fn call(&self, prepared: Prepared, watch: &Watch) -> Result<(String, Outcome), ToolError> {
         let cx = Context {
             workspace: self.cx.workspace,
             identity: self.cx.identity,
             files_changed_max: self.cx.limits.files_changed_max,
             environments_changed_max: self.cx.limits.environments_changed_max,
             cancel: self.cx.cancel,
+            watch,
         };
         let effect = prepared.tool.effect();
         let content = tokio::select! {

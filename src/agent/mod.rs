@@ -69,13 +69,26 @@ pub enum Event {
     },
     /// A tool starts.
     ToolStarted {
+        /// The id of its call.
+        call: String,
         /// Its name.
         name: String,
         /// Its arguments as JSON, redacted.
         arguments: String,
     },
+    /// A tool that runs says how far it is. Seldom, and what comes too fast is left out.
+    ToolProgress {
+        /// The id of its call.
+        call: String,
+        /// Its name.
+        name: String,
+        /// How far, for a person; redacted.
+        text: String,
+    },
     /// A tool ended.
     ToolFinished {
+        /// The id of its call.
+        call: String,
         /// Its name.
         name: String,
         /// What the model reads, redacted.

@@ -368,10 +368,12 @@ async fn people_see_each_step_and_each_tool() {
     let expected = [
         Event::StepStarted { step: 1 },
         Event::ToolStarted {
+            call: "1".into(),
             name: "slow_read".into(),
             arguments: String::new(),
         },
         Event::ToolFinished {
+            call: "1".into(),
             name: "slow_read".into(),
             content: "slow_read".into(),
             is_error: false,
@@ -381,6 +383,30 @@ async fn people_see_each_step_and_each_tool() {
         Event::Checking(Progress { done: 1, total: 2 }),
     ];
     assert_eq!(ran.events, expected);
+}
+
+#[tokio::test]
+async fn running_tools_say_how_far_they_are_without_secrets_and_without_waiting() {
+    let bench = Bench::new();
+    let both = calls(&[
+        ("1", "downloads", r#"{"path":"1"}"#),
+        ("2", "downloads", r#"{"path":"1"}"#),
+    ]);
+    let flood = calls(&[("3", "downloads", r#"{"path":"1000"}"#)]);
+    let ran = bench.run(&Scripted::new([both, flood, says("ok")])).await;
+    let told: Vec<(&str, &str, &str)> = ran
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolProgress { call, name, text } => Some((call.as_str(), name.as_str(), text.as_str())),
+            _ => None,
+        })
+        .collect();
+    let words = "archive ⟦secret:1⟧ 4 MiB";
+    assert_eq!(told[..2], [("1", "downloads", words), ("2", "downloads", words)]);
+    // What nobody takes at once is lost, and the tool goes on.
+    assert_eq!(told.len(), 2 + 16);
+    assert_eq!(ran.results(), [("downloaded", false); 3]);
 }
 
 /// What a provider would refuse in these turns.

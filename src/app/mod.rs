@@ -40,6 +40,9 @@ pub struct World {
     pub random: fn() -> [u8; 32],
     /// The program that is started again for the jail.
     pub program: fn() -> Program,
+    /// Servers on this machine in the place of hosts, as host and address: how downloads are tried out
+    /// without a network. No configuration can name one.
+    pub stand_ins: &'static [(&'static str, &'static str)],
 }
 
 /// Why the server does not start. One line, with what to do.
@@ -230,31 +233,46 @@ fn toolbox(
     // Where no host is allowed, nothing is downloaded.
     let client = match settings.hosts_allowed.is_empty() && config.bundler.hosts_allowed.is_empty() {
         true => client,
-        false => provider::download_client().map_err(|error| StartError::Setup(error.to_string()))?,
+        false => provider::download_client().map_err(setup)?,
     };
     let runtime = tokio::runtime::Handle::current();
-    let charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, world.now);
+    let mut charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, world.now);
+    for (host, address) in world.stand_ins {
+        charts = charts.with_stand_in(host, address).map_err(setup)?;
+    }
     let helm = Helm::configured((world.program)(), settings).map(|helm| helm.with_repositories(charts));
     let reach = Reach {
-        packages: packages(config, client),
+        packages: packages(config, client, world.stand_ins)?,
         evaluator,
         comparer,
         helm: helm.map(Arc::new),
     };
-    Toolbox::new(tool::all(&reach)).map_err(|error| StartError::Setup(error.to_string()))
+    Toolbox::new(tool::all(&reach)).map_err(setup)
 }
 
 /// Where packages of Jsonnet come from: nowhere, while no host is allowed.
-fn packages(config: &Config, client: reqwest::Client) -> Arc<dyn Fetch> {
+fn packages(
+    config: &Config,
+    client: reqwest::Client,
+    stand_ins: &[(&str, &str)],
+) -> Result<Arc<dyn Fetch>, StartError> {
     let hosts = &config.bundler.hosts_allowed;
     if hosts.is_empty() {
-        return Arc::new(Offline);
+        return Ok(Arc::new(Offline));
     }
     let runtime = tokio::runtime::Handle::current();
     let scratch = config.data.directory.join("scratch");
     let kept = config.data.directory.join("packages");
     let network = Network::new(hosts, client, runtime, scratch);
-    Arc::new(network.with_shelf(kept, config.bundler.kept_bytes_max))
+    let mut network = network.with_shelf(kept, config.bundler.kept_bytes_max);
+    for (host, address) in stand_ins {
+        network = network.with_stand_in(host, address).map_err(setup)?;
+    }
+    Ok(Arc::new(network))
+}
+
+fn setup(why: impl std::fmt::Display) -> StartError {
+    StartError::Setup(why.to_string())
 }
 
 fn log_progress(repository: &str, text: &str) {

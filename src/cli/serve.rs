@@ -56,6 +56,7 @@ pub(super) fn world() -> World {
         now,
         random,
         program: crate::sandbox::Program::this,
+        stand_ins: &[],
     }
 }
 

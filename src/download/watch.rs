@@ -2,8 +2,11 @@
 
 use crate::workspace::{FetchProgress, OnFetch};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
+
+/// Bytes between two things that are said of one download.
+const BYTES_BETWEEN_WORDS: usize = 4 << 20;
 
 /// Whoever waits for a fetch. It is told how far it is, from any thread, and may stop it.
 #[derive(Clone)]
@@ -23,6 +26,20 @@ impl Watch {
             cancel: cancel.child_token(),
             stop: Arc::default(),
         }
+    }
+
+    /// Stopped with the token, and told in words, such as `archive 12 of 40 MiB`: of long downloads alone,
+    /// and seldom enough for people to read. `tell` must return at once.
+    pub fn in_words(tell: impl Fn(String) + Send + Sync + 'static, cancel: &CancellationToken) -> Self {
+        let told = AtomicUsize::new(0);
+        let progress = move |step: FetchProgress| {
+            let reached = step.done / BYTES_BETWEEN_WORDS;
+            // The next download begins anew, with less than was told of the one before.
+            if step.bytes && told.swap(reached, Ordering::Relaxed) < reached {
+                tell(words(&step));
+            }
+        };
+        Self::new(Arc::new(progress), cancel)
     }
 
     /// Nobody waits.
@@ -72,5 +89,53 @@ impl Watch {
 impl std::fmt::Debug for Watch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+fn words(step: &FetchProgress) -> String {
+    let done = step.done >> 20;
+    match step.of {
+        Some(of) => format!("{} {done} of {} MiB", step.what, of >> 20),
+        None => format!("{} {done} MiB", step.what),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::Watch;
+    use crate::workspace::FetchProgress;
+    use std::sync::{Arc, Mutex};
+    use tokio_util::sync::CancellationToken;
+
+    #[test]
+    fn a_long_download_is_told_in_words_once_in_a_while_and_a_short_one_is_not() {
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let to = Arc::clone(&told);
+        let watch = Watch::in_words(
+            move |words| to.lock().unwrap().push(words),
+            &CancellationToken::new(),
+        );
+        let download = |bytes: usize, of: Option<usize>| {
+            for done in (0..=bytes).step_by(64 << 10) {
+                watch.bytes("archive", done, of);
+            }
+            std::mem::take(&mut *told.lock().unwrap())
+        };
+        let mib = |count: usize| count << 20;
+        assert_eq!(download(mib(3), Some(mib(3))), [""; 0]);
+        let long = ["archive 4 of 10 MiB", "archive 8 of 10 MiB"];
+        assert_eq!(download(mib(10), Some(mib(10))), long);
+        // What was said of one download is not taken for the next.
+        assert_eq!(download(mib(5), None), ["archive 4 MiB"]);
+        let objects = FetchProgress {
+            what: "create index file".to_owned(),
+            done: mib(100),
+            of: None,
+            bytes: false,
+        };
+        watch.tell(objects);
+        assert_eq!(*told.lock().unwrap(), [""; 0]);
     }
 }

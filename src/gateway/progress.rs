@@ -18,8 +18,10 @@ const EDIT_INTERVAL: Duration = Duration::from_secs(3);
 const EDIT_SPACING: Duration = Duration::from_millis(1_200);
 /// Lines of work the card shows; older ones are counted.
 const LINES_SHOWN_MAX: usize = 6;
-/// Characters of one line.
+/// Characters of what a line says of a call.
 const LINE_CHARS_MAX: usize = 120;
+/// Characters of what it says of how far the call is.
+const PROGRESS_CHARS_MAX: usize = 60;
 
 /// What a card says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +36,11 @@ pub(super) struct Card {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
+    /// The id of the call it is about; empty when it is about none.
+    call: String,
     text: String,
+    /// How far the call is; empty until it tells.
+    progress: String,
     state: State,
 }
 
@@ -80,27 +86,42 @@ impl Card {
             Event::SentBack { .. } => {
                 self.note = None;
                 self.lines.push(Line {
+                    call: String::new(),
                     text: "checks; the model mends what fails".to_owned(),
+                    progress: String::new(),
                     state: State::Failed,
                 });
             }
-            Event::ToolStarted { name, arguments } => {
+            Event::ToolStarted {
+                call,
+                name,
+                arguments,
+            } => {
                 self.lines.push(Line {
+                    call: call.clone(),
                     text: summary(name, arguments),
+                    progress: String::new(),
                     state: State::Running,
                 });
             }
-            Event::ToolFinished { name, is_error, .. } => {
-                let state = if *is_error { State::Failed } else { State::Done };
-                let mut running = self.lines.iter_mut();
-                if let Some(line) =
-                    running.find(|line| line.state == State::Running && line.text.starts_with(name.as_str()))
-                {
-                    line.state = state;
+            Event::ToolProgress { call, text, .. } => {
+                if let Some(line) = self.running(call) {
+                    line.progress = on_one_line(text, PROGRESS_CHARS_MAX);
+                }
+            }
+            Event::ToolFinished { call, is_error, .. } => {
+                if let Some(line) = self.running(call) {
+                    line.state = if *is_error { State::Failed } else { State::Done };
+                    line.progress.clear();
                 }
             }
             Event::Text(_) => {}
         }
+    }
+
+    fn running(&mut self, call: &str) -> Option<&mut Line> {
+        let mut lines = self.lines.iter_mut();
+        lines.find(|line| line.state == State::Running && line.call == call)
     }
 
     /// So many messages of this conversation waited at least when the turn was taken up.
@@ -128,7 +149,8 @@ impl Card {
                 State::Done => '✓',
                 State::Failed => '✗',
             };
-            lines.push(format!("{sign} {}", line.text));
+            let colon = if line.progress.is_empty() { "" } else { ": " };
+            lines.push(format!("{sign} {}{colon}{}", line.text, line.progress));
         }
         lines.extend(self.note.clone());
         if self.waiting > 0 {
@@ -167,11 +189,15 @@ fn summary(name: &str, arguments: &str) -> String {
         .iter()
         .find_map(|key| values.get(key)?.as_str());
     let text = first.map_or_else(|| name.to_owned(), |first| format!("{name} {first}"));
+    on_one_line(&text, LINE_CHARS_MAX)
+}
+
+fn on_one_line(text: &str, chars_max: usize) -> String {
     // Backticks would open code in our own text.
     text.replace('`', "'")
         .chars()
         .map(|c| if c == '\n' { ' ' } else { c })
-        .take(LINE_CHARS_MAX)
+        .take(chars_max)
         .collect()
 }
 
@@ -305,11 +331,13 @@ mod tests {
         for number in 0..8 {
             let arguments = format!("{{\"path\":\"f{number}\"}}");
             card.observe(&Event::ToolStarted {
+                call: number.to_string(),
                 name: "file_read".into(),
                 arguments,
             });
             let is_error = number == 6;
             card.observe(&Event::ToolFinished {
+                call: number.to_string(),
                 name: "file_read".into(),
                 content: String::new(),
                 is_error,
@@ -318,6 +346,44 @@ mod tests {
         card.set_waiting(1);
         let expected = "Working, step 2\n… 2 earlier\n✓ file_read f2\n✓ file_read f3\n✓ file_read f4\n\
                         ✓ file_read f5\n✗ file_read f6\n✓ file_read f7\n1 message waiting";
+        assert_eq!(text(&card), expected);
+    }
+
+    #[test]
+    fn a_card_shows_how_far_each_running_call_is_and_no_longer_than_it_runs() {
+        let mut card = Card::default();
+        card.observe(&Event::StepStarted { step: 1 });
+        let started = |call: &str, path: &str| Event::ToolStarted {
+            call: call.to_owned(),
+            name: "jb_plan".to_owned(),
+            arguments: format!("{{\"path\":\"{path}\"}}"),
+        };
+        let is_at = |call: &str, text: &str| Event::ToolProgress {
+            call: call.to_owned(),
+            name: "jb_plan".to_owned(),
+            text: text.to_owned(),
+        };
+        card.observe(&started("1", "a"));
+        card.observe(&started("2", "b"));
+        card.observe(&is_at("2", "archive 8 of 40 MiB"));
+        card.observe(&is_at("1", "archive 4 MiB"));
+        card.observe(&is_at("2", "archive 12 of 40 MiB"));
+        let expected = "Working, step 1\n… jb_plan a: archive 4 MiB\n… jb_plan b: archive 12 of 40 MiB";
+        assert_eq!(text(&card), expected);
+        card.observe(&Event::ToolFinished {
+            call: "2".to_owned(),
+            name: "jb_plan".to_owned(),
+            content: String::new(),
+            is_error: false,
+        });
+        // What comes late, or of a call nobody knows, changes nothing.
+        card.observe(&is_at("2", "archive 16 of 40 MiB"));
+        card.observe(&is_at("3", "archive 16 of 40 MiB"));
+        card.observe(&is_at("1", &format!("`code`\n{}", "x".repeat(100))));
+        let expected = format!(
+            "Working, step 1\n… jb_plan a: 'code' {}\n✓ jb_plan b",
+            "x".repeat(53)
+        );
         assert_eq!(text(&card), expected);
     }
 }

@@ -5,6 +5,7 @@
 use super::testing::every;
 use super::{Context, Toolbox};
 use crate::access::{Identity, Role, testing::identity};
+use crate::download::Watch;
 use crate::model::ToolCall;
 use crate::workspace::{Overlay, Repository, Workspace};
 use gix::ObjectId;
@@ -81,6 +82,7 @@ impl Bench {
             files_changed_max: 50,
             environments_changed_max: 0,
             cancel: &self.cancel,
+            watch: &Watch::nobody(),
         };
         let answer = prepared.tool.call(cx, prepared.arguments).await;
         answer.map_err(|err| err.to_string())

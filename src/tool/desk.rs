@@ -35,6 +35,8 @@ pub(super) struct Desk {
     pub(super) environments_changed_max: usize,
     /// Fires when the turn is stopped.
     pub(super) cancel: CancellationToken,
+    /// Whoever waits for what is downloaded here.
+    pub(super) watch: Watch,
 }
 
 impl From<Context<'_>> for Desk {
@@ -46,6 +48,7 @@ impl From<Context<'_>> for Desk {
             files_changed_max: cx.files_changed_max,
             environments_changed_max: cx.environments_changed_max,
             cancel: cx.cancel.clone(),
+            watch: cx.watch.clone(),
         }
     }
 }
@@ -61,11 +64,6 @@ impl Desk {
     pub(super) fn text(&self, path: &RepoPath) -> Result<String, ToolError> {
         let file = self.tree.read(path)?;
         Ok(text_of(path, &file)?.to_owned())
-    }
-
-    /// A download for this turn, which ends with it.
-    pub(super) fn watch(&self) -> Watch {
-        Watch::new(Arc::new(|_| ()), &self.cancel)
     }
 
     /// Writes a file. `written` is the part of the content that the model wrote.

@@ -44,6 +44,7 @@ pub use toolbox::{Prepared, Toolbox, ToolboxError};
 use crate::access::Identity;
 use crate::bundler::Fetch;
 use crate::compare::Comparer;
+use crate::download::Watch;
 use crate::helm::Helm;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
@@ -70,6 +71,8 @@ pub struct Context<'a> {
     pub environments_changed_max: usize,
     /// Fires when the turn is stopped.
     pub cancel: &'a CancellationToken,
+    /// Whoever waits for what the call downloads: is told how far it is. Ends with the turn.
+    pub watch: &'a Watch,
 }
 
 /// How a call fails.

@@ -11,6 +11,7 @@ use crate::access::{Role, testing::identity};
 use crate::bundler::Offline;
 use crate::compare::Comparer;
 use crate::config::SandboxSettings;
+use crate::download::Watch;
 use crate::helm::Helm;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::redact::Redactor;
@@ -171,6 +172,7 @@ pub(super) fn desk_of<C: AsRef<[u8]>>(files: &[(&str, C)], role: Role, environme
         files_changed_max: 50,
         environments_changed_max: 0,
         cancel: CancellationToken::new(),
+        watch: Watch::nobody(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Dependencies of charts as they come from repositories: a server on this machine stands in for the host,
 //! and the real helm says, where there is one, what it makes of the same.
 
-use crate::support::chart_repository::{ChartRepository, Sent, packed_chart, sha256};
 use crate::support::evaluation::program;
+use crate::support::file_host::{FileHost, Sent};
+use crate::support::packed_chart::{packed_chart, sha256};
 use crate::support::require::component;
 use drydock::config::{ProgramSettings, SandboxSettings};
 use drydock::download::Watch;
@@ -23,7 +24,7 @@ const REDIS: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n-
 struct World {
     room: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
-    host: ChartRepository,
+    host: FileHost,
     helm: Option<std::path::PathBuf>,
 }
 
@@ -32,7 +33,7 @@ impl World {
         let world = Self {
             room: tempfile::tempdir().unwrap(),
             runtime: tokio::runtime::Runtime::new().unwrap(),
-            host: ChartRepository::start(),
+            host: FileHost::start(),
             helm: None,
         };
         std::fs::create_dir_all(world.root().join(".git")).unwrap();

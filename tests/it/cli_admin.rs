@@ -111,6 +111,7 @@ fn a_person_is_let_in_looked_up_and_shut_out() {
             bytes
         },
         program: crate::support::world::program,
+        stand_ins: &[],
     };
     let script = |asked: &Asked| script::answer(asked, Duration::ZERO);
     let mut stage = runtime.block_on(Stage::build(script, world, &[])).unwrap();

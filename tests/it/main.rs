@@ -43,6 +43,7 @@ mod model_output;
 mod mutations;
 mod no_apply;
 mod packages;
+mod packages_in_chat;
 mod postconditions;
 mod queue;
 mod strangers;

@@ -9,7 +9,7 @@ use crate::provider::ToolSpec;
 use crate::provider::scripted::Scripted;
 use crate::redact::Redactor;
 use crate::tool::{self, Context, Tool, ToolError, Toolbox};
-use crate::workspace::{Base, Edits, Overlay, Repository, Tree, Workspace};
+use crate::workspace::{Base, Edits, FetchProgress, Overlay, Repository, Tree, Workspace};
 use async_trait::async_trait;
 use gix::objs::tree::EntryKind;
 use serde_json::Value;
@@ -79,6 +79,7 @@ impl Bench {
             let log = Arc::clone(&log);
             tools.push(Arc::new(Slow { name, effect, log }));
         }
+        tools.push(Arc::new(Downloads));
         tools.push(Arc::new(Answers("hang", || None)));
         tools.push(Arc::new(Answers("tell_secret", || {
             Some(Ok(format!("{}{SECRET}", "x".repeat(70))))
@@ -222,6 +223,37 @@ impl Tool for Slow {
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.log.lock().unwrap().push(format!("{} ends", self.name));
         Ok(self.name.to_owned())
+    }
+}
+
+/// Tells of an archive of so many times 4 MiB, which has a secret in its name.
+struct Downloads;
+
+#[async_trait]
+impl Tool for Downloads {
+    fn spec(&self) -> ToolSpec {
+        spec("downloads")
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
+        let count = arguments["path"]
+            .as_str()
+            .and_then(|path| path.parse().ok())
+            .unwrap();
+        for done in 1..=count {
+            cx.watch.tell(FetchProgress {
+                what: format!("archive {SECRET}"),
+                done: done << 22,
+                of: None,
+                bytes: true,
+            });
+        }
+        tokio::task::yield_now().await;
+        Ok("downloaded".to_owned())
     }
 }
 

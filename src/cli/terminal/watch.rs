@@ -51,11 +51,13 @@ impl Watch {
                     self.words.push_str(text);
                 }
             }
-            Event::ToolStarted { name, arguments } => self.started(name, arguments),
+            Event::ToolStarted { name, arguments, .. } => self.started(name, arguments),
+            Event::ToolProgress { name, text, .. } => self.output.aside(Style::Dim, &far(name, text)),
             Event::ToolFinished {
                 name,
                 content,
                 is_error,
+                ..
             } => self.finished(name, content, *is_error),
             Event::Waiting { why, wait } => {
                 self.words.clear();
@@ -107,6 +109,11 @@ impl Watch {
     }
 }
 
+/// `[jb_install] archive 12 of 40 MiB`.
+fn far(name: &str, text: &str) -> String {
+    format!("[{name}] {}", one_line(text))
+}
+
 /// A text on one line, cut to what fits beside a tool's name.
 fn one_line(text: &str) -> String {
     let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -118,12 +125,19 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::one_line;
+    use super::{far, one_line};
 
     /// TK-68 TK-71
     #[test]
     fn arguments_are_shown_on_one_line_of_at_most_120_characters() {
         assert_eq!(one_line("{\n  \"path\": \"a\"\n}"), "{ \"path\": \"a\" }");
         assert_eq!(one_line(&"ä ".repeat(200)).chars().count(), 120);
+    }
+
+    #[test]
+    fn how_far_a_call_is_stands_on_one_line_beside_its_name() {
+        let line = far("jb_install", "archive 12\nof 40 MiB");
+        assert_eq!(line, "[jb_install] archive 12 of 40 MiB");
+        assert!(far("jb_install", &"x".repeat(1_000)).chars().count() < 140);
     }
 }

@@ -60,7 +60,7 @@ impl Bench {
         self.desk
             .admit_write(&file.map_err(|why| ToolError::Failed(why.to_string()))?)?;
         let tree = self.desk.tree.as_ref();
-        let packed = self.helm.pack(tree, chart, how, &self.desk.watch())?;
+        let packed = self.helm.pack(tree, chart, how, &self.desk.watch)?;
         self.desk.place(&packed.changes)?;
         Ok(told(&packed))
     }

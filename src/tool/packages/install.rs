@@ -40,7 +40,7 @@ impl Work for Install {
             packages: arguments.packages,
             ..bundler::Install::default()
         };
-        let prepared = bundler::install(project, &order, shelf.fetch.as_ref(), &shelf.desk.watch())?;
+        let prepared = bundler::install(project, &order, shelf.fetch.as_ref(), &shelf.desk.watch)?;
         shelf.put(project, &prepared)?;
         Ok(told(&prepared, "everything was in place"))
     }

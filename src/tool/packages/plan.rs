@@ -38,15 +38,15 @@ impl Work for Plan {
 
     fn run(shelf: &Shelf, arguments: PlanArguments) -> Result<String, ToolError> {
         let project = shelf.project(&arguments.path)?;
-        let (fetch, watch) = (shelf.fetch.as_ref(), shelf.desk.watch());
+        let (fetch, watch) = (shelf.fetch.as_ref(), &shelf.desk.watch);
         let prepared = match arguments.update {
-            true => bundler::update(project, &arguments.packages, fetch, &watch)?,
+            true => bundler::update(project, &arguments.packages, fetch, watch)?,
             false => {
                 let order = bundler::Install {
                     packages: arguments.packages,
                     ..bundler::Install::default()
                 };
-                bundler::install(project, &order, fetch, &watch)?
+                bundler::install(project, &order, fetch, watch)?
             }
         };
         Ok(format!(

@@ -36,8 +36,8 @@ impl Work for Update {
     fn run(shelf: &Shelf, arguments: UpdateArguments) -> Result<String, ToolError> {
         let project = shelf.project(&arguments.path)?;
         shelf.admit(project)?;
-        let watch = shelf.desk.watch();
-        let prepared = bundler::update(project, &arguments.packages, shelf.fetch.as_ref(), &watch)?;
+        let watch = &shelf.desk.watch;
+        let prepared = bundler::update(project, &arguments.packages, shelf.fetch.as_ref(), watch)?;
         shelf.put(project, &prepared)?;
         Ok(told(&prepared, "everything was up to date"))
     }

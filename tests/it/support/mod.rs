@@ -1,11 +1,12 @@
 //! What the tests share.
 
 pub(crate) mod app;
-pub(crate) mod chart_repository;
+pub(crate) mod evaluation;
+pub(crate) mod file_host;
 pub(crate) mod git_server;
 pub(crate) mod hostile;
 pub(crate) mod log;
-pub(crate) mod evaluation;
+pub(crate) mod packed_chart;
 pub(crate) mod require;
 pub(crate) mod shell;
 pub(crate) mod sign;

@@ -24,6 +24,7 @@ pub(crate) fn world<const CLOCK: usize>() -> World {
         now: now::<CLOCK>,
         random,
         program,
+        stand_ins: &[],
     }
 }
 

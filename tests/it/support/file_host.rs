@@ -1,12 +1,13 @@
-//! A repository of charts on this machine: answers by path, over plain http, and counts what was asked.
+//! A host of files on this machine: answers by path, over plain http, and counts what was asked.
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// How long a file is held back at most.
+const HELD_MAX: Duration = Duration::from_secs(120);
 
 /// What is sent for one path.
 #[derive(Clone, Debug)]
@@ -19,33 +20,37 @@ pub(crate) enum Sent {
     To(String),
     /// A head that promises so many bytes, and then less than that, and nothing more.
     Begun(u64, Vec<u8>),
+    /// A file of which so many bytes come at once, and the rest when it is let go.
+    Held(Vec<u8>, usize),
 }
 
 /// Serves until the test process ends.
 #[derive(Clone, Debug)]
-pub(crate) struct ChartRepository {
+pub(crate) struct FileHost {
     /// `http://127.0.0.1:port/`
     pub(crate) address: String,
     sent: Arc<Mutex<BTreeMap<String, Sent>>>,
     asked: Arc<Mutex<Vec<String>>>,
+    is_let_go: Arc<(Mutex<bool>, Condvar)>,
 }
 
-impl ChartRepository {
+impl FileHost {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let repository = Self {
+        let host = Self {
             address: format!("http://{}/", listener.local_addr().expect("its address")),
             sent: Arc::default(),
             asked: Arc::default(),
+            is_let_go: Arc::default(),
         };
-        let serving = repository.clone();
+        let serving = host.clone();
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 let serving = serving.clone();
                 std::thread::spawn(move || serving.serve(stream));
             }
         });
-        repository
+        host
     }
 
     /// Has something at a path with its query.
@@ -59,6 +64,18 @@ impl ChartRepository {
     /// Has a file there.
     pub(crate) fn file(&self, target: &str, content: impl Into<Vec<u8>>) {
         self.put(target, Sent::File(content.into()));
+    }
+
+    /// Lets go of what is held back, and holds nothing back any more.
+    pub(crate) fn let_go(&self) {
+        let (is_let_go, changed) = &*self.is_let_go;
+        *is_let_go.lock().expect("the gate") = true;
+        changed.notify_all();
+    }
+
+    /// Has nothing any more.
+    pub(crate) fn clear(&self) {
+        self.sent.lock().expect("the answers").clear();
     }
 
     /// What was asked since the last time.
@@ -94,6 +111,15 @@ impl ChartRepository {
                 while rest.next().is_some_and(|line| line.is_ok()) {}
                 Ok(())
             }
+            Some(Sent::Held(content, at)) => {
+                let (begun, rest) = content.split_at(at);
+                found(&mut stream, content.len() as u64, "", begun)?;
+                let (is_let_go, changed) = &*self.is_let_go;
+                let held = is_let_go.lock().expect("the gate");
+                let held = changed.wait_timeout_while(held, HELD_MAX, |is_let_go| !*is_let_go);
+                drop(held);
+                stream.write_all(rest)
+            }
         }
     }
 }
@@ -104,31 +130,4 @@ fn found(stream: &mut TcpStream, bytes: u64, more: &str, content: &[u8]) -> std:
         "HTTP/1.1 200 OK\r\n{more}Content-Length: {bytes}\r\nConnection: close\r\n\r\n"
     )?;
     stream.write_all(content)
-}
-
-/// A packed chart.
-pub(crate) fn packed_chart(name: &str, version: &str, more: &[(&str, &str)]) -> Vec<u8> {
-    let chart = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (file, content) in [("Chart.yaml", chart.as_str())].iter().chain(more) {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        let path = format!("{name}/{file}");
-        archive
-            .append_data(&mut header, path, content.as_bytes())
-            .expect("an entry");
-    }
-    archive
-        .into_inner()
-        .and_then(GzEncoder::finish)
-        .expect("an archive")
-}
-
-/// The SHA-256 of something in hex.
-pub(crate) fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }

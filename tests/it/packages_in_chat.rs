@@ -1,0 +1,116 @@
+//! Packages of Jsonnet as somebody asks for them in a chat, from a host that takes its time or is gone.
+
+use crate::support::app::TestApp;
+use crate::support::file_host::{FileHost, Sent};
+use crate::support::world::{World, world};
+use drydock::emulator::model::{Answer, calls, queue, says};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+
+const ALICE: &str = "U0ALICE";
+const BOB: &str = "U0BOB";
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+const ALLOWED: (&str, &str) = ("bundler.hosts_allowed", "[\"github.com\"]");
+
+/// Where GitHub has the archive of the commit.
+fn target() -> String {
+    format!("/org/c/archive/{COMMIT}.tar.gz")
+}
+
+/// An archive with a package in `lib`, and so many bytes beside it. They are sent as they are.
+fn archive(beside: usize) -> Vec<u8> {
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::none()));
+    let beside = vec![0; beside];
+    for (path, content) in [
+        ("c-1/lib/c.libsonnet", b"{}\n".as_slice()),
+        ("c-1/beside", &beside),
+    ] {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, content).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+/// A model that begins a project and installs the package.
+fn installing() -> [Answer; 3] {
+    [
+        calls("jb_init", json!({ "path": "." })),
+        calls(
+            "jb_install",
+            json!({ "path": ".", "packages": [format!("github.com/org/c/lib@{COMMIT}")] }),
+        ),
+        says("The package is there."),
+    ]
+}
+
+/// The world with this host in the place of GitHub.
+fn with_github(host: &FileHost) -> World {
+    let address: &'static str = host.address.clone().leak();
+    World {
+        stand_ins: vec![("github.com", address)].leak(),
+        ..world::<0>()
+    }
+}
+
+/// What the model was answered last.
+fn last_answer(app: &TestApp) -> String {
+    let asked = app.asked();
+    let results = asked.last().unwrap().last_results();
+    results.iter().map(|result| result.content.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_card_shows_how_far_a_long_download_is() {
+    let host = FileHost::start();
+    host.put(&target(), Sent::Held(archive(9 << 20), 5 << 20));
+    let app = TestApp::with(queue(installing()), with_github(&host), &[ALLOWED]).await;
+    app.slack_editor(ALICE).await;
+    let said = app.say(ALICE, "install c").await;
+    app.slack_reply(&said.ts, "jb_install .: archive 4 of 9 MiB")
+        .await;
+    host.let_go();
+    let result = app.nth_result(&said.ts, 1).await;
+    assert!(result.text.contains("CHG-1 is ready"), "{}", result.text);
+    assert!(last_answer(&app).contains("added github.com/org/c/lib at 0123456789ab"));
+    // How far it was is for people: no model read it, and the result does not repeat it.
+    let read = format!("{:?}", app.asked());
+    assert!(!read.contains("MiB") && !result.text.contains("MiB"), "{read}");
+}
+
+/// Installs, starts again without the host's archive, and has somebody else install the same; answers what
+/// the model was told the second time, and what the host was asked for after the start.
+async fn again_after_a_restart(kept_bytes_max: &str) -> (String, Vec<String>) {
+    let host = FileHost::start();
+    host.file(&target(), archive(0));
+    let settings = [ALLOWED, ("bundler.kept_bytes_max", kept_bytes_max)];
+    let script = queue(installing().into_iter().chain(installing()));
+    let mut app = TestApp::with(script, with_github(&host), &settings).await;
+    app.slack_editor(ALICE).await;
+    app.slack_editor(BOB).await;
+    app.ask(ALICE, "install c").await;
+    assert_eq!(host.asked(), [target()]);
+    host.clear();
+    app.restart().await;
+    app.ask(BOB, "install c").await;
+    (last_answer(&app), host.asked())
+}
+
+#[tokio::test]
+async fn a_package_that_was_installed_before_a_restart_needs_its_host_no_more() {
+    let (answer, asked) = again_after_a_restart("1048576").await;
+    assert!(
+        answer.contains("added github.com/org/c/lib at 0123456789ab"),
+        "{answer}"
+    );
+    assert_eq!(asked, [""; 0]);
+}
+
+#[tokio::test]
+async fn where_nothing_may_be_kept_the_host_is_asked_again() {
+    let (answer, asked) = again_after_a_restart("0").await;
+    assert!(answer.contains("`github.com/org/c/lib`"), "{answer}");
+    assert_eq!(asked.first(), Some(&target()));
+}

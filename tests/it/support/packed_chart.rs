@@ -1,0 +1,32 @@
+//! A chart as a file, and what vouches for it.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
+
+/// A packed chart.
+pub(crate) fn packed_chart(name: &str, version: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let chart = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (file, content) in [("Chart.yaml", chart.as_str())].iter().chain(more) {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        let path = format!("{name}/{file}");
+        archive
+            .append_data(&mut header, path, content.as_bytes())
+            .expect("an entry");
+    }
+    archive
+        .into_inner()
+        .and_then(GzEncoder::finish)
+        .expect("an archive")
+}
+
+/// The SHA-256 of something in hex.
+pub(crate) fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
