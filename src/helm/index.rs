@@ -4,6 +4,7 @@
 
 use super::constraint::Constraint;
 use super::version::Version;
+use crate::jsonnet::yaml_event;
 use libyaml_safer::{EventData, Parser};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -221,7 +222,7 @@ impl Reader<'_, '_, '_> {
     }
 
     fn event(&mut self) -> Result<EventData, IndexError> {
-        let event = self.parser.parse().map_err(|why| malformed(&why.to_string()))?;
+        let event = yaml_event(&mut self.parser).map_err(|why| malformed(&why))?;
         match event.data {
             EventData::StreamEnd | EventData::DocumentEnd { .. } => Err(malformed("it is no mapping")),
             data => Ok(data),
@@ -312,6 +313,9 @@ mod tests {
                 matches!(refused, Err(IndexError::Malformed(_))),
                 "{damaged}: {refused:?}"
             );
+        }
+        for panics in ["{!,", "apiVersion: v1\nentries: {!,"] {
+            assert!(matches!(read(panics), Err(IndexError::Malformed(_))), "{panics}");
         }
         let deep = format!("apiVersion: v1\nx: {}\n", "[".repeat(DEPTH_MAX + 2));
         assert!(matches!(read(&deep), Err(IndexError::Malformed(_))));

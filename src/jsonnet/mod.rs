@@ -31,6 +31,8 @@ pub use evaluator::Evaluator;
 use crate::sandbox::Confinement;
 use std::process::ExitCode;
 
+pub(crate) use native::yaml_event;
+
 /// The documents of a text of YAML, as yaml.v3 reads it. Nesting and repetition are bounded.
 pub(crate) fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, String> {
     native::yaml_documents(text).map_err(|error| error.to_string().replacen("parseYaml: ", "", 1))

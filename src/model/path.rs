@@ -128,6 +128,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn a_plain_component_is_one_that_git_takes(
             component in "[A-Za-z0-9_.-]{0,12}|(?i)[.]?(git|aux|con|nul)[0-9._-]{0,3}|git[~]?[0-9][.]?"

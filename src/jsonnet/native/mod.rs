@@ -80,6 +80,8 @@ impl NativeError {
     }
 }
 
+pub(crate) use yaml::event as yaml_event;
+
 /// The documents of a text of YAML.
 pub(super) fn yaml_documents(text: &str) -> Result<Vec<Value>, NativeError> {
     yaml::parse(text)

@@ -4,6 +4,8 @@ use super::NativeError;
 use libyaml_safer::{Event, EventData, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
+use std::io::BufRead;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Nesting of one document.
 const DEPTH_MAX: usize = 128;
@@ -24,6 +26,15 @@ pub(super) fn parse(text: &str) -> Result<Vec<Value>, NativeError> {
     reader
         .stream()
         .map_err(|why| NativeError::said(format!("parseYaml: yaml: {why}")))
+}
+
+/// The next event of a stream. The parser gives up with a panic on some texts that are no YAML (`{!,`): they
+/// are malformed like others, and it is not to be asked again.
+pub(crate) fn event<R: BufRead>(parser: &mut Parser<R>) -> Result<Event, String> {
+    match catch_unwind(AssertUnwindSafe(|| parser.parse())) {
+        Ok(event) => event.map_err(|error| error.to_string()),
+        Err(_) => Err("did not find what is expected after a tag or an indicator".to_owned()),
+    }
 }
 
 struct Reader<'a, 'b> {
@@ -59,7 +70,7 @@ impl Reader<'_, '_> {
     }
 
     fn event(&mut self) -> Read<Event> {
-        self.parser.parse().map_err(|error| error.to_string())
+        event(&mut self.parser)
     }
 
     fn node(&mut self, event: EventData, depth: usize) -> Read<Anchored> {
@@ -334,6 +345,12 @@ mod tests {
     use super::parse;
     use serde_json::{Value, json};
     use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_the_parser_panics_at_is_malformed() {
+        let error = parse("{!,").unwrap_err().to_string();
+        assert!(error.starts_with("parseYaml: yaml: did not find"), "{error}");
+    }
 
     fn one(text: &str) -> Value {
         let mut documents = parse(text).unwrap();
