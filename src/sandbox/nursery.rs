@@ -72,7 +72,7 @@ fn keep(
     let mut idle = VecDeque::new();
     // A program that evaluates nothing waits with little memory.
     ahead(&small, &mut idle);
-    let mut wait = UNUSED;
+    let (mut wait, mut is_warm) = (UNUSED, false);
     loop {
         match orders.recv_timeout(wait) {
             Ok(answer) => {
@@ -84,11 +84,14 @@ fn keep(
             }
             Err(RecvTimeoutError::Timeout) if wait == QUIET => {
                 ahead(&quick, &mut idle);
-                wait = UNUSED;
+                (wait, is_warm) = (UNUSED, true);
             }
             Err(RecvTimeoutError::Timeout) => {
-                idle.clear();
+                if is_warm {
+                    idle.clear();
+                }
                 ahead(&small, &mut idle);
+                is_warm = false;
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }

@@ -6,7 +6,7 @@ use drydock::config::{Config, SandboxSettings, SourceFile, Sources};
 use drydock::jsonnet::{
     Entry, EvalError, EvalLimits, Evaluator, Request, SecondOpinion, SecondOpinionWanted,
 };
-use drydock::sandbox::{Layer, LayerName, Program, layers};
+use drydock::sandbox::{Confinement, Inmate, Layer, LayerName, PostMortem, Program, layers};
 use drydock::workspace::{Directory, Tree};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +23,9 @@ fn small() -> EvalLimits {
 
 /// What the server may grow by while it has a hostile evaluation.
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
+
+/// The least memory that can be configured.
+const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// Names the test that has a process of its own.
 const ALONE: &str = "DRYDOCK_TEST_ALONE";
@@ -488,5 +491,31 @@ async fn a_storm_of_crashes_costs_honest_users_nothing_but_turns() {
     }
     for task in tasks {
         task.await.expect("a user's answer");
+    }
+}
+
+/// A process that waits evaluates a program of its own first: with the least memory that can be configured,
+/// too.
+#[test]
+fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
+    for memory_bytes_max in [EvalLimits::default().memory_bytes_max, MEMORY_BYTES_MIN] {
+        let confinement = Confinement {
+            task: "jsonnet".to_owned(),
+            memory_bytes_max,
+            stack_bytes_max: EvalLimits::default().stack_bytes_max,
+            processor_seconds_max: 30,
+            warms_up: true,
+        };
+        let mut inmate = Inmate::start(&program(), &confinement).expect("a process");
+        inmate.require(&LayerName::ALL).expect("all layers");
+        // What is no task ends it: nobody has another one.
+        inmate.say(99, &[]).expect("it listens");
+        let ended = inmate.hear(1_024).map_err(|error| error.kind());
+        assert_eq!(ended, Err(std::io::ErrorKind::UnexpectedEof));
+        let in_order = PostMortem {
+            signal: None,
+            last_words: String::new(),
+        };
+        assert_eq!(inmate.post_mortem(), in_order, "{memory_bytes_max} bytes");
     }
 }
