@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 
-/// Libraries of the program. A library is some 12 KB.
-const LIBRARIES: usize = 10;
+/// Libraries of the program. A library is some 12 KB. Engines that are not optimised would take seconds for
+/// as many, and nobody waits for those.
+const LIBRARIES: usize = if cfg!(debug_assertions) { 2 } else { 10 };
 /// Fields that each can set.
 const FIELDS: usize = 32;
 /// Objects that are made with all of them.
