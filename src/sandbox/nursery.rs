@@ -77,9 +77,14 @@ fn keep(
         match orders.recv_timeout(wait) {
             Ok(answer) => {
                 let waiting = idle.pop_front();
+                let was_late = waiting.is_none();
                 let inmate = waiting.map_or_else(|| Inmate::start(program, &small), Ok);
                 // Whoever ordered may have been cancelled: then the inmate ends here, unused.
                 let _cancelled = answer.send(inmate);
+                if was_late {
+                    // They come one after the other: there is no quiet to wait for.
+                    ahead(&small, &mut idle);
+                }
                 wait = QUIET;
             }
             Err(RecvTimeoutError::Timeout) if wait == QUIET => {
