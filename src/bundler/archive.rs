@@ -49,12 +49,9 @@ pub enum ArchiveError {
     /// It has more entries than a repository may have.
     #[error("archive has more than {0} entries")]
     TooMany(usize),
-    /// It unpacks to more than a repository may have.
-    #[error("archive unpacks to more than {0} bytes")]
-    TooLarge(u64),
-    /// It unpacks to far more than was sent, as a bomb does.
-    #[error("archive unpacks to more than {0} times its size")]
-    Bomb(u64),
+    /// It unpacks to more than is allowed.
+    #[error("archive {0}")]
+    Unpacks(#[from] Exceeded),
 }
 
 /// The first component, which GitHub names after repository and commit, is taken away.
@@ -66,8 +63,7 @@ pub(super) fn read(sent: &[u8], id: PackageId, limits: ArchiveLimits) -> Result<
     let result = entries(&mut unpacked, id, limits);
     // The reader of the format cannot tell why its source ended.
     match unpacked.exceeded() {
-        Some(Exceeded::Bytes(bytes_max)) => Err(ArchiveError::TooLarge(bytes_max)),
-        Some(Exceeded::Ratio(ratio_max)) => Err(ArchiveError::Bomb(ratio_max)),
+        Some(exceeded) => Err(exceeded.into()),
         None => result,
     }
 }

@@ -16,11 +16,13 @@ pub struct Unpacked<'a> {
 }
 
 /// Which bound there is too much for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
     /// It has more than so many bytes.
+    #[error("unpacks to more than {0} bytes")]
     Bytes(u64),
     /// It has more than so many times the bytes that were sent, as a bomb has.
+    #[error("unpacks to more than {0} times its size")]
     Ratio(u64),
 }
 

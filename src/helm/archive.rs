@@ -44,12 +44,9 @@ pub enum ArchiveError {
     /// More entries than a chart may have.
     #[error("archive has more than {0} entries")]
     TooMany(usize),
-    /// It unpacks to more than a chart may have.
-    #[error("archive unpacks to more than {0} bytes")]
-    TooLarge(u64),
-    /// It unpacks to far more than was sent, as a bomb does.
-    #[error("archive unpacks to more than {0} times its size")]
-    Bomb(u64),
+    /// It unpacks to more than is allowed.
+    #[error("archive {0}")]
+    Unpacks(#[from] Exceeded),
     /// There is not one good `Chart.yaml` in it.
     #[error("archive is no chart: {0}")]
     NoChart(String),
@@ -117,8 +114,7 @@ fn entries(
     let mut unpacked = Unpacked::new(packed, UNPACKED_BYTES_MAX, RATIO_MAX);
     let looked = each(&mut unpacked, look);
     match unpacked.exceeded() {
-        Some(Exceeded::Bytes(bytes_max)) => Err(ArchiveError::TooLarge(bytes_max)),
-        Some(Exceeded::Ratio(ratio_max)) => Err(ArchiveError::Bomb(ratio_max)),
+        Some(exceeded) => Err(exceeded.into()),
         None => looked,
     }
 }
@@ -160,6 +156,7 @@ pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{ArchiveError, ENTRIES_MAX, Named, RATIO_MAX, is_same, read};
+    use crate::download::Exceeded;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use proptest::prelude::*;
@@ -305,6 +302,6 @@ pub(super) mod tests {
         }
         let bomb = bomb.finish().unwrap();
         assert!(!is_same(&bomb, &bomb));
-        assert_eq!(read(&bomb), Err(ArchiveError::Bomb(RATIO_MAX)));
+        assert_eq!(read(&bomb), Err(Exceeded::Ratio(RATIO_MAX).into()));
     }
 }

@@ -14,6 +14,7 @@ mod authority;
 mod batch;
 mod chart_dependencies;
 mod charts;
+mod charts_in_chat;
 mod cli_admin;
 mod cli_ask;
 mod cli_charts;
