@@ -3,7 +3,7 @@
 
 use crate::channel::{Channel, SendError};
 use crate::model::{Action, Op};
-use crate::store::{Due, Next, Store, StoreError};
+use crate::store::{Due, Outgoing, Store, StoreError};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +73,17 @@ impl Delivery {
             }
             self.wake();
         }
+    }
+
+    /// Delivers operations that were taken out of the outbox, as soon as it is durable that they are.
+    pub(super) fn take_over_when_durable(self: &Arc<Self>, outgoing: Outgoing) {
+        let delivery = Arc::clone(self);
+        tokio::spawn(async move {
+            match outgoing.durable().await {
+                Ok(due) => delivery.take_over(due).await,
+                Err(error) => error!(channel = delivery.name, %error, "operations are not sent"),
+            }
+        });
     }
 
     /// The channel, once it is connected.
@@ -198,15 +209,11 @@ impl LaneDelivery {
             }
             Ok(delivered) => {
                 let next = self.store.delivered_and_next(op, delivered.message, at).await?;
-                return Ok(match next {
-                    Next::Taken(due) => Some(*due),
+                if next.is_none() && !repeatable(&op.action) {
                     // A fill in another lane may have waited for this post.
-                    Next::Nothing if repeatable(&op.action) => None,
-                    Next::Nothing | Next::Due => {
-                        self.work.notify_one();
-                        None
-                    }
-                });
+                    self.work.notify_one();
+                }
+                return Ok(next);
             }
             Err(SendError::NotSent { why, retry_after }) => {
                 self.again(op, attempts + 1, &why, retry_after).await

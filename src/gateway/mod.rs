@@ -1,9 +1,9 @@
 //! The way of one message. Read this first.
 //!
 //! [`Gateway::receive`] takes a verified inbound: an invite is redeemed, a stranger is turned away
-//! with no model call, everything else is committed before it is acknowledged. [`Gateway::run`]
-//! leases conversations and runs their turns, one at a time each, many side by side; commands go
-//! past the queue. Answers leave through the outbox.
+//! with no model call, everything else is committed before it is acknowledged. A conversation is leased
+//! with the message that wakes it, or by [`Gateway::run`] when there is room; turns run one at a time each,
+//! many side by side, and commands go past the queue. Answers leave through the outbox.
 
 mod choice;
 mod commands;
@@ -16,6 +16,7 @@ mod notes;
 mod prepared;
 mod progress;
 mod repositories;
+mod shift;
 mod turn;
 
 pub use housekeeping::RepositoriesLoaded;
@@ -29,7 +30,7 @@ use crate::config::{Config, HookSettings};
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{Accepted, Claim, Due, Lane, Store};
+use crate::store::{Accepted, Due, Lane, Store};
 use crate::tool::Toolbox;
 use compose::Address;
 use delivery::Delivery;
@@ -37,23 +38,13 @@ use desk::Desk;
 use inspections::Inspections;
 use jiff::Timestamp;
 use notes::Notes;
+use shift::Shift;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
-use tokio::task::JoinSet;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
-use turn::Assigned;
 
-/// How long a conversation belongs to this process without a sign of life.
-const LEASE: Duration = Duration::from_secs(60);
-/// How often a running turn renews its lease.
-const LEASE_RENEWED_EVERY: Duration = Duration::from_secs(20);
-/// How often the gateway looks for work nobody woke it for, such as a lease that ran out.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long a message rests after an attempt to answer it broke off.
-const REST: Duration = Duration::from_secs(5);
 /// Notices to strangers on their way at once; more are dropped, not queued.
 const NOTICES_AT_ONCE_MAX: usize = 64;
 /// Commands carried out at once.
@@ -100,7 +91,7 @@ pub struct Gateway {
     notes: Notes,
     deliveries: BTreeMap<String, Arc<Delivery>>,
     desk: Desk,
-    wake: Notify,
+    shift: Shift,
     notices: Arc<Semaphore>,
     commands: Arc<Semaphore>,
     inspections: Inspections,
@@ -129,7 +120,7 @@ impl Gateway {
             notes: Notes::default(),
             deliveries,
             desk: Desk::default(),
-            wake: Notify::new(),
+            shift: Shift::new((parts.random)(), parts.config.limits.turns_at_once_max),
             notices: Arc::new(Semaphore::new(NOTICES_AT_ONCE_MAX)),
             commands: Arc::new(Semaphore::new(COMMANDS_AT_ONCE_MAX)),
             inspections: Inspections::default(),
@@ -169,8 +160,13 @@ impl Gateway {
             return Ok(Acknowledged::Refused);
         }
         let lane = self.lane(&inbound);
-        let waiting_max = self.parts.config.limits.waiting_messages_max;
-        match self.parts.store.accept(&inbound, lane, waiting_max, at).await? {
+        let slot = match lane {
+            Lane::Turn => self.shift.free_slot(),
+            Lane::Command => None,
+        };
+        let worker = slot.as_ref().map(|_| self.shift.worker());
+        let (store, waiting_max) = (&self.parts.store, self.parts.config.limits.waiting_messages_max);
+        match store.accept(&inbound, lane, waiting_max, worker, at).await? {
             Accepted::Duplicate => Ok(Acknowledged::Duplicate),
             Accepted::Full => {
                 warn!(
@@ -187,100 +183,15 @@ impl Gateway {
                 inbox,
                 conversation,
                 ahead,
+                taken_up,
             } => {
+                match taken_up.zip(slot) {
+                    Some((taken_up, slot)) => self.take_up(taken_up, slot),
+                    None if lane == Lane::Turn => self.shift.wake(),
+                    None => {}
+                }
                 self.stored(inbound, inbox, conversation, lane, ahead);
                 Ok(Acknowledged::New)
-            }
-        }
-    }
-
-    /// Runs turns until `cancel`; turns that run then get a moment to reach the end of a step.
-    pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
-        self.resume_commands().await;
-        let owner = hex(&(self.parts.random)()[..8]);
-        let slots = Arc::new(Semaphore::new(self.parts.config.limits.turns_at_once_max));
-        let mut turns = JoinSet::new();
-        while !cancel.is_cancelled() {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
-                break;
-            };
-            match self.parts.store.claim(&owner, (self.parts.now)(), LEASE).await {
-                Ok(Some(claim)) => {
-                    let gateway = Arc::clone(&self);
-                    let stop = cancel.child_token();
-                    turns.spawn(async move {
-                        gateway.serve(claim, stop).await;
-                        drop(slot);
-                    });
-                }
-                Ok(None) => {
-                    drop(slot);
-                    self.wait_for_work(&cancel).await;
-                }
-                Err(error) => {
-                    drop(slot);
-                    error!(%error, "no work can be claimed");
-                    self.wait_for_work(&cancel).await;
-                }
-            }
-            while turns.try_join_next().is_some() {}
-        }
-        self.parts.repositories.stop();
-        self.leaving.cancel();
-        while turns.join_next().await.is_some() {}
-    }
-
-    async fn wait_for_work(&self, cancel: &CancellationToken) {
-        tokio::select! {
-            () = self.wake.notified() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-            () = cancel.cancelled() => {}
-        }
-    }
-
-    /// Runs the oldest waiting message of a leased conversation, then gives the lease back.
-    async fn serve(self: &Arc<Self>, claim: Claim, shutdown: CancellationToken) {
-        let done = CancellationToken::new();
-        // A turn that panics must not keep its lease.
-        let ended = done.clone().drop_guard();
-        let renewing = tokio::spawn(Arc::clone(self).renew(claim, done));
-        let result = self.answer_next(claim, &shutdown).await;
-        drop(ended);
-        if let Err(error) = renewing.await {
-            warn!(%error, "a lease was not renewed");
-        }
-        let (store, now) = (&self.parts.store, (self.parts.now)());
-        let given_back = match result {
-            Ok(()) => store.release(&claim, now).await,
-            Err(error) => {
-                error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
-                store.renew(&claim, now, REST).await
-            }
-        };
-        if let Err(error) = given_back {
-            warn!(%error, "a lease was not given back; it runs out by itself");
-        }
-        self.wake.notify_one();
-    }
-
-    async fn answer_next(&self, claim: Claim, shutdown: &CancellationToken) -> anyhow::Result<()> {
-        let seat = self.desk.sit(claim.conversation);
-        let Some(work) = self.parts.store.work(&claim).await? else {
-            return Ok(());
-        };
-        seat.card
-            .send_modify(|card| card.add_waiting(work.behind as usize));
-        self.turn(Assigned { claim, work }, &seat, shutdown).await
-    }
-
-    async fn renew(self: Arc<Self>, claim: Claim, done: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = done.cancelled() => return,
-                () = tokio::time::sleep(LEASE_RENEWED_EVERY) => {}
-            }
-            if let Err(error) = self.parts.store.renew(&claim, (self.parts.now)(), LEASE).await {
-                warn!(%error, "a lease could not be renewed");
             }
         }
     }
@@ -332,7 +243,6 @@ impl Gateway {
                     self.tell_place_in_queue(&inbound, inbox, ahead);
                 }
                 self.react(&inbound, receipt);
-                self.wake.notify_one();
             }
             Lane::Command => {
                 let gateway = Arc::clone(self);

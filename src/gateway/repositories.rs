@@ -84,6 +84,9 @@ impl Repositories {
                 *fetched = Some(Instant::now());
             }
         }
+        if let Some(head) = repository.opened_head() {
+            return Ok(head);
+        }
         let head = blocking(move || repository.head()).await?;
         let empty = || RepositoryError::Refused(format!("branch `{}` has no commit", entry.settings.branch));
         head.ok_or_else(empty)

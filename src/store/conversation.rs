@@ -1,54 +1,22 @@
-//! One person's history in one place: who works on it, what it is bound to, what was said.
+//! One person's history in one place: what it is bound to, what was said.
 
-use super::column::{json, millis, millis_of, parse, word};
+use super::claim::Worker;
+use super::column::{json, millis, millis_of, parse};
 use super::edits::Edits;
 use super::inbox::Lane;
-use super::{Store, StoreError, edits, inbox};
-use crate::model::{
-    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step, Verdict,
-};
+use super::{Store, StoreError, edits};
+use crate::model::{Account, ConversationId, ConversationKey, History, HistoryError, Inbound, Sender, Step};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use sha2::Sha256;
 use std::fmt::Write;
-use std::time::Duration;
 
 /// The answer given to a turn that a crash cut short.
 const INTERRUPTED: &str = "(interrupted)";
 
 /// The newest turns that make a history; the window a model sees is smaller.
 const TURNS_MAX: u32 = 1_000;
-
-/// The right to work on a conversation until the lease ends or a newer claim is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// The conversation.
-    pub conversation: ConversationId,
-    /// Rises with every claim; writes under an older one fail.
-    pub fence: i64,
-}
-
-/// What somebody who claimed a conversation has to know, as of one moment.
-#[derive(Clone, Debug)]
-pub struct Work {
-    /// The oldest message that waits for a turn.
-    pub inbox: InboxId,
-    /// What it says.
-    pub inbound: Inbound,
-    /// Turns that were begun for it and cut short: by a crash, or by a stop of the process.
-    pub begun: u32,
-    /// How many of them a crash cut short.
-    pub crashed: u32,
-    /// How many messages wait behind it.
-    pub behind: u32,
-    /// Where it is said.
-    pub conversation: Conversation,
-    /// The edits of its workspace.
-    pub edits: Edits,
-    /// What was said before.
-    pub history: History,
-}
 
 /// A conversation as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,75 +36,6 @@ pub struct Conversation {
 }
 
 impl Store {
-    /// Claims the conversation that has waited longest, among those with waiting messages and no
-    /// lease that runs after `at`.
-    pub async fn claim(
-        &self,
-        owner: &str,
-        at: Timestamp,
-        lease: Duration,
-    ) -> Result<Option<Claim>, StoreError> {
-        let owner = owner.to_owned();
-        self.write_ordered(move |tx| {
-            let claim = tx
-                .prepare_cached(
-                    "UPDATE conversation SET owner = ?1, lease_until = ?2, fence = fence + 1
-                     WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND lease_until <= ?3 ORDER BY due, id LIMIT 1)
-                     RETURNING id, fence",
-                )?
-                .query_row(params![owner, millis(at).saturating_add(millis_of(lease)), millis(at)], |row| {
-                    Ok(Claim {
-                        conversation: ConversationId(row.get(0)?),
-                        fence: row.get(1)?,
-                    })
-                })
-                .optional()?;
-            Ok(claim)
-        })
-        .await
-    }
-
-    /// Makes the lease of a claim run until `lease` after `at`.
-    pub async fn renew(&self, claim: &Claim, at: Timestamp, lease: Duration) -> Result<(), StoreError> {
-        let claim = *claim;
-        self.write_ordered(move |tx| set_lease(tx, claim, millis(at).saturating_add(millis_of(lease))))
-            .await
-    }
-
-    /// Gives a claim back, so that the next one need not wait for the lease to end.
-    pub async fn release(&self, claim: &Claim, _at: Timestamp) -> Result<(), StoreError> {
-        let claim = *claim;
-        self.write_ordered(move |tx| set_lease(tx, claim, 0)).await
-    }
-
-    /// The oldest waiting message of a claimed conversation, with everything its turn starts from.
-    pub async fn work(&self, claim: &Claim) -> Result<Option<Work>, StoreError> {
-        let claim = *claim;
-        self.read(move |tx| {
-            check_fence(tx, claim)?;
-            let id = claim.conversation;
-            let Some((inbox, inbound)) = inbox::next(tx, id)? else {
-                return Ok(None);
-            };
-            let (begun, crashed) = tx
-                .prepare_cached(
-                    "SELECT COUNT(*), COUNT(CASE WHEN verdict IS NULL OR verdict <> ?2 THEN 1 END) FROM turn WHERE inbox = ?1",
-                )?
-                .query_row(params![inbox.0, word(&Verdict::Cancelled)?], |row| row.try_into())?;
-            Ok(Some(Work {
-                inbox,
-                inbound,
-                begun,
-                crashed,
-                behind: inbox::waiting(tx, id)?.saturating_sub(1),
-                conversation: load(tx, id)?,
-                edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
-                history: history(tx, id)?,
-            }))
-        })
-        .await
-    }
-
     /// A conversation.
     pub async fn conversation(&self, id: ConversationId) -> Result<Conversation, StoreError> {
         self.read(move |tx| load(tx, id)).await
@@ -247,7 +146,7 @@ pub(super) fn bind(
     Ok(())
 }
 
-fn history(tx: &Transaction<'_>, id: ConversationId) -> Result<History, StoreError> {
+pub(super) fn history(tx: &Transaction<'_>, id: ConversationId) -> Result<History, StoreError> {
     let invalid = |err: HistoryError| StoreError::Unreadable {
         what: "history",
         why: err.to_string(),
@@ -274,7 +173,7 @@ fn history(tx: &Transaction<'_>, id: ConversationId) -> Result<History, StoreErr
     Ok(history)
 }
 
-fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {
+pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {
     type Row = (String, String, String, Option<String>, Option<String>);
     let (key, channel, session, repository, base): Row = tx
         .prepare_cached("SELECT key, channel, session, repository, base FROM conversation WHERE id = ?1")?
@@ -303,27 +202,6 @@ pub(super) fn found(rows: usize, id: ConversationId) -> Result<(), StoreError> {
     }
 }
 
-fn set_lease(tx: &Transaction<'_>, claim: Claim, until: i64) -> Result<(), StoreError> {
-    let changed = tx
-        .prepare_cached("UPDATE conversation SET lease_until = ?3 WHERE id = ?1 AND fence = ?2")?
-        .execute(params![claim.conversation.0, claim.fence, until])?;
-    match changed {
-        0 => Err(StoreError::Fenced),
-        _ => Ok(()),
-    }
-}
-
-/// Fails unless the claim is the newest one.
-pub(super) fn check_fence(tx: &Transaction<'_>, claim: Claim) -> Result<(), StoreError> {
-    let newest = tx
-        .prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND fence = ?2")?
-        .exists(params![claim.conversation.0, claim.fence])?;
-    match newest {
-        true => Ok(()),
-        false => Err(StoreError::Fenced),
-    }
-}
-
 /// The conversation with this key.
 pub(super) fn find(
     tx: &Transaction<'_>,
@@ -336,39 +214,54 @@ pub(super) fn find(
     Ok(id)
 }
 
-/// The conversation of a message that is its first one; it waits if it is for a turn.
+/// The conversation of a message that is its first one; it waits if it is for a turn, and belongs to
+/// `worker` at once, if there is one.
 pub(super) fn create(
     tx: &Transaction<'_>,
     inbound: &Inbound,
     lane: Lane,
+    worker: Option<&Worker>,
     pepper: [u8; 32],
     at: Timestamp,
-) -> Result<ConversationId, StoreError> {
-    let key = json(&inbound.key())?;
+) -> Result<Conversation, StoreError> {
+    let key = inbound.key();
+    let key_text = json(&key)?;
+    let session = session_name(pepper, &key_text)?;
     let at = millis(at);
     let (pending, due, spoken_at) = match lane {
         Lane::Turn => (1, at, Some(at)),
         Lane::Command => (0, 0, None),
     };
+    let lease_until = worker.map_or(0, |worker| at.saturating_add(millis_of(worker.lease)));
     tx.prepare_cached(
         "INSERT INTO conversation
-           (key, sender, account, chat, channel, session, edits, cleared_turn, lease_until, fence, pending, due,
-            spoken_at, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '{}', 0, 0, 0, ?7, ?8, ?9, ?10)",
+           (key, sender, account, chat, channel, session, edits, cleared_turn, owner, lease_until, fence, pending,
+            due, spoken_at, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '{}', 0, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?
     .execute(params![
-        key,
+        key_text,
         json(&inbound.sender)?,
         json(&inbound.place.account)?,
         inbound.place.chat,
         inbound.channel,
-        session_name(pepper, &key)?,
+        session,
+        worker.map(|worker| worker.name.as_str()),
+        lease_until,
+        i64::from(worker.is_some()),
         pending,
         due,
         spoken_at,
         at,
     ])?;
-    Ok(ConversationId(tx.last_insert_rowid()))
+    Ok(Conversation {
+        id: ConversationId(tx.last_insert_rowid()),
+        key,
+        channel: inbound.channel.clone(),
+        session,
+        repository: None,
+        base: None,
+    })
 }
 
 // Hex from a keyed hash: nothing a person chose can reach a file name, and nobody can guess it.
@@ -410,53 +303,9 @@ pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::store::fixture::{LEASE, accept, at, begin, fresh, says};
-    use crate::store::{Begin, StoreError};
+    use crate::store::Begin;
+    use crate::store::fixture::{accept, at, begin, fresh, says};
     use std::collections::HashSet;
-
-    #[tokio::test]
-    async fn a_conversation_is_claimed_by_one_worker_until_the_lease_ends() {
-        let (_directory, store) = fresh();
-        accept(&store, &says("U1", "x", &["1"]), 0).await;
-        let first = store.claim("w1", at(0), LEASE).await.unwrap().unwrap();
-        assert_eq!(store.claim("w2", at(59), LEASE).await, Ok(None));
-        store.renew(&first, at(30), LEASE).await.unwrap();
-        assert_eq!(store.claim("w2", at(60), LEASE).await, Ok(None));
-        let second = store.claim("w2", at(90), LEASE).await.unwrap().unwrap();
-        assert_eq!(
-            (second.conversation, second.fence),
-            (first.conversation, first.fence + 1)
-        );
-        assert_eq!(store.renew(&first, at(91), LEASE).await, Err(StoreError::Fenced));
-        assert_eq!(store.release(&first, at(91)).await, Err(StoreError::Fenced));
-        assert_eq!(store.work(&first).await.unwrap_err(), StoreError::Fenced);
-        store.release(&second, at(91)).await.unwrap();
-        assert!(store.claim("w1", at(91), LEASE).await.unwrap().is_some());
-    }
-
-    #[tokio::test]
-    async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
-        let (_directory, store) = fresh();
-        for number in 0..20 {
-            let (name, delivery) = (format!("U{number}"), format!("m{number}"));
-            accept(&store, &says(&name, "x", &[&delivery]), 100 - number).await;
-        }
-        let oldest = store.claim("w", at(200), LEASE).await.unwrap().unwrap();
-        assert_eq!(
-            store.conversation(oldest.conversation).await.unwrap().key.user.id,
-            "U19"
-        );
-        let workers = (0..40).map(|worker| {
-            let store = store.clone();
-            tokio::spawn(async move { store.claim(&format!("w{worker}"), at(200), LEASE).await.unwrap() })
-        });
-        let mut claimed = vec![oldest.conversation];
-        for worker in workers.collect::<Vec<_>>() {
-            claimed.extend(worker.await.unwrap().map(|claim| claim.conversation));
-        }
-        assert_eq!(claimed.len(), 20);
-        assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
-    }
 
     #[tokio::test]
     async fn a_session_name_is_hex_and_nobody_elses() {

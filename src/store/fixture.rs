@@ -1,6 +1,6 @@
 //! What the tests of the store share: a store in a directory of its own, and messages to put in.
 
-use super::{Accepted, Begin, Claim, Cost, Edits, Lane, Store};
+use super::{Accepted, Begin, Claim, Cost, Edits, Lane, Store, Worker};
 use crate::model::{
     Account, Action, Assistant, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
     Platform, Reply, RepoPath, Sender, Step, TurnId, Usage,
@@ -14,6 +14,13 @@ pub(super) const LEASE: Duration = Duration::from_secs(60);
 
 pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+pub(super) fn worker(name: &str) -> Worker {
+    Worker {
+        name: name.to_owned(),
+        lease: LEASE,
+    }
 }
 
 pub(super) fn fresh() -> (TempDir, Store) {
@@ -113,11 +120,16 @@ pub(super) fn cost(input: u64) -> Cost {
 
 /// Accepts a message for a turn.
 pub(super) async fn accept(store: &Store, inbound: &Inbound, second: i64) -> (InboxId, ConversationId, u32) {
-    match store.accept(inbound, Lane::Turn, 20, at(second)).await.unwrap() {
+    match store
+        .accept(inbound, Lane::Turn, 20, None, at(second))
+        .await
+        .unwrap()
+    {
         Accepted::Stored {
             inbox,
             conversation,
             ahead,
+            ..
         } => (inbox, conversation, ahead),
         other => panic!("{other:?}"),
     }
@@ -127,7 +139,7 @@ pub(super) async fn accept(store: &Store, inbound: &Inbound, second: i64) -> (In
 pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, InboxId, TurnId) {
     let delivery = format!("{name}:{second}");
     accept(store, &says(name, "please", &[&delivery]), second).await;
-    let claim = store.claim("w1", at(second), LEASE).await.unwrap().unwrap();
+    let claim = store.claim(&worker("w1"), at(second)).await.unwrap().unwrap();
     let inbox = store.work(&claim).await.unwrap().unwrap().inbox;
     let (turn, _) = store
         .begin_turn(&claim, inbox, Begin::quiet("please"), at(second))

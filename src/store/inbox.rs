@@ -1,8 +1,9 @@
 //! What was accepted and still has to be answered. A message is accepted once, under whatever name
 //! it arrives again.
 
+use super::claim::{Claim, Work, Worker};
 use super::column::{json, millis, parse};
-use super::{Store, StoreError, conversation, outbox};
+use super::{Store, StoreError, claim, conversation, outbox};
 use crate::model::{ConversationId, Inbound, InboxId, Op};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -26,7 +27,7 @@ impl Lane {
 }
 
 /// What became of a message that came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Accepted {
     /// It is durable and will be answered.
     Stored {
@@ -36,6 +37,8 @@ pub enum Accepted {
         conversation: ConversationId,
         /// Unfinished messages of the turn lane before it, the one being worked on included.
         ahead: u32,
+        /// The claim of its conversation, where a worker was given and nobody else works on it.
+        taken_up: Option<TakenUp>,
     },
     /// It was accepted before, under one of its names.
     Duplicate,
@@ -43,19 +46,35 @@ pub enum Accepted {
     Full,
 }
 
+/// A conversation that was claimed as its message came in.
+#[derive(Clone, Debug)]
+pub struct TakenUp {
+    /// The claim.
+    pub claim: Claim,
+    /// What [`Store::work`] would answer, where that is known without a look: it is the first message.
+    pub work: Option<Box<Work>>,
+}
+
 impl Store {
     /// Accepts a message, unless it was accepted before or `waiting_max` others wait behind the one
-    /// that is worked on. Creates its conversation if need be.
+    /// that is worked on. Creates its conversation if need be, and claims it for `worker` if this is the
+    /// only message that waits for a turn and nobody works on the conversation.
     pub async fn accept(
         &self,
         inbound: &Inbound,
         lane: Lane,
         waiting_max: usize,
+        worker: Option<&Worker>,
         at: Timestamp,
     ) -> Result<Accepted, StoreError> {
-        let inbound = inbound.clone();
+        let arrival = Arrival {
+            inbound: inbound.clone(),
+            lane,
+            worker: worker.filter(|_| lane == Lane::Turn).cloned(),
+            at,
+        };
         let pepper = self.pepper();
-        self.write(move |tx| accept(tx, &inbound, lane, waiting_max, pepper, at))
+        self.write(move |tx| accept(tx, &arrival, waiting_max, pepper))
             .await
     }
 
@@ -124,40 +143,85 @@ impl Store {
     }
 }
 
+/// A message that comes in.
+struct Arrival {
+    inbound: Inbound,
+    lane: Lane,
+    worker: Option<Worker>,
+    at: Timestamp,
+}
+
 fn accept(
     tx: &Transaction<'_>,
-    inbound: &Inbound,
-    lane: Lane,
+    arrival: &Arrival,
     waiting_max: usize,
     pepper: [u8; 32],
-    at: Timestamp,
 ) -> Result<Accepted, StoreError> {
+    let Arrival {
+        inbound,
+        lane,
+        worker,
+        at,
+    } = arrival;
+    let (lane, worker, at) = (*lane, worker.as_ref(), *at);
     if was_delivered(tx, &inbound.delivery)? {
         return Ok(Accepted::Duplicate);
     }
-    let (conversation, ahead) = match conversation::find(tx, &inbound.key())? {
-        Some(conversation) => {
-            if usize::try_from(unfinished(tx, conversation, lane)?).unwrap_or(usize::MAX) > waiting_max {
-                return Ok(Accepted::Full);
-            }
-            let ahead = waiting(tx, conversation)?;
-            if lane == Lane::Turn {
-                conversation::add_pending(tx, conversation, at)?;
-            }
-            (conversation, ahead)
-        }
-        None => (conversation::create(tx, inbound, lane, pepper, at)?, 0),
+    let Some(conversation) = conversation::find(tx, &inbound.key())? else {
+        let conversation = conversation::create(tx, inbound, lane, worker, pepper, at)?;
+        let inbox = insert(tx, arrival, conversation.id)?;
+        let id = conversation.id;
+        let taken_up = worker.map(|_| TakenUp {
+            claim: Claim::first(id),
+            work: Some(Box::new(Work::first(inbox, inbound, conversation))),
+        });
+        return Ok(Accepted::Stored {
+            inbox,
+            conversation: id,
+            ahead: 0,
+            taken_up,
+        });
     };
-    remember_delivery(tx, &inbound.delivery, at)?;
+    if usize::try_from(unfinished(tx, conversation, lane)?).unwrap_or(usize::MAX) > waiting_max {
+        return Ok(Accepted::Full);
+    }
+    let ahead = waiting(tx, conversation)?;
+    if lane == Lane::Turn {
+        conversation::add_pending(tx, conversation, at)?;
+    }
+    let inbox = insert(tx, arrival, conversation)?;
+    let claim = match worker {
+        Some(worker) if ahead == 0 => claim::take_up(tx, conversation, worker, at)?,
+        Some(_) | None => None,
+    };
+    let taken_up = claim.map(|claim| TakenUp { claim, work: None });
+    Ok(Accepted::Stored {
+        inbox,
+        conversation,
+        ahead,
+        taken_up,
+    })
+}
+
+fn insert(
+    tx: &Transaction<'_>,
+    arrival: &Arrival,
+    conversation: ConversationId,
+) -> Result<InboxId, StoreError> {
+    let Arrival {
+        inbound, lane, at, ..
+    } = arrival;
+    remember_delivery(tx, &inbound.delivery, *at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at) VALUES (?1, ?2, ?3, ?4)",
     )?
-    .execute(params![conversation.0, lane.as_str(), json(inbound)?, millis(at)])?;
-    Ok(Accepted::Stored {
-        inbox: InboxId(tx.last_insert_rowid()),
-        conversation,
-        ahead,
-    })
+    .execute(params![
+        conversation.0,
+        lane.as_str(),
+        json(inbound)?,
+        millis(*at)
+    ])?;
+    Ok(InboxId(tx.last_insert_rowid()))
 }
 
 /// Messages of a lane that are not finished.
@@ -255,7 +319,7 @@ pub(super) fn finish(
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::{Accepted, Lane};
-    use crate::store::fixture::{accept, at, fresh, place, post, says};
+    use crate::store::fixture::{accept, at, fresh, place, post, says, worker};
 
     /// T15
     #[tokio::test]
@@ -270,9 +334,9 @@ mod tests {
         ] {
             for _ in 0..10 {
                 let again = store
-                    .accept(&says("U1", "hello", names), Lane::Turn, 20, at(1))
+                    .accept(&says("U1", "hello", names), Lane::Turn, 20, None, at(1))
                     .await;
-                assert_eq!(again, Ok(Accepted::Duplicate), "{names:?}");
+                assert!(matches!(again, Ok(Accepted::Duplicate)), "{names:?}");
             }
         }
         // A refused duplicate takes none of its other names.
@@ -287,20 +351,16 @@ mod tests {
             assert_eq!(ahead, number);
         }
         let late = says("U1", "late", &["late"]);
-        assert_eq!(
-            store.accept(&late, Lane::Turn, 2, at(1)).await,
-            Ok(Accepted::Full)
-        );
-        assert_eq!(
-            store.accept(&late, Lane::Turn, 2, at(1)).await,
-            Ok(Accepted::Full)
-        );
+        for _ in 0..2 {
+            let refused = store.accept(&late, Lane::Turn, 2, None, at(1)).await;
+            assert!(matches!(refused, Ok(Accepted::Full)));
+        }
         let other = store
-            .accept(&says("U2", "x", &["other"]), Lane::Turn, 2, at(1))
+            .accept(&says("U2", "x", &["other"]), Lane::Turn, 2, None, at(1))
             .await;
         assert!(matches!(other, Ok(Accepted::Stored { ahead: 0, .. })));
         assert!(matches!(
-            store.accept(&late, Lane::Turn, 3, at(2)).await,
+            store.accept(&late, Lane::Turn, 3, None, at(2)).await,
             Ok(Accepted::Stored { ahead: 3, .. })
         ));
     }
@@ -315,7 +375,10 @@ mod tests {
         let (_, third, _) = accept(&store, &elsewhere, 5).await;
         elsewhere.place = place(None);
         elsewhere.delivery = vec!["4".into()];
-        let nowhere = store.accept(&elsewhere, Lane::Command, 20, at(9)).await.unwrap();
+        let nowhere = store
+            .accept(&elsewhere, Lane::Command, 20, None, at(9))
+            .await
+            .unwrap();
         let Accepted::Stored {
             conversation: fourth, ..
         } = nowhere
@@ -340,7 +403,10 @@ mod tests {
     async fn a_command_is_left_over_until_it_is_answered_and_answers_once() {
         let (_directory, store) = fresh();
         let inbound = says("U1", "status", &["c"]);
-        let accepted = store.accept(&inbound, Lane::Command, 20, at(0)).await.unwrap();
+        let accepted = store
+            .accept(&inbound, Lane::Command, 20, None, at(0))
+            .await
+            .unwrap();
         let Accepted::Stored {
             inbox, conversation, ..
         } = accepted
@@ -363,10 +429,7 @@ mod tests {
         assert_eq!(store.unfinished_commands().await, Ok(Vec::new()));
         assert_eq!(store.unsent("slack").await, Ok(1));
         // It never was something to take a turn for.
-        assert_eq!(
-            store.claim("w", at(2), crate::store::fixture::LEASE).await,
-            Ok(None)
-        );
+        assert_eq!(store.claim(&worker("w"), at(2)).await, Ok(None));
     }
 
     #[tokio::test]

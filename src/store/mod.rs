@@ -5,6 +5,7 @@
 mod action;
 mod audit;
 mod change;
+mod claim;
 mod column;
 mod conversation;
 mod edits;
@@ -28,11 +29,12 @@ pub use action::{NewAction, Taken};
 pub use audit::AuditState;
 pub(crate) use audit::audit_in;
 pub use change::NewChange;
-pub use conversation::{Claim, Conversation, Work};
+pub use claim::{Claim, Work, Worker};
+pub use conversation::Conversation;
 pub use edits::Edits;
-pub use inbox::{Accepted, Lane};
+pub use inbox::{Accepted, Lane, TakenUp};
 pub use open::OpenError;
-pub use outbox::{Due, Next};
+pub use outbox::{Due, Outgoing};
 pub use turn::{Announce, Announcement, Begin, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 

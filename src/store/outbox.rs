@@ -23,15 +23,27 @@ pub struct Due {
     pub attempts: u32,
 }
 
-/// What comes after an operation in its chat and thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Nothing that is due.
-    Nothing,
-    /// This, which was taken.
-    Taken(Box<Due>),
-    /// Something that must not show twice. [`Store::due`] has it.
-    Due,
+/// Operations that were taken by a commit which did not wait for the disk. They may be sent once it is
+/// durable that they are being sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    due: Vec<Due>,
+    store: Store,
+}
+
+impl Outgoing {
+    /// True if an operation of this id is among them.
+    pub fn has(&self, op: &str) -> bool {
+        self.due.iter().any(|due| due.op.id == op)
+    }
+
+    /// The operations, when they may be sent. After an error they are not sent before the next start.
+    pub async fn durable(self) -> Result<Vec<Due>, StoreError> {
+        if self.due.iter().any(|due| may_show_twice(&due.op.action)) {
+            self.store.inner.writer.durable().await?;
+        }
+        Ok(self.due)
+    }
 }
 
 /// What is being sent, while a write takes more of it.
@@ -68,6 +80,24 @@ impl Store {
         work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.taking(Promise::Durable, work).await
+    }
+
+    /// Like [`Store::write_taking`], and does not wait for the disk; what was taken does.
+    pub(super) async fn write_taking_soon<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<(T, Option<Vec<Due>>), StoreError>
+        + Send
+        + 'static,
+    ) -> Result<(T, Option<Outgoing>), StoreError> {
+        let (value, due) = self.taking(Promise::Soon, work).await?;
+        Ok((value, due.map(|due| self.outgoing(due))))
+    }
+
+    fn outgoing(&self, due: Vec<Due>) -> Outgoing {
+        Outgoing {
+            due,
+            store: self.clone(),
+        }
     }
 
     async fn taking<T: Send + 'static>(
@@ -133,29 +163,23 @@ impl Store {
     }
 
     /// Like [`Store::delivered`], and takes what is due next in the same chat and thread, as
-    /// [`Store::due`] would, in the same commit. What must not show twice is left there: that it is being
-    /// sent has to be durable first.
+    /// [`Store::due`] would, in the same commit. If that must not show twice, the answer comes when it is
+    /// durable that it is being sent.
     pub async fn delivered_and_next(
         &self,
         op: &Op,
         message: Option<MessageRef>,
         at: Timestamp,
-    ) -> Result<Next, StoreError> {
+    ) -> Result<Option<Due>, StoreError> {
         let (id, channel, lane) = (op.id.clone(), op.channel.clone(), lane(op)?);
         let work = move |tx: &Transaction<'_>, busy: &mut Busy<'_>| {
             delivered(tx, &id, message, at)?;
-            let Some((row, due)) = next(tx, &channel, &lane, at, busy)? else {
-                return Ok(Next::Nothing);
-            };
-            if may_show_twice(&due.op.action) {
-                return Ok(Next::Due);
-            }
-            take(tx, &[(row, due.clone())], busy)?;
-            Ok(Next::Taken(Box::new(due)))
+            take_next(tx, &channel, &lane, at, busy)
         };
-        let result = self.taking(Promise::Soon, work).await;
+        let next = self.taking(Promise::Soon, work).await;
         self.reported(&op.id);
-        result
+        let due = next?.into_iter().collect();
+        Ok(self.outgoing(due).durable().await?.pop())
     }
 
     /// It was taken and not tried: it is due as it was.

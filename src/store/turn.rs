@@ -2,10 +2,10 @@
 //! newer claim exists.
 
 use super::audit::audit_in;
+use super::claim::{Claim, check_fence};
 use super::column::{count, json, millis, of_word, parse, time, word};
-use super::conversation::Claim;
 use super::edits::Edits;
-use super::outbox::{Busy, Due};
+use super::outbox::{Busy, Due, Outgoing};
 use super::usage::Cost;
 use super::{
     NewAction, NewChange, Store, StoreError, action, change, conversation, edits, inbox, outbox, usage,
@@ -96,17 +96,18 @@ pub struct TurnSummary {
 impl Store {
     /// Begins a turn for a message: workspace, turn, and what is shown of it. A turn of the same
     /// conversation that a crash cut short ends here, as an error of ours; its steps and edits stay.
-    /// Answers what is due of that, if the caller said that it delivers it at once.
+    /// Answers what goes out of that, if the caller said that it delivers it at once. Does not wait for the
+    /// disk: when the power fails within a moment, the message waits as if its turn had never begun.
     pub async fn begin_turn(
         &self,
         claim: &Claim,
         inbox: InboxId,
         begin: Begin,
         at: Timestamp,
-    ) -> Result<(TurnId, Option<Vec<Due>>), StoreError> {
+    ) -> Result<(TurnId, Option<Outgoing>), StoreError> {
         let claim = *claim;
-        self.write_taking(move |tx, busy| {
-            conversation::check_fence(tx, claim)?;
+        self.write_taking_soon(move |tx, busy| {
+            check_fence(tx, claim)?;
             inbox::check_unfinished(tx, claim.conversation, inbox)?;
             if let Some((repository, base)) = &begin.bind {
                 conversation::bind(tx, claim.conversation, repository, base)?;
@@ -215,7 +216,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let claim = *claim;
         self.write(move |tx| {
-            conversation::check_fence(tx, claim)?;
+            check_fence(tx, claim)?;
             if inbox::finish(tx, claim.conversation, inbox, at)? {
                 outbox::enqueue(tx, &ops, at)?;
             }
@@ -345,7 +346,7 @@ fn is_answered(tx: &Transaction<'_>, turn: TurnId) -> Result<bool, StoreError> {
 /// Fails unless the claim is the newest and the turn is an unfinished one of its conversation. Says
 /// which message the turn answers.
 fn check_open(tx: &Transaction<'_>, claim: Claim, turn: TurnId) -> Result<InboxId, StoreError> {
-    conversation::check_fence(tx, claim)?;
+    check_fence(tx, claim)?;
     tx.prepare_cached("SELECT inbox FROM turn WHERE id = ?1 AND conversation = ?2 AND finished_at IS NULL")?
         .query_row(params![turn.0, claim.conversation.0], |row| {
             row.get(0).map(InboxId)

@@ -6,6 +6,7 @@ use super::{OpenError, StoreError};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
@@ -43,20 +44,34 @@ struct Pending {
 pub(super) struct Writer {
     queue: Option<mpsc::Sender<Work>>,
     thread: Option<JoinHandle<()>>,
+    syncer: Arc<Syncer>,
 }
 
 impl Writer {
     pub(super) fn start(connection: Connection, log: &Path) -> Result<Self, OpenError> {
-        let syncer = Syncer::start(log)?;
+        let syncer = Arc::new(Syncer::start(log)?);
+        let there = Arc::clone(&syncer);
         let (queue, works) = mpsc::channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || run(connection, works, &syncer))
+            .spawn(move || run(connection, works, &there))
             .map_err(|err| OpenError::Resources(err.to_string()))?;
         Ok(Self {
             queue: Some(queue),
             thread: Some(thread),
+            syncer,
         })
+    }
+
+    /// Waits until everything that was to be durable soon, and was answered before, is.
+    pub(super) async fn durable(&self) -> Result<(), StoreError> {
+        self.syncer.durable().await
+    }
+
+    /// True if nothing waits for the disk.
+    #[cfg(test)]
+    pub(super) fn is_durable(&self) -> bool {
+        self.syncer.is_durable()
     }
 
     pub(super) async fn write<T: Send + 'static>(
@@ -121,12 +136,14 @@ fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>, syncer: &Syn
         broken = broken || syncer.has_failed();
         if !broken {
             let soon = group.iter().any(|work| work.promise == Promise::Soon);
-            broken = settle(&connection, &group, &mut synced).is_err() || commit(&mut connection, group);
-            match (synced, soon) {
+            // Told before anybody is answered: who is told of a commit may ask whether it is durable.
+            let committed = |synced| match (synced, soon) {
                 (true, _) => syncer.done(),
                 (false, true) => syncer.later(),
                 (false, false) => {}
-            }
+            };
+            broken = settle(&connection, &group, &mut synced).is_err()
+                || commit(&mut connection, group, || committed(synced));
         }
     }
     if let Err((_, err)) = connection.close() {
@@ -146,9 +163,12 @@ fn settle(connection: &Connection, group: &[Work], synced: &mut bool) -> rusqlit
 }
 
 /// Runs a group and answers it. True if the disk must not be trusted any more.
-fn commit(connection: &mut Connection, group: Vec<Work>) -> bool {
+fn commit(connection: &mut Connection, group: Vec<Work>, committed: impl FnOnce()) -> bool {
     let mut done = Vec::with_capacity(group.len());
     let outcome = attempt(connection, group, &mut done);
+    if outcome.is_ok() {
+        committed();
+    }
     let fatal = outcome.as_ref().is_err_and(is_fatal);
     let outcome = outcome.map_err(|err| {
         error!("a commit failed: {err}");

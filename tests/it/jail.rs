@@ -318,7 +318,7 @@ async fn memory_is_bounded() {
 #[tokio::test]
 async fn time_is_bounded_and_nothing_stays() {
     let limits = EvalLimits {
-        time_max: Duration::from_secs(1),
+        time_max: Duration::from_secs(2),
         jails_max: 1,
         ..small()
     };
@@ -331,7 +331,7 @@ async fn time_is_bounded_and_nothing_stays() {
         let error = value(&evaluator, snippet(text)).await.expect_err("no value");
         let stopped = matches!(
             error,
-            EvalError::Time { seconds: 1 } | EvalError::Stack(_) | EvalError::Memory { .. }
+            EvalError::Time { seconds: 2 } | EvalError::Stack(_) | EvalError::Memory { .. }
         );
         assert!(stopped, "{text}: {error:?}");
         assert!(

@@ -99,13 +99,18 @@ impl Gateway {
             .finish_turn(&assigned.claim, turn, finish, (self.parts.now)())
             .await?;
         self.hand_out(&address.channel, due).await;
+        // The answer goes out before the rest is written down.
+        tokio::task::yield_now().await;
         let change = change.as_ref().map(session::Event::of_change);
         let end = session::Event::Verdict {
             verdict,
             source,
             summary: facts.line(),
         };
-        let recorder = recorder.map_or_else(|| self.recorder(&opened.conversation.session), Ok);
+        let recorder = match recorder {
+            Some(recorder) => Ok(recorder),
+            None => self.recorder(&opened.conversation.session).await?,
+        };
         let at = (self.parts.now)();
         let write = |recorder: Recorder| {
             let events = recorded.into_iter().chain(change).chain([end]);

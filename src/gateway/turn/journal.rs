@@ -10,6 +10,7 @@ use crate::workspace::Overlay;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 
 /// The model's final answer. It becomes durable with the end of its turn, in one commit: a crash
 /// between the two would ask the model again in either case.
@@ -67,16 +68,20 @@ impl Journal for TurnJournal {
     }
 }
 
+/// A recording that is being opened, beside whatever else a turn begins with.
+pub(super) type Opening = JoinHandle<Result<Recorder, SessionError>>;
+
 impl Gateway {
     /// The journal of a turn; what the person said is recorded with it.
-    pub(super) fn journal(
+    pub(super) async fn journal(
         &self,
         assigned: &Assigned,
         turn: TurnId,
         opened: &Opened,
+        recording: Opening,
         provider: &str,
-    ) -> Result<TurnJournal, SessionError> {
-        let recorder = self.recorder(&opened.conversation.session)?;
+    ) -> anyhow::Result<TurnJournal> {
+        let recorder = recording.await??;
         recorder.append(&Record {
             at: (self.parts.now)(),
             turn: Some(turn),
@@ -96,15 +101,11 @@ impl Gateway {
         })
     }
 
-    /// The recording of a conversation.
-    pub(super) fn recorder(&self, session: &str) -> Result<Recorder, SessionError> {
-        let redactor = Arc::clone(&self.parts.redactor);
+    /// Opens the recording of a conversation, on a thread that may wait for the disk.
+    pub(super) fn recorder(&self, session: &str) -> Opening {
+        let (redactor, config) = (Arc::clone(&self.parts.redactor), Arc::clone(&self.parts.config));
+        let (session, at) = (session.to_owned(), (self.parts.now)());
         let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
-        Recorder::open(
-            &self.parts.config.data.directory,
-            session,
-            redact,
-            (self.parts.now)(),
-        )
+        tokio::task::spawn_blocking(move || Recorder::open(&config.data.directory, &session, redact, at))
     }
 }

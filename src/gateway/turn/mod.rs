@@ -19,7 +19,7 @@ use crate::prompt;
 use crate::store::{Begin, Claim, Work};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
-use journal::TurnJournal;
+use journal::{Opening, TurnJournal};
 use opening::{Opened, Refused};
 use postconditions::{Latest, Preparing};
 use std::sync::Arc;
@@ -34,6 +34,15 @@ const ATTEMPTS_MAX: u32 = 3;
 pub(super) struct Assigned {
     pub(super) claim: Claim,
     pub(super) work: Work,
+}
+
+/// A turn that is on record, and its card on its way.
+struct Begun {
+    turn: TurnId,
+    history: History,
+    /// What the card says, where it was posted with this.
+    posted: Card,
+    recording: Opening,
 }
 
 impl Assigned {
@@ -78,7 +87,8 @@ impl Gateway {
         };
         let started = Instant::now();
         let request = said(&history, &opened.user_text);
-        let (turn, history, posted) = self.begin(assigned, &address, &opened, seat, history).await?;
+        let mut begun = self.begin(assigned, &address, &opened, seat, history).await?;
+        let (turn, posted) = (begun.turn, std::mem::take(&mut begun.posted));
         let card = self.open_card(assigned, &address, seat, posted);
         let latest = Latest::default();
         let preparing = Preparing {
@@ -87,9 +97,7 @@ impl Gateway {
             request: &request,
             latest: &latest,
         };
-        let ran = self
-            .run_agent(assigned, turn, history, &preparing, seat, shutdown)
-            .await;
+        let ran = self.run_agent(assigned, begun, &preparing, seat, shutdown).await;
         card.close().await;
         let (outcome, journal) = match ran {
             Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => {
@@ -167,7 +175,6 @@ impl Gateway {
     }
 
     /// Begins the turn: its row, the binding of its workspace and its card become durable together.
-    /// Answers what the card says, where it was posted with this.
     async fn begin(
         &self,
         assigned: &Assigned,
@@ -175,8 +182,10 @@ impl Gateway {
         opened: &Opened,
         seat: &Seat,
         mut history: History,
-    ) -> anyhow::Result<(TurnId, History, Card)> {
+    ) -> anyhow::Result<Begun> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
+        // A file is made meanwhile.
+        let recording = self.recorder(&opened.conversation.session);
         if self.hook(assigned.inbound()).is_some() {
             // Events of a hook have nothing to do with each other.
             store.clear(assigned.claim.conversation, now).await?;
@@ -191,12 +200,15 @@ impl Gateway {
             bind: opened.bind.clone(),
             announcement: self.card(assigned, address, opened, seat),
         };
-        let (turn, due) = store
+        let (turn, outgoing) = store
             .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
         let card = address.id("card");
-        let is_posted = due.iter().flatten().any(|due| due.op.id == card);
-        self.hand_out(&address.channel, due).await;
+        let is_posted = outgoing.as_ref().is_some_and(|outgoing| outgoing.has(&card));
+        match (self.deliveries.get(&address.channel), outgoing) {
+            (Some(delivery), Some(outgoing)) => delivery.take_over_when_durable(outgoing),
+            (_, _) => self.wake_deliveries(),
+        }
         seat.began(turn);
         let posted = match is_posted {
             true => seat.card.borrow().clone(),
@@ -206,25 +218,31 @@ impl Gateway {
                 Card::default()
             }
         };
-        Ok((turn, history, posted))
+        Ok(Begun {
+            turn,
+            history,
+            posted,
+            recording,
+        })
     }
 
     async fn run_agent(
         &self,
         assigned: &Assigned,
-        turn: TurnId,
-        mut history: History,
+        begun: Begun,
         preparing: &Preparing<'_>,
         seat: &Seat,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<(Outcome, TurnJournal)> {
-        let opened = preparing.opened;
+        let (opened, mut history) = (preparing.opened, begun.history);
         let (provider, model) = self
             .parts
             .providers
             .resolve(&self.parts.config.model.default)
             .map_err(anyhow::Error::msg)?;
-        let mut journal = self.journal(assigned, turn, opened, provider.id())?;
+        let mut journal = self
+            .journal(assigned, begun.turn, opened, begun.recording, provider.id())
+            .await?;
         let cancel = seat.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,

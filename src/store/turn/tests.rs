@@ -2,7 +2,7 @@
 
 use super::{Announcement, Begin, Finish};
 use crate::model::{Change, Source, TurnId, Usage, Verdict};
-use crate::store::fixture::{LEASE, accept, answer, at, begin, cost, edits, fresh, post, says};
+use crate::store::fixture::{accept, answer, at, begin, cost, edits, fresh, post, says, worker};
 use crate::store::{Claim, NewChange, Store, StoreError};
 use bytes::Bytes;
 use serde_json::json;
@@ -150,7 +150,7 @@ async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
 async fn a_worker_that_lost_its_claim_can_write_nothing() {
     let (_directory, store) = fresh();
     let (old, inbox, id) = begin(&store, "U1", 0).await;
-    let new = store.claim("w2", at(61), LEASE).await.unwrap().unwrap();
+    let new = store.claim(&worker("w2"), at(61)).await.unwrap().unwrap();
     let fenced = Err(StoreError::Fenced);
     let files = edits(&[("a", Some(b"late"))]);
     assert_eq!(
@@ -163,10 +163,8 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
         store.finish_turn(&old, id, ends(None), at(62)).await,
         Err(StoreError::Fenced)
     );
-    assert_eq!(
-        store.begin_turn(&old, inbox, Begin::quiet("x"), at(62)).await,
-        Err(StoreError::Fenced)
-    );
+    let begun = store.begin_turn(&old, inbox, Begin::quiet("x"), at(62)).await;
+    assert_eq!(begun.unwrap_err(), StoreError::Fenced);
     assert_eq!(store.dismiss(&old, inbox, Vec::new(), at(62)).await, fenced);
     assert_eq!(store.edits(new.conversation).await, Ok(edits(&[])));
     assert_eq!(
@@ -186,7 +184,7 @@ async fn a_crash_leaves_the_message_and_the_edits_and_no_lease() {
         .unwrap();
     drop(store);
     let store = Store::open(directory.path()).unwrap();
-    let next = store.claim("w2", at(2), LEASE).await.unwrap().unwrap();
+    let next = store.claim(&worker("w2"), at(2)).await.unwrap().unwrap();
     assert_eq!(
         next,
         Claim {
@@ -285,7 +283,7 @@ async fn edits_stay_with_a_new_base_and_go_with_another_repository() {
 async fn a_message_can_be_answered_without_a_turn() {
     let (_directory, store) = fresh();
     let (inbox, id, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
-    let claim = store.claim("w", at(0), LEASE).await.unwrap().unwrap();
+    let claim = store.claim(&worker("w"), at(0)).await.unwrap().unwrap();
     store
         .dismiss(
             &claim,
@@ -305,7 +303,7 @@ async fn a_message_can_be_answered_without_a_turn() {
         .await
         .unwrap();
     store.release(&claim, at(1)).await.unwrap();
-    assert_eq!(store.claim("w", at(2), LEASE).await, Ok(None));
+    assert_eq!(store.claim(&worker("w"), at(2)).await, Ok(None));
     assert_eq!(store.unsent("slack").await, Ok(1));
     assert_eq!(store.turns(id, 5).await, Ok(Vec::new()));
 }

@@ -21,11 +21,15 @@ use crate::model::{FileChange, FileVersion, RepoPath};
 use crate::workspace::Tree;
 use gix::ObjectId;
 use jiff::Timestamp;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bases kept open; older ones are opened again from their packed file.
 const BASES_MAX: usize = 4;
+/// Bytes of a ref that names a commit.
+const REF_BYTES_MAX: u64 = 64;
 /// Commits one call of `log` returns.
 const LOG_COMMITS_MAX: usize = 1_000;
 
@@ -274,6 +278,18 @@ impl Repository {
         let base = bases.remove(index);
         bases.push(base.clone());
         Some(base)
+    }
+
+    /// The branch's newest commit, if its files are in memory and its ref is a file of its own: a read of a
+    /// few bytes. [`Repository::head`] knows in all cases.
+    pub fn opened_head(&self) -> Option<String> {
+        let reference = Path::new("refs/heads").join(self.branch.as_ref()?);
+        let file = File::open(self.objects.to_thread_local().common_dir().join(reference)).ok()?;
+        let mut text = String::new();
+        file.take(REF_BYTES_MAX).read_to_string(&mut text).ok()?;
+        let commit = text.trim_end();
+        let is_open = self.bases().iter().any(|base| base.commit() == commit);
+        is_open.then(|| commit.to_owned())
     }
 
     fn bases(&self) -> MutexGuard<'_, Vec<Arc<Base>>> {

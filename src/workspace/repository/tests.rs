@@ -19,6 +19,31 @@ fn refusal(result: Result<impl std::fmt::Debug, RepositoryError>) -> String {
 }
 
 #[test]
+fn the_newest_commit_is_seen_at_a_glance_once_its_files_are_open() {
+    let fixture = Fixture::new();
+    let first = fixture.commit(&[text("a", "1\n")], &[], 10);
+    let second = fixture.commit(&[text("a", "2\n")], &[first], 20);
+    fixture.point("refs/heads/main", first);
+    let repository = fixture.open();
+    assert_eq!(repository.opened_head(), None);
+    for commit in [first, second, first] {
+        fixture.point("refs/heads/main", commit);
+        repository.base(&commit.to_string(), &|_| ()).unwrap();
+        assert_eq!(repository.opened_head(), Some(commit.to_string()));
+        assert_eq!(repository.opened_head(), repository.head().unwrap());
+    }
+    // A ref among others in one file, and one that names another ref, take a proper look.
+    let reference = fixture.git().join("refs/heads/main");
+    std::fs::write(&reference, "ref: refs/heads/other\n").unwrap();
+    assert_eq!(repository.opened_head(), None);
+    std::fs::remove_file(&reference).unwrap();
+    let packed = format!("# pack-refs with: peeled fully-peeled sorted\n{second} refs/heads/main\n");
+    std::fs::write(fixture.git().join("packed-refs"), packed).unwrap();
+    assert_eq!(repository.opened_head(), None);
+    assert_eq!(repository.head().unwrap(), Some(second.to_string()));
+}
+
+#[test]
 fn history_is_read_as_people_name_it() {
     let fixture = Fixture::new();
     let first = fixture.commit(&[text("a", "1\n")], &[], 10);
