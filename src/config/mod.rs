@@ -19,7 +19,7 @@ mod value;
 
 pub use error::{ConfigError, Problem};
 pub use keys::{KEYS, Key, Kind, Unset};
-pub use models::usual_model;
+pub use models::{KNOWN_PROVIDERS, KnownProvider, known_provider, usual_model};
 pub use settings::{
     BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings,
     ModelSettings, PostTo, ProgramSettings, ProviderSettings, RepositorySettings, SandboxSettings,

@@ -6,55 +6,56 @@ use crate::model::edits;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A provider whose API we know.
-struct Known {
-    name: &'static str,
+pub struct KnownProvider {
+    /// Its name, and that of its section.
+    pub name: &'static str,
     /// Where its API is; nothing if every account has its own address.
-    base_url: Option<&'static str>,
+    pub base_url: Option<&'static str>,
     /// Where its own tools look for the key; empty if it needs none.
-    variables: &'static [&'static str],
+    pub variables: &'static [&'static str],
     /// What a terminal session uses when nobody chose a model.
-    usual_model: Option<&'static str>,
+    pub usual_model: Option<&'static str>,
 }
 
 /// In the order in which a terminal session looks for a key.
-const KNOWN: &[Known] = &[
-    Known {
+pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
+    KnownProvider {
         name: "anthropic",
         base_url: Some("https://api.anthropic.com"),
         variables: &["ANTHROPIC_API_KEY"],
         usual_model: Some("claude-opus-4-6"),
     },
-    Known {
+    KnownProvider {
         name: "openai",
         base_url: Some("https://api.openai.com/v1"),
         variables: &["OPENAI_API_KEY"],
         usual_model: Some("gpt-4o"),
     },
-    Known {
+    KnownProvider {
         name: "google",
         base_url: Some("https://generativelanguage.googleapis.com/v1beta/openai"),
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         usual_model: Some("gemini-2.0-flash"),
     },
-    Known {
+    KnownProvider {
         name: "openrouter",
         base_url: Some("https://openrouter.ai/api/v1"),
         variables: &["OPENROUTER_API_KEY"],
         usual_model: None,
     },
-    Known {
+    KnownProvider {
         name: "azure",
         base_url: None,
         variables: &["AZURE_OPENAI_API_KEY"],
         usual_model: None,
     },
-    Known {
+    KnownProvider {
         name: "ollama",
         base_url: Some("http://localhost:11434/v1"),
         variables: &[],
         usual_model: None,
     },
-    Known {
+    KnownProvider {
         name: "custom",
         base_url: None,
         variables: &[],
@@ -62,13 +63,14 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-fn known(provider: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.name == provider)
+/// What is known of a provider of this name.
+pub fn known_provider(provider: &str) -> Option<&'static KnownProvider> {
+    KNOWN_PROVIDERS.iter().find(|known| known.name == provider)
 }
 
 /// The model a provider answers with when only the provider was chosen: `gpt-4o` for `openai`.
 pub fn usual_model(provider: &str) -> Option<&'static str> {
-    known(provider)?.usual_model
+    known_provider(provider)?.usual_model
 }
 
 /// The provider of `provider/model`.
@@ -112,10 +114,10 @@ fn chosen(reader: &mut Reader<'_>) -> Option<String> {
         return None;
     };
     let configured = reader.names("providers");
-    if known(&provider).is_some() || configured.contains(&provider) {
+    if known_provider(&provider).is_some() || configured.contains(&provider) {
         return Some(model);
     }
-    let names = KNOWN
+    let names = KNOWN_PROVIDERS
         .iter()
         .map(|known| known.name)
         .chain(configured.iter().map(String::as_str));
@@ -130,7 +132,7 @@ fn chosen(reader: &mut Reader<'_>) -> Option<String> {
 }
 
 fn usual(reader: &mut Reader<'_>) -> Option<String> {
-    for known in KNOWN {
+    for known in KNOWN_PROVIDERS {
         let Some(model) = known.usual_model else {
             continue;
         };
@@ -157,7 +159,7 @@ pub(super) fn providers(
 
 fn provider(reader: &mut Reader<'_>, name: &str) -> Option<ProviderSettings> {
     let section = format!("providers.{name}");
-    let known = known(name);
+    let known = known_provider(name);
     let variables = known.map_or(&[] as &[&str], |known| known.variables);
     let key_path = format!("{section}.api_key");
     let api_key = match (reader.is_set(&key_path), variables) {

@@ -1,5 +1,5 @@
-//! The list of providers: from `provider/model` to something that can be asked. Adding one is a line
-//! in [`KNOWN`].
+//! The providers: from `provider/model` to something that can be asked. What is known of each by name is in
+//! [`KNOWN_PROVIDERS`].
 
 use super::Provider;
 use super::anthropic::AnthropicMessages;
@@ -7,75 +7,21 @@ use super::codec::{Codec, Delivery};
 use super::gate::Gate;
 use super::http::HttpProvider;
 use super::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
-use crate::config::ProviderSettings;
+use crate::config::{KNOWN_PROVIDERS, ProviderSettings, known_provider};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A provider Drydock knows.
-struct Known {
-    name: &'static str,
-    /// Empty where only the operator can know it.
-    base_url: &'static str,
-    needs_key: NeedsKey,
-    /// Given the name of the section, which the answers' raw blocks carry.
-    codec: fn(&str) -> Box<dyn Codec>,
+/// What a provider speaks. A service with a name of the operator's own speaks what `custom` speaks.
+fn codec(name: &str) -> Box<dyn Codec> {
+    match name {
+        "anthropic" => Box::new(AnthropicMessages),
+        "openai" => chat(name, AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
+        "azure" => chat(name, AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
+        _ => chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
+    }
 }
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NeedsKey {
-    Yes,
-    No,
-}
-
-const KNOWN: [Known; 7] = [
-    Known {
-        name: "anthropic",
-        base_url: "https://api.anthropic.com",
-        needs_key: NeedsKey::Yes,
-        codec: |_| Box::new(AnthropicMessages),
-    },
-    Known {
-        name: "openai",
-        base_url: "https://api.openai.com/v1",
-        needs_key: NeedsKey::Yes,
-        codec: |name| chat(name, AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
-    },
-    Known {
-        name: "openrouter",
-        base_url: "https://openrouter.ai/api/v1",
-        needs_key: NeedsKey::Yes,
-        codec: |name| chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
-    },
-    Known {
-        name: "ollama",
-        base_url: "http://localhost:11434/v1",
-        needs_key: NeedsKey::No,
-        codec: |name| chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
-    },
-    Known {
-        name: "google",
-        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
-        needs_key: NeedsKey::Yes,
-        codec: |name| chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
-    },
-    Known {
-        name: "azure",
-        base_url: "",
-        needs_key: NeedsKey::Yes,
-        codec: |name| chat(name, AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
-    },
-    Known {
-        name: "custom",
-        base_url: "",
-        needs_key: NeedsKey::No,
-        codec: |name| chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
-    },
-];
-
-/// A service with a name of the operator's own speaks what `custom` speaks.
-const CUSTOM: &Known = &KNOWN[KNOWN.len() - 1];
 
 fn chat(name: &str, bound: AnswerBound, key: KeyHeader) -> Box<dyn Codec> {
     let provider = Cow::Owned(name.to_owned());
@@ -125,7 +71,7 @@ impl Providers {
         };
         match self.by_name.get(prefix) {
             Some(provider) => Ok((provider.clone()?, model.to_owned())),
-            None if !KNOWN.iter().any(|known| known.name == prefix) => Err(format!(
+            None if known_provider(prefix).is_none() => Err(format!(
                 "there is no provider `{prefix}`; there are {}",
                 known_names()
             )),
@@ -142,15 +88,16 @@ fn build_one(
     client: reqwest::Client,
     delivery: Delivery,
 ) -> Result<HttpProvider, String> {
-    let known = KNOWN.iter().find(|known| known.name == name).unwrap_or(CUSTOM);
+    let known = known_provider(name);
+    let needs_key = known.is_some_and(|known| !known.variables.is_empty());
     let api_key = settings
         .api_key
         .clone()
         .filter(|key| !key.expose().trim().is_empty());
-    if api_key.is_none() && known.needs_key == NeedsKey::Yes {
+    if api_key.is_none() && needs_key {
         return Err(format!("`{name}` needs a key: set `providers.{name}.api_key`"));
     }
-    let codec = (known.codec)(name);
+    let codec = codec(name);
     if codec.headers(api_key.as_ref()).is_none() {
         return Err(format!(
             "`providers.{name}.api_key` has characters a header cannot carry"
@@ -158,7 +105,12 @@ fn build_one(
     }
     Ok(HttpProvider {
         id: name.to_owned(),
-        endpoint: endpoint(name, known.base_url, settings, codec.path())?,
+        endpoint: endpoint(
+            name,
+            known.and_then(|known| known.base_url),
+            settings,
+            codec.path(),
+        )?,
         codec,
         api_key,
         delivery,
@@ -173,18 +125,14 @@ fn build_one(
 /// The base URL and the path, whether or not both name the version.
 fn endpoint(
     name: &str,
-    usual_base_url: &str,
+    usual_base_url: Option<&str>,
     settings: &ProviderSettings,
     path: &str,
 ) -> Result<String, String> {
     let base_url = Some(settings.base_url.trim())
         .filter(|url| !url.is_empty())
-        .unwrap_or(usual_base_url);
-    if base_url.is_empty() {
-        return Err(format!(
-            "`{name}` needs an address: set `providers.{name}.base_url`"
-        ));
-    }
+        .or(usual_base_url)
+        .ok_or_else(|| format!("`{name}` needs an address: set `providers.{name}.base_url`"))?;
     let base_url = base_url.trim_end_matches('/');
     let base_url = match path.starts_with("/v1/") {
         true => base_url.strip_suffix("/v1").unwrap_or(base_url),
@@ -198,14 +146,15 @@ fn endpoint(
 }
 
 fn known_names() -> String {
-    KNOWN.map(|known| known.name).join(", ")
+    let names: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
+    names.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::{KNOWN, build, endpoint};
+    use super::{build, endpoint};
     use crate::config::ProviderSettings;
     use crate::model::Secret;
     use crate::provider::http_client;
@@ -280,7 +229,7 @@ mod tests {
                 "`custom` needs an address: set `providers.custom.base_url`",
                 "`providers.azure.base_url` is not an http address",
                 "`barn` needs an address: set `providers.barn.base_url`",
-                "there is no provider `mystery`; there are anthropic, openai, openrouter, ollama, google, azure, custom",
+                "there is no provider `mystery`; there are anthropic, openai, google, openrouter, azure, ollama, custom",
                 "`claude` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
                 "`openai/` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
             ]
@@ -293,13 +242,12 @@ mod tests {
 
     #[test]
     fn the_version_may_be_part_of_the_base_url_or_not() {
-        let anthropic = &KNOWN[0];
         for base in ["", "https://api.anthropic.com/", "https://api.anthropic.com/v1/"] {
             let expected = Ok("https://api.anthropic.com/v1/messages".to_owned());
             assert_eq!(
                 endpoint(
-                    anthropic.name,
-                    anthropic.base_url,
+                    "anthropic",
+                    Some("https://api.anthropic.com"),
                     &settings(None, base),
                     "/v1/messages"
                 ),

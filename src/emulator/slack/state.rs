@@ -165,16 +165,14 @@ impl State {
     }
 
     pub(super) fn message_mut(&mut self, channel: &str, ts: &str) -> Option<&mut Message> {
-        self.messages
-            .iter_mut()
-            .find(|message| message.channel == channel && message.ts == ts)
+        let mut newest_first = self.messages.iter_mut().rev();
+        newest_first.find(|message| message.ts == ts && message.channel == channel)
     }
 
     /// A message by channel and id.
     pub fn message(&self, channel: &str, ts: &str) -> Option<&Message> {
-        self.messages
-            .iter()
-            .find(|message| message.channel == channel && message.ts == ts)
+        let mut newest_first = self.messages.iter().rev();
+        newest_first.find(|message| message.ts == ts && message.channel == channel)
     }
 
     /// The messages of a thread after its root, oldest first.
