@@ -170,9 +170,10 @@ impl Gateway {
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
         let seat = self.desk.sit(claim.conversation);
+        let turns_max = self.parts.config.limits.turn.history_turns_max;
         let work = match work {
             Some(work) => *work,
-            None => match self.parts.store.work(&claim).await? {
+            None => match self.parts.store.work(&claim, turns_max).await? {
                 Some(work) => work,
                 None => return Ok(()),
             },

@@ -51,7 +51,7 @@ pub struct Work {
     pub conversation: Conversation,
     /// The edits of its workspace.
     pub edits: Edits,
-    /// What was said before.
+    /// What was said before, as far as it was asked for.
     pub history: History,
 }
 
@@ -118,9 +118,11 @@ impl Store {
         self.write_ordered(move |tx| set_lease(tx, claim, 0)).await
     }
 
-    /// The oldest waiting message of a claimed conversation, with everything its turn starts from.
-    pub async fn work(&self, claim: &Claim) -> Result<Option<Work>, StoreError> {
+    /// The oldest waiting message of a claimed conversation, with everything its turn starts from: of what was
+    /// said, the newest `turns_max` turns.
+    pub async fn work(&self, claim: &Claim, turns_max: usize) -> Result<Option<Work>, StoreError> {
         let claim = *claim;
+        let turns_max = u32::try_from(turns_max).unwrap_or(u32::MAX);
         self.read(move |tx| {
             check_fence(tx, claim)?;
             let id = claim.conversation;
@@ -140,7 +142,7 @@ impl Store {
                 behind: inbox::waiting(tx, id)?.saturating_sub(1),
                 conversation: conversation::load(tx, id)?,
                 edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
-                history: conversation::history(tx, id)?,
+                history: conversation::history(tx, id, turns_max)?,
             }))
         })
         .await
@@ -213,7 +215,7 @@ mod tests {
         );
         assert_eq!(store.renew(&first, at(91), LEASE).await, Err(StoreError::Fenced));
         assert_eq!(store.release(&first, at(91)).await, Err(StoreError::Fenced));
-        assert_eq!(store.work(&first).await.unwrap_err(), StoreError::Fenced);
+        assert_eq!(store.work(&first, 40).await.unwrap_err(), StoreError::Fenced);
         store.release(&second, at(91)).await.unwrap();
         assert!(store.claim(&worker("w1"), at(91)).await.unwrap().is_some());
     }
@@ -264,7 +266,7 @@ mod tests {
             .unwrap();
         assert_eq!(store.claim(&worker("w"), at(0)).await, Ok(None));
         let told = first.work.unwrap();
-        let found = store.work(&first.claim).await.unwrap().unwrap();
+        let found = store.work(&first.claim, 40).await.unwrap().unwrap();
         assert_eq!(format!("{told:?}"), format!("{found:?}"));
         // Somebody works on it: what comes now waits.
         assert!(
@@ -282,7 +284,7 @@ mod tests {
             .dismiss(&first.claim, told.inbox, Vec::new(), at(2))
             .await
             .unwrap();
-        let behind = store.work(&first.claim).await.unwrap().unwrap();
+        let behind = store.work(&first.claim, 40).await.unwrap().unwrap();
         store
             .dismiss(&first.claim, behind.inbox, Vec::new(), at(2))
             .await

@@ -15,8 +15,13 @@ use std::fmt::Write;
 /// The answer given to a turn that a crash cut short.
 const INTERRUPTED: &str = "(interrupted)";
 
-/// The newest turns that make a history; the window a model sees is smaller.
+/// The newest turns that are looked at; the window a model sees is smaller.
 const TURNS_MAX: u32 = 1_000;
+/// The newest turns since the last clearing, oldest first.
+const TURNS: &str = "SELECT id, user_text FROM
+    (SELECT id, user_text FROM turn
+     WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+     ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
 
 /// A conversation as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +118,17 @@ impl Store {
     /// What was said since the last clearing. A turn that was cut short is closed with
     /// `(interrupted)`, so the next one can begin.
     pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {
-        self.read(move |tx| history(tx, id)).await
+        self.read(move |tx| history(tx, id, TURNS_MAX)).await
+    }
+
+    /// What the person said since the last clearing, oldest first.
+    pub async fn said(&self, id: ConversationId) -> Result<Vec<String>, StoreError> {
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(TURNS)?;
+            let said = statement.query_map(params![id.0, TURNS_MAX], |row| row.get(1))?;
+            Ok(said.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
     }
 
     /// Forgets what was said; the workspace stays as it is.
@@ -146,20 +161,20 @@ pub(super) fn bind(
     Ok(())
 }
 
-pub(super) fn history(tx: &Transaction<'_>, id: ConversationId) -> Result<History, StoreError> {
+/// The newest turns, at most `turns_max`.
+pub(super) fn history(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    turns_max: u32,
+) -> Result<History, StoreError> {
     let invalid = |err: HistoryError| StoreError::Unreadable {
         what: "history",
         why: err.to_string(),
     };
-    let mut turns = tx.prepare_cached(
-        "SELECT id, user_text FROM
-           (SELECT id, user_text FROM turn
-            WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
-            ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id",
-    )?;
+    let mut turns = tx.prepare_cached(TURNS)?;
     let mut steps = tx.prepare_cached("SELECT step FROM step WHERE turn = ?1 ORDER BY id")?;
     let mut history = History::default();
-    let mut rows = turns.query(params![id.0, TURNS_MAX])?;
+    let mut rows = turns.query(params![id.0, turns_max])?;
     while let Some(row) = rows.next()? {
         let turn: i64 = row.get(0)?;
         history.begin(row.get::<_, String>(1)?).map_err(invalid)?;
@@ -337,9 +352,12 @@ mod tests {
             .begin_turn(&claim, inbox, Begin::quiet("please"), at(1))
             .await
             .unwrap();
-        assert_eq!(store.work(&claim).await.unwrap().unwrap().crashed, 2);
+        let work = store.work(&claim, 1).await.unwrap().unwrap();
+        assert_eq!((work.crashed, work.history.turns().len()), (2, 1));
         assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
+        assert_eq!(store.said(claim.conversation).await.unwrap(), ["please"; 2]);
         store.clear(claim.conversation, at(2)).await.unwrap();
+        assert!(store.said(claim.conversation).await.unwrap().is_empty());
         assert!(
             store
                 .history(claim.conversation)

@@ -140,7 +140,7 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     let delivery = format!("{name}:{second}");
     accept(store, &says(name, "please", &[&delivery]), second).await;
     let claim = store.claim(&worker("w1"), at(second)).await.unwrap().unwrap();
-    let inbox = store.work(&claim).await.unwrap().unwrap().inbox;
+    let inbox = store.work(&claim, 40).await.unwrap().unwrap().inbox;
     let (turn, _) = store
         .begin_turn(&claim, inbox, Begin::quiet("please"), at(second))
         .await

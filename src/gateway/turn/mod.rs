@@ -15,7 +15,6 @@ use super::progress::Card;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
 use crate::model::{Action, History, Inbound, Receipt, Reply, Source, TurnId, Usage, Verdict};
-use crate::prompt;
 use crate::store::{Begin, Claim, Work};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
@@ -86,7 +85,6 @@ impl Gateway {
             }
         };
         let started = Instant::now();
-        let request = said(&history, &opened.user_text);
         let mut begun = self.begin(assigned, &address, &opened, seat, history).await?;
         let (turn, posted) = (begun.turn, std::mem::take(&mut begun.posted));
         let card = self.open_card(assigned, &address, seat, posted);
@@ -94,7 +92,6 @@ impl Gateway {
         let preparing = Preparing {
             gateway: self,
             opened: &opened,
-            request: &request,
             latest: &latest,
         };
         let ran = self.run_agent(assigned, begun, &preparing, seat, shutdown).await;
@@ -122,7 +119,6 @@ impl Gateway {
         let preparing = Preparing {
             gateway: self,
             opened: &opened,
-            request: &request,
             latest: &latest,
         };
         let finishing = self.finish(ended, &preparing, &stop);
@@ -300,14 +296,6 @@ impl Gateway {
         );
         format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
     }
-}
-
-/// Everything the person said in this conversation, newest last: what they may have asked for. What
-/// they quote, and what an event brings along, nobody asked for.
-fn said(history: &History, now: &str) -> String {
-    let before = history.turns().iter().map(|turn| turn.user());
-    let own: Vec<String> = before.chain([now]).map(prompt::own_words).collect();
-    own.join("\n")
 }
 
 /// True if the turn ended for a shutdown and nothing else: its message is taken up at the next start.

@@ -6,6 +6,8 @@ use crate::agent::{Finding, Postconditions};
 use crate::compare::Progress;
 use crate::gateway::Gateway;
 use crate::gateway::prepared::{Onto, Prepared};
+use crate::prompt;
+use crate::store::StoreError;
 use crate::workspace::Edits;
 use async_trait::async_trait;
 use std::sync::{Mutex, PoisonError};
@@ -20,8 +22,6 @@ pub(super) struct Latest(Mutex<Option<(Edits, Option<Prepared>)>>);
 pub(super) struct Preparing<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) opened: &'a Opened,
-    /// What the person asked for, in this turn and before it.
-    pub(super) request: &'a str,
     pub(super) latest: &'a Latest,
 }
 
@@ -50,13 +50,21 @@ impl Preparing<'_> {
             head: &self.opened.head,
             branch: &self.opened.branch,
         };
-        let workspace = &self.opened.workspace;
+        let (workspace, request) = (&self.opened.workspace, self.request().await?);
         let prepared = self
             .gateway
-            .prepared(workspace, onto, self.request, progress, stop)
+            .prepared(workspace, onto, &request, progress, stop)
             .await?;
         *self.latest.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((edits, prepared.clone()));
         Ok(prepared)
+    }
+
+    /// Everything the person said in this conversation, newest last: what they may have asked for. What
+    /// they quote, and what an event brings along, nobody asked for.
+    async fn request(&self) -> Result<String, StoreError> {
+        let said = self.gateway.parts.store.said(self.opened.conversation.id).await?;
+        let own: Vec<String> = said.iter().map(|text| prompt::own_words(text)).collect();
+        Ok(own.join("\n"))
     }
 }
 

@@ -77,7 +77,7 @@ async fn the_end_of_a_turn_is_one_transaction() {
     let change = change.unwrap();
     assert_eq!(due, None);
     assert_eq!(change.to_string(), "CHG-1");
-    assert!(store.work(&claim).await.unwrap().is_none());
+    assert!(store.work(&claim, 40).await.unwrap().is_none());
     let due = store.due("slack", at(2), 10).await.unwrap();
     assert_eq!(due[0].op, post("result", None, "CHG-1"));
     let turns = store.turns(claim.conversation, 5).await.unwrap();
@@ -99,7 +99,7 @@ async fn a_stop_of_the_process_does_not_count_as_a_crash() {
     let (_directory, store) = fresh();
     let (claim, inbox, id) = begin(&store, "U1", 0).await;
     store.interrupt_turn(&claim, id, at(1)).await.unwrap();
-    let work = store.work(&claim).await.unwrap().unwrap();
+    let work = store.work(&claim, 40).await.unwrap().unwrap();
     assert_eq!((work.inbox, work.begun, work.crashed), (inbox, 1, 0));
     let late = store.finish_turn(&claim, id, ends(None), at(2)).await;
     assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
@@ -107,7 +107,7 @@ async fn a_stop_of_the_process_does_not_count_as_a_crash() {
         .begin_turn(&claim, inbox, Begin::quiet("please"), at(3))
         .await
         .unwrap();
-    let work = store.work(&claim).await.unwrap().unwrap();
+    let work = store.work(&claim, 40).await.unwrap().unwrap();
     assert_eq!((work.begun, work.crashed), (2, 1));
 }
 
@@ -168,7 +168,7 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
     assert_eq!(store.dismiss(&old, inbox, Vec::new(), at(62)).await, fenced);
     assert_eq!(store.edits(new.conversation).await, Ok(edits(&[])));
     assert_eq!(
-        store.work(&new).await.unwrap().map(|work| work.inbox),
+        store.work(&new, 40).await.unwrap().map(|work| work.inbox),
         Some(inbox)
     );
 }
@@ -193,7 +193,7 @@ async fn a_crash_leaves_the_message_and_the_edits_and_no_lease() {
         }
     );
     assert_eq!(
-        store.work(&next).await.unwrap().map(|work| work.inbox),
+        store.work(&next, 40).await.unwrap().map(|work| work.inbox),
         Some(inbox)
     );
     assert_eq!(store.edits(next.conversation).await, Ok(files));
