@@ -101,7 +101,8 @@ impl Graphs {
         self.changed(&self.base(sides)?, sides)
     }
 
-    fn base(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
+    /// What the entry points of the base depend on.
+    pub(super) fn base(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
         self.kept(sides.base_id.clone(), || {
             ImportGraph::build(sides.base.as_ref(), Arc::clone(&self.outlines))
         })

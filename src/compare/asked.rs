@@ -5,7 +5,7 @@ use crate::jsonnet::SecondOpinionWanted;
 use crate::model::FileChange;
 use crate::review::{Environment, File, Input};
 use crate::tanka::Target;
-use crate::workspace::{Before, Overlay, Tree, Workspace, patch};
+use crate::workspace::{Base, Before, Edits, Overlay, Repository, Tree, Workspace, patch};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,11 +73,22 @@ impl Sides {
             return Self::before(Arc::clone(&workspace.tree), changes);
         };
         Ok(Self {
-            base_id: Some(format!("{} {}", repository.name(), base.commit())),
-            base: Arc::new(Overlay::new(base, BTreeMap::new())),
             workspace: Arc::clone(&workspace.tree),
             changes,
+            ..Self::unchanged(repository, base)
         })
+    }
+
+    /// A base against itself.
+    pub fn unchanged(repository: &Repository, base: Arc<Base>) -> Self {
+        let base_id = Some(format!("{} {}", repository.name(), base.commit()));
+        let base: Arc<dyn Tree> = Arc::new(Overlay::new(base, Edits::new()));
+        Self {
+            base_id,
+            workspace: Arc::clone(&base),
+            base,
+            changes: Vec::new(),
+        }
     }
 
     /// A tree against what it was before these changes.

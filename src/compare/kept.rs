@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Bytes of everything that is kept.
-const KEPT_BYTES_MAX: usize = 128 << 20;
+pub(super) const KEPT_BYTES_MAX: usize = 128 << 20;
 /// Bytes of one entry point that is kept: larger ones would push out all others.
 const ENTRYPOINT_BYTES_MAX: usize = KEPT_BYTES_MAX / 8;
 /// What an environment takes beside its objects.
@@ -61,7 +61,8 @@ impl Opinion {
 }
 
 impl Rendered {
-    fn bytes(&self) -> usize {
+    /// What it takes.
+    pub(super) fn bytes(&self) -> usize {
         let of = |member: &Member| {
             let objects = member.objects.as_ref().map_or(0, Bytes::len);
             objects + member.name.len() + MEMBER_BYTES

@@ -6,6 +6,7 @@
 //! reviewing masks those of `Secret`s.
 
 mod affected;
+mod ahead;
 mod asked;
 mod checks;
 mod environments;
@@ -16,12 +17,13 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
+pub use ahead::{Ahead, Ended};
 pub use asked::{Asked, Only, Progress, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
 pub use failure::reason;
 pub use validate::Validation;
 
-use crate::jsonnet::{EvalError, yaml};
+use crate::jsonnet::{EvalError, Waiters, yaml};
 use crate::model::{Check, CheckState, RepoPath};
 use crate::redact::Redactor;
 use crate::review::{Report, review};
@@ -136,6 +138,9 @@ pub struct Comparer {
     redactor: Arc<Redactor>,
     mask_key: Vec<u8>,
     rendered_max: usize,
+    ahead_bytes_max: usize,
+    /// Who waits for a comparison.
+    people: Waiters,
     graphs: Graphs,
     // Held to look up and to add, never across a wait.
     kept: Mutex<Kept>,
@@ -156,6 +161,8 @@ impl Comparer {
             redactor,
             mask_key,
             rendered_max: RENDERED_MAX,
+            ahead_bytes_max: ahead::BYTES_MAX,
+            people: Waiters::default(),
             graphs: Graphs::default(),
             kept: Mutex::default(),
         }
@@ -178,6 +185,7 @@ impl Comparer {
         progress: &mut (dyn FnMut(Progress) + Send),
         cancel: &CancellationToken,
     ) -> Result<Comparison, CompareError> {
+        let _waits = self.people.add();
         let (told, mut seen) = watch::channel(Progress::default());
         let comparing = self.run(asked, &told, cancel);
         tokio::pin!(comparing);

@@ -37,9 +37,10 @@ pub(super) struct Side<'a> {
 }
 
 /// An entry point that is not kept.
-struct Job {
-    entrypoint: RepoPath,
-    key: String,
+pub(super) struct Job {
+    pub(super) entrypoint: RepoPath,
+    /// What it is kept by.
+    pub(super) key: String,
     closure: Arc<Closure>,
     opinion: SecondOpinionWanted,
 }
@@ -103,6 +104,7 @@ impl Comparer {
         done: &(dyn Fn(usize) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<BTreeMap<RepoPath, Outcome>, CompareError> {
+        let opinions = with_opinion.len();
         let jobs = jobs(&side, entrypoints, with_opinion).await?;
         let mut outcomes = BTreeMap::new();
         let mut left = Vec::new();
@@ -114,7 +116,9 @@ impl Comparer {
                 None => left.push(job),
             }
         }
-        done(entrypoints.len().saturating_sub(left.len()));
+        let (count, all) = (left.len(), entrypoints.len());
+        tracing::debug!("rendering {count} of {all} entry points, {opinions} with a second opinion");
+        done(all.saturating_sub(count));
         let targets = left
             .iter()
             .map(|job| side.variables.entrypoint(job.entrypoint.as_str(), job.opinion));
@@ -141,7 +145,7 @@ impl Comparer {
 }
 
 /// The entry points that are there on this side, each with the hash of what it is made from.
-async fn jobs(
+pub(super) async fn jobs(
     side: &Side<'_>,
     entrypoints: &[RepoPath],
     with_opinion: BTreeSet<RepoPath>,
@@ -172,7 +176,7 @@ async fn jobs(
 
 /// What came of an entry point, and the key to keep it by if it may be kept. A failure is not kept: it
 /// may be chance. Neither is a value that depends on more than its key was made from.
-fn settle((job, answer): (Job, Result<Whole, TankaError>)) -> (RepoPath, Outcome, Option<String>) {
+pub(super) fn settle((job, answer): (Job, Result<Whole, TankaError>)) -> (RepoPath, Outcome, Option<String>) {
     match answer {
         Ok(whole) => {
             let key = covers(&job.closure, &whole.imports).then_some(job.key);

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod ahead;
+
 use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Progress, Sides, Told};
 use crate::jsonnet::{Entry, EvalError, Evaluated, Import, Request, SecondOpinion, SecondOpinionWanted};
 use crate::model::{CheckState, FileChange, RepoPath, Secret};

@@ -28,6 +28,7 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
         nesting_max: reader.integer("sandbox.nesting_max"),
         jails_max: reader.integer("sandbox.jails_max"),
         idle_max: reader.integer("sandbox.idle_max"),
+        renders_ahead: reader.boolean("sandbox.renders_ahead"),
         recycle_bytes: reader.integer("sandbox.recycle_bytes"),
         imports_denied: reader.list("sandbox.imports_denied"),
         layers_missing: reader.list("sandbox.layers_missing"),

@@ -276,6 +276,8 @@ pub struct SandboxSettings {
     pub jails_max: usize,
     /// `idle_max`, default 2.
     pub idle_max: usize,
+    /// `renders_ahead`, default true: the newest commit is rendered when a turn begins on it.
+    pub renders_ahead: bool,
     /// `recycle_bytes`, default 256 MiB.
     pub recycle_bytes: u64,
     /// `imports_denied`, default empty: globs of files no program may import, besides `.env` files.

@@ -5,6 +5,7 @@
 //! with the message that wakes it, or by [`Gateway::run`] when there is room; turns run one at a time each,
 //! many side by side, and commands go past the queue. Answers leave through the outbox.
 
+mod ahead;
 mod choice;
 mod commands;
 mod compose;
@@ -32,6 +33,7 @@ use crate::provider::Providers;
 use crate::redact::Redactor;
 use crate::store::{Accepted, Due, Lane, Store};
 use crate::tool::Toolbox;
+use ahead::RenderingAhead;
 use compose::Address;
 use delivery::Delivery;
 use desk::Desk;
@@ -95,6 +97,7 @@ pub struct Gateway {
     notices: Arc<Semaphore>,
     commands: Arc<Semaphore>,
     inspections: Inspections,
+    ahead: RenderingAhead,
     /// Fires when the process stops: what may be done again at the next start waits no longer.
     leaving: CancellationToken,
 }
@@ -124,6 +127,7 @@ impl Gateway {
             notices: Arc::new(Semaphore::new(NOTICES_AT_ONCE_MAX)),
             commands: Arc::new(Semaphore::new(COMMANDS_AT_ONCE_MAX)),
             inspections: Inspections::default(),
+            ahead: RenderingAhead::default(),
             leaving: CancellationToken::new(),
             parts,
         }))

@@ -124,6 +124,7 @@ impl Gateway {
         self.leaving.cancel();
         let mut turns = std::mem::take(&mut *shift.turns());
         while turns.join_next().await.is_some() {}
+        self.ahead.ended().await;
     }
 
     /// Begins the turn of a claimed conversation.

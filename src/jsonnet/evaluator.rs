@@ -7,6 +7,7 @@ use super::conversation::{self, Dialogue, Ending, Terms};
 use super::foreign::{Outside, Programs};
 use super::message::Engines;
 use super::opinion;
+use super::waiters::Waiters;
 use crate::config::{ProgramSettings, SandboxSettings};
 use crate::sandbox::{Confinement, JailError, Killer, LayerName, Nursery, Program};
 use futures_util::future::join_all;
@@ -31,6 +32,7 @@ pub struct Evaluator {
     terms: Terms,
     jails: Arc<Semaphore>,
     nursery: Nursery,
+    people: Waiters,
 }
 
 impl Evaluator {
@@ -63,6 +65,7 @@ impl Evaluator {
             },
             jails: Arc::new(Semaphore::new(limits.jails_max.max(1))),
             nursery,
+            people: Waiters::default(),
         })
     }
 
@@ -94,6 +97,7 @@ impl Evaluator {
         request: Request,
         cancel: &CancellationToken,
     ) -> Result<Evaluated, EvalError> {
+        let _waits = self.people.add();
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(EvalError::Cancelled),
@@ -119,6 +123,7 @@ impl Evaluator {
         done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
     ) -> Vec<Result<Evaluated, EvalError>> {
+        let _waits = self.people.add();
         let batch = Batch::new(requests);
         let jails = self.terms.limits.jails_max.max(1).min(batch.len());
         let workers = (0..jails).map(|_| self.work(&batch, done));
@@ -128,6 +133,37 @@ impl Evaluator {
             _ = join_all(workers) => {}
         }
         batch.into_answers()
+    }
+
+    /// As [`Self::evaluate_all`], for nobody who waits: it begins while no other evaluation runs, leaves one
+    /// place free, and ends as soon as anybody wants an evaluation. What has no answer by then counts as
+    /// cancelled. Where there is one place in all, nothing is evaluated.
+    pub async fn evaluate_aside(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        let batch = Batch::new(requests);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            () = self.aside(&batch) => {}
+        }
+        batch.into_answers()
+    }
+
+    async fn aside(&self, batch: &Batch) {
+        let places = self.terms.limits.jails_max.saturating_sub(1);
+        if places == 0 {
+            return batch.fail(&jail(&"there is no place beside the one for people"));
+        }
+        self.people.none().await;
+        let workers = (0..places.min(batch.len())).map(|_| self.work(batch, &|| {}));
+        tokio::select! {
+            biased;
+            () = self.people.some() => {}
+            _ = join_all(workers) => {}
+        }
     }
 
     async fn alone(&self, request: Request) -> Result<Evaluated, EvalError> {

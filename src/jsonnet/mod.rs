@@ -22,11 +22,13 @@ mod nesting;
 mod number;
 mod opinion;
 pub(crate) mod path;
+mod waiters;
 
 pub use contract::{
     Entry, EvalError, EvalLimits, Evaluated, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,
 };
 pub use evaluator::Evaluator;
+pub use waiters::{Waiter, Waiters};
 
 use crate::sandbox::Confinement;
 use std::process::ExitCode;

@@ -50,6 +50,17 @@ impl Evaluate for OnDemand {
             Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
         }
     }
+
+    async fn evaluate_aside(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        match self.evaluator().await {
+            Ok(evaluator) => evaluator.evaluate_aside(requests, cancel).await,
+            Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
 }
 
 #[async_trait]
@@ -65,5 +76,13 @@ impl Evaluate for Evaluator {
         cancel: &CancellationToken,
     ) -> Vec<Result<Evaluated, EvalError>> {
         self.evaluate_watched(requests, done, cancel).await
+    }
+
+    async fn evaluate_aside(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        Self::evaluate_aside(self, requests, cancel).await
     }
 }

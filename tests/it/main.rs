@@ -10,6 +10,7 @@
 
 mod support;
 
+mod ahead;
 mod authority;
 mod batch;
 mod chart_dependencies;

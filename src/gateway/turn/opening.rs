@@ -71,6 +71,9 @@ impl Gateway {
         // Of the base and not of the edits: it is listed once for everybody, and the prompt stays the
         // same bytes for as long as the base does.
         let kind = RepositoryKind::of_files(&overlay.base().files());
+        if kind == RepositoryKind::Tanka && base == head {
+            self.render_ahead(&repository, overlay.base());
+        }
         let environments = identity.environments(&name);
         let facts = PromptFacts {
             repository: &name,

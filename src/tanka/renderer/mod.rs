@@ -45,6 +45,16 @@ pub trait Evaluate: Send + Sync {
         }
         answers
     }
+
+    /// The same for nobody who waits: it makes way for everything else, and what it does not come to
+    /// counts as cancelled.
+    async fn evaluate_aside(
+        &self,
+        requests: Vec<Request>,
+        cancel: &CancellationToken,
+    ) -> Vec<Result<Evaluated, EvalError>> {
+        self.evaluate_all(requests, &|| {}, cancel).await
+    }
 }
 
 /// Renders environments of one tree.

@@ -46,8 +46,10 @@ impl TestApp {
         Self::with(script, super::world::world::<0>(), settings).await
     }
 
+    /// Nothing is rendered ahead unless a setting says so: what a test sees is what was asked for.
     pub(crate) async fn with(script: impl Script + 'static, world: World, settings: &[(&str, &str)]) -> Self {
-        let stage = Stage::build(script, world, settings).await.unwrap();
+        let settings = [&[("sandbox.renders_ahead", "false")], settings].concat();
+        let stage = Stage::build(script, world, &settings).await.unwrap();
         stage.slack.add_channel(SLACK_CHANNEL, &[]);
         Self {
             stage,
