@@ -26,10 +26,11 @@ use drydock::sandbox::{LayerName, Program};
 use drydock::tanka::{Evaluate, Filter, Renderer, Target};
 use drydock::workspace::{Base, Edits, Overlay, Repository, Tree, Workspace};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::inmates::Watch;
+use support::tanka::environment::{self, Style};
 use support::{Times, engines, header, millis, repository, row, tanka, value};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,9 @@ const ENVIRONMENTS: usize = 300;
 /// Environments the slow peers evaluate.
 const SAMPLE: usize = 10;
 const PEER_ROUNDS: usize = 3;
+/// The environments that are edited alone: one of each style, both of the first stage.
+const STATIC: usize = 42;
+const INLINE: usize = 45;
 /// A process of a batch takes one environment after the other.
 const BATCH: usize = 30;
 
@@ -67,9 +71,10 @@ struct Bench {
     _directory: tempfile::TempDir,
 }
 
-/// What the peers take for one environment.
+/// What the peers take for one environment, those that are there.
 struct Medians {
-    jrsonnet: Duration,
+    jrsonnet: Option<Duration>,
+    rjsonnet: Option<Duration>,
     go: Option<Duration>,
 }
 
@@ -88,7 +93,7 @@ impl Bench {
         let bases = directory.path().join("bases");
         let repository = Repository::local("bench", &git, Some("main"), &bases).unwrap();
         let base = repository.base(&commit, &|_| ()).unwrap();
-        let programs = (0..ENVIRONMENTS).map(|number| program(&root, number)).collect();
+        let programs = (0..ENVIRONMENTS).map(program).collect();
         Self {
             runtime: tokio::runtime::Builder::new_multi_thread()
                 .enable_all()
@@ -117,24 +122,20 @@ impl Bench {
 
     fn size(&self) {
         let files = tanka::files(ENVIRONMENTS);
-        let bytes = |prefix: &str| -> f64 {
-            let of = files.iter().filter(|(path, _)| path.starts_with(prefix));
-            of.map(|(_, content)| content.len()).sum::<usize>() as f64 / 1_024.0
+        let library = files.iter().filter(|(path, _)| path.starts_with("vendor/k8s/"));
+        let bytes: usize = library.map(|(_, content)| content.len()).sum();
+        value("the library of kinds", bytes as f64 / 1e6, "MB", "");
+        let inline = (0..ENVIRONMENTS).filter(|number| environment::style(*number) == Style::Inline);
+        value("environments written inline", inline.count() as f64, "", "");
+        let average = |of: &dyn Fn(&serde_json::Value) -> usize| {
+            self.expected.iter().map(of).sum::<usize>() as f64 / ENVIRONMENTS as f64
         };
-        value("the library of kinds", bytes("vendor/k8s/"), "KiB", "");
-        let objects: Vec<usize> = self.expected.iter().map(objects).collect();
-        let all = objects.iter().sum::<usize>() as f64 / objects.len() as f64;
-        value("objects of an environment, on average", all, "objects", "");
+        value("objects of an environment, on average", average(&objects), "", "");
+        let compact = |value: &serde_json::Value| value.to_string().len();
         value(
-            "... of the smallest",
-            *objects.iter().min().unwrap() as f64,
-            "objects",
-            "",
-        );
-        value(
-            "... of the largest",
-            *objects.iter().max().unwrap() as f64,
-            "objects",
+            "JSON of an environment, on average",
+            average(&compact) / 1e3,
+            "KB",
             "",
         );
     }
@@ -142,7 +143,7 @@ impl Bench {
     /// The peers, one environment after the other, everything read anew.
     fn engines(&self, rounds: usize) -> Medians {
         let times = Times::new(self.jrsonnet.clone());
-        let jrsonnet = times.p50();
+        let jrsonnet = Some(times.p50());
         row("jrsonnet in this process, an environment", &times, "peer");
         let sample: Vec<engines::Program> = self.programs.iter().take(SAMPLE).cloned().collect();
         let peer = |engine: &str| -> Option<Duration> {
@@ -155,9 +156,9 @@ impl Bench {
             row(&format!("{engine}, an environment"), &times, "peer");
             Some(median)
         };
-        peer("rjsonnet");
         Medians {
             jrsonnet,
+            rjsonnet: peer("rjsonnet"),
             go: peer("gojsonnet"),
         }
     }
@@ -332,7 +333,7 @@ impl Bench {
         let sides = self.sides(&[self.edit_of_one(0).edit()]);
         let mut times = Vec::new();
         for round in 0..rounds {
-            let asked = Asked::environment(sides.clone(), tanka::directory(round % 40));
+            let asked = Asked::environment(sides.clone(), tanka::directory(round % STATIC));
             let started = Instant::now();
             let compared = self.runtime.block_on(comparer.compare(asked, &never())).unwrap();
             let took = started.elapsed();
@@ -369,12 +370,8 @@ impl Bench {
         assert_eq!(compared.report.counts.affected, ENVIRONMENTS);
         for environment in &compared.report.environments {
             let number: usize = environment.name.rsplit('-').next().unwrap().parse().unwrap();
-            assert_eq!(
-                environment.objects.len(),
-                1 + number % tanka::APPS % 5,
-                "{}",
-                environment.name
-            );
+            let components = environment::components(number);
+            assert_eq!(environment.objects.len(), components, "{}", environment.name);
             for change in &environment.objects {
                 assert_eq!(
                     (change.object.kind.as_str(), change.fields.len()),
@@ -391,9 +388,11 @@ impl Bench {
         assert_eq!((counts.affected, counts.unaffected), (1, ENVIRONMENTS - 1));
     }
 
+    /// An edit of the static or of the inline environment, in turn.
     fn edit_of_one(&self, round: usize) -> OneEdit {
+        let number = [STATIC, INLINE][round % 2];
         OneEdit {
-            path: format!("{}/main.jsonnet", tanka::directory(42)),
+            path: format!("{}/main.jsonnet", tanka::directory(number)),
             to: format!("stage: 'dev',\n    domain: 'd{round}.example.com'"),
         }
     }
@@ -454,10 +453,9 @@ impl OneEdit {
     }
 }
 
-fn program(root: &Path, number: usize) -> engines::Program {
+fn program(number: usize) -> engines::Program {
     let directory = tanka::directory(number);
-    let settings = std::fs::read_to_string(root.join(&directory).join("spec.json")).unwrap();
-    (format!("{directory}/main.jsonnet"), settings)
+    (format!("{directory}/main.jsonnet"), environment::given(number))
 }
 
 fn evaluator(limits: EvalLimits) -> Evaluator {
@@ -478,8 +476,10 @@ fn parsed(evaluated: &Evaluated) -> serde_json::Value {
     serde_json::from_slice(&evaluated.json).unwrap()
 }
 
+/// How many objects an environment has; one that is written inline is none itself.
 fn objects(value: &serde_json::Value) -> usize {
     match value {
+        serde_json::Value::Object(fields) if value["kind"] == "Environment" => objects(&fields["data"]),
         serde_json::Value::Object(fields) if fields.contains_key("kind") => 1,
         serde_json::Value::Object(fields) => fields.values().map(objects).sum(),
         _ => 0,
@@ -493,18 +493,22 @@ fn assert_passes(compared: &Comparison) {
 }
 
 fn ratios(what: &str, ours: Duration, medians: &Medians, to_jrsonnet: &str, to_go: &str) {
-    let ours = millis(ours);
-    let ratio = ours / millis(medians.jrsonnet);
-    value(
-        &format!("{what}: ours / jrsonnet, medians"),
-        ratio,
-        "times",
-        to_jrsonnet,
-    );
+    let of_peer = [("jrsonnet", medians.jrsonnet), ("rjsonnet", medians.rjsonnet)];
+    for (peer, theirs) in of_peer {
+        let Some(theirs) = theirs else { continue };
+        let ratio = millis(ours) / millis(theirs);
+        value(
+            &format!("{what}: ours / {peer}, medians"),
+            ratio,
+            "times",
+            to_jrsonnet,
+        );
+    }
     if let Some(go) = medians.go {
+        let ratio = millis(go) / millis(ours);
         value(
             &format!("{what}: go-jsonnet / ours, medians"),
-            millis(go) / ours,
+            ratio,
             "times",
             to_go,
         );

@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use support::{Times, header, millis, row, tanka, value};
 
-const COPIES: usize = 8;
+const COPIES: usize = 4;
 const ROUNDS: usize = 5;
 
 fn main() {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const SCRIPT: &str = include_str!("peers.py");
 
-/// A file to be evaluated: its path below the root, and the environment it is given as JSON.
+/// A file to be evaluated: its path below the root, and the environment it is given, as code.
 pub(crate) type Program = (String, String);
 
 /// What an engine made of one file.

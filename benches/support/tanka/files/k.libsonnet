@@ -1,0 +1,1 @@
+(import 'k8s/main.libsonnet') + (import 'kausal.libsonnet')

@@ -1,0 +1,83 @@
+//! The kinds of the generated library, read from `kinds.txt`, which says how they are written there.
+
+use std::collections::HashMap;
+
+const TEXT: &str = include_str!("kinds.txt");
+
+/// One file of the library.
+pub(super) struct Kind {
+    pub(super) group: &'static str,
+    pub(super) version: &'static str,
+    pub(super) file: &'static str,
+    /// `None` for one that is only ever a part of others.
+    pub(super) name: Option<&'static str>,
+    pub(super) fields: Vec<Field>,
+}
+
+/// A field of a kind.
+#[derive(Clone)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+}
+
+/// What a field holds.
+#[derive(Clone)]
+pub(super) enum Shape {
+    Text,
+    Number,
+    Boolean,
+    List,
+    Map,
+    Object(Vec<Field>),
+}
+
+/// All kinds, in the order of groups and versions.
+pub(super) fn all() -> Vec<Kind> {
+    let (mut parts, mut kinds) = (HashMap::new(), Vec::new());
+    for line in TEXT.lines() {
+        let Some((head, fields)) = line.split_once(": ").filter(|_| !line.starts_with('#')) else {
+            continue;
+        };
+        let fields = self::fields(&mut fields.split(' '), &parts);
+        match head.split(' ').collect::<Vec<_>>()[..] {
+            ["part", name] => drop(parts.insert(name, fields)),
+            ["kind", group, version, file, name] => kinds.push(Kind {
+                group,
+                version,
+                file,
+                name: (name != "-").then_some(name),
+                fields,
+            }),
+            _ => panic!("neither a part nor a kind: {line}"),
+        }
+    }
+    kinds
+}
+
+/// Fields up to the end, or to the parenthesis that closes them.
+fn fields(
+    words: &mut std::str::Split<'static, char>,
+    parts: &HashMap<&'static str, Vec<Field>>,
+) -> Vec<Field> {
+    let mut found = Vec::new();
+    while let Some(word) = words.next().filter(|word| *word != ")") {
+        let (name, shape) = match word {
+            _ if word.contains('=') => {
+                let (name, part) = word.split_once('=').unwrap();
+                (name, Shape::Object(parts[part].clone()))
+            }
+            _ if word.ends_with('(') => (word, Shape::Object(fields(words, parts))),
+            _ if word.ends_with("[]") => (word, Shape::List),
+            _ if word.ends_with("{}") => (word, Shape::Map),
+            _ if word.ends_with('#') => (word, Shape::Number),
+            _ if word.ends_with('?') => (word, Shape::Boolean),
+            _ => (word, Shape::Text),
+        };
+        found.push(Field {
+            name: name.trim_end_matches(['(', '[', ']', '{', '}', '#', '?']),
+            shape,
+        });
+    }
+    found
+}

@@ -1,0 +1,51 @@
+//! A repository as a platform team has it: a generated library of Kubernetes kinds in `vendor`, a layer
+//! of its own on it in `lib`, and 300 environments that mix both, half of them static, half of them
+//! written inline. It is the same in every run.
+
+mod documentation;
+pub(crate) mod environment;
+mod kinds;
+mod library;
+
+/// Applications; each is a library file that environments share.
+pub(crate) const APPS: usize = 20;
+/// The file every environment imports.
+pub(crate) const SHARED: &str = "lib/util.libsonnet";
+
+/// The files that are written by hand.
+const FILES: &[(&str, &str)] = &[
+    (
+        "jsonnetfile.json",
+        "{\"version\":1,\"dependencies\":[],\"legacyImports\":true}\n",
+    ),
+    ("lib/k.libsonnet", include_str!("files/k.libsonnet")),
+    ("lib/kausal.libsonnet", include_str!("files/kausal.libsonnet")),
+    ("lib/config.libsonnet", include_str!("files/config.libsonnet")),
+    (SHARED, include_str!("files/util.libsonnet")),
+    (
+        "vendor/doc-util/main.libsonnet",
+        include_str!("files/doc-util.libsonnet"),
+    ),
+];
+
+/// Every file of a repository of `environments` environments, with its path.
+pub(crate) fn files(environments: usize) -> Vec<(String, String)> {
+    let by_hand = FILES
+        .iter()
+        .map(|(path, content)| ((*path).to_owned(), (*content).to_owned()));
+    let mut files: Vec<(String, String)> = by_hand.collect();
+    files.extend(library::files());
+    files.extend((0..APPS).map(|app| (app_file(app), environment::application(app))));
+    files.extend((0..environments).flat_map(environment::files));
+    files
+}
+
+/// The directory of an environment.
+pub(crate) fn directory(number: usize) -> String {
+    format!("environments/team-{}/env-{number}", number % 25)
+}
+
+/// The library of an application; every environment uses the one of its number, modulo [`APPS`].
+pub(crate) fn app_file(app: usize) -> String {
+    format!("lib/apps/app-{app}.libsonnet")
+}
