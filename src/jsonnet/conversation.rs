@@ -9,6 +9,7 @@ use super::message::{
     ASK, Ask, DEPENDS, Engines, FAILED, FILE, Failure, NO_FILE, NO_OUTPUT, OPINION, OUTPUT, OWN, Opinion,
     RUN, SAME_FILE, TASK, Task, VALUE,
 };
+use super::remembered::Remembered;
 use crate::model::RepoPath;
 use crate::sandbox::{Inmate, JailError, Killer, LayerName, PostMortem};
 use crate::workspace::Tree;
@@ -46,6 +47,7 @@ pub(super) struct Terms {
     pub(super) denied: Arc<GlobSet>,
     pub(super) required: Arc<[LayerName]>,
     pub(super) programs: Arc<Programs>,
+    pub(super) remembered: Arc<Remembered>,
 }
 
 /// An inmate, and what it has been told. It serves the requests of one batch on one tree.
@@ -111,6 +113,7 @@ impl Dialogue {
             limits,
             programs: &terms.programs,
             outside,
+            went_outside: false,
             refused: None,
         };
         let json = match talk.first(request, engines, shares) {
@@ -120,11 +123,15 @@ impl Dialogue {
         // Nobody listens when the caller has gone.
         let _gone = first_done.send(());
         let opinion = talk.second(engines);
+        let is_settled = !talk.went_outside && engines == Engines::First;
         let evaluated = Evaluated {
             json,
             imports: talk.imports.into_list(),
             second_opinion: SecondOpinion::NotAsked,
         };
+        if is_settled {
+            terms.remembered.keep(request, &evaluated);
+        }
         match opinion {
             Ok(second_opinion) => {
                 let evaluated = Evaluated {
@@ -169,6 +176,8 @@ struct Talk<'a> {
     limits: &'a EvalLimits,
     programs: &'a Programs,
     outside: &'a Outside,
+    /// Whether the value depends on more than its imports.
+    went_outside: bool,
     /// Why the last import was refused.
     refused: Option<EvalError>,
 }
@@ -273,6 +282,7 @@ impl Talk<'_> {
     }
 
     fn run(&mut self, call: &Call) -> Result<(), Stop> {
+        self.went_outside = true;
         let said = match self.programs.answer(call, &mut self.imports, self.outside) {
             Ok(output) => self.inmate.say(OUTPUT, &[output.as_bytes()]),
             Err(refusal) => {

@@ -62,6 +62,7 @@ impl Evaluator {
                 denied: Arc::new(GlobSet::empty()),
                 required: required.into(),
                 programs: Arc::new(programs),
+                remembered: Arc::default(),
             },
             jails: Arc::new(Semaphore::new(limits.jails_max.max(1))),
             nursery,
@@ -124,7 +125,11 @@ impl Evaluator {
         cancel: &CancellationToken,
     ) -> Vec<Result<Evaluated, EvalError>> {
         let _waits = self.people.add();
-        let batch = Batch::new(requests);
+        let requests = Arc::new(requests);
+        let mut answers: Vec<_> = self.remembered(&requests).await;
+        let left = requests.iter().zip(&answers).filter(|(_, known)| known.is_none());
+        let batch = Batch::new(left.map(|(request, _)| request.clone()).collect());
+        (batch.len()..requests.len()).for_each(|_| done());
         let jails = self.terms.limits.jails_max.max(1).min(batch.len());
         let workers = (0..jails).map(|_| self.work(&batch, done));
         tokio::select! {
@@ -132,7 +137,20 @@ impl Evaluator {
             () = cancel.cancelled() => {}
             _ = join_all(workers) => {}
         }
-        batch.into_answers()
+        let mut evaluated = batch.into_answers().into_iter();
+        let answers = answers.drain(..).map(|known| match known {
+            Some(known) => Ok(known),
+            None => evaluated.next().unwrap_or(Err(EvalError::Cancelled)),
+        });
+        answers.collect()
+    }
+
+    /// The values that need no evaluation.
+    async fn remembered(&self, requests: &Arc<Vec<Request>>) -> Vec<Option<Evaluated>> {
+        let (terms, there) = (self.terms.clone(), Arc::clone(requests));
+        let found = move || terms.remembered.of(&there, &terms.limits, &terms.denied);
+        let found = tokio::task::spawn_blocking(found).await;
+        found.unwrap_or_else(|_| vec![None; requests.len()])
     }
 
     /// As [`Self::evaluate_all`], for nobody who waits: it begins while no other evaluation runs, leaves one

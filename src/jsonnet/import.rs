@@ -84,6 +84,20 @@ impl<'a> Imports<'a> {
         Ok(Answer { found, own })
     }
 
+    /// Whether something a value depends on is still there, or still missing.
+    pub(super) fn is_same(&mut self, import: &Import) -> bool {
+        let (Import::Read { path, .. } | Import::Absent { path }) = import;
+        let ask = Ask {
+            importer: String::new(),
+            path: path.to_string(),
+        };
+        match (self.is_there(path, &ask), import) {
+            (Ok(true), Import::Read { blob, .. }) => self.read.get(path) == Some(blob),
+            (Ok(false), Import::Absent { .. }) => true,
+            (Ok(_) | Err(_), _) => false,
+        }
+    }
+
     /// The inmate says that the value of a file depends on the task; empty when it cannot say which.
     pub(super) fn depends(&mut self, file: &str) -> Vec<String> {
         match file.is_empty() {

@@ -22,6 +22,7 @@ mod nesting;
 mod number;
 mod opinion;
 pub(crate) mod path;
+mod remembered;
 mod waiters;
 
 pub use contract::{

@@ -18,7 +18,7 @@ fn variable(name: &str) -> BTreeMap<String, String> {
 }
 
 /// A request for an environment, with the path of libraries Tanka gives it.
-fn environment(tree: &Arc<dyn Tree>, name: &str) -> Request {
+pub(crate) fn environment(tree: &Arc<dyn Tree>, name: &str) -> Request {
     let base = format!("environments/{name}");
     Request {
         jpath: vec![
@@ -32,19 +32,19 @@ fn environment(tree: &Arc<dyn Tree>, name: &str) -> Request {
     }
 }
 
-fn text(result: &Result<Evaluated, EvalError>) -> Result<String, EvalError> {
+pub(crate) fn text(result: &Result<Evaluated, EvalError>) -> Result<String, EvalError> {
     let evaluated = result.as_ref().map_err(Clone::clone)?;
     Ok(String::from_utf8(evaluated.json.to_vec()).expect("JSON is UTF-8"))
 }
 
-async fn all(evaluator: &Evaluator, requests: &[Request]) -> Vec<Result<Evaluated, EvalError>> {
+pub(crate) async fn all(evaluator: &Evaluator, requests: &[Request]) -> Vec<Result<Evaluated, EvalError>> {
     evaluator
         .evaluate_all(requests.to_vec(), &CancellationToken::new())
         .await
 }
 
 /// One process, so that everything that could be shared is.
-fn one_process() -> EvalLimits {
+pub(crate) fn one_process() -> EvalLimits {
     EvalLimits {
         jails_max: 1,
         idle_max: 1,
@@ -122,7 +122,7 @@ fn dependences(evaluated: &Evaluated) -> BTreeSet<Import> {
 
 /// The files of a tree in which libraries import each other, shadow each other and ask for variables,
 /// and the environments that use them.
-fn files() -> impl Strategy<Value = BTreeMap<String, String>> {
+pub(crate) fn files() -> impl Strategy<Value = BTreeMap<String, String>> {
     let places = [
         "lib",
         "vendor",

@@ -48,4 +48,5 @@ mod packages;
 mod packages_in_chat;
 mod postconditions;
 mod queue;
+mod remembered;
 mod strangers;

@@ -180,7 +180,7 @@ impl Renderer {
                 (entrypoint, place)
             }))
         });
-        let looked = self.environments(places.await?, cancel).await;
+        let looked = self.environments(places.await?, cancel).await?;
         if cancel.is_cancelled() {
             return Err(EvalError::Cancelled.into());
         }
@@ -193,7 +193,7 @@ impl Renderer {
         &self,
         places: Vec<(RepoPath, Result<Place, TankaError>)>,
         cancel: &CancellationToken,
-    ) -> Vec<(RepoPath, Result<Vec<Parsed>, TankaError>)> {
+    ) -> Result<Vec<(RepoPath, Result<Vec<Parsed>, TankaError>)>, TankaError> {
         let (mut looked, mut inline, mut requests) = (Vec::new(), Vec::new(), Vec::new());
         for (entrypoint, place) in places {
             let settled = match place {
@@ -220,15 +220,19 @@ impl Renderer {
             true => Vec::new(),
             false => self.evaluator.evaluate_all(requests, &|| {}, cancel).await,
         };
-        for ((entrypoint, layout), answer) in inline.into_iter().zip(answers) {
-            let found = match answer {
-                Ok(evaluated) => blocking(move || environments_in(&layout, &evaluated)).await,
-                Err(error) => Err(error.into()),
-            };
-            looked.push((entrypoint, found));
-        }
+        let answered = inline.into_iter().zip(answers).collect();
+        let found = blocking(move || {
+            Ok(parallel::map(answered, |((entrypoint, layout), answer)| {
+                let found = answer.map_err(TankaError::from);
+                (
+                    entrypoint,
+                    found.and_then(|evaluated| environments_in(&layout, &evaluated)),
+                )
+            }))
+        });
+        looked.extend(found.await?);
         looked.sort_by(|(one, _), (other, _)| one.cmp(other));
-        looked
+        Ok(looked)
     }
 
     fn environments_script(&self, layout: &Layout) -> Result<Request, TankaError> {
