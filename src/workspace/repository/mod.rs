@@ -282,6 +282,7 @@ impl Repository {
 
     /// The branch's newest commit, if its files are in memory and its ref is a file of its own: a read of a
     /// few bytes. [`Repository::head`] knows in all cases.
+    #[allow(clippy::disallowed_methods, reason = "a ref is a file of the repository")]
     pub fn opened_head(&self) -> Option<String> {
         let reference = Path::new("refs/heads").join(self.branch.as_ref()?);
         let file = File::open(self.objects.to_thread_local().common_dir().join(reference)).ok()?;
