@@ -20,6 +20,7 @@ use drydock::admin::{Answer, Request};
 use drydock::app::World;
 use drydock::demo::stage::Stage;
 use drydock::emulator::model::{Asked, says};
+use drydock::sandbox::Program;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -55,7 +56,8 @@ async fn run() {
     let world = World {
         now: Timestamp::now,
         random,
-        program: drydock::sandbox::Program::this,
+        // The newest commit is rendered ahead, in processes of the real program: this one would begin anew.
+        program: inmates,
         stand_ins: &[],
     };
     let stage = Stage::build(script, world, &[]).await.unwrap();
@@ -221,6 +223,10 @@ async fn admit(stage: &Stage) {
             .map(|_| ())
     });
     welcome.await.expect("a welcome");
+}
+
+fn inmates() -> Program {
+    Program::at(env!("CARGO_BIN_EXE_drydock"))
 }
 
 fn random() -> [u8; 32] {

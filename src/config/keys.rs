@@ -176,7 +176,7 @@ pub const KEYS: &[Key] = &[
     int("sandbox.jails_max", "2", 1, 64, "evaluations at the same time"),
     int("sandbox.idle_max", "2", 0, 64, "processes started ahead of time"),
     key("sandbox.renders_ahead", Kind::Boolean, Unset::Default("true"), "the base of a turn is rendered while its model thinks"),
-    int("sandbox.recycle_bytes", "268_435_456", 16_777_216, 17_179_869_184, "bytes in use after which a process takes no further program"),
+    int("sandbox.recycle_bytes", "234_881_024", 16_777_216, 17_179_869_184, "bytes in use after which a process takes no further program"),
     key("sandbox.imports_denied", Kind::List, Unset::Default("[]"), "globs of files no program may import"),
     key("sandbox.layers_missing", Kind::List, Unset::Default("[]"), "layers of the jail this system may lack"),
 ];

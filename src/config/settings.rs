@@ -278,7 +278,7 @@ pub struct SandboxSettings {
     pub idle_max: usize,
     /// `renders_ahead`, default true: the newest commit is rendered when a turn begins on it.
     pub renders_ahead: bool,
-    /// `recycle_bytes`, default 256 MiB.
+    /// `recycle_bytes`, default 224 MiB.
     pub recycle_bytes: u64,
     /// `imports_denied`, default empty: globs of files no program may import, besides `.env` files.
     pub imports_denied: Vec<String>,
