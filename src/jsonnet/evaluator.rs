@@ -126,7 +126,7 @@ impl Evaluator {
     ) -> Vec<Result<Evaluated, EvalError>> {
         let _waits = self.people.add();
         let requests = Arc::new(requests);
-        let mut answers: Vec<_> = self.remembered(&requests).await;
+        let answers = self.remembered(&requests).await;
         let left = requests.iter().zip(&answers).filter(|(_, known)| known.is_none());
         let batch = Batch::new(left.map(|(request, _)| request.clone()).collect());
         (batch.len()..requests.len()).for_each(|_| done());
@@ -138,7 +138,7 @@ impl Evaluator {
             _ = join_all(workers) => {}
         }
         let mut evaluated = batch.into_answers().into_iter();
-        let answers = answers.drain(..).map(|known| match known {
+        let answers = answers.into_iter().map(|known| match known {
             Some(known) => Ok(known),
             None => evaluated.next().unwrap_or(Err(EvalError::Cancelled)),
         });

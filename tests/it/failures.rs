@@ -45,6 +45,19 @@ async fn a_step_that_cannot_be_recorded_shows_a_reference_and_nothing_else() {
     assert!(again.text.contains("Found."), "{}", again.text);
 }
 
+#[tokio::test]
+async fn a_message_is_taken_up_with_the_commit_that_stores_it() {
+    let app = TestApp::new(|_: &Asked| says("Here.")).await;
+    app.slack_editor(ALICE).await;
+    // Nobody can claim a conversation that is there already.
+    app.sabotage(
+        "CREATE TRIGGER unclaimed BEFORE UPDATE OF owner ON conversation BEGIN SELECT RAISE(ABORT, 'no'); END",
+    );
+    let result = app.ask(ALICE, "hello").await;
+    assert!(result.text.contains("Here."), "{}", result.text);
+    app.sabotage("DROP TRIGGER unclaimed");
+}
+
 /// T90
 #[tokio::test]
 async fn a_recording_that_cannot_be_written_shows_a_reference_and_nothing_else() {
