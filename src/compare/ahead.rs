@@ -139,7 +139,9 @@ impl Comparer {
         let has_no_place = answered
             .iter()
             .any(|(_, answer)| matches!(answer, Err(TankaError::Evaluation(EvalError::Jail(_)))));
-        let settled = blocking(move || Ok(answered.into_iter().map(settle).collect::<Vec<_>>()));
+        let redactor = Arc::clone(&self.redactor);
+        let settled = answered.into_iter().map(move |answered| settle(answered, &redactor));
+        let settled = blocking(move || Ok(settled.collect::<Vec<_>>()));
         for (_, outcome, key) in settled.await? {
             let (Ok(rendered), Some(key)) = (outcome, key) else {
                 rendering.ahead.failed += 1;

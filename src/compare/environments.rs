@@ -12,7 +12,6 @@ use crate::tanka::TankaError;
 use crate::tanka::importers::ImportGraph;
 use bytes::Bytes;
 use serde_json::Value;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The environments of one entry point by name; a name that is there again is counted.
@@ -115,10 +114,7 @@ fn environments_of(
     let names: BTreeSet<(&str, usize)> = before.keys().chain(after.keys()).copied().collect();
     let failed = |side: Option<&Outcome>| side.is_some_and(Result::is_err);
     if names.is_empty() && (failed(base) || failed(workspace)) {
-        let rendering = Rendering::Rendered {
-            base: side(base, None, redactor),
-            workspace: side(workspace, None, redactor),
-        };
+        let rendering = rendering((base, None), (workspace, None), redactor);
         return vec![whole(touched, entrypoint, rendering)];
     }
     let environment = |name: (&str, usize)| {
@@ -132,10 +128,7 @@ fn environments_of(
                 .or(was)
                 .map(|member| member.namespace.clone())
                 .unwrap_or_default(),
-            rendering: Rendering::Rendered {
-                base: side(base, was, redactor),
-                workspace: side(workspace, is, redactor),
-            },
+            rendering: rendering((base, was), (workspace, is), redactor),
         }
     };
     names.into_iter().map(environment).collect()
@@ -155,19 +148,86 @@ fn members(outcome: Option<&Outcome>) -> Members<'_> {
     members
 }
 
-fn side(outcome: Option<&Outcome>, member: Option<&Member>, redactor: &Redactor) -> Side {
-    match (outcome, member) {
-        (None, _) => Side::Absent,
-        (Some(Err(failure)), _) => Side::Failed(redacted(failure, redactor)),
-        (Some(Ok(_)), None) => Side::Absent,
-        (Some(Ok(rendered)), Some(member)) => match dispute(rendered) {
-            Some(failure) => Side::Failed(redacted(&failure, redactor)),
-            None => match &member.objects {
-                Ok(objects) => read(objects, redactor),
-                Err(failure) => Side::Failed(redacted(failure, redactor)),
-            },
+/// One environment of an entry point on one side.
+type OneSide<'a> = (Option<&'a Outcome>, Option<&'a Member>);
+
+/// Both sides. What both have, written the same, is read once.
+fn rendering(base: OneSide<'_>, workspace: OneSide<'_>, redactor: &Redactor) -> Rendering {
+    let (base, workspace) = (texts(base, redactor), texts(workspace, redactor));
+    let same = match (&base, &workspace) {
+        (Ok(base), Ok(workspace)) => in_both(base, workspace),
+        (_, _) => HashMap::new(),
+    };
+    let own = |side: Result<&[Bytes], Side>| match side {
+        Ok(texts) => read(without(texts, same.clone())).map_or_else(Side::Failed, Side::Objects),
+        Err(side) => side,
+    };
+    let (base, workspace) = (own(base), own(workspace));
+    let texts = same.iter().flat_map(|(text, count)| std::iter::repeat_n(*text, *count));
+    match read(texts) {
+        Ok(same) => Rendering::Rendered {
+            base,
+            workspace,
+            same,
+        },
+        Err(failure) => Rendering::Rendered {
+            base: Side::Failed(failure.clone()),
+            workspace: Side::Failed(failure),
+            same: Vec::new(),
         },
     }
+}
+
+/// The objects of a side as they are written, or what it is without any.
+fn texts<'a>((outcome, member): OneSide<'a>, redactor: &Redactor) -> Result<&'a [Bytes], Side> {
+    match (outcome, member) {
+        (None, _) => Err(Side::Absent),
+        (Some(Err(failure)), _) => Err(Side::Failed(redacted(failure, redactor))),
+        (Some(Ok(_)), None) => Err(Side::Absent),
+        (Some(Ok(rendered)), Some(member)) => match (dispute(rendered), &member.objects) {
+            (None, Ok(texts)) => Ok(texts),
+            (Some(failure), _) => Err(Side::Failed(redacted(&failure, redactor))),
+            (None, Err(failure)) => Err(Side::Failed(redacted(failure, redactor))),
+        },
+    }
+}
+
+/// Texts, and how often each is there.
+type Counted<'a> = HashMap<&'a Bytes, usize>;
+
+/// The texts of both sides.
+fn in_both<'a>(base: &'a [Bytes], workspace: &[Bytes]) -> Counted<'a> {
+    let mut left: HashMap<&Bytes, usize> = HashMap::new();
+    for text in workspace {
+        *left.entry(text).or_default() += 1;
+    }
+    let mut both = HashMap::new();
+    for text in base {
+        if let Some(count) = left.get_mut(text).filter(|count| **count > 0) {
+            *count -= 1;
+            *both.entry(text).or_default() += 1;
+        }
+    }
+    both
+}
+
+/// The texts of a side that are not counted.
+fn without<'a>(texts: &'a [Bytes], mut counted: Counted<'a>) -> impl Iterator<Item = &'a Bytes> {
+    texts.iter().filter(move |text| match counted.get_mut(text) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        Some(_) | None => true,
+    })
+}
+
+fn read<'a>(texts: impl Iterator<Item = &'a Bytes>) -> Result<Vec<Value>, Failure> {
+    let read = texts.map(|text| serde_json::from_slice(text));
+    read.collect::<Result<_, _>>().map_err(|err| Failure {
+        kind: FailureKind::Bound,
+        message: err.to_string(),
+    })
 }
 
 fn dispute(rendered: &Rendered) -> Option<Failure> {
@@ -184,34 +244,6 @@ fn redacted(failure: &Failure, redactor: &Redactor) -> Failure {
     Failure {
         kind: failure.kind,
         message: redactor.redact(&failure.message).into_owned(),
-    }
-}
-
-fn read(objects: &Bytes, redactor: &Redactor) -> Side {
-    match serde_json::from_slice::<Vec<Value>>(objects) {
-        Ok(mut objects) => {
-            objects.iter_mut().for_each(|object| redact(object, redactor));
-            Side::Objects(objects)
-        }
-        Err(err) => Side::Failed(Failure {
-            kind: FailureKind::Bound,
-            message: err.to_string(),
-        }),
-    }
-}
-
-/// Takes secrets out of every text of an object. Different secrets stay different. Depth is that of a
-/// value that was read, which the reader bounds.
-fn redact(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => {
-            if let Cow::Owned(redacted) = redactor.redact(text) {
-                *text = redacted;
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| redact(field, redactor)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) const KEPT_BYTES_MAX: usize = 128 << 20;
 const ENTRYPOINT_BYTES_MAX: usize = KEPT_BYTES_MAX / 8;
 /// What an environment takes beside its objects.
 const MEMBER_BYTES: usize = 512;
+/// What an object takes beside its text.
+const OBJECT_BYTES: usize = size_of::<Bytes>();
 
 /// A rendered entry point.
 #[derive(Debug)]
@@ -27,8 +29,8 @@ pub(super) struct Rendered {
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) namespace: String,
-    /// Its objects as a JSON array, or why there are none.
-    pub(super) objects: Result<Bytes, Failure>,
+    /// Its objects, each as redacted JSON, or why there are none.
+    pub(super) objects: Result<Vec<Bytes>, Failure>,
 }
 
 /// What the second engine says.
@@ -64,7 +66,8 @@ impl Rendered {
     /// What it takes.
     pub(super) fn bytes(&self) -> usize {
         let of = |member: &Member| {
-            let objects = member.objects.as_ref().map_or(0, Bytes::len);
+            let objects = member.objects.iter().flatten();
+            let objects: usize = objects.map(|object| object.len() + OBJECT_BYTES).sum();
             objects + member.name.len() + MEMBER_BYTES
         };
         self.members.iter().map(of).sum::<usize>() + MEMBER_BYTES
@@ -133,7 +136,7 @@ mod tests {
             members: vec![Member {
                 name: "dev".to_owned(),
                 namespace: String::new(),
-                objects: Ok(Bytes::from(vec![b' '; bytes])),
+                objects: Ok(vec![Bytes::from(vec![b' '; bytes])]),
             }],
             opinion,
         })

@@ -8,11 +8,14 @@ use super::{Asked, CompareError, Comparer, Progress, blocking};
 use crate::jsonnet::{Import, SecondOpinion, SecondOpinionWanted};
 use crate::model::RepoPath;
 use crate::parallel;
+use crate::redact::Redactor;
 use crate::review::{Failure, FailureKind};
 use crate::tanka::importers::{Closure, ImportGraph};
-use crate::tanka::{TankaError, Whole};
+use crate::tanka::{Object, TankaError, Whole};
 use crate::workspace::Tree;
 use bytes::Bytes;
+use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -133,7 +136,10 @@ impl Comparer {
         if cancel.is_cancelled() {
             return Err(CompareError::Cancelled);
         }
-        let rendered = blocking(move || Ok(parallel::map(left.into_iter().zip(answers).collect(), settle)));
+        let (redactor, answered) = (Arc::clone(&self.redactor), left.into_iter().zip(answers));
+        let answered: Vec<_> = answered.collect();
+        let rendered =
+            blocking(move || Ok(parallel::map(answered, |answered| settle(answered, &redactor))));
         for (entrypoint, outcome, key) in rendered.await? {
             if let (Ok(rendered), Some(key)) = (&outcome, key) {
                 self.kept().put(key, rendered);
@@ -176,11 +182,14 @@ pub(super) async fn jobs(
 
 /// What came of an entry point, and the key to keep it by if it may be kept. A failure is not kept: it
 /// may be chance. Neither is a value that depends on more than its key was made from.
-pub(super) fn settle((job, answer): (Job, Result<Whole, TankaError>)) -> (RepoPath, Outcome, Option<String>) {
+pub(super) fn settle(
+    (job, answer): (Job, Result<Whole, TankaError>),
+    redactor: &Redactor,
+) -> (RepoPath, Outcome, Option<String>) {
     match answer {
         Ok(whole) => {
             let key = covers(&job.closure, &whole.imports).then_some(job.key);
-            (job.entrypoint, Ok(Arc::new(rendered(whole))), key)
+            (job.entrypoint, Ok(Arc::new(rendered(whole, redactor))), key)
         }
         Err(error) => (job.entrypoint, Err(failure(&error)), None),
     }
@@ -192,10 +201,10 @@ fn covers(closure: &Closure, imports: &[Import]) -> bool {
     })
 }
 
-fn rendered(whole: Whole) -> Rendered {
+fn rendered(whole: Whole, redactor: &Redactor) -> Rendered {
     let members = whole.members.into_iter().map(|member| Member {
         objects: match member.objects {
-            Ok(objects) => written(objects.iter().map(|object| &object.value)),
+            Ok(objects) => written(objects, redactor),
             Err(error) => Err(failure(&error)),
         },
         name: member.name,
@@ -207,14 +216,35 @@ fn rendered(whole: Whole) -> Rendered {
     }
 }
 
-fn written<'a>(objects: impl Iterator<Item = &'a serde_json::Value>) -> Result<Bytes, Failure> {
-    let objects: Vec<_> = objects.collect();
-    serde_json::to_vec(&objects)
-        .map(Bytes::from)
-        .map_err(|err| Failure {
+/// Each object without secrets, as its place in one text of them all.
+fn written(objects: Vec<Object>, redactor: &Redactor) -> Result<Vec<Bytes>, Failure> {
+    let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(objects.len()));
+    for mut object in objects {
+        redact(&mut object.value, redactor);
+        serde_json::to_writer(&mut text, &object.value).map_err(|err| Failure {
             kind: FailureKind::Bound,
             message: err.to_string(),
-        })
+        })?;
+        ends.push(text.len());
+    }
+    let (text, mut start) = (Bytes::from(text), 0);
+    let place = |end| text.slice(std::mem::replace(&mut start, end)..end);
+    Ok(ends.into_iter().map(place).collect())
+}
+
+/// Takes secrets out of every text of an object. Different secrets stay different. Depth is that of a
+/// value that was read, which the reader bounds.
+fn redact(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(redacted) = redactor.redact(text) {
+                *text = redacted;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| redact(field, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn opinion(second: SecondOpinion) -> Opinion {

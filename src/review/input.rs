@@ -40,6 +40,9 @@ pub enum Rendering {
         base: Side,
         /// In the workspace.
         workspace: Side,
+        /// Objects that both sides have beside their own, in any order; none unless both have objects.
+        /// Whoever fills this in may leave it empty: equal objects of the sides are found anyway.
+        same: Vec<Value>,
     },
     /// It may differ, and was not rendered.
     NotLookedAt {

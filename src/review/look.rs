@@ -23,40 +23,51 @@ pub(super) struct Look {
 
 /// An object that nests without end counts as a side that did not render.
 pub(super) fn bound(environment: &mut Environment) {
-    let Rendering::Rendered { base, workspace } = &mut environment.rendering else {
+    let Rendering::Rendered {
+        base,
+        workspace,
+        same,
+    } = &mut environment.rendering
+    else {
         return;
     };
+    let of_both = same.iter_mut().try_for_each(number::unify);
     for side in [base, workspace] {
         let Side::Objects(objects) = side else { continue };
-        if let Err(failure) = objects.iter_mut().try_for_each(number::unify) {
+        let own = objects.iter_mut().try_for_each(number::unify);
+        if let Err(failure) = of_both.clone().and(own) {
             *side = Side::Failed(failure);
         }
     }
 }
 
 pub(super) fn mask(environments: &mut [Environment], key: &[u8]) {
-    let of = |environment| {
-        let all = sides(environment).into_iter().flat_map(objects);
-        all.filter(|object| may_hold_secrets(object)).collect::<Vec<_>>()
-    };
-    let secret = parallel::map(environments.iter().collect(), of);
-    let masker = Masker::telling_apart(key, secret.into_iter().flatten());
-    parallel::map(environments.iter_mut().collect(), |environment| {
-        if let Rendering::Rendered { base, workspace } = &mut environment.rendering {
-            for side in [base, workspace] {
-                if let Side::Objects(objects) = side {
-                    objects.iter_mut().for_each(|object| masker.mask(object));
-                }
-            }
-        }
-    });
+    let secret = parallel::map(environments.iter_mut().collect(), secrets);
+    let secret: Vec<&mut Value> = secret.into_iter().flatten().collect();
+    let masker = Masker::telling_apart(key, secret.iter().map(|object| &**object));
+    parallel::map(secret, |object| masker.mask(object));
 }
 
-fn sides(environment: &Environment) -> Vec<&Side> {
-    match &environment.rendering {
-        Rendering::ClosureUnchanged { .. } | Rendering::NotLookedAt { .. } => Vec::new(),
-        Rendering::Rendered { base, workspace } => vec![base, workspace],
-    }
+fn secrets(environment: &mut Environment) -> Vec<&mut Value> {
+    let all = all(&mut environment.rendering);
+    all.filter(|object| may_hold_secrets(object)).collect()
+}
+
+/// Every object of an environment, on whichever side it is.
+fn all(rendering: &mut Rendering) -> impl Iterator<Item = &mut Value> {
+    let (sides, same) = match rendering {
+        Rendering::ClosureUnchanged { .. } | Rendering::NotLookedAt { .. } => (None, None),
+        Rendering::Rendered {
+            base,
+            workspace,
+            same,
+        } => (Some([base, workspace]), Some(same)),
+    };
+    let of_sides = sides.into_iter().flatten().flat_map(|side| match side {
+        Side::Objects(objects) => objects.as_mut_slice(),
+        Side::Absent | Side::Failed(_) => &mut [],
+    });
+    of_sides.chain(same.into_iter().flatten())
 }
 
 fn objects(side: &Side) -> &[Value] {
@@ -68,7 +79,7 @@ fn objects(side: &Side) -> &[Value] {
 
 /// Looks at what an environment rendered to, and lets go of it.
 pub(super) fn look(rendering: Rendering, yaml: WriteYaml<'_>) -> Look {
-    let (base, workspace) = match rendering {
+    let (base, workspace, same) = match rendering {
         Rendering::ClosureUnchanged { closure } => {
             return Look::settled(Presence::Kept, unaffected(Proof::ClosureUnchanged { closure }));
         }
@@ -76,18 +87,22 @@ pub(super) fn look(rendering: Rendering, yaml: WriteYaml<'_>) -> Look {
             let reason = NotProven::NotLookedAt { why };
             return Look::settled(Presence::Kept, Standing::NotProven { reason });
         }
-        Rendering::Rendered { base, workspace } => (base, workspace),
+        Rendering::Rendered {
+            base,
+            workspace,
+            same,
+        } => (base, workspace, same),
     };
     let presence = presence(&base, &workspace);
     if let Some(reason) = not_proven(&base, &workspace) {
         return Look::settled(presence, Standing::NotProven { reason });
     }
     let (before, after) = (objects(&base), objects(&workspace));
-    let pairs = pair::pairs(before, after);
+    let pairs = pair::pairs(before, after, &same);
     if !pairs.iter().any(|pair| pair.is_changed) {
         let proof = Proof::SameObjects {
-            sha256: rendered_hash(after),
-            objects: after.len(),
+            sha256: rendered_hash(after.iter().chain(&same)),
+            objects: after.len() + same.len(),
         };
         return Look::settled(presence, unaffected(proof));
     }
@@ -136,8 +151,8 @@ fn not_proven(base: &Side, workspace: &Side) -> Option<NotProven> {
 }
 
 /// The hash of masked objects in a fixed order.
-fn rendered_hash(objects: &[Value]) -> String {
-    let mut texts: Vec<String> = objects.iter().map(canonical::text).collect();
+fn rendered_hash<'a>(objects: impl Iterator<Item = &'a Value>) -> String {
+    let mut texts: Vec<String> = objects.map(canonical::text).collect();
     texts.sort();
     canonical::hash(texts.iter().map(String::as_str))
 }

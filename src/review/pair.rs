@@ -29,23 +29,17 @@ struct Group<'a> {
     after: Vec<&'a Value>,
 }
 
-/// Pairs sorted by key, whatever the order of the objects.
-pub(super) fn pairs<'a>(before: &'a [Value], after: &'a [Value]) -> Vec<Pair<'a>> {
+/// Pairs sorted by key, whatever the order of the objects. Those in `same` are on both sides beside the others.
+pub(super) fn pairs<'a>(before: &'a [Value], after: &'a [Value], same: &'a [Value]) -> Vec<Pair<'a>> {
     let mut groups: BTreeMap<ObjectKey, Group<'a>> = BTreeMap::new();
-    for object in before {
-        groups
-            .entry(ObjectKey::of(object))
-            .or_default()
-            .before
-            .push(object);
-    }
-    for object in after {
-        groups
-            .entry(ObjectKey::of(object))
-            .or_default()
-            .after
-            .push(object);
-    }
+    let mut add = |object: &'a Value, is_before: bool, is_after: bool| {
+        let group = groups.entry(ObjectKey::of(object)).or_default();
+        group.before.extend(is_before.then_some(object));
+        group.after.extend(is_after.then_some(object));
+    };
+    before.iter().for_each(|object| add(object, true, false));
+    after.iter().for_each(|object| add(object, false, true));
+    same.iter().for_each(|object| add(object, true, true));
     groups
         .into_iter()
         .flat_map(|(key, group)| group.pairs(&key))
@@ -67,7 +61,7 @@ impl<'a> Group<'a> {
                 },
                 before,
                 after,
-                is_changed: before != after,
+                is_changed: !is_one(before, after),
             })
             .collect()
     }
@@ -77,7 +71,7 @@ impl<'a> Group<'a> {
         self.after.sort_by_cached_key(|object| canonical::text(object));
         let mut matched = Vec::new();
         self.before.retain(|before| {
-            let Some(position) = self.after.iter().position(|after| after == before) else {
+            let Some(position) = self.after.iter().position(|after| is_one(Some(*before), Some(*after))) else {
                 return true;
             };
             matched.push((Some(*before), Some(self.after.remove(position))));
@@ -93,14 +87,22 @@ impl<'a> Group<'a> {
     }
 }
 
+/// One object is equal to itself, without looking into it.
+fn is_one(before: Option<&Value>, after: Option<&Value>) -> bool {
+    match (before, after) {
+        (Some(before), Some(after)) => std::ptr::eq(before, after) || before == after,
+        (before, after) => before.is_none() && after.is_none(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::pairs;
     use serde_json::{Value, json};
 
-    fn shown(before: &[Value], after: &[Value]) -> Vec<String> {
+    fn shown(before: &[Value], after: &[Value], same: &[Value]) -> Vec<String> {
         let number = |side: Option<&Value>| side.map_or(String::new(), |object| object["n"].to_string());
-        let pairs = pairs(before, after).into_iter();
+        let pairs = pairs(before, after, same).into_iter();
         pairs
             .map(|pair| format!("{}: {} -> {}", pair.key, number(pair.before), number(pair.after)))
             .collect()
@@ -112,14 +114,18 @@ mod tests {
 
     #[test]
     fn objects_with_one_key_are_matched_by_what_they_are() {
-        let before = [object("a-", 3), object("a-", 1), object("b-", 1)];
-        let after = [object("a-", 2), object("a-", 4), object("a-", 3)];
+        let before = [object("a-", 1), object("b-", 1)];
+        let after = [object("a-", 2), object("a-", 4)];
+        let same = [object("a-", 3)];
         let expected = [
             "Job a-*: 3 -> 3",
             "Job a-* (no. 2): 1 -> 2",
             "Job a-* (no. 3):  -> 4",
             "Job b-*: 1 -> ",
         ];
-        assert_eq!(shown(&before, &after), expected);
+        assert_eq!(shown(&before, &after, &same), expected);
+        // It is the same when nobody has said which are the same.
+        let whole = |own: &[Value]| [own, &same].concat();
+        assert_eq!(shown(&whole(&before), &whole(&after), &[]), expected);
     }
 }

@@ -63,12 +63,33 @@ fn some_environments() -> impl Strategy<Value = Vec<Environment>> {
 fn reversed(mut environments: Vec<Environment>) -> Vec<Environment> {
     environments.reverse();
     for environment in &mut environments {
-        if let Rendering::Rendered { base, workspace } = &mut environment.rendering {
+        if let Rendering::Rendered { base, workspace, .. } = &mut environment.rendering {
             for side in [base, workspace] {
                 if let Side::Objects(objects) = side {
                     objects.reverse();
                 }
             }
+        }
+    }
+    environments
+}
+
+/// The same environments, where what both sides have is said to be the same.
+fn shared(mut environments: Vec<Environment>) -> Vec<Environment> {
+    for environment in &mut environments {
+        if let Rendering::Rendered {
+            base: Side::Objects(base),
+            workspace: Side::Objects(workspace),
+            same,
+        } = &mut environment.rendering
+        {
+            base.retain(|object| match workspace.iter().position(|other| other == object) {
+                Some(position) => {
+                    same.push(workspace.remove(position));
+                    false
+                }
+                None => true,
+            });
         }
     }
     environments
@@ -81,6 +102,12 @@ proptest! {
     fn the_order_of_the_input_is_not_in_the_report(environments in some_environments()) {
         let report = reviewed(of(environments.clone()));
         assert_eq!(report, reviewed(of(reversed(environments))));
+    }
+
+    #[test]
+    fn what_is_the_same_may_be_said_once(environments in some_environments()) {
+        let report = reviewed(of(environments.clone()));
+        assert_eq!(report, reviewed(of(shared(environments))));
     }
 
     #[test]

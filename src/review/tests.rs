@@ -24,7 +24,11 @@ pub(super) fn environment(name: &str, base: Side, workspace: Side) -> Environmen
     Environment {
         name: name.to_owned(),
         namespace: name.rsplit('/').next().unwrap_or_default().to_owned(),
-        rendering: Rendering::Rendered { base, workspace },
+        rendering: Rendering::Rendered {
+            base,
+            workspace,
+            same: Vec::new(),
+        },
     }
 }
 

@@ -4,6 +4,7 @@ use super::error::{PrimitiveReason, TankaError};
 use super::object::Object;
 use super::verify;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// A field of older libraries that is not part of any object.
 const HIDDEN_FIELD: &str = "__ksonnet";
@@ -11,9 +12,8 @@ const HIDDEN_FIELD: &str = "__ksonnet";
 /// The objects in a value, in the order of their paths. `null` stands for nothing where it is a member
 /// of an object.
 pub(super) fn extract(value: Value) -> Result<Vec<Object>, TankaError> {
-    let mut found = Vec::new();
-    let mut trace = Vec::new();
-    match walk(&value, &mut trace, &mut found) {
+    let mut paths = Vec::new();
+    match look(&value, &mut Vec::new(), &mut paths) {
         Ok(()) => {}
         Err(Stop::Primitive(at)) => {
             return Err(TankaError::Primitive {
@@ -25,25 +25,36 @@ pub(super) fn extract(value: Value) -> Result<Vec<Object>, TankaError> {
         }
         Err(Stop::Error(err)) => return Err(err),
     }
-    Ok(found)
+    let mut objects = Vec::with_capacity(paths.len());
+    take(value, &mut objects);
+    let found = paths.into_iter().zip(objects);
+    Ok(found.map(|(path, value)| Object { path, value }).collect())
 }
 
 /// Replaces lists by their items, also lists in lists.
 pub(super) fn open_lists(objects: Vec<Object>) -> Result<Vec<Object>, TankaError> {
-    let mut opened = Vec::new();
+    let mut opened = Vec::with_capacity(objects.len());
     let mut pending: Vec<Object> = objects.into_iter().rev().collect();
-    while let Some(object) = pending.pop() {
-        let Some(items) = verify::items(&object.value) else {
+    while let Some(mut object) = pending.pop() {
+        let Some(items) = object.value.get_mut("items").and_then(Value::as_array_mut) else {
             opened.push(object);
             continue;
         };
-        let items = items.iter().enumerate().map(|(position, item)| {
+        let items = std::mem::take(items).into_iter().enumerate();
+        let items = items.map(|(position, item)| {
             let path = format!("{}.items[{position}]", object.path);
-            match item {
-                Value::Object(members) => verify::object(path, members.clone()),
+            let members = match item {
+                Value::Object(members) => members,
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                    verify::object(path, Map::new())
+                    Map::new()
                 }
+            };
+            match verify::complete(&members) {
+                Ok(()) => Ok(Object {
+                    path,
+                    value: Value::Object(members),
+                }),
+                Err(fields) => Err(incomplete(path, fields, members)),
             }
         });
         let items = items.collect::<Result<Vec<Object>, _>>()?;
@@ -52,20 +63,29 @@ pub(super) fn open_lists(objects: Vec<Object>) -> Result<Vec<Object>, TankaError
     Ok(opened)
 }
 
+fn incomplete(at: String, fields: BTreeMap<String, String>, members: Map<String, Value>) -> TankaError {
+    TankaError::Schema {
+        environment: None,
+        at,
+        fields,
+        object: Box::new(Value::Object(members)),
+    }
+}
+
 enum Stop {
     /// A scalar, in no object so far; where its parent is.
     Primitive(String),
     Error(TankaError),
 }
 
-/// Nesting is bounded by the reader of the value. What is copied is the objects and nothing around them.
-fn walk(value: &Value, trace: &mut Vec<String>, found: &mut Vec<Object>) -> Result<(), Stop> {
+/// Finds the objects, or says why what is there is none. Nesting is bounded by the reader of the value.
+fn look(value: &Value, trace: &mut Vec<String>, paths: &mut Vec<String>) -> Result<(), Stop> {
     match value {
-        Value::Object(members) => walk_object(members, trace, found),
+        Value::Object(members) => look_into(members, trace, paths),
         Value::Array(items) => {
             for (position, item) in items.iter().enumerate() {
                 trace.push(format!("[{position}]"));
-                walk(item, trace, found)?;
+                look(item, trace, paths)?;
                 trace.pop();
             }
             Ok(())
@@ -79,23 +99,26 @@ fn walk(value: &Value, trace: &mut Vec<String>, found: &mut Vec<Object>) -> Resu
     }
 }
 
-fn walk_object(
+fn look_into(
     members: &Map<String, Value>,
     trace: &mut Vec<String>,
-    found: &mut Vec<Object>,
+    paths: &mut Vec<String>,
 ) -> Result<(), Stop> {
     let Err(reason) = verify::claim(members) else {
-        found.push(verify::object(path_of(trace), without_hidden(members)).map_err(Stop::Error)?);
-        return Ok(());
+        let path = path_of(trace);
+        return match verify::complete(members) {
+            Ok(()) => {
+                paths.push(path);
+                Ok(())
+            }
+            Err(fields) => Err(Stop::Error(incomplete(path, fields, without_hidden(members)))),
+        };
     };
     let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
     sorted.sort_unstable_by_key(|(key, _)| *key);
-    for (key, member) in sorted {
-        if member.is_null() || key == HIDDEN_FIELD {
-            continue;
-        }
+    for (key, member) in sorted.into_iter().filter(|(key, member)| is_looked_into(key, member)) {
         trace.push(key.clone());
-        match walk(member, trace, found) {
+        match look(member, trace, paths) {
             Ok(()) => {}
             Err(Stop::Primitive(at)) => {
                 return Err(Stop::Error(TankaError::Primitive {
@@ -110,6 +133,28 @@ fn walk_object(
         trace.pop();
     }
     Ok(())
+}
+
+/// Takes the objects that were found, in the same order.
+fn take(value: Value, found: &mut Vec<Value>) {
+    match value {
+        Value::Object(mut members) if verify::claim(&members).is_ok() => {
+            members.remove(HIDDEN_FIELD);
+            found.push(Value::Object(members));
+        }
+        Value::Object(members) => {
+            let mut sorted: Vec<(String, Value)> = members.into_iter().collect();
+            sorted.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            let looked_into = sorted.into_iter().filter(|(key, member)| is_looked_into(key, member));
+            looked_into.for_each(|(_, member)| take(member, found));
+        }
+        Value::Array(items) => items.into_iter().for_each(|item| take(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn is_looked_into(key: &str, member: &Value) -> bool {
+    !member.is_null() && key != HIDDEN_FIELD
 }
 
 fn without_hidden(members: &Map<String, Value>) -> Map<String, Value> {

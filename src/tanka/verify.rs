@@ -1,7 +1,6 @@
 //! What every Kubernetes object needs before it may pass.
 
-use super::error::{PrimitiveReason, TankaError};
-use super::object::Object;
+use super::error::PrimitiveReason;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -26,40 +25,34 @@ pub(super) fn claim(members: &Map<String, Value>) -> Result<(), PrimitiveReason>
     Ok(())
 }
 
-/// An object with everything it needs.
-pub(super) fn object(path: String, members: Map<String, Value>) -> Result<Object, TankaError> {
-    let value = Value::Object(members);
-    let fields = wrong_fields(&value);
-    if fields.is_empty() {
-        return Ok(Object { path, value });
+/// Whether an object has everything it needs, and if not, what is wrong with which field.
+pub(super) fn complete(members: &Map<String, Value>) -> Result<(), BTreeMap<String, String>> {
+    let fields = wrong_fields(members);
+    match fields.is_empty() {
+        true => Ok(()),
+        false => Err(fields),
     }
-    Err(TankaError::Schema {
-        environment: None,
-        at: path,
-        fields,
-        object: Box::new(value),
-    })
 }
 
 /// The items of a list, whatever kind it says it is.
-pub(super) fn items(value: &Value) -> Option<&Vec<Value>> {
-    value.get("items")?.as_array()
+fn items(members: &Map<String, Value>) -> Option<&Vec<Value>> {
+    members.get("items")?.as_array()
 }
 
-fn wrong_fields(value: &Value) -> BTreeMap<String, String> {
+fn wrong_fields(members: &Map<String, Value>) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     let mut wrong = |field: &str, why: &str| {
         fields.insert(field.to_owned(), why.to_owned());
     };
     for attribute in ["kind", "apiVersion"] {
-        if !value[attribute].is_string() {
+        if !members.get(attribute).is_some_and(Value::is_string) {
             wrong(attribute, NO_TEXT);
         }
     }
-    if items(value).is_some() {
+    if items(members).is_some() {
         return fields;
     }
-    let metadata = &value["metadata"];
+    let metadata = members.get("metadata").unwrap_or(&Value::Null);
     if !metadata.is_object() {
         wrong("metadata", NO_OBJECT);
     }

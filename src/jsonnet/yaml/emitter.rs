@@ -130,6 +130,10 @@ impl Emitter {
 
     fn plain_word(&mut self, word: &str) {
         self.space_if_due();
+        self.word(word);
+    }
+
+    fn word(&mut self, word: &str) {
         self.put_all(word);
         self.is_after_space = false;
         self.is_in_indentation = false;
@@ -137,6 +141,9 @@ impl Emitter {
 
     fn plain(&mut self, text: &str, indent: usize, folds: bool) {
         self.space_if_due();
+        if !text.contains(' ') {
+            return self.word(text);
+        }
         let mut after_space = false;
         for (character, next) in with_next(text) {
             if character == ' ' {
@@ -306,9 +313,8 @@ impl Emitter {
     }
 
     fn put_all(&mut self, text: &str) {
-        for character in text.chars() {
-            self.put(character);
-        }
+        self.out.push_str(text);
+        self.column += text.chars().count();
     }
 
     fn is_wide(&self) -> bool {

@@ -20,7 +20,15 @@ pub(super) fn sorted<'a, T>(
     profile: Profile,
     entries: impl Iterator<Item = (&'a String, T)>,
 ) -> Vec<(&'a str, T)> {
-    let keyed = entries.map(|(key, value)| (key.chars().collect::<Vec<char>>(), (key.as_str(), value)));
+    let mut entries: Vec<(&str, T)> = entries.map(|(key, value)| (key.as_str(), value)).collect();
+    // Letters alone have an order, and it is that of their bytes.
+    if entries.iter().all(|(key, _)| key.bytes().all(|byte| byte.is_ascii_alphabetic())) {
+        entries.sort_unstable_by_key(|(key, _)| *key);
+        return entries;
+    }
+    let keyed = entries
+        .into_iter()
+        .map(|(key, value)| (key.chars().collect::<Vec<char>>(), (key, value)));
     let mut keyed: Vec<_> = keyed.collect();
     keyed.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
     // Numbers too large for Go wrap around there. Where that leaves several orders, it is the one in

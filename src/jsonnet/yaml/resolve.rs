@@ -11,6 +11,8 @@ const NAMED: [&str; 23] = [
     "", "~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", ".nan", ".NaN",
     ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF",
 ];
+/// The longest of them.
+const NAMED_BYTES_MAX: usize = 5;
 
 #[allow(clippy::expect_used, reason = "the pattern is a constant")]
 static FLOAT: LazyLock<Regex> = LazyLock::new(|| {
@@ -22,7 +24,7 @@ static SEXAGESIMAL: LazyLock<Regex> =
 
 /// Whether `text` may be written without quotes as far as its meaning goes.
 pub(super) fn is_read_as_text(profile: Profile, text: &str) -> bool {
-    if NAMED.contains(&text) || OLD_BOOLEANS.contains(&text) {
+    if text.len() <= NAMED_BYTES_MAX && (NAMED.contains(&text) || OLD_BOOLEANS.contains(&text)) {
         return false;
     }
     match text.bytes().next() {

@@ -93,6 +93,9 @@ impl Shape {
 
 impl Contents {
     fn of(text: &str) -> Self {
+        if is_word(text) {
+            return Self::default();
+        }
         let mut contents = Self {
             indicator: text.starts_with("---") || text.starts_with("..."),
             ..Self::default()
@@ -121,6 +124,12 @@ impl Contents {
         }
         contents
     }
+}
+
+/// Whether nothing in a text means anything to YAML, as in most of them.
+fn is_word(text: &str) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
+    text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.as_bytes().iter().all(is_plain)
 }
 
 /// Whether a character means something to YAML where it stands in a block.

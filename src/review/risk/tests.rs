@@ -37,7 +37,7 @@ impl Case {
         let rule = rules()
             .find(|rule| rule.id == self.rule)
             .expect("a rule of the list");
-        let findings = rule.apply(&pairs(&before, &after)).into_iter();
+        let findings = rule.apply(&pairs(&before, &after, &[])).into_iter();
         findings.map(|finding| finding.detail).collect()
     }
 }
