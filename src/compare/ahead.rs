@@ -98,7 +98,7 @@ impl Comparer {
         while batch.len() < TOGETHER_MAX
             && let Some(job) = rendering.left.pop_front()
         {
-            match self.kept().get(&job.key, false) {
+            match self.kept().get(&job.key) {
                 Some(known) => {
                     rendering.bytes += known.bytes();
                     rendering.ahead.known += 1;
@@ -140,7 +140,9 @@ impl Comparer {
             .iter()
             .any(|(_, answer)| matches!(answer, Err(TankaError::Evaluation(EvalError::Jail(_)))));
         let redactor = Arc::clone(&self.redactor);
-        let settled = answered.into_iter().map(move |answered| settle(answered, &redactor));
+        let settled = answered
+            .into_iter()
+            .map(move |answered| settle(answered, &redactor));
         let settled = blocking(move || Ok(settled.collect::<Vec<_>>()));
         for (_, outcome, key) in settled.await? {
             let (Ok(rendered), Some(key)) = (outcome, key) else {

@@ -20,6 +20,9 @@ pub struct Asked {
     pub only: Option<Only>,
     /// What the programs are given.
     pub variables: Variables,
+    /// Whether a second engine has to agree about the workspace. Without it the difference is there
+    /// sooner, and not to be relied on yet.
+    pub second_opinion: SecondOpinionWanted,
 }
 
 /// How far a comparison is: every environment is rendered as it was and as it would be.
@@ -110,6 +113,16 @@ impl Asked {
             request: request.into(),
             only: None,
             variables: Variables::default(),
+            second_opinion: SecondOpinionWanted::Yes,
+        }
+    }
+
+    /// The same, as soon as one engine has rendered it.
+    #[must_use]
+    pub fn at_first_sight(self) -> Self {
+        Self {
+            second_opinion: SecondOpinionWanted::No,
+            ..self
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Seen {
     unused: Vec<RepoPath>,
     unresolved: BTreeSet<String>,
     rendered: usize,
+    /// The second engine was not asked about them.
+    unheard: usize,
     against: Vec<String>,
     unfinished: Vec<String>,
 }
@@ -113,6 +115,7 @@ impl Seen {
             unused: own.into_iter().map(|(path, _)| path.clone()).collect(),
             unresolved: unresolved(touched),
             rendered: 0,
+            unheard: 0,
             against: Vec::new(),
             unfinished: Vec::new(),
         };
@@ -125,7 +128,8 @@ impl Seen {
             let Ok(rendered) = outcome else { continue };
             self.rendered += 1;
             match &rendered.opinion {
-                Opinion::Agrees | Opinion::NotAsked => {}
+                Opinion::Agrees => {}
+                Opinion::NotAsked => self.unheard += 1,
                 Opinion::Differs { path } => self.against.push(format!("`{entrypoint}`: at `{path}`")),
                 Opinion::Refuses { why } => self.against.push(format!("`{entrypoint}`: {why}")),
                 Opinion::Unfinished { why } => self.unfinished.push(format!("`{entrypoint}`: {why}")),
@@ -166,12 +170,14 @@ impl Seen {
             .unfinished
             .iter()
             .map(|what| format!("the second engine did not finish {what}"));
+        let unheard = (self.unheard > 0).then(|| "the second engine was not asked yet".to_owned());
         let unknown: Vec<String> = rendering
             .broken_before
             .iter()
             .chain(&rendering.skipped)
             .cloned()
             .chain(unfinished)
+            .chain(unheard)
             .collect();
         Checked {
             failing: failing.collect(),
@@ -239,6 +245,9 @@ impl Seen {
                 check(AGREE, CheckState::NotRun, detail)
             }
             (true, true, 0) => check(AGREE, CheckState::NotRun, "nothing was rendered"),
+            (true, true, _) if self.unheard > 0 => {
+                check(AGREE, CheckState::NotRun, "the second engine was not asked yet")
+            }
             (true, true, _) => check(AGREE, CheckState::Pass, ""),
         }
     }

@@ -140,7 +140,7 @@ fn members(outcome: Option<&Outcome>) -> Members<'_> {
         return members;
     };
     let mut seen: HashMap<&str, usize> = HashMap::new();
-    for member in &rendered.members {
+    for member in rendered.members.iter() {
         let place = seen.entry(&member.name).or_default();
         *place += 1;
         members.insert((&member.name, *place), member);
@@ -163,7 +163,9 @@ fn rendering(base: OneSide<'_>, workspace: OneSide<'_>, redactor: &Redactor) -> 
         Err(side) => side,
     };
     let (base, workspace) = (own(base), own(workspace));
-    let texts = same.iter().flat_map(|(text, count)| std::iter::repeat_n(*text, *count));
+    let texts = same
+        .iter()
+        .flat_map(|(text, count)| std::iter::repeat_n(*text, *count));
     match read(texts) {
         Ok(same) => Rendering::Rendered {
             base,

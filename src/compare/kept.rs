@@ -2,6 +2,7 @@
 //! not used for the longest time go first.
 
 use crate::review::Failure;
+use crate::tanka::ValueHash;
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,7 +20,9 @@ const OBJECT_BYTES: usize = size_of::<Bytes>();
 #[derive(Debug)]
 pub(super) struct Rendered {
     /// Its environments.
-    pub(super) members: Vec<Member>,
+    pub(super) members: Arc<[Member]>,
+    /// The hash of the value it was made from.
+    pub(super) value: ValueHash,
     /// What the second engine says.
     pub(super) opinion: Opinion,
 }
@@ -85,13 +88,10 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// What was rendered for a key, if its second opinion is not less than what is wanted.
-    pub(super) fn get(&mut self, key: &str, wants_opinion: bool) -> Option<Arc<Rendered>> {
+    /// What was rendered for a key.
+    pub(super) fn get(&mut self, key: &str) -> Option<Arc<Rendered>> {
         self.uses += 1;
         let (used, rendered) = self.by_key.get_mut(key)?;
-        if wants_opinion && rendered.opinion == Opinion::NotAsked {
-            return None;
-        }
         self.by_use.remove(used);
         *used = self.uses;
         self.by_use.insert(self.uses, key.to_owned());
@@ -128,16 +128,18 @@ impl Kept {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{ENTRYPOINT_BYTES_MAX, KEPT_BYTES_MAX, Kept, Member, Opinion, Rendered};
+    use crate::tanka::ValueHash;
     use bytes::Bytes;
     use std::sync::Arc;
 
     fn rendered(bytes: usize, opinion: Opinion) -> Arc<Rendered> {
         Arc::new(Rendered {
-            members: vec![Member {
+            members: Arc::new([Member {
                 name: "dev".to_owned(),
                 namespace: String::new(),
                 objects: Ok(vec![Bytes::from(vec![b' '; bytes])]),
-            }],
+            }]),
+            value: ValueHash::default(),
             opinion,
         })
     }
@@ -149,27 +151,16 @@ mod tests {
         for key in 0..8 {
             kept.put(key.to_string(), &rendered(large, Opinion::Agrees));
         }
-        assert!(kept.get("0", true).is_some());
+        assert!(kept.get("0").is_some());
         kept.put("8".to_owned(), &rendered(large, Opinion::Agrees));
-        assert!(kept.get("1", true).is_none());
-        assert!(kept.get("0", true).is_some() && kept.get("8", true).is_some());
+        assert!(kept.get("1").is_none());
+        assert!(kept.get("0").is_some() && kept.get("8").is_some());
         assert!(kept.bytes <= KEPT_BYTES_MAX);
         assert_eq!(kept.by_key.len(), kept.by_use.len());
         kept.put(
             "huge".to_owned(),
             &rendered(ENTRYPOINT_BYTES_MAX, Opinion::Agrees),
         );
-        assert!(kept.get("huge", false).is_none());
-    }
-
-    #[test]
-    fn a_value_without_an_opinion_does_not_serve_for_one_with() {
-        let mut kept = Kept::default();
-        kept.put("a".to_owned(), &rendered(1, Opinion::NotAsked));
-        assert!(kept.get("a", true).is_none());
-        assert!(kept.get("a", false).is_some());
-        kept.put("a".to_owned(), &rendered(1, Opinion::Agrees));
-        assert!(kept.get("a", true).is_some());
-        assert_eq!((kept.by_key.len(), kept.by_use.len()), (1, 1));
+        assert!(kept.get("huge").is_none());
     }
 }

@@ -12,6 +12,7 @@ mod checks;
 mod environments;
 mod failure;
 mod kept;
+mod opinion;
 mod rendering;
 mod validate;
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use super::affected::Touched;
 use super::asked::Variables;
-use super::failure::{failure, kind_of_evaluation, line};
+use super::failure::failure;
 use super::kept::{Member, Opinion, Rendered};
+use super::opinion::opinion;
 use super::{Asked, CompareError, Comparer, Progress, blocking};
-use crate::jsonnet::{Import, SecondOpinion, SecondOpinionWanted};
+use crate::jsonnet::{Import, SecondOpinionWanted};
 use crate::model::RepoPath;
 use crate::parallel;
 use crate::redact::Redactor;
@@ -44,13 +45,19 @@ pub(super) struct Job {
     pub(super) entrypoint: RepoPath,
     /// What it is kept by.
     pub(super) key: String,
-    closure: Arc<Closure>,
+    pub(super) closure: Arc<Closure>,
     opinion: SecondOpinionWanted,
+}
+
+impl Job {
+    fn wants_more_than(&self, rendered: &Rendered) -> bool {
+        self.opinion == SecondOpinionWanted::Yes && rendered.opinion == Opinion::NotAsked
+    }
 }
 
 impl Comparer {
     /// Renders what the change touches, both sides at the same time. The workspace has to convince both
-    /// engines; the base is asked about again only where it did not.
+    /// engines, if that is asked; the base is asked about again only where it did not.
     pub(super) async fn render(
         &self,
         asked: &Asked,
@@ -72,12 +79,18 @@ impl Comparer {
             graph: &touched.workspace,
             variables: &asked.variables,
         };
-        let all: BTreeSet<RepoPath> = entrypoints.iter().cloned().collect();
+        let relied_on: BTreeSet<RepoPath> = match asked.second_opinion {
+            SecondOpinionWanted::No => BTreeSet::new(),
+            SecondOpinionWanted::Yes | SecondOpinionWanted::Alone => entrypoints.iter().cloned().collect(),
+        };
         let total = 2 * entrypoints.len();
         progress.send_replace(Progress { done: 0, total });
-        let done = |count| progress.send_modify(|progress| progress.done += count);
+        // What both engines have to evaluate again was counted before.
+        let done = |count: usize| {
+            progress.send_modify(|progress| progress.done = (progress.done + count).min(total))
+        };
         let (workspace, before) = tokio::try_join!(
-            self.side(workspace, &entrypoints, all, &done, cancel),
+            self.side(workspace, &entrypoints, relied_on, &done, cancel),
             self.side(base, &entrypoints, BTreeSet::new(), &done, cancel),
         )?;
         let against = workspace.iter().filter(|(_, outcome)| {
@@ -107,21 +120,26 @@ impl Comparer {
         done: &(dyn Fn(usize) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<BTreeMap<RepoPath, Outcome>, CompareError> {
-        let opinions = with_opinion.len();
         let jobs = jobs(&side, entrypoints, with_opinion).await?;
-        let mut outcomes = BTreeMap::new();
-        let mut left = Vec::new();
+        let (mut outcomes, mut left, mut unheard) = (BTreeMap::new(), Vec::new(), Vec::new());
         for job in jobs {
-            let wants_opinion = job.opinion == SecondOpinionWanted::Yes;
-            let known = self.kept().get(&job.key, wants_opinion);
-            match known {
-                Some(rendered) => drop(outcomes.insert(job.entrypoint, Ok(rendered))),
+            match self.kept().get(&job.key) {
                 None => left.push(job),
+                Some(rendered) if job.wants_more_than(&rendered) => unheard.push((job, rendered)),
+                Some(rendered) => drop(outcomes.insert(job.entrypoint, Ok(rendered))),
             }
         }
-        let (count, all) = (left.len(), entrypoints.len());
-        tracing::debug!("rendering {count} of {all} entry points, {opinions} with a second opinion");
-        done(all.saturating_sub(count));
+        let (all, count, heard) = (entrypoints.len(), left.len(), unheard.len());
+        tracing::debug!("rendering {count} of {all} entry points, and a second opinion alone on {heard}");
+        done(all.saturating_sub(count + heard));
+        let heard = self.hear(side, unheard, done, cancel).await?;
+        for (job, rendered, is_covered) in heard.settled {
+            if is_covered {
+                self.kept().put(job.key, &rendered);
+            }
+            outcomes.insert(job.entrypoint, Ok(rendered));
+        }
+        left.extend(heard.apart);
         let targets = left
             .iter()
             .map(|job| side.variables.entrypoint(job.entrypoint.as_str(), job.opinion));
@@ -138,8 +156,7 @@ impl Comparer {
         }
         let (redactor, answered) = (Arc::clone(&self.redactor), left.into_iter().zip(answers));
         let answered: Vec<_> = answered.collect();
-        let rendered =
-            blocking(move || Ok(parallel::map(answered, |answered| settle(answered, &redactor))));
+        let rendered = blocking(move || Ok(parallel::map(answered, |answered| settle(answered, &redactor))));
         for (entrypoint, outcome, key) in rendered.await? {
             if let (Ok(rendered), Some(key)) = (&outcome, key) {
                 self.kept().put(key, rendered);
@@ -195,7 +212,7 @@ pub(super) fn settle(
     }
 }
 
-fn covers(closure: &Closure, imports: &[Import]) -> bool {
+pub(super) fn covers(closure: &Closure, imports: &[Import]) -> bool {
     imports.iter().all(|import| match import {
         Import::Read { path, .. } | Import::Absent { path } => closure.dependencies.contains_key(path),
     })
@@ -212,6 +229,7 @@ fn rendered(whole: Whole, redactor: &Redactor) -> Rendered {
     });
     Rendered {
         members: members.collect(),
+        value: whole.value,
         opinion: opinion(whole.second_opinion),
     }
 }
@@ -244,23 +262,5 @@ fn redact(value: &mut Value, redactor: &Redactor) {
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
         Value::Object(fields) => fields.values_mut().for_each(|field| redact(field, redactor)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn opinion(second: SecondOpinion) -> Opinion {
-    match second {
-        SecondOpinion::NotAsked => Opinion::NotAsked,
-        SecondOpinion::Agrees => Opinion::Agrees,
-        SecondOpinion::Differs { path, .. } => Opinion::Differs { path: line(&path) },
-        SecondOpinion::Failed(error) => {
-            let why = line(&error.to_string());
-            match kind_of_evaluation(&error) {
-                FailureKind::Program => Opinion::Refuses { why },
-                FailureKind::Objects
-                | FailureKind::Disputed
-                | FailureKind::Bound
-                | FailureKind::Unavailable => Opinion::Unfinished { why },
-            }
-        }
     }
 }

@@ -50,6 +50,8 @@ pub enum SecondOpinionWanted {
     No,
     /// Both engines must agree before the value is relied on.
     Yes,
+    /// The value of the second engine, without the first one's: to be compared with one that is known.
+    Alone,
 }
 
 /// The value of a program.

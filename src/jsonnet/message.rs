@@ -60,6 +60,7 @@ impl Engines {
         match opinion {
             SecondOpinionWanted::No => Self::First,
             SecondOpinionWanted::Yes => Self::Both,
+            SecondOpinionWanted::Alone => Self::Second,
         }
     }
 }

@@ -51,7 +51,7 @@ impl Remembered {
         // What is read of a tree is read once for all that follow each other.
         let mut known: Option<(&Request, Known)> = None;
         let found = requests.iter().map(|request| {
-            if request.second_opinion == SecondOpinionWanted::Yes {
+            if request.second_opinion != SecondOpinionWanted::No {
                 return None;
             }
             let evaluated = self.kept().get(key(request))?;

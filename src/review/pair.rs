@@ -71,7 +71,11 @@ impl<'a> Group<'a> {
         self.after.sort_by_cached_key(|object| canonical::text(object));
         let mut matched = Vec::new();
         self.before.retain(|before| {
-            let Some(position) = self.after.iter().position(|after| is_one(Some(*before), Some(*after))) else {
+            let Some(position) = self
+                .after
+                .iter()
+                .position(|after| is_one(Some(*before), Some(*after)))
+            else {
                 return true;
             };
             matched.push((Some(*before), Some(self.after.remove(position))));

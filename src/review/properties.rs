@@ -83,13 +83,15 @@ fn shared(mut environments: Vec<Environment>) -> Vec<Environment> {
             same,
         } = &mut environment.rendering
         {
-            base.retain(|object| match workspace.iter().position(|other| other == object) {
-                Some(position) => {
-                    same.push(workspace.remove(position));
-                    false
-                }
-                None => true,
-            });
+            base.retain(
+                |object| match workspace.iter().position(|other| other == object) {
+                    Some(position) => {
+                        same.push(workspace.remove(position));
+                        false
+                    }
+                    None => true,
+                },
+            );
         }
     }
     environments

@@ -116,7 +116,10 @@ fn look_into(
     };
     let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
     sorted.sort_unstable_by_key(|(key, _)| *key);
-    for (key, member) in sorted.into_iter().filter(|(key, member)| is_looked_into(key, member)) {
+    for (key, member) in sorted
+        .into_iter()
+        .filter(|(key, member)| is_looked_into(key, member))
+    {
         trace.push(key.clone());
         match look(member, trace, paths) {
             Ok(()) => {}
@@ -145,7 +148,9 @@ fn take(value: Value, found: &mut Vec<Value>) {
         Value::Object(members) => {
             let mut sorted: Vec<(String, Value)> = members.into_iter().collect();
             sorted.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            let looked_into = sorted.into_iter().filter(|(key, member)| is_looked_into(key, member));
+            let looked_into = sorted
+                .into_iter()
+                .filter(|(key, member)| is_looked_into(key, member));
             looked_into.for_each(|(_, member)| take(member, found));
         }
         Value::Array(items) => items.into_iter().for_each(|item| take(item, found)),

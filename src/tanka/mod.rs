@@ -34,7 +34,8 @@ pub use object::{Object, ObjectKey};
 pub use on_demand::OnDemand;
 pub use process::process;
 pub use renderer::{
-    EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, Whole,
+    EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, ValueHash,
+    Whole,
 };
 pub use selector::Selector;
 pub use spec::{Parsed, parse};

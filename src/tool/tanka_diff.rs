@@ -66,9 +66,10 @@ impl Comparing for TankaDiff {
             return Err(ToolError::Failed(NO_CLUSTER.to_owned()));
         }
         let is_all = env_path.trim_end_matches('/') == ALL && name.is_none();
+        // What is told is looked at again when the turn ends, by both engines.
         let mut asked = match is_all {
-            true => Asked::all(sides, ""),
-            false => Asked::environment(sides, env_path),
+            true => Asked::all(sides, "").at_first_sight(),
+            false => Asked::environment(sides, env_path).at_first_sight(),
         };
         if let Some(only) = &mut asked.only {
             only.name = name;

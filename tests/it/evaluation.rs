@@ -3,6 +3,7 @@
 use crate::support::evaluation::{Files, evaluate, evaluator, file, path, snippet, value};
 use drydock::jsonnet::{EvalError, EvalLimits, Import, Request, SecondOpinion, SecondOpinionWanted};
 use std::collections::BTreeMap;
+use tokio_util::sync::CancellationToken;
 
 fn variables<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
     pairs
@@ -142,7 +143,7 @@ async fn a_program_sees_the_variables_it_is_given() {
             Ok(r#"{"n":"dev","r":2,"z":"a"}"#)
         );
         let agrees = match second_opinion {
-            SecondOpinionWanted::No => SecondOpinion::NotAsked,
+            SecondOpinionWanted::No | SecondOpinionWanted::Alone => SecondOpinion::NotAsked,
             SecondOpinionWanted::Yes => SecondOpinion::Agrees,
         };
         assert_eq!(evaluated.second_opinion, agrees);
@@ -312,11 +313,12 @@ async fn a_file_that_is_not_jsonnet_says_where() {
 #[tokio::test]
 async fn a_difference_between_the_engines_is_shown_with_its_field() {
     // The engines compare numbers differently: one allows for a tiny difference.
-    let request = Request {
-        second_opinion: SecondOpinionWanted::Yes,
+    let asked = |second_opinion| Request {
+        second_opinion,
         ..snippet("{ a: { b: 0.1 + 0.2 == 0.3 } }")
     };
-    let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
+    let evaluator = evaluator(EvalLimits::default());
+    let evaluated = evaluate(&evaluator, asked(SecondOpinionWanted::Yes))
         .await
         .expect("a value");
     assert_eq!(
@@ -327,6 +329,21 @@ async fn a_difference_between_the_engines_is_shown_with_its_field() {
             second: "false".to_owned(),
         }
     );
+    // The second one's value can be had without the first one's, and is not mistaken for it.
+    for (wanted, expected) in [
+        (SecondOpinionWanted::Alone, "false"),
+        (SecondOpinionWanted::No, "true"),
+        (SecondOpinionWanted::Alone, "false"),
+    ] {
+        let evaluated = evaluator
+            .evaluate_all(vec![asked(wanted)], &CancellationToken::new())
+            .await;
+        let [Ok(evaluated)] = evaluated.as_slice() else {
+            panic!("{evaluated:?}")
+        };
+        assert_eq!(evaluated.json, format!("{{\"a\":{{\"b\":{expected}}}}}"));
+        assert_eq!(evaluated.second_opinion, SecondOpinion::NotAsked);
+    }
 }
 
 #[tokio::test]

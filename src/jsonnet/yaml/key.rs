@@ -22,7 +22,10 @@ pub(super) fn sorted<'a, T>(
 ) -> Vec<(&'a str, T)> {
     let mut entries: Vec<(&str, T)> = entries.map(|(key, value)| (key.as_str(), value)).collect();
     // Letters alone have an order, and it is that of their bytes.
-    if entries.iter().all(|(key, _)| key.bytes().all(|byte| byte.is_ascii_alphabetic())) {
+    if entries
+        .iter()
+        .all(|(key, _)| key.bytes().all(|byte| byte.is_ascii_alphabetic()))
+    {
         entries.sort_unstable_by_key(|(key, _)| *key);
         return entries;
     }

@@ -5,7 +5,7 @@ mod answer;
 mod whole;
 
 pub use answer::{EnvironmentFailure, EnvironmentList, Found, Rendered, Target};
-pub use whole::{Member, Whole};
+pub use whole::{Member, ValueHash, Whole};
 
 use super::environment::Environment;
 use super::filter::Filter;

@@ -16,17 +16,24 @@ use crate::tanka::{TankaError, extract, version};
 use crate::workspace::Tree;
 use futures_util::StreamExt as _;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Values that are processed together.
 const PROCESSED_TOGETHER_MAX: usize = 4;
 
+/// The SHA-256 of a value as an engine writes it. Equal ones mean equal values; two engines may write
+/// one value in two ways.
+pub type ValueHash = [u8; 32];
+
 /// A rendered entry point.
 #[derive(Debug)]
 pub struct Whole {
     /// Its environments, in the order of the program.
     pub members: Vec<Member>,
+    /// The hash of its value.
+    pub value: ValueHash,
     /// Every file its value depends on, and every path that was looked at in vain.
     pub imports: Vec<Import>,
     /// What the second engine says of its value.
@@ -61,6 +68,38 @@ impl Renderer {
         done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
     ) -> Vec<Result<Whole, TankaError>> {
+        let evaluated = self.evaluated(targets, done, cancel).await;
+        futures_util::stream::iter(evaluated)
+            .map(|evaluated| async move {
+                let (asked, evaluated) = evaluated?;
+                blocking(move || whole(asked, evaluated)).await
+            })
+            .buffered(PROCESSED_TOGETHER_MAX)
+            .collect()
+            .await
+    }
+
+    /// As [`Self::show_all`], but only the hash of each value, and what it depends on.
+    pub async fn hash_all(
+        &self,
+        targets: Vec<Target>,
+        done: &(dyn Fn() + Send + Sync),
+        cancel: &CancellationToken,
+    ) -> Vec<Result<(ValueHash, Vec<Import>), TankaError>> {
+        let evaluated = self.evaluated(targets, done, cancel).await.into_iter();
+        let hashed = evaluated.map(|evaluated| {
+            let (_, evaluated) = evaluated?;
+            Ok((hash(&evaluated.json), evaluated.imports))
+        });
+        hashed.collect()
+    }
+
+    async fn evaluated(
+        &self,
+        targets: Vec<Target>,
+        done: &(dyn Fn() + Send + Sync),
+        cancel: &CancellationToken,
+    ) -> Vec<Result<(Asked, Evaluated), TankaError>> {
         let count = targets.len();
         let tree = Arc::clone(&self.tree);
         let asked = blocking(move || {
@@ -84,16 +123,12 @@ impl Renderer {
                 .unwrap_or(Err(crate::jsonnet::EvalError::Cancelled));
             Ok((asked, answer?))
         });
-        let evaluated: Vec<Result<(Asked, Evaluated), TankaError>> = evaluated.collect();
-        futures_util::stream::iter(evaluated)
-            .map(|evaluated| async move {
-                let (asked, evaluated) = evaluated?;
-                blocking(move || whole(asked, evaluated)).await
-            })
-            .buffered(PROCESSED_TOGETHER_MAX)
-            .collect()
-            .await
+        evaluated.collect()
     }
+}
+
+fn hash(json: &[u8]) -> ValueHash {
+    Sha256::digest(json).into()
 }
 
 /// What keeps a whole batch from being asked for keeps each of it.
@@ -134,6 +169,7 @@ fn whole(asked: Asked, evaluated: Evaluated) -> Result<Whole, TankaError> {
     };
     Ok(Whole {
         members,
+        value: hash(&evaluated.json),
         imports: evaluated.imports,
         second_opinion: evaluated.second_opinion,
     })

@@ -1,0 +1,96 @@
+//! What the second engine says of values that are there already: it evaluates the same programs, and the
+//! hashes of what comes out are compared.
+
+use super::failure::{kind_of_evaluation, line};
+use super::kept::{Opinion, Rendered};
+use super::rendering::{Job, Side, covers};
+use super::{CompareError, Comparer};
+use crate::jsonnet::{EvalError, SecondOpinion, SecondOpinionWanted};
+use crate::review::FailureKind;
+use crate::tanka::TankaError;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// A job that was rendered by the first engine.
+pub(super) type Unheard = (Job, Arc<Rendered>);
+
+/// What became of them.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// The ones the second engine had an opinion about; where it depends on no more than they do, it may
+    /// be kept.
+    pub(super) settled: Vec<(Job, Arc<Rendered>, bool)>,
+    /// The ones it wrote another value for: both engines have to say it side by side.
+    pub(super) apart: Vec<Job>,
+}
+
+impl Comparer {
+    /// Has the second engine evaluate them. `done` is told of each.
+    pub(super) async fn hear(
+        &self,
+        side: Side<'_>,
+        unheard: Vec<Unheard>,
+        done: &(dyn Fn(usize) + Send + Sync),
+        cancel: &CancellationToken,
+    ) -> Result<Heard, CompareError> {
+        let mut heard = Heard::default();
+        if unheard.is_empty() {
+            return Ok(heard);
+        }
+        let target = |(job, _): &Unheard| {
+            let entrypoint = job.entrypoint.as_str();
+            side.variables.entrypoint(entrypoint, SecondOpinionWanted::Alone)
+        };
+        let targets = unheard.iter().map(target).collect();
+        let renderer = self.renderer(side.tree);
+        let answers = renderer.hash_all(targets, &|| done(1), cancel).await;
+        if cancel.is_cancelled() {
+            return Err(CompareError::Cancelled);
+        }
+        for ((job, rendered), answer) in unheard.into_iter().zip(answers) {
+            let (opinion, is_covered) = match answer {
+                Ok((value, imports)) if value == rendered.value => {
+                    (Opinion::Agrees, covers(&job.closure, &imports))
+                }
+                Ok(_) => {
+                    heard.apart.push(job);
+                    continue;
+                }
+                Err(TankaError::Evaluation(error)) => (failed(&error), false),
+                Err(error) => (unfinished(&error.to_string()), false),
+            };
+            let rendered = Arc::new(Rendered {
+                members: Arc::clone(&rendered.members),
+                value: rendered.value,
+                opinion,
+            });
+            heard.settled.push((job, rendered, is_covered));
+        }
+        Ok(heard)
+    }
+}
+
+/// What is kept of an opinion.
+pub(super) fn opinion(second: SecondOpinion) -> Opinion {
+    match second {
+        SecondOpinion::NotAsked => Opinion::NotAsked,
+        SecondOpinion::Agrees => Opinion::Agrees,
+        SecondOpinion::Differs { path, .. } => Opinion::Differs { path: line(&path) },
+        SecondOpinion::Failed(error) => failed(&error),
+    }
+}
+
+fn failed(error: &EvalError) -> Opinion {
+    match kind_of_evaluation(error) {
+        FailureKind::Program => Opinion::Refuses {
+            why: line(&error.to_string()),
+        },
+        FailureKind::Objects | FailureKind::Disputed | FailureKind::Bound | FailureKind::Unavailable => {
+            unfinished(&error.to_string())
+        }
+    }
+}
+
+fn unfinished(why: &str) -> Opinion {
+    Opinion::Unfinished { why: line(why) }
+}
