@@ -31,8 +31,9 @@ use crate::review::{Report, review};
 use crate::tanka::importers::{Affected, Importer};
 use crate::tanka::{Evaluate, Renderer, TankaError};
 use crate::workspace::{RepositoryError, TreeError};
-use affected::Graphs;
+use affected::{Graphs, Touched};
 use kept::Kept;
+use rendering::Both;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -208,36 +209,63 @@ impl Comparer {
         progress: &watch::Sender<Progress>,
         cancel: &CancellationToken,
     ) -> Result<Comparison, CompareError> {
-        let only = match &asked.only {
-            Some(only) => Some(self.find(&asked, only, cancel).await?),
-            None => None,
+        let asked = Arc::new(asked);
+        let (comparer, of) = (Arc::clone(self), Arc::clone(&asked));
+        let seen = match blocking(move || comparer.at_a_glance(&of)).await? {
+            Glance::Done(comparison) => return Ok(*comparison),
+            Glance::Touches(seen) => seen,
+            Glance::Name(only) => {
+                let only = self.find(&asked, &only, cancel).await?;
+                let (comparer, of) = (Arc::clone(self), Arc::clone(&asked));
+                blocking(move || comparer.seen(&of, Some(only))).await?
+            }
         };
-        let (comparer, sides) = (Arc::clone(self), asked.sides.clone());
-        let entrypoint = only.as_ref().map(|only| only.path.clone());
-        let touched = blocking(move || {
-            let only = entrypoint.as_deref();
-            comparer.graphs.touched(&sides, only, comparer.rendered_max)
-        });
-        let touched = touched.await?;
-        let rendered = self.render(&asked, &touched, progress, cancel).await?;
+        let both = self.render(&asked, &seen.touched, progress, cancel).await?;
         let comparer = Arc::clone(self);
-        blocking(move || {
-            let seen = checks::Seen::of(&asked.sides, &touched, &rendered);
-            let name = only.as_ref().and_then(|only| only.name.as_deref());
-            let environments = environments::environments(&touched, rendered, &comparer.redactor);
-            let environments = environments::named(environments, name)?;
-            let input = asked.input(environments);
-            let report = review(input, &comparer.mask_key, &yaml::readable);
-            let checked = seen.checked(&report, &comparer.redactor);
-            Ok(Comparison {
-                checks: checked.checks,
-                failing: checked.failing,
-                unknown: checked.unknown,
-                report,
-                affected: touched.affected,
-            })
+        blocking(move || comparer.told(&asked, seen, both)).await
+    }
+
+    /// As far as it is known without evaluating anything.
+    fn at_a_glance(&self, asked: &Asked) -> Result<Glance, CompareError> {
+        let only = match &asked.only {
+            None => None,
+            Some(only) => match self.at(asked, only) {
+                Some(only) => Some(only),
+                None => return Ok(Glance::Name(only.clone())),
+            },
+        };
+        let seen = self.seen(asked, only)?;
+        if seen.touched.rendered().next().is_some() {
+            return Ok(Glance::Touches(seen));
+        }
+        let comparison = self.told(asked, seen, Both::default())?;
+        Ok(Glance::Done(Box::new(comparison)))
+    }
+
+    fn seen(&self, asked: &Asked, only: Option<Only>) -> Result<Touches, CompareError> {
+        let path = only.as_ref().map(|only| only.path.as_str());
+        Ok(Touches {
+            touched: self.graphs.touched(&asked.sides, path, self.rendered_max)?,
+            only,
         })
-        .await
+    }
+
+    fn told(&self, asked: &Asked, seen: Touches, both: Both) -> Result<Comparison, CompareError> {
+        let Touches { touched, only } = seen;
+        let seen = checks::Seen::of(&asked.sides, &touched, &both);
+        let name = only.as_ref().and_then(|only| only.name.as_deref());
+        let environments = environments::environments(&touched, both, &self.redactor);
+        let environments = environments::named(environments, name)?;
+        let input = asked.input(environments);
+        let report = review(input, &self.mask_key, &yaml::readable);
+        let checked = seen.checked(&report, &self.redactor);
+        Ok(Comparison {
+            checks: checked.checks,
+            failing: checked.failing,
+            unknown: checked.unknown,
+            report,
+            affected: touched.affected,
+        })
     }
 
     /// The entry points of the workspace that depend on a file or on anything in a directory. Reads
@@ -246,7 +274,18 @@ impl Comparer {
         Ok(self.graphs.workspace(sides)?.importers(path))
     }
 
-    /// The entry point and name of one environment, wherever it still or already is.
+    /// The entry point of one environment by its path, wherever it still or already is.
+    fn at(&self, asked: &Asked, only: &Only) -> Option<Only> {
+        let trees = [&asked.sides.workspace, &asked.sides.base].into_iter();
+        let mut found = trees.filter_map(|tree| self.renderer(tree).at_once(&only.path).ok()?);
+        let path = found.next()?.to_string();
+        Some(Only {
+            path,
+            name: only.name.clone(),
+        })
+    }
+
+    /// The entry point and name of one environment that is asked for by its name.
     async fn find(
         &self,
         asked: &Asked,
@@ -256,8 +295,7 @@ impl Comparer {
         let target = asked.variables.target(&only.path, only.name.clone());
         let mut failed = None;
         for tree in [&asked.sides.workspace, &asked.sides.base] {
-            let renderer = Renderer::new(Arc::clone(tree), Arc::clone(&self.evaluator));
-            match renderer.entrypoint(&target, cancel).await {
+            match self.renderer(tree).entrypoint(&target, cancel).await {
                 Ok((entrypoint, name)) => {
                     return Ok(Only {
                         path: entrypoint.to_string(),
@@ -284,6 +322,22 @@ impl Comparer {
     pub fn renderer(&self, tree: &Arc<dyn crate::workspace::Tree>) -> Renderer {
         Renderer::new(Arc::clone(tree), Arc::clone(&self.evaluator))
     }
+}
+
+/// What a comparison is about.
+struct Touches {
+    touched: Touched,
+    /// Its entry point, where one environment was asked for.
+    only: Option<Only>,
+}
+
+/// What is known before anything is evaluated.
+enum Glance {
+    /// Everything: nothing has to be rendered.
+    Done(Box<Comparison>),
+    Touches(Touches),
+    /// The environment that was asked for is at no path.
+    Name(Only),
 }
 
 /// Reading trees and working on large values may block.

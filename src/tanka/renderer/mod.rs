@@ -116,16 +116,17 @@ impl Renderer {
     /// The file that the environment at a path starts with; `None` where nothing is. A path is not taken
     /// for a name here.
     pub async fn at(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
-        let tree = Arc::clone(&self.tree);
-        let path = path.to_owned();
-        blocking(move || {
-            let listing = Listing::new(tree.files()?);
-            match is_there(&listing, &path)? {
-                true => Ok(Some(place(tree.as_ref(), &listing, &path)?.layout.entrypoint)),
-                false => Ok(None),
-            }
-        })
-        .await
+        let (renderer, path) = (self.clone(), path.to_owned());
+        blocking(move || renderer.at_once(&path)).await
+    }
+
+    /// As [`Self::at`], where reading the tree may block.
+    pub fn at_once(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
+        let listing = Listing::new(self.tree.files()?);
+        match is_there(&listing, path)? {
+            true => Ok(Some(place(self.tree.as_ref(), &listing, path)?.layout.entrypoint)),
+            false => Ok(None),
+        }
     }
 
     async fn is_there(&self, path: &str) -> Result<bool, TankaError> {
