@@ -1,6 +1,7 @@
 //! Paths inside a repository, checked once where they come in.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
 
 /// Longest path in bytes.
 const PATH_BYTES_MAX: usize = 4_096;
@@ -8,9 +9,8 @@ const PATH_BYTES_MAX: usize = 4_096;
 /// A file's path inside the repository: relative, `/`-separated UTF-8 of at most 4,096 bytes, no
 /// empty, `.` or `..` component, no backslash or NUL, and no component that git, on any system,
 /// would take for its own directory. In the gateway it is a key in a tree, not a name on a disk.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct RepoPath(String);
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RepoPath(Arc<str>);
 
 /// Why a text is not a [`RepoPath`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +52,7 @@ impl RepoPath {
                 Reason::Git => PathError::GitMetadata(shorten(text)),
             })?;
         }
-        Ok(Self(path.to_owned()))
+        Ok(Self(path.into()))
     }
 
     /// The path as text.
@@ -74,6 +74,12 @@ impl RepoPath {
 impl std::fmt::Display for RepoPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl Serialize for RepoPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 
@@ -210,6 +216,6 @@ mod tests {
                 Ok(text.to_owned())
             );
         }
-        assert_eq!(RepoPath::parse("./a/b").map(|path| path.0), Ok("a/b".to_owned()));
+        assert_eq!(RepoPath::parse("./a/b").map(|path| path.to_string()), Ok("a/b".to_owned()));
     }
 }

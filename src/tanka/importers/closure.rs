@@ -1,15 +1,15 @@
 //! Everything the value of one entry point can depend on: the files its imports mean, the paths that
 //! were looked at in vain before them, its settings, its charts, and the lock of its packages.
 
-use super::look::{Looks, State, hex};
-use super::outline::{ImportOf, Outline};
+use super::look::{Looked, Looks, Program, State, hex};
+use super::outline::ImportOf;
 use crate::jsonnet::path::clean;
 use crate::model::RepoPath;
 use crate::tanka::layout::Layout;
 use crate::tanka::listing::{join, parent};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Files one entry point may import, as for an evaluation.
 const PROGRAMS_MAX: usize = 10_000;
@@ -93,6 +93,7 @@ impl Eq for Id {}
 impl Closure {
     pub(super) fn of(layout: Layout, looks: &mut Looks<'_>) -> Self {
         let mut building = Building {
+            libraries: layout.jpath().into_iter().rev().collect(),
             closure: Self {
                 layout,
                 dependencies: BTreeMap::new(),
@@ -172,6 +173,8 @@ impl Closure {
 
 struct Building<'a, 'b> {
     closure: Closure,
+    /// Where libraries are searched, in the order of the search.
+    libraries: Vec<String>,
     looks: &'a mut Looks<'b>,
     programs: BTreeSet<RepoPath>,
     queue: VecDeque<RepoPath>,
@@ -184,15 +187,23 @@ impl Building<'_, '_> {
         self.enqueue(entrypoint);
         self.look_beside(&self.closure.layout.base.clone(), "spec.json", Role::Settings);
         while let Some(file) = self.queue.pop_front() {
-            let outline = self.looks.program(&file);
-            self.follow(&file, &outline);
+            let program = self.looks.program(&file);
+            self.follow(&file, &program);
         }
         self.add_locks();
     }
 
-    fn follow(&mut self, file: &RepoPath, outline: &Outline) {
-        for import in &outline.imports {
-            match self.resolve(file, import) {
+    fn follow(&mut self, file: &RepoPath, program: &Program) {
+        let outline = &program.outline;
+        for (import, beside) in outline.imports.iter().zip(&program.beside) {
+            let found = match beside {
+                Some((found, looked)) if import.path != BUILT_IN => {
+                    self.depend(found, looked, Role::Import, Some(file));
+                    Ok(Some(found.clone()))
+                }
+                Some(_) | None => self.resolve(file, import),
+            };
+            match found {
                 Ok(Some(found)) if import.is_program => self.enqueue(found),
                 Ok(_) => {}
                 Err(why) => {
@@ -218,18 +229,17 @@ impl Building<'_, '_> {
         if import.path == BUILT_IN {
             return Ok(None);
         }
-        let libraries = self.closure.layout.jpath();
-        let own = importer.parent().unwrap_or("").to_owned();
-        for directory in std::iter::once(own).chain(libraries.into_iter().rev()) {
-            let Some(candidate) = clean(&directory, &import.path) else {
-                continue;
-            };
+        let own = importer.parent().unwrap_or("");
+        let libraries = self.libraries.iter().map(String::as_str);
+        let places = std::iter::once(own).chain(libraries);
+        let candidates: Vec<String> = places.filter_map(|place| clean(place, &import.path)).collect();
+        for candidate in candidates {
             let candidate = RepoPath::parse(&candidate).map_err(|err| err.to_string())?;
-            match self.look(&candidate, Role::Import, Some(importer)) {
+            match &self.look(&candidate, Role::Import, Some(importer)).state {
                 State::File { .. } => return Ok(Some(candidate)),
                 State::Absent => {}
                 State::Directory { .. } => return Err("it is a directory".to_owned()),
-                State::Unreadable { why } => return Err(why),
+                State::Unreadable { why } => return Err(why.clone()),
             }
         }
         Err("no match locally or in the Jsonnet library paths".to_owned())
@@ -247,11 +257,16 @@ impl Building<'_, '_> {
         }
     }
 
-    fn look(&mut self, path: &RepoPath, role: Role, importer: Option<&RepoPath>) -> State {
+    fn look(&mut self, path: &RepoPath, role: Role, importer: Option<&RepoPath>) -> Arc<Looked> {
         let looked = match role {
             Role::Chart => self.looks.chart(path),
             Role::Import | Role::Settings | Role::Lock => self.looks.at(path),
         };
+        self.depend(path, &looked, role, importer);
+        looked
+    }
+
+    fn depend(&mut self, path: &RepoPath, looked: &Looked, role: Role, importer: Option<&RepoPath>) {
         let known = self.closure.dependencies.get(path);
         // A directory that is both imported and a chart counts with its content.
         if known.is_none_or(|known| role == Role::Chart && known.role != Role::Chart) {
@@ -263,7 +278,6 @@ impl Building<'_, '_> {
             };
             self.closure.dependencies.insert(path.clone(), dependency);
         }
-        looked.state.clone()
     }
 
     /// What comes from packages, or comes from nowhere as long as they are not installed, depends on

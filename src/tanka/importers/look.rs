@@ -2,6 +2,7 @@
 //! symlinks lie on the way.
 
 use super::outline::{Outline, Outlines};
+use crate::jsonnet::path::clean;
 use crate::model::RepoPath;
 use crate::tanka::listing::{Listing, join};
 use crate::workspace::{Entry, Tree, TreeError};
@@ -56,7 +57,15 @@ pub(super) struct Looks<'a> {
     outlines: &'a Outlines,
     looked: HashMap<RepoPath, Arc<Looked>>,
     charts: HashMap<RepoPath, Arc<Looked>>,
-    programs: HashMap<RepoPath, Arc<Outline>>,
+    programs: HashMap<RepoPath, Arc<Program>>,
+}
+
+/// What a file names, and the part of it that is the same for every entry point.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    pub(super) outline: Arc<Outline>,
+    /// By import: the file it means wherever the search would go on, because it lies where the search begins.
+    pub(super) beside: Vec<Option<(RepoPath, Arc<Looked>)>>,
 }
 
 impl<'a> Looks<'a> {
@@ -92,9 +101,9 @@ impl<'a> Looks<'a> {
     }
 
     /// What the file at `path`, which was looked at, names of other files.
-    pub(super) fn program(&mut self, path: &RepoPath) -> Arc<Outline> {
-        if let Some(outline) = self.programs.get(path) {
-            return Arc::clone(outline);
+    pub(super) fn program(&mut self, path: &RepoPath) -> Arc<Program> {
+        if let Some(program) = self.programs.get(path) {
+            return Arc::clone(program);
         }
         let outline = match (&self.at(path).state, self.tree.read(path)) {
             (State::File { blob }, Ok(version)) => self.outlines.of(blob, &version.content),
@@ -102,8 +111,20 @@ impl<'a> Looks<'a> {
                 Arc::default()
             }
         };
-        self.programs.insert(path.clone(), Arc::clone(&outline));
-        outline
+        let directory = path.parent().unwrap_or("");
+        let beside = outline.imports.iter();
+        let beside = beside
+            .map(|import| self.beside(directory, &import.path))
+            .collect();
+        let program = Arc::new(Program { outline, beside });
+        self.programs.insert(path.clone(), Arc::clone(&program));
+        program
+    }
+
+    fn beside(&mut self, directory: &str, import: &str) -> Option<(RepoPath, Arc<Looked>)> {
+        let path = RepoPath::parse(&clean(directory, import)?).ok()?;
+        let looked = self.at(&path);
+        matches!(looked.state, State::File { .. }).then_some((path, looked))
     }
 
     /// What is at `path` when all of a directory counts.
