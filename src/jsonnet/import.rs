@@ -120,10 +120,14 @@ impl<'a> Imports<'a> {
                     importer: file.to_string(),
                     path: written,
                 };
-                if self.resolve(&ask).ok().as_ref() != Some(&before) {
+                let is_same = match before.is_beside {
+                    true => self.is_there(&before.path, &ask) == Ok(true),
+                    false => self.resolve(&ask).ok().as_ref() == Some(&before.path),
+                };
+                if !is_same {
                     own.extend(self.known.make_own(file.as_str()));
                 }
-                waiting.push(before);
+                waiting.push(before.path);
             }
         }
         if self.known.is_own(path.as_str()) && !importer.is_empty() {
@@ -230,18 +234,19 @@ impl<'a> Imports<'a> {
 
     /// Whether there is a file. If so, the evaluation depends on it.
     fn is_there(&mut self, path: &RepoPath, ask: &Ask) -> Result<bool, EvalError> {
-        let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
-        if path.as_str().split('/').any(is_environment) || self.denied.is_match(path.as_str()) {
-            return Err(EvalError::ImportForbidden {
-                path: cut(ask.path.clone()),
-                importer: ask.importer.clone(),
-                file: path.to_string(),
-            });
-        }
         if self.read.contains_key(path) {
             return Ok(true);
         }
+        // What is known was not denied.
         if self.known.file(path).is_none() {
+            let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
+            if path.as_str().split('/').any(is_environment) || self.denied.is_match(path.as_str()) {
+                return Err(EvalError::ImportForbidden {
+                    path: cut(ask.path.clone()),
+                    importer: ask.importer.clone(),
+                    file: path.to_string(),
+                });
+            }
             let file = self.open(path, ask)?;
             self.known.learn(path, file);
         }

@@ -7,6 +7,7 @@
 //! have been kept. A file of which either is not so is *own*: it, and whatever imports it, is evaluated
 //! anew for each task.
 
+use super::path::clean;
 use crate::model::RepoPath;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,13 +22,21 @@ pub(super) struct KnownFile {
     content: Option<Bytes>,
 }
 
+/// What an import means.
+#[derive(Clone, Debug)]
+pub(super) struct Meaning {
+    pub(super) path: RepoPath,
+    /// Whether it lies where every search for it begins: as long as it is there, it is what is meant.
+    pub(super) is_beside: bool,
+}
+
 /// What one inmate has been told.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// `None` for a path that has no file.
     files: HashMap<RepoPath, Option<KnownFile>>,
     /// By importing file: what each import that was evaluated means.
-    edges: BTreeMap<String, BTreeMap<String, RepoPath>>,
+    edges: BTreeMap<String, BTreeMap<String, Meaning>>,
     own: BTreeSet<String>,
 }
 
@@ -55,13 +64,18 @@ impl Known {
     /// Notes what an import means. One of a variable has no file that it is in.
     pub(super) fn note(&mut self, importer: &str, written: &str, path: &RepoPath) {
         if !importer.is_empty() {
+            let own = importer.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let meaning = Meaning {
+                path: path.clone(),
+                is_beside: clean(own, written).is_some_and(|beside| beside == path.as_str()),
+            };
             let imports = self.edges.entry(importer.to_owned()).or_default();
-            imports.insert(written.to_owned(), path.clone());
+            imports.insert(written.to_owned(), meaning);
         }
     }
 
     /// The imports of a file whose value may have been kept.
-    pub(super) fn imports(&self, file: &RepoPath) -> Vec<(String, RepoPath)> {
+    pub(super) fn imports(&self, file: &RepoPath) -> Vec<(String, Meaning)> {
         match self.edges.get(file.as_str()) {
             Some(imports) if !self.own.contains(file.as_str()) => imports.clone().into_iter().collect(),
             Some(_) | None => Vec::new(),
@@ -80,8 +94,8 @@ impl Known {
             if !self.own.insert(file.clone()) {
                 continue;
             }
-            let imports_it = |imports: &BTreeMap<String, RepoPath>| {
-                imports.values().any(|imported| imported.as_str() == file)
+            let imports_it = |imports: &BTreeMap<String, Meaning>| {
+                imports.values().any(|imported| imported.path.as_str() == file)
             };
             let importers = self.edges.iter().filter(|(_, imports)| imports_it(imports));
             waiting.extend(importers.map(|(importer, _)| importer.clone()));

@@ -216,6 +216,9 @@ mod tests {
                 Ok(text.to_owned())
             );
         }
-        assert_eq!(RepoPath::parse("./a/b").map(|path| path.to_string()), Ok("a/b".to_owned()));
+        assert_eq!(
+            RepoPath::parse("./a/b").map(|path| path.to_string()),
+            Ok("a/b".to_owned())
+        );
     }
 }

@@ -42,7 +42,9 @@ const MERGE_KEYS: [(&str, &[&str]); 12] = [
 /// caller bounds the nesting.
 pub(super) fn changes(before: &Value, after: &Value) -> Vec<FieldChange> {
     let mut walk = Walk::default();
-    walk.value(before, after);
+    if before != after {
+        walk.value(before, after);
+    }
     walk.found
 }
 
@@ -53,11 +55,11 @@ struct Walk {
 }
 
 impl Walk {
+    /// Two values that differ.
     fn value(&mut self, before: &Value, after: &Value) {
         match (before, after) {
             (Value::Object(before), Value::Object(after)) => self.fields(before, after),
             (Value::Array(before), Value::Array(after)) => self.items(before, after),
-            (before, after) if before == after => {}
             (before, after) => self.note(Some(before), Some(after)),
         }
     }
@@ -71,7 +73,7 @@ impl Walk {
             both.entry(name).or_default().1 = Some(value);
         }
         for (name, (before, after)) in both {
-            self.step(Step::Field(name.clone()), before, after);
+            self.step(|| Step::Field(name.clone()), before, after);
         }
     }
 
@@ -117,19 +119,26 @@ impl Walk {
             });
         }
         for (name, (before, after)) in both {
-            let value = name.clone();
-            self.step(Step::Keyed { key, value }, before, after);
+            let step = || Step::Keyed {
+                key,
+                value: name.clone(),
+            };
+            self.step(step, before, after);
         }
     }
 
     fn positions(&mut self, before: &[Value], after: &[Value]) {
         for position in 0..before.len().max(after.len()) {
-            self.step(Step::Item(position), before.get(position), after.get(position));
+            let step = || Step::Item(position);
+            self.step(step, before.get(position), after.get(position));
         }
     }
 
-    fn step(&mut self, step: Step, before: Option<&Value>, after: Option<&Value>) {
-        self.steps.push(step);
+    fn step(&mut self, step: impl FnOnce() -> Step, before: Option<&Value>, after: Option<&Value>) {
+        if before == after {
+            return;
+        }
+        self.steps.push(step());
         match (before, after) {
             (Some(before), Some(after)) => self.value(before, after),
             (before, after) => self.note(before, after),
