@@ -89,7 +89,7 @@ impl Evaluate for Small {
         };
         Ok(Evaluated {
             json: Bytes::from(json),
-            imports,
+            imports: imports.into(),
             second_opinion,
         })
     }

@@ -62,7 +62,7 @@ pub struct Evaluated {
     pub json: Bytes,
     /// Every file that was read and every path that was looked at in vain, sorted, each once. With
     /// the request, they determine the value.
-    pub imports: Vec<Import>,
+    pub imports: Arc<[Import]>,
     /// What the second engine says.
     pub second_opinion: SecondOpinion,
 }
@@ -88,7 +88,7 @@ pub enum SecondOpinion {
 }
 
 /// One thing a value depends on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Import {
     /// A file that was read.
     Read {

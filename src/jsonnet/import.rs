@@ -11,6 +11,7 @@ use crate::workspace::{Entry, Tree, TreeError};
 use bytes::Bytes;
 use globset::GlobSet;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 /// Questions an evaluation may ask for each file it may import: the same file can be named in many ways.
 const ASKS_PER_IMPORT: usize = 4;
@@ -221,7 +222,7 @@ impl<'a> Imports<'a> {
     }
 
     /// Everything the value depends on.
-    pub(super) fn into_list(self) -> Vec<Import> {
+    pub(super) fn into_list(self) -> Arc<[Import]> {
         let read = self
             .read
             .into_iter()
@@ -229,7 +230,7 @@ impl<'a> Imports<'a> {
         let absent = self.absent.into_iter().map(|path| Import::Absent { path });
         let mut all: Vec<Import> = read.chain(absent).collect();
         all.sort();
-        all
+        all.into()
     }
 
     /// Whether there is a file. If so, the evaluation depends on it.

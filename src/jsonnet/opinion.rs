@@ -20,7 +20,7 @@ pub(super) fn joined(first: Evaluated, second: Result<Evaluated, EvalError>) -> 
     Evaluated {
         second_opinion: opinion(&first.json, &second.json),
         json: first.json,
-        imports,
+        imports: imports.into(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Small values of programs that were evaluated before. A list of environments asks the same little
 //! programs again and again; one is evaluated anew only when something it depends on is not the same.
 
-use super::contract::{Entry, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
+use super::contract::{Entry, EvalLimits, Evaluated, Import, Request, SecondOpinion, SecondOpinionWanted};
 use super::import::Imports;
 use super::known::Known;
+use crate::workspace::Tree;
 use globset::GlobSet;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
@@ -48,29 +49,53 @@ impl Remembered {
         limits: &EvalLimits,
         denied: &GlobSet,
     ) -> Vec<Option<Evaluated>> {
-        // What is read of a tree is read once for all that follow each other.
-        let mut known: Option<(&Request, Known)> = None;
+        // What is looked at in a tree is looked at once for all that follow each other.
+        let mut looked: Option<Looked<'_>> = None;
         let found = requests.iter().map(|request| {
             if request.second_opinion != SecondOpinionWanted::No {
                 return None;
             }
             let evaluated = self.kept().get(key(request))?;
-            let (_, known) = match &mut known {
-                Some(known) if Arc::ptr_eq(&known.0.tree, &request.tree) => known,
-                other => other.insert((request, Known::default())),
+            let looked = match &mut looked {
+                Some(looked) if Arc::ptr_eq(looked.tree, &request.tree) => looked,
+                other => other.insert(Looked::at(&request.tree)),
             };
-            let mut imports = Imports::new(request.tree.as_ref(), &request.jpath, limits, denied, known);
-            evaluated
-                .imports
-                .iter()
-                .all(|import| imports.is_same(import))
-                .then_some(evaluated)
+            let is_same = |import| looked.is_same(import, limits, denied);
+            evaluated.imports.iter().all(is_same).then_some(evaluated)
         });
         found.collect()
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What values depend on, and whether a tree still has it.
+struct Looked<'a> {
+    tree: &'a Arc<dyn Tree>,
+    known: Known,
+    is_same: HashMap<Import, bool>,
+}
+
+impl<'a> Looked<'a> {
+    fn at(tree: &'a Arc<dyn Tree>) -> Self {
+        Self {
+            tree,
+            known: Known::default(),
+            is_same: HashMap::new(),
+        }
+    }
+
+    fn is_same(&mut self, import: &Import, limits: &EvalLimits, denied: &GlobSet) -> bool {
+        if let Some(is_same) = self.is_same.get(import) {
+            return *is_same;
+        }
+        // Where imports are searched does not matter: these say where they were found.
+        let mut imports = Imports::new(self.tree.as_ref(), &[], limits, denied, &mut self.known);
+        let is_same = imports.is_same(import);
+        self.is_same.insert(import.clone(), is_same);
+        is_same
     }
 }
 

@@ -186,7 +186,7 @@ impl Evaluate for JsonFiles {
         };
         Ok(Evaluated {
             json: Bytes::from(json),
-            imports: Vec::new(),
+            imports: Arc::default(),
             second_opinion: SecondOpinion::NotAsked,
         })
     }

@@ -30,7 +30,7 @@ async fn a_value_is_sorted_compact_json() {
     let evaluated = evaluate(&evaluator, request).await.expect("a value");
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
     assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
-    assert_eq!(evaluated.imports, []);
+    assert_eq!(evaluated.imports[..], []);
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn imports_are_searched_from_the_importer_then_from_the_end_of_the_path() 
     };
     let absent = |name: &str| Import::Absent { path: path(name) };
     assert_eq!(
-        evaluated.imports,
+        evaluated.imports[..],
         [
             read("environments/dev/app.libsonnet", "{ from: 'base' }"),
             read(

@@ -8,6 +8,7 @@ use crate::tanka::layout::Layout;
 use crate::tanka::object::Object;
 use crate::tanka::spec::Parsed;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Which environment, and what its program is given.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +48,7 @@ pub struct Rendered {
     /// Its objects, in order.
     pub objects: Vec<Object>,
     /// Every file its value depends on. The settings of a static environment are not among them.
-    pub imports: Vec<Import>,
+    pub imports: Arc<[Import]>,
     /// What the second engine says.
     pub second_opinion: SecondOpinion,
     /// What should be written differently.

@@ -162,7 +162,7 @@ impl Renderer {
         let (_, evaluated) = self
             .value(&layout, target, environment.as_ref(), &Script::Whole, cancel)
             .await?;
-        Ok(evaluated.imports)
+        Ok(evaluated.imports.to_vec())
     }
 
     /// All environments below a directory, without their objects. Vendored packages have none of ours.

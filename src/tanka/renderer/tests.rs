@@ -41,7 +41,7 @@ impl Evaluate for Known {
         };
         Ok(Evaluated {
             json: Bytes::from(value.to_string()),
-            imports: Vec::new(),
+            imports: Arc::default(),
             second_opinion: SecondOpinion::NotAsked,
         })
     }

@@ -35,7 +35,7 @@ pub struct Whole {
     /// The hash of its value.
     pub value: ValueHash,
     /// Every file its value depends on, and every path that was looked at in vain.
-    pub imports: Vec<Import>,
+    pub imports: Arc<[Import]>,
     /// What the second engine says of its value.
     pub second_opinion: SecondOpinion,
 }
@@ -85,7 +85,7 @@ impl Renderer {
         targets: Vec<Target>,
         done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
-    ) -> Vec<Result<(ValueHash, Vec<Import>), TankaError>> {
+    ) -> Vec<Result<(ValueHash, Arc<[Import]>), TankaError>> {
         let evaluated = self.evaluated(targets, done, cancel).await.into_iter();
         let hashed = evaluated.map(|evaluated| {
             let (_, evaluated) = evaluated?;
