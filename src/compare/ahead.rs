@@ -144,8 +144,8 @@ impl Comparer {
             .into_iter()
             .map(move |answered| settle(answered, &redactor));
         let settled = blocking(move || Ok(settled.collect::<Vec<_>>()));
-        for (_, outcome, key) in settled.await? {
-            let (Ok(rendered), Some(key)) = (outcome, key) else {
+        for settled in settled.await? {
+            let (Ok(rendered), Some(key)) = (settled.outcome, settled.key) else {
                 rendering.ahead.failed += 1;
                 continue;
             };

@@ -3,7 +3,7 @@
 use super::CompareError;
 use super::affected::Touched;
 use super::kept::{Member, Opinion, Rendered};
-use super::rendering::{Both, Outcome};
+use super::rendering::{Both, Outcome, Values};
 use crate::model::RepoPath;
 use crate::parallel;
 use crate::redact::Redactor;
@@ -14,11 +14,11 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The environments of one entry point by name; a name that is there again is counted.
-type Members<'a> = BTreeMap<(&'a str, usize), &'a Member>;
+/// The environments of one entry point by name, with their places; a name that is there again is counted.
+type Members<'a> = BTreeMap<(&'a str, usize), (usize, &'a Member)>;
 
 /// Everything that is reviewed, in the order of entry points.
-pub(super) fn environments(touched: &Touched, both: Both, redactor: &Redactor) -> Vec<Environment> {
+pub(super) fn environments(touched: &Touched, mut both: Both, redactor: &Redactor) -> Vec<Environment> {
     let mut found: Vec<(&RepoPath, Environment)> = Vec::new();
     for (entrypoint, closure) in &touched.untouched {
         let rendering = Rendering::ClosureUnchanged {
@@ -34,9 +34,13 @@ pub(super) fn environments(touched: &Touched, both: Both, redactor: &Redactor) -
             whole(touched, entrypoint, Rendering::NotLookedAt { why }),
         ));
     }
-    let rendered = parallel::map(touched.rendered().collect(), |entrypoint| {
+    let mut values = std::mem::take(&mut both.values);
+    let rendered = touched.rendered();
+    let rendered = rendered.map(|entrypoint| (entrypoint, values.remove(entrypoint).unwrap_or_default()));
+    let rendered = parallel::map(rendered.collect(), |(entrypoint, values)| {
         let sides = (both.base.get(entrypoint), both.workspace.get(entrypoint));
-        (entrypoint, environments_of(touched, entrypoint, sides, redactor))
+        let environments = environments_of(touched, entrypoint, sides, values, redactor);
+        (entrypoint, environments)
     });
     for (entrypoint, of) in rendered {
         found.extend(of.into_iter().map(|environment| (entrypoint, environment)));
@@ -108,17 +112,21 @@ fn environments_of(
     touched: &Touched,
     entrypoint: &RepoPath,
     (base, workspace): (Option<&Outcome>, Option<&Outcome>),
+    mut values: Values,
     redactor: &Redactor,
 ) -> Vec<Environment> {
     let (before, after) = (members(base), members(workspace));
     let names: BTreeSet<(&str, usize)> = before.keys().chain(after.keys()).copied().collect();
     let failed = |side: Option<&Outcome>| side.is_some_and(Result::is_err);
     if names.is_empty() && (failed(base) || failed(workspace)) {
-        let rendering = rendering((base, None), (workspace, None), redactor);
+        let rendering = rendering((base, None), (workspace, None), Vec::new(), redactor);
         return vec![whole(touched, entrypoint, rendering)];
     }
     let environment = |name: (&str, usize)| {
-        let (was, is) = (before.get(&name).copied(), after.get(&name).copied());
+        let was = before.get(&name).map(|(_, member)| *member);
+        let is = after.get(&name).map(|(_, member)| *member);
+        let place = after.get(&name).map_or(usize::MAX, |(place, _)| *place);
+        let values = values.get_mut(place).map(std::mem::take).unwrap_or_default();
         Environment {
             name: match name {
                 (name, 1) => name.to_owned(),
@@ -128,7 +136,7 @@ fn environments_of(
                 .or(was)
                 .map(|member| member.namespace.clone())
                 .unwrap_or_default(),
-            rendering: rendering((base, was), (workspace, is), redactor),
+            rendering: rendering((base, was), (workspace, is), values, redactor),
         }
     };
     names.into_iter().map(environment).collect()
@@ -140,10 +148,10 @@ fn members(outcome: Option<&Outcome>) -> Members<'_> {
         return members;
     };
     let mut seen: HashMap<&str, usize> = HashMap::new();
-    for member in rendered.members.iter() {
-        let place = seen.entry(&member.name).or_default();
-        *place += 1;
-        members.insert((&member.name, *place), member);
+    for (place, member) in rendered.members.iter().enumerate() {
+        let count = seen.entry(&member.name).or_default();
+        *count += 1;
+        members.insert((&member.name, *count), (place, member));
     }
     members
 }
@@ -151,32 +159,48 @@ fn members(outcome: Option<&Outcome>) -> Members<'_> {
 /// One environment of an entry point on one side.
 type OneSide<'a> = (Option<&'a Outcome>, Option<&'a Member>);
 
-/// Both sides. What both have, written the same, is read once.
-fn rendering(base: OneSide<'_>, workspace: OneSide<'_>, redactor: &Redactor) -> Rendering {
+/// Both sides. What both have, written the same, is read once; what is in `values`, those of the workspace
+/// or none, not at all.
+fn rendering(
+    base: OneSide<'_>,
+    workspace: OneSide<'_>,
+    values: Vec<Value>,
+    redactor: &Redactor,
+) -> Rendering {
     let (base, workspace) = (texts(base, redactor), texts(workspace, redactor));
-    let same = match (&base, &workspace) {
+    let both = match (&base, &workspace) {
         (Ok(base), Ok(workspace)) => in_both(base, workspace),
-        (_, _) => HashMap::new(),
+        (_, _) => Counted::new(),
     };
-    let own = |side: Result<&[Bytes], Side>| match side {
-        Ok(texts) => read(without(texts, same.clone())).map_or_else(Side::Failed, Side::Objects),
+    let (own, mut same) = (both.clone(), Vec::new());
+    let base = base.map(|texts| {
+        let own = texts
+            .iter()
+            .scan(own, |both, text| Some((text, take(both, text))));
+        let own = own.filter(|(_, is_same)| !is_same);
+        own.map(|(text, _)| read(text)).collect()
+    });
+    let workspace = workspace.map(|texts| {
+        let mut values = values.into_iter();
+        let mut own = Vec::new();
+        let mut left = both;
+        for text in texts {
+            let value = values.next().map_or_else(|| read(text), Ok)?;
+            match take(&mut left, text) {
+                true => same.push(value),
+                false => own.push(value),
+            }
+        }
+        Ok(own)
+    });
+    let side = |side: Result<Result<Vec<Value>, Failure>, Side>| match side {
+        Ok(objects) => objects.map_or_else(Side::Failed, Side::Objects),
         Err(side) => side,
     };
-    let (base, workspace) = (own(base), own(workspace));
-    let texts = same
-        .iter()
-        .flat_map(|(text, count)| std::iter::repeat_n(*text, *count));
-    match read(texts) {
-        Ok(same) => Rendering::Rendered {
-            base,
-            workspace,
-            same,
-        },
-        Err(failure) => Rendering::Rendered {
-            base: Side::Failed(failure.clone()),
-            workspace: Side::Failed(failure),
-            same: Vec::new(),
-        },
+    Rendering::Rendered {
+        base: side(base),
+        workspace: side(workspace),
+        same,
     }
 }
 
@@ -213,20 +237,19 @@ fn in_both<'a>(base: &'a [Bytes], workspace: &[Bytes]) -> Counted<'a> {
     both
 }
 
-/// The texts of a side that are not counted.
-fn without<'a>(texts: &'a [Bytes], mut counted: Counted<'a>) -> impl Iterator<Item = &'a Bytes> {
-    texts.iter().filter(move |text| match counted.get_mut(text) {
+/// Takes a text out, if it is there.
+fn take(counted: &mut Counted<'_>, text: &Bytes) -> bool {
+    match counted.get_mut(text) {
         Some(count) if *count > 0 => {
             *count -= 1;
-            false
+            true
         }
-        Some(_) | None => true,
-    })
+        Some(_) | None => false,
+    }
 }
 
-fn read<'a>(texts: impl Iterator<Item = &'a Bytes>) -> Result<Vec<Value>, Failure> {
-    let read = texts.map(|text| serde_json::from_slice(text));
-    read.collect::<Result<_, _>>().map_err(|err| Failure {
+fn read(text: &Bytes) -> Result<Value, Failure> {
+    serde_json::from_slice(text).map_err(|err| Failure {
         kind: FailureKind::Bound,
         message: err.to_string(),
     })

@@ -30,6 +30,28 @@ pub(super) type Outcome = Result<Arc<Rendered>, Failure>;
 pub(super) struct Both {
     pub(super) base: BTreeMap<RepoPath, Outcome>,
     pub(super) workspace: BTreeMap<RepoPath, Outcome>,
+    /// What was rendered of the workspace just now.
+    pub(super) values: BTreeMap<RepoPath, Values>,
+}
+
+/// The objects of each environment of an entry point, redacted. They are at hand for once, and not kept:
+/// their texts are.
+pub(super) type Values = Vec<Vec<Value>>;
+
+/// What became of a job.
+pub(super) struct Settled {
+    pub(super) entrypoint: RepoPath,
+    pub(super) outcome: Outcome,
+    /// The key to keep it by, if it may be kept.
+    pub(super) key: Option<String>,
+    values: Values,
+}
+
+/// What the entry points came to on one side.
+#[derive(Debug, Default)]
+pub(super) struct Outcomes {
+    pub(super) outcomes: BTreeMap<RepoPath, Outcome>,
+    values: BTreeMap<RepoPath, Values>,
 }
 
 /// One side, to be rendered.
@@ -93,6 +115,10 @@ impl Comparer {
             self.side(workspace, &entrypoints, relied_on, &done, cancel),
             self.side(base, &entrypoints, BTreeSet::new(), &done, cancel),
         )?;
+        let Outcomes {
+            outcomes: workspace,
+            values,
+        } = workspace;
         let against = workspace.iter().filter(|(_, outcome)| {
             let rendered = outcome.as_ref();
             rendered.is_ok_and(|rendered| rendered.opinion.is_against())
@@ -100,12 +126,13 @@ impl Comparer {
         let against: Vec<RepoPath> = against.map(|(entrypoint, _)| entrypoint.clone()).collect();
         let again: BTreeSet<RepoPath> = against.iter().cloned().collect();
         let mut both = Both {
-            base: before,
+            base: before.outcomes,
             workspace,
+            values,
         };
         if !against.is_empty() {
             let again = self.side(base, &against, again, &|_| {}, cancel).await?;
-            both.base.extend(again);
+            both.base.extend(again.outcomes);
         }
         Ok(both)
     }
@@ -119,14 +146,14 @@ impl Comparer {
         with_opinion: BTreeSet<RepoPath>,
         done: &(dyn Fn(usize) + Send + Sync),
         cancel: &CancellationToken,
-    ) -> Result<BTreeMap<RepoPath, Outcome>, CompareError> {
+    ) -> Result<Outcomes, CompareError> {
         let jobs = jobs(&side, entrypoints, with_opinion).await?;
-        let (mut outcomes, mut left, mut unheard) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut found, mut left, mut unheard) = (Outcomes::default(), Vec::new(), Vec::new());
         for job in jobs {
             match self.kept().get(&job.key) {
                 None => left.push(job),
                 Some(rendered) if job.wants_more_than(&rendered) => unheard.push((job, rendered)),
-                Some(rendered) => drop(outcomes.insert(job.entrypoint, Ok(rendered))),
+                Some(rendered) => drop(found.outcomes.insert(job.entrypoint, Ok(rendered))),
             }
         }
         let (all, count, heard) = (entrypoints.len(), left.len(), unheard.len());
@@ -137,7 +164,7 @@ impl Comparer {
             if is_covered {
                 self.kept().put(job.key, &rendered);
             }
-            outcomes.insert(job.entrypoint, Ok(rendered));
+            found.outcomes.insert(job.entrypoint, Ok(rendered));
         }
         left.extend(heard.apart);
         let targets = left
@@ -156,14 +183,15 @@ impl Comparer {
         }
         let (redactor, answered) = (Arc::clone(&self.redactor), left.into_iter().zip(answers));
         let answered: Vec<_> = answered.collect();
-        let rendered = blocking(move || Ok(parallel::map(answered, |answered| settle(answered, &redactor))));
-        for (entrypoint, outcome, key) in rendered.await? {
-            if let (Ok(rendered), Some(key)) = (&outcome, key) {
+        let settled = blocking(move || Ok(parallel::map(answered, |answered| settle(answered, &redactor))));
+        for settled in settled.await? {
+            if let (Ok(rendered), Some(key)) = (&settled.outcome, settled.key) {
                 self.kept().put(key, rendered);
             }
-            outcomes.insert(entrypoint, outcome);
+            found.values.insert(settled.entrypoint.clone(), settled.values);
+            found.outcomes.insert(settled.entrypoint, settled.outcome);
         }
-        Ok(outcomes)
+        Ok(found)
     }
 }
 
@@ -197,18 +225,26 @@ pub(super) async fn jobs(
     .await
 }
 
-/// What came of an entry point, and the key to keep it by if it may be kept. A failure is not kept: it
-/// may be chance. Neither is a value that depends on more than its key was made from.
-pub(super) fn settle(
-    (job, answer): (Job, Result<Whole, TankaError>),
-    redactor: &Redactor,
-) -> (RepoPath, Outcome, Option<String>) {
+/// What came of an entry point. A failure is not kept: it may be chance. Neither is a value that depends on
+/// more than its key was made from.
+pub(super) fn settle((job, answer): (Job, Result<Whole, TankaError>), redactor: &Redactor) -> Settled {
     match answer {
         Ok(whole) => {
             let key = covers(&job.closure, &whole.imports).then_some(job.key);
-            (job.entrypoint, Ok(Arc::new(rendered(whole, redactor))), key)
+            let (rendered, values) = rendered(whole, redactor);
+            Settled {
+                entrypoint: job.entrypoint,
+                outcome: Ok(Arc::new(rendered)),
+                key,
+                values,
+            }
         }
-        Err(error) => (job.entrypoint, Err(failure(&error)), None),
+        Err(error) => Settled {
+            entrypoint: job.entrypoint,
+            outcome: Err(failure(&error)),
+            key: None,
+            values: Values::new(),
+        },
     }
 }
 
@@ -218,28 +254,39 @@ pub(super) fn covers(closure: &Closure, imports: &[Import]) -> bool {
     })
 }
 
-fn rendered(whole: Whole, redactor: &Redactor) -> Rendered {
-    let members = whole.members.into_iter().map(|member| Member {
-        objects: match member.objects {
+fn rendered(whole: Whole, redactor: &Redactor) -> (Rendered, Values) {
+    let members = whole.members.into_iter().map(|member| {
+        let written = match member.objects {
             Ok(objects) => written(objects, redactor),
             Err(error) => Err(failure(&error)),
-        },
-        name: member.name,
-        namespace: member.namespace,
+        };
+        let (objects, values) = match written {
+            Ok((texts, values)) => (Ok(texts), values),
+            Err(failure) => (Err(failure), Vec::new()),
+        };
+        let member = Member {
+            name: member.name,
+            namespace: member.namespace,
+            objects,
+        };
+        (member, values)
     });
-    Rendered {
-        members: members.collect(),
+    let (members, values): (Vec<Member>, Values) = members.unzip();
+    let rendered = Rendered {
+        members: members.into(),
         value: whole.value,
         opinion: opinion(whole.second_opinion),
-    }
+    };
+    (rendered, values)
 }
 
-/// Each object without secrets, as its place in one text of them all.
-fn written(objects: Vec<Object>, redactor: &Redactor) -> Result<Vec<Bytes>, Failure> {
-    let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(objects.len()));
-    for mut object in objects {
-        redact(&mut object.value, redactor);
-        serde_json::to_writer(&mut text, &object.value).map_err(|err| Failure {
+/// Each object without secrets, and its place in one text of them all.
+fn written(objects: Vec<Object>, redactor: &Redactor) -> Result<(Vec<Bytes>, Vec<Value>), Failure> {
+    let mut values: Vec<Value> = objects.into_iter().map(|object| object.value).collect();
+    let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(values.len()));
+    for value in &mut values {
+        redact(value, redactor);
+        serde_json::to_writer(&mut text, value).map_err(|err| Failure {
             kind: FailureKind::Bound,
             message: err.to_string(),
         })?;
@@ -247,7 +294,7 @@ fn written(objects: Vec<Object>, redactor: &Redactor) -> Result<Vec<Bytes>, Fail
     }
     let (text, mut start) = (Bytes::from(text), 0);
     let place = |end| text.slice(std::mem::replace(&mut start, end)..end);
-    Ok(ends.into_iter().map(place).collect())
+    Ok((ends.into_iter().map(place).collect(), values))
 }
 
 /// Takes secrets out of every text of an object. Different secrets stay different. Depth is that of a

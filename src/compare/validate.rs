@@ -71,8 +71,8 @@ impl Comparer {
             graph: &graph,
             variables: &Variables::default(),
         };
-        let outcomes = self.side(side, &rendered, with_opinion, &|_| {}, cancel).await?;
-        let environments = environments::failures(&graph, &outcomes, &self.redactor);
+        let found = self.side(side, &rendered, with_opinion, &|_| {}, cancel).await?;
+        let environments = environments::failures(&graph, &found.outcomes, &self.redactor);
         let left_out = users.len() - rendered.len();
         let all_render = environments.iter().all(|(_, failure)| failure.is_none());
         if all_render && left_out == 0 && !environments.is_empty() {
