@@ -3,8 +3,9 @@
 use super::confinement::ARGUMENT;
 use super::frame::{self, Frame};
 use super::layer::LayerName;
-use super::{Confinement, JailError};
+use super::{Confinement, JailError, launch};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::ffi::OsString;
 use std::io::{BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -38,6 +39,9 @@ impl Program {
         reason = "this is the sandbox; the program is our own and confines itself"
     )]
     pub(super) fn start(&self, purpose: &str, how: String) -> std::io::Result<Child> {
+        if is_astray(std::env::args_os()) {
+            return Err(std::io::Error::other(ASTRAY));
+        }
         Command::new(&self.0)
             .arg(purpose)
             .arg(how)
@@ -53,6 +57,17 @@ impl Program {
             .process_group(0)
             .spawn()
     }
+}
+
+const ASTRAY: &str = "this process was itself started for the jail, and its program does something else: it has to begin with \
+                      what `sandbox::task_of` and `sandbox::launch_of` find";
+
+/// Whether a process was started to be an inmate or to become another program. One that still starts others
+/// is a program that does not know of it, and would start itself again without end.
+fn is_astray(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments
+        .nth(1)
+        .is_some_and(|first| first == ARGUMENT || first == launch::ARGUMENT)
 }
 
 /// A process in the jail. Dropping it kills it and waits until it is gone.

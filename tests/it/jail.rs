@@ -519,3 +519,25 @@ fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
         assert_eq!(inmate.post_mortem(), in_order, "{memory_bytes_max} bytes");
     }
 }
+
+/// A program that embeds the evaluator and does not know that it is started as an inmate would start itself
+/// without end.
+#[test]
+fn a_process_that_was_started_for_the_jail_starts_no_other() {
+    const NAME: &str = "jail::a_process_that_was_started_for_the_jail_starts_no_other";
+    let is_astray = std::env::args().nth(1).is_some_and(|first| first == "__jail");
+    if is_astray {
+        let refused = Inmate::start(&program(), &Confinement::default()).map(drop);
+        let refused = refused.expect_err("no process").to_string();
+        assert!(refused.contains("was itself started for the jail"), "{refused}");
+        return;
+    }
+    // Such a program takes the hidden arguments for its own; this one for names of tests.
+    let this = std::env::current_exe().expect("our own program");
+    let astray = std::process::Command::new(this)
+        .args(["__jail", NAME, "--exact", "--nocapture"])
+        .output()
+        .expect("a run");
+    let said = String::from_utf8_lossy(&astray.stdout).into_owned();
+    assert!(astray.status.success() && said.contains("1 passed"), "{said}");
+}
