@@ -181,9 +181,16 @@ fn commit(connection: &mut Connection, group: Vec<Work>, committed: impl FnOnce(
 }
 
 fn attempt(connection: &mut Connection, group: Vec<Work>, done: &mut Vec<Pending>) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // By reference, so that one can be begun anew after another.
+    let connection: &Connection = connection;
+    let begin = || Transaction::new_unchecked(connection, TransactionBehavior::Immediate);
+    let mut transaction = begin()?;
+    // A work alone in a transaction needs no savepoint: what it did is all there is.
+    let mut is_alone = true;
     for work in group {
-        transaction.prepare_cached("SAVEPOINT work")?.execute([])?;
+        if !is_alone {
+            transaction.prepare_cached("SAVEPOINT work")?.execute([])?;
+        }
         // A work that panics is a defect of its own; the others of the group are not.
         let pending = catch_unwind(AssertUnwindSafe(|| (work.run)(&transaction))).ok();
         let failed = pending.as_ref().is_none_or(|pending| pending.failed);
@@ -193,10 +200,19 @@ fn attempt(connection: &mut Connection, group: Vec<Work>, done: &mut Vec<Pending
             let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
             return Err(rusqlite::Error::SqliteFailure(full, None));
         }
-        if failed {
-            transaction.prepare_cached("ROLLBACK TO work")?.execute([])?;
+        match (failed, is_alone) {
+            (false, true) => is_alone = false,
+            (true, true) => {
+                transaction.rollback()?;
+                transaction = begin()?;
+            }
+            (failed, false) => {
+                if failed {
+                    transaction.prepare_cached("ROLLBACK TO work")?.execute([])?;
+                }
+                transaction.prepare_cached("RELEASE work")?.execute([])?;
+            }
         }
-        transaction.prepare_cached("RELEASE work")?.execute([])?;
     }
     transaction.commit()
 }
