@@ -18,11 +18,11 @@ mod wording;
 
 pub use http::{HttpClientError, download_client, http_client};
 pub use providers::{Providers, build};
+pub use schema::ToolSchema;
 
 use crate::access::Identity;
 use crate::model::{Assistant, Turn};
 use async_trait::async_trait;
-use serde_json::Value;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +34,7 @@ pub struct ToolSpec {
     /// One or two sentences.
     pub description: &'static str,
     /// JSON Schema of its arguments: an object, `additionalProperties: false`, rendered once at start-up.
-    pub schema: Value,
+    pub schema: ToolSchema,
 }
 
 /// One model call. Needs an [`Identity`], so nobody who was not admitted ever costs a token.

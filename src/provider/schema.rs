@@ -1,11 +1,55 @@
-//! A tool's schema as providers accept it: the root is an object and type names are lower case.
-//! Written straight into the request, without a copy.
+//! A tool's schema, and its text as providers accept it: the root is an object and type names are lower
+//! case. The text is written once and goes into every request as it is.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The JSON Schema of a tool's arguments. Cheap to share.
+#[derive(Clone, Debug)]
+pub struct ToolSchema(Arc<Written>);
+
+#[derive(Debug)]
+struct Written {
+    schema: Value,
+    text: Box<RawValue>,
+}
+
+impl From<Value> for ToolSchema {
+    fn from(schema: Value) -> Self {
+        // A value always has a text.
+        let text = to_raw_value(&Parameters(&schema)).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self(Arc::new(Written { schema, text }))
+    }
+}
+
+impl Deref for ToolSchema {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0.schema
+    }
+}
+
+impl PartialEq for ToolSchema {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for ToolSchema {}
+
+impl ToolSchema {
+    /// As providers accept it.
+    pub(super) fn parameters(&self) -> &RawValue {
+        &self.0.text
+    }
+}
 
 /// The schema of a tool's arguments.
-pub(super) struct Parameters<'a>(pub(super) &'a Value);
+struct Parameters<'a>(&'a Value);
 
 impl Serialize for Parameters<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -66,11 +110,12 @@ fn entry<M: SerializeMap>(map: &mut M, key: &str, value: &Value) -> Result<(), M
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::Parameters;
+    use super::ToolSchema;
     use serde_json::{Value, json};
 
     fn encoded(schema: &Value) -> Value {
-        serde_json::to_value(Parameters(schema)).expect("schema")
+        let schema = ToolSchema::from(schema.clone());
+        serde_json::from_str(schema.parameters().get()).expect("schema")
     }
 
     /// TK-77

@@ -46,7 +46,7 @@ impl<C: Comparing> FramedComparing<C> {
         let spec = ToolSpec {
             name: C::NAME,
             description: C::DESCRIPTION,
-            schema: schema::render::<C::Arguments>(),
+            schema: schema::render::<C::Arguments>().into(),
         };
         Self {
             spec,

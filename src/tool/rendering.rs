@@ -46,7 +46,7 @@ impl<R: Rendering> FramedRendering<R> {
         let spec = ToolSpec {
             name: R::NAME,
             description: R::DESCRIPTION,
-            schema: schema::render::<R::Arguments>(),
+            schema: schema::render::<R::Arguments>().into(),
         };
         Self {
             spec,

@@ -51,7 +51,7 @@ impl<W: Work> Framed<W> {
         let spec = ToolSpec {
             name: W::NAME,
             description: W::DESCRIPTION,
-            schema: schema::render::<W::Arguments>(),
+            schema: schema::render::<W::Arguments>().into(),
         };
         Self {
             spec,

@@ -63,7 +63,7 @@ impl Bench {
         let tools = vec![ToolSpec {
             name: "file_read",
             description: "Reads a file.",
-            schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+            schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
         }];
         Self {
             emulator,

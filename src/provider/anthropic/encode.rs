@@ -6,7 +6,6 @@ use crate::model::{Assistant, Block, Step, ToolCall, ToolResult};
 use crate::provider::TurnRequest;
 use crate::provider::answer::{RequestIds, object_or_empty};
 use crate::provider::codec::Delivery;
-use crate::provider::schema::Parameters;
 use crate::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -28,7 +27,7 @@ struct Body<'a> {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: Parameters<'a>,
+    input_schema: &'a RawValue,
 }
 
 #[derive(Serialize)]
@@ -110,7 +109,7 @@ pub(super) fn encode(request: &TurnRequest<'_>, delivery: Delivery) -> Result<Ve
             .map(|tool| Tool {
                 name: tool.name,
                 description: tool.description,
-                input_schema: Parameters(&tool.schema),
+                input_schema: tool.schema.parameters(),
             })
             .collect(),
         messages: messages(request),

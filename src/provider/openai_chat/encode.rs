@@ -6,7 +6,6 @@ use crate::model::{Assistant, Step, ToolCall, ToolResult};
 use crate::provider::TurnRequest;
 use crate::provider::answer::{RequestIds, object_or_empty};
 use crate::provider::codec::Delivery;
-use crate::provider::schema::Parameters;
 use crate::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -42,7 +41,7 @@ struct Tool<'a> {
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: Parameters<'a>,
+    parameters: &'a RawValue,
 }
 
 /// A message. Untagged with its role as a field: serde's own tags would re-encode raw JSON.
@@ -115,7 +114,7 @@ pub(super) fn encode(
                 function: Function {
                     name: tool.name,
                     description: tool.description,
-                    parameters: Parameters(&tool.schema),
+                    parameters: tool.schema.parameters(),
                 },
             })
             .collect(),

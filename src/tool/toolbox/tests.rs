@@ -39,7 +39,7 @@ impl Tool for Named {
         ToolSpec {
             name: self.0,
             description: "Does nothing.",
-            schema: self.1.clone(),
+            schema: self.1.clone().into(),
         }
     }
 
@@ -125,7 +125,7 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
     assert_eq!(editor.specs(), toolbox().specs());
     let executing = Toolbox::new(vec![Arc::new(Named(
         "go_test",
-        toolbox().specs()[0].schema.clone(),
+        (*toolbox().specs()[0].schema).clone(),
     ))])
     .unwrap();
     assert_eq!(
