@@ -18,6 +18,8 @@ const PARSES: &str = "every changed Jsonnet file parses";
 const RESOLVES: &str = "imports resolve";
 const RENDERS: &str = "every affected environment renders";
 const AGREE: &str = "both engines agree";
+/// What was only looked at first.
+const UNHEARD: &str = "the second engine is asked before this counts as checked";
 
 /// Failures of one check that are named.
 const FAILING_MAX: usize = 5;
@@ -170,7 +172,7 @@ impl Seen {
             .unfinished
             .iter()
             .map(|what| format!("the second engine did not finish {what}"));
-        let unheard = (self.unheard > 0).then(|| "the second engine was not asked yet".to_owned());
+        let unheard = (self.unheard > 0).then(|| UNHEARD.to_owned());
         let unknown: Vec<String> = rendering
             .broken_before
             .iter()
@@ -245,9 +247,7 @@ impl Seen {
                 check(AGREE, CheckState::NotRun, detail)
             }
             (true, true, 0) => check(AGREE, CheckState::NotRun, "nothing was rendered"),
-            (true, true, _) if self.unheard > 0 => {
-                check(AGREE, CheckState::NotRun, "the second engine was not asked yet")
-            }
+            (true, true, _) if self.unheard > 0 => check(AGREE, CheckState::NotRun, UNHEARD),
             (true, true, _) => check(AGREE, CheckState::Pass, ""),
         }
     }

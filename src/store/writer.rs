@@ -325,6 +325,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_failure_is_undone_wherever_in_its_group_it_stands() {
+        let (_directory, store) = fresh();
+        let (held, open) = hold(&store).await;
+        let row = |name: &'static str| store.write(move |tx| Ok(tx.execute(INSERT, [name])?));
+        let undone = |name: &'static str| {
+            store.write(move |tx| {
+                tx.execute(INSERT, [name])?;
+                Err::<(), _>(StoreError::NotFound("thing".into()))
+            })
+        };
+        let opener = async { open.send(()).unwrap() };
+        let all = async { tokio::join!(undone("a"), undone("b"), row("c"), undone("d"), row("e"), opener) };
+        let (a, b, c, d, e, ()) = all.await;
+        held.await.unwrap().unwrap();
+        let failed = Err(StoreError::NotFound("thing".into()));
+        assert_eq!((a, b, d), (failed.clone(), failed.clone(), failed));
+        assert_eq!((c, e), (Ok(1), Ok(1)));
+        let names = store.read(|tx| {
+            let mut statement = tx.prepare("SELECT name FROM delivery ORDER BY name")?;
+            let names = statement.query_map([], |row| row.get(0))?;
+            Ok(names.collect::<Result<Vec<String>, _>>()?)
+        });
+        assert_eq!(names.await.unwrap(), ["c", "e"]);
+    }
+
+    #[tokio::test]
     async fn a_full_disk_is_unavailable_and_passes() {
         let (_directory, store) = fresh();
         let pages = |count: i64| {

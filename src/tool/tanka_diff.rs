@@ -170,6 +170,11 @@ mod tests {
             shown.contains("✓ every affected environment renders\n"),
             "{shown}"
         );
+        // One engine is enough to see it, and not to say that it was checked.
+        assert!(
+            shown.contains("– both engines agree: the second engine is asked before"),
+            "{shown}"
+        );
         let same = diff(json!({ "path": "environments/other" })).await.unwrap();
         assert!(
             same.contains("Proven unaffected: 1 environment (1 imports no changed file)."),

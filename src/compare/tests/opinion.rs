@@ -5,7 +5,7 @@ use crate::compare::{Asked, Comparison};
 use crate::model::CheckState;
 use crate::review::{NotProven, Standing};
 
-const NOT_YET: &str = "the second engine was not asked yet";
+const NOT_YET: &str = "the second engine is asked before this counts as checked";
 
 impl Bench {
     async fn at_first_sight(&self, before: &[(&str, &str)], after: &[(&str, &str)]) -> Comparison {
