@@ -147,6 +147,7 @@ impl Comparer {
         done: &(dyn Fn(usize) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<Outcomes, CompareError> {
+        let opinions = with_opinion.len();
         let jobs = jobs(&side, entrypoints, with_opinion).await?;
         let (mut found, mut left, mut unheard) = (Outcomes::default(), Vec::new(), Vec::new());
         for job in jobs {
@@ -157,7 +158,9 @@ impl Comparer {
             }
         }
         let (all, count, heard) = (entrypoints.len(), left.len(), unheard.len());
-        tracing::debug!("rendering {count} of {all} entry points, and a second opinion alone on {heard}");
+        tracing::debug!(
+            "rendering {count} of {all} entry points, {opinions} with a second opinion, which {heard} need alone"
+        );
         done(all.saturating_sub(count + heard));
         let heard = self.hear(side, unheard, done, cancel).await?;
         for (job, rendered, is_covered) in heard.settled {
