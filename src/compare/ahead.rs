@@ -62,6 +62,7 @@ impl Comparer {
             tree: &sides.base,
             graph: &graph,
             variables: &Variables::default(),
+            wants_values: false,
         };
         let mut rendering = Rendering {
             left: jobs(&side, &entrypoints, BTreeSet::new()).await?.into(),

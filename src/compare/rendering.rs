@@ -60,6 +60,8 @@ pub(super) struct Side<'a> {
     pub(super) tree: &'a Arc<dyn Tree>,
     pub(super) graph: &'a Arc<ImportGraph>,
     pub(super) variables: &'a Variables,
+    /// Whether the values are wanted, beside what is kept of them.
+    pub(super) wants_values: bool,
 }
 
 /// An entry point that is not kept.
@@ -95,11 +97,13 @@ impl Comparer {
             tree: &asked.sides.base,
             graph: &touched.base,
             variables: &asked.variables,
+            wants_values: false,
         };
         let workspace = Side {
             tree: &asked.sides.workspace,
             graph: &touched.workspace,
             variables: &asked.variables,
+            wants_values: true,
         };
         let relied_on: BTreeSet<RepoPath> = match asked.second_opinion {
             SecondOpinionWanted::No => BTreeSet::new(),
@@ -186,7 +190,15 @@ impl Comparer {
         }
         let (redactor, answered) = (Arc::clone(&self.redactor), left.into_iter().zip(answers));
         let answered: Vec<_> = answered.collect();
-        let settled = blocking(move || Ok(parallel::map(answered, |answered| settle(answered, &redactor))));
+        let wants_values = side.wants_values;
+        let settled = move |answered| {
+            let settled = settle(answered, &redactor);
+            Settled {
+                values: wants_values.then_some(settled.values).unwrap_or_default(),
+                ..settled
+            }
+        };
+        let settled = blocking(move || Ok(parallel::map(answered, settled)));
         for settled in settled.await? {
             if let (Ok(rendered), Some(key)) = (&settled.outcome, settled.key) {
                 self.kept().put(key, rendered);

@@ -70,6 +70,7 @@ impl Comparer {
             tree: &tree,
             graph: &graph,
             variables: &Variables::default(),
+            wants_values: false,
         };
         let found = self.side(side, &rendered, with_opinion, &|_| {}, cancel).await?;
         let environments = environments::failures(&graph, &found.outcomes, &self.redactor);
