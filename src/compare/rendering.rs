@@ -194,7 +194,10 @@ impl Comparer {
         let settled = move |answered| {
             let settled = settle(answered, &redactor);
             Settled {
-                values: wants_values.then_some(settled.values).unwrap_or_default(),
+                values: match wants_values {
+                    true => settled.values,
+                    false => Values::new(),
+                },
                 ..settled
             }
         };
