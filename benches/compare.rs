@@ -319,6 +319,7 @@ impl Bench {
                 let edit = self.edit_of_one(100 * round + turn + 50);
                 let (compared, took) = self.compared(&comparer, &[edit.edit()]);
                 assert_passes(&compared, true);
+                self.check_one(&compared);
                 one_at_once.push(took);
             }
             let comparer = self::comparer(evaluator(EvalLimits::default()));

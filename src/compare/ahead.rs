@@ -3,7 +3,8 @@
 
 use super::asked::{Sides, Variables};
 use super::kept::KEPT_BYTES_MAX;
-use super::rendering::{Job, Side, jobs, settle};
+use super::rendering::{Job, Side, jobs};
+use super::settled::settle;
 use super::{CompareError, Comparer, blocking};
 use crate::jsonnet::{EvalError, Evaluated, Request, SecondOpinionWanted};
 use crate::model::RepoPath;

@@ -20,9 +20,9 @@ pub struct Asked {
     pub only: Option<Only>,
     /// What the programs are given.
     pub variables: Variables,
-    /// Whether a second engine has to agree about the workspace. Without it the difference is there
-    /// sooner, and not to be relied on yet.
-    pub second_opinion: SecondOpinionWanted,
+    /// Whether one engine is enough. The difference is there sooner then, and not to be relied on yet:
+    /// the second one has not agreed about the workspace.
+    pub at_first_sight: bool,
 }
 
 /// How far a comparison is: every environment is rendered as it was and as it would be.
@@ -113,7 +113,7 @@ impl Asked {
             request: request.into(),
             only: None,
             variables: Variables::default(),
-            second_opinion: SecondOpinionWanted::Yes,
+            at_first_sight: false,
         }
     }
 
@@ -121,7 +121,7 @@ impl Asked {
     #[must_use]
     pub fn at_first_sight(self) -> Self {
         Self {
-            second_opinion: SecondOpinionWanted::No,
+            at_first_sight: true,
             ..self
         }
     }

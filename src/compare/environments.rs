@@ -2,8 +2,10 @@
 
 use super::CompareError;
 use super::affected::Touched;
+use super::failure::bound;
 use super::kept::{Member, Opinion, Rendered};
-use super::rendering::{Both, Outcome, Values};
+use super::rendering::{Both, Outcome};
+use super::settled::Values;
 use crate::model::RepoPath;
 use crate::parallel;
 use crate::redact::Redactor;
@@ -249,10 +251,7 @@ fn take(counted: &mut Counted<'_>, text: &Bytes) -> bool {
 }
 
 fn read(text: &Bytes) -> Result<Value, Failure> {
-    serde_json::from_slice(text).map_err(|err| Failure {
-        kind: FailureKind::Bound,
-        message: err.to_string(),
-    })
+    serde_json::from_slice(text).map_err(|error| bound(&error))
 }
 
 fn dispute(rendered: &Rendered) -> Option<Failure> {

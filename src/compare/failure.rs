@@ -15,6 +15,14 @@ pub(super) fn failure(error: &TankaError) -> Failure {
     }
 }
 
+/// What JSON that cannot be written or read is told as: it nests too deeply.
+pub(super) fn bound(error: &serde_json::Error) -> Failure {
+    Failure {
+        kind: FailureKind::Bound,
+        message: error.to_string(),
+    }
+}
+
 /// What may be done about an evaluation that has no value.
 pub(super) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
     match error {

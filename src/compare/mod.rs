@@ -14,6 +14,7 @@ mod failure;
 mod kept;
 mod opinion;
 mod rendering;
+mod settled;
 mod validate;
 #[cfg(test)]
 mod tests;
@@ -211,18 +212,18 @@ impl Comparer {
     ) -> Result<Comparison, CompareError> {
         let asked = Arc::new(asked);
         let (comparer, of) = (Arc::clone(self), Arc::clone(&asked));
-        let seen = match blocking(move || comparer.at_a_glance(&of)).await? {
+        let subject = match blocking(move || comparer.at_a_glance(&of)).await? {
             Glance::Done(comparison) => return Ok(*comparison),
-            Glance::Touches(seen) => seen,
+            Glance::Renders(subject) => subject,
             Glance::Name(only) => {
                 let only = self.find(&asked, &only, cancel).await?;
                 let (comparer, of) = (Arc::clone(self), Arc::clone(&asked));
-                blocking(move || comparer.seen(&of, Some(only))).await?
+                blocking(move || comparer.subject(&of, Some(only))).await?
             }
         };
-        let both = self.render(&asked, &seen.touched, progress, cancel).await?;
+        let both = self.render(&asked, &subject.touched, progress, cancel).await?;
         let comparer = Arc::clone(self);
-        blocking(move || comparer.told(&asked, seen, both)).await
+        blocking(move || comparer.told(&asked, subject, both)).await
     }
 
     /// As far as it is known without evaluating anything.
@@ -234,24 +235,24 @@ impl Comparer {
                 None => return Ok(Glance::Name(only.clone())),
             },
         };
-        let seen = self.seen(asked, only)?;
-        if seen.touched.rendered().next().is_some() {
-            return Ok(Glance::Touches(seen));
+        let subject = self.subject(asked, only)?;
+        if subject.touched.rendered().next().is_some() {
+            return Ok(Glance::Renders(subject));
         }
-        let comparison = self.told(asked, seen, Both::default())?;
+        let comparison = self.told(asked, subject, Both::default())?;
         Ok(Glance::Done(Box::new(comparison)))
     }
 
-    fn seen(&self, asked: &Asked, only: Option<Only>) -> Result<Touches, CompareError> {
+    fn subject(&self, asked: &Asked, only: Option<Only>) -> Result<Subject, CompareError> {
         let path = only.as_ref().map(|only| only.path.as_str());
-        Ok(Touches {
+        Ok(Subject {
             touched: self.graphs.touched(&asked.sides, path, self.rendered_max)?,
             only,
         })
     }
 
-    fn told(&self, asked: &Asked, seen: Touches, both: Both) -> Result<Comparison, CompareError> {
-        let Touches { touched, only } = seen;
+    fn told(&self, asked: &Asked, subject: Subject, both: Both) -> Result<Comparison, CompareError> {
+        let Subject { touched, only } = subject;
         let seen = checks::Seen::of(&asked.sides, &touched, &both);
         let name = only.as_ref().and_then(|only| only.name.as_deref());
         let environments = environments::environments(&touched, both, &self.redactor);
@@ -325,7 +326,7 @@ impl Comparer {
 }
 
 /// What a comparison is about.
-struct Touches {
+struct Subject {
     touched: Touched,
     /// Its entry point, where one environment was asked for.
     only: Option<Only>,
@@ -335,7 +336,7 @@ struct Touches {
 enum Glance {
     /// Everything: nothing has to be rendered.
     Done(Box<Comparison>),
-    Touches(Touches),
+    Renders(Subject),
     /// The environment that was asked for is at no path.
     Name(Only),
 }

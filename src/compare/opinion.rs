@@ -3,7 +3,8 @@
 
 use super::failure::{kind_of_evaluation, line};
 use super::kept::{Opinion, Rendered};
-use super::rendering::{Job, Side, covers};
+use super::rendering::{Job, Side};
+use super::settled::covers;
 use super::{CompareError, Comparer};
 use crate::jsonnet::{EvalError, SecondOpinion, SecondOpinionWanted};
 use crate::review::FailureKind;

@@ -49,6 +49,35 @@ async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
     assert_eq!(app.column("SELECT source FROM turn"), ["verified"]);
 }
 
+/// TK-40, TK-80: the model sees a difference as soon as one engine has it, and does not get away with what
+/// the other one has another value for.
+#[tokio::test]
+async fn what_the_model_saw_at_first_sight_still_has_to_convince_the_second_engine() {
+    // One engine allows for a tiny difference between numbers, and the other one does not.
+    let disputed = "memoryMi:: if 0.1 + 0.2 == 0.3 then 192 else 128,";
+    let app = TestApp::new(queue([
+        edit("memoryMi:: 128,", disputed),
+        calls("tanka_diff", json!({ "env_path": "." })),
+        says("It is 192Mi."),
+        edit(disputed, "memoryMi:: 192,"),
+        says("The default is 192Mi."),
+    ]))
+    .await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "raise the default memory").await;
+    let asked = app.stage.model.asked();
+    let shown = asked[2].last_results()[0].content.clone();
+    for expected in ["192Mi", "– both engines agree: the second engine is asked before"] {
+        assert!(shown.contains(expected), "no `{expected}` in {shown}");
+    }
+    let remark = asked[3].messages.last().unwrap().text.clone();
+    assert!(remark.contains("the two engines disagree at"), "{remark}");
+    assert!(remark.contains("both engines agree: no"), "{remark}");
+    assert!(result.text.contains("The default is 192Mi."), "{}", result.text);
+    assert!(!result.text.contains("It is 192Mi."), "{}", result.text);
+    assert_eq!(app.column("SELECT verdict FROM turn"), ["pass"]);
+}
+
 #[tokio::test]
 async fn what_the_model_cannot_mend_the_person_gets_as_it_is() {
     let app = TestApp::new(queue([

@@ -29,6 +29,10 @@ pub(super) fn sorted<'a, T>(
         entries.sort_unstable_by_key(|(key, _)| *key);
         return entries;
     }
+    by_relation(profile, entries)
+}
+
+fn by_relation<T>(profile: Profile, entries: Vec<(&str, T)>) -> Vec<(&str, T)> {
     let keyed = entries
         .into_iter()
         .map(|(key, value)| (key.chars().collect::<Vec<char>>(), (key, value)));
@@ -144,8 +148,20 @@ fn is_digit(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::sorted;
+    use super::{by_relation, sorted};
     use crate::jsonnet::yaml::Profile;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn letters_alone_need_no_relation(keys in proptest::collection::hash_set("[A-Za-z]{0,4}", 0..30)) {
+            let entries = || keys.iter().map(|key| (key, ()));
+            let named = entries().map(|(key, ())| (key.as_str(), ())).collect();
+            prop_assert_eq!(sorted(Profile::V2, entries()), by_relation(Profile::V2, named));
+        }
+    }
 
     fn order(profile: Profile, keys: &[&str]) -> Vec<String> {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();

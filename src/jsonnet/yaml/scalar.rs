@@ -56,7 +56,7 @@ pub(super) fn style(profile: Profile, text: &str, shape: Shape, position: Positi
 }
 
 /// What there is in a text.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Contents {
     indicator: bool,
     line_break: bool,
@@ -93,9 +93,13 @@ impl Shape {
 
 impl Contents {
     fn of(text: &str) -> Self {
-        if is_word(text) {
-            return Self::default();
+        match is_word(text) {
+            true => Self::default(),
+            false => Self::by_character(text),
         }
+    }
+
+    fn by_character(text: &str) -> Self {
         let mut contents = Self {
             indicator: text.starts_with("---") || text.starts_with("..."),
             ..Self::default()
@@ -159,4 +163,19 @@ pub(super) fn is_printable(character: char) -> bool {
 /// Whether a character ends a line for YAML 1.1.
 pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Contents, is_word};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn there_is_nothing_in_a_word(text in "[A-Za-z0-9][A-Za-z0-9/_.-]{0,12}|[ -~]{0,6}") {
+            prop_assert!(!is_word(&text) || Contents::by_character(&text) == Contents::default(), "{text}");
+        }
+    }
 }

@@ -174,7 +174,7 @@ impl Closure {
 struct Building<'a, 'b> {
     closure: Closure,
     /// Where libraries are searched, in the order of the search.
-    libraries: Vec<String>,
+    libraries: Arc<[String]>,
     looks: &'a mut Looks<'b>,
     programs: BTreeSet<RepoPath>,
     queue: VecDeque<RepoPath>,
@@ -230,10 +230,11 @@ impl Building<'_, '_> {
             return Ok(None);
         }
         let own = importer.parent().unwrap_or("");
-        let libraries = self.libraries.iter().map(String::as_str);
-        let places = std::iter::once(own).chain(libraries);
-        let candidates: Vec<String> = places.filter_map(|place| clean(place, &import.path)).collect();
-        for candidate in candidates {
+        let libraries = Arc::clone(&self.libraries);
+        for directory in std::iter::once(own).chain(libraries.iter().map(String::as_str)) {
+            let Some(candidate) = clean(directory, &import.path) else {
+                continue;
+            };
             let candidate = RepoPath::parse(&candidate).map_err(|err| err.to_string())?;
             match &self.look(&candidate, Role::Import, Some(importer)).state {
                 State::File { .. } => return Ok(Some(candidate)),

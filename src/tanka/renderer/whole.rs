@@ -86,12 +86,16 @@ impl Renderer {
         done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
     ) -> Vec<Result<(ValueHash, Arc<[Import]>), TankaError>> {
-        let evaluated = self.evaluated(targets, done, cancel).await.into_iter();
-        let hashed = evaluated.map(|evaluated| {
-            let (_, evaluated) = evaluated?;
-            Ok((hash(&evaluated.json), evaluated.imports))
+        let evaluated = self.evaluated(targets, done, cancel).await;
+        let count = evaluated.len();
+        let hashed = blocking(move || {
+            let hashed = evaluated.into_iter().map(|evaluated| {
+                let (_, evaluated) = evaluated?;
+                Ok((hash(&evaluated.json), evaluated.imports))
+            });
+            Ok(hashed.collect())
         });
-        hashed.collect()
+        hashed.await.unwrap_or_else(|error| each(count, &error))
     }
 
     async fn evaluated(
@@ -108,7 +112,7 @@ impl Renderer {
         });
         let asked = match asked.await {
             Ok(asked) => asked,
-            Err(error) => return (0..count).map(|_| Err(broken(&error))).collect(),
+            Err(error) => return each(count, &error),
         };
         let requests = asked.iter().flatten().map(|asked| asked.request.clone());
         let mut answers = self
@@ -131,9 +135,10 @@ fn hash(json: &[u8]) -> ValueHash {
     Sha256::digest(json).into()
 }
 
-/// What keeps a whole batch from being asked for keeps each of it.
-fn broken(error: &TankaError) -> TankaError {
-    TankaError::Broken(error.to_string())
+/// What keeps a whole batch from having answers keeps each of it.
+fn each<T>(count: usize, error: &TankaError) -> Vec<Result<T, TankaError>> {
+    let broken = || Err(TankaError::Broken(error.to_string()));
+    std::iter::repeat_with(broken).take(count).collect()
 }
 
 fn asked(tree: &Arc<dyn Tree>, listing: &Listing, target: &Target) -> Result<Asked, TankaError> {
