@@ -1,10 +1,10 @@
 //! What the gateway adds to one turn of a model that answers at once: `cargo bench --bench turn`.
 //!
 //! A person writes in the emulated Slack; (a) runs from the moment the event is sent until the model's
-//! emulator has read the request, (b) from the moment it answers until the whole result stands in the
-//! thread, which is two Slack calls after the model's last byte. All of it runs in this process, on
-//! loopback, with the real gateway and its durable store. Nothing is timed before one turn was compared
-//! with what it has to say.
+//! emulator has read the request, (b) from the moment it writes the last byte of its answer until the whole
+//! result stands in the thread, which is two Slack calls later. All four moments are read from the clock
+//! where they happen, in the emulators. All of it runs in this process, on loopback, with the real gateway
+//! and its durable store, and what the emulators do is part of it.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use drydock::demo::stage::Stage;
 use drydock::emulator::model::{Asked, says};
 use drydock::sandbox::Program;
 use jiff::Timestamp;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use support::{Times, fsync_floor, header, row, value};
 
@@ -32,8 +32,8 @@ const CHANNEL: &str = "C0BENCH";
 const ANSWER: &str = "There are three environments.";
 const TARGET: &str = "p50 <= 2 ms, p99 <= 10 ms";
 
-/// When the model was asked, and when it answered.
-type Moments = Arc<Mutex<Vec<(Instant, Instant)>>>;
+/// When the model was asked, and when it had answered.
+type Moments = Arc<Mutex<Vec<(Instant, Arc<OnceLock<Instant>>)>>>;
 
 fn main() {
     rustls::crypto::ring::default_provider()
@@ -50,7 +50,9 @@ async fn run() {
     let moments = Moments::default();
     let told = Arc::clone(&moments);
     let script = move |asked: &Asked| {
-        told.lock().unwrap().push((asked.at, Instant::now()));
+        told.lock()
+            .unwrap()
+            .push((asked.at, Arc::clone(&asked.answered_at)));
         says(ANSWER)
     };
     let world = World {
@@ -156,10 +158,8 @@ impl Bench {
         );
         let answered = slack.wait_until(|state| {
             let mut new = state.messages.iter().skip(seen);
-            new.find(|message| message.text.contains(ANSWER))
-                .map(|message| (Instant::now(), message.clone()))
+            new.find(|message| message.text.contains(ANSWER)).cloned()
         });
-        let sent = Instant::now();
         let (said, answered) = tokio::join!(
             async {
                 match place {
@@ -171,7 +171,7 @@ impl Bench {
         );
         let said = said.unwrap();
         assert!(said.answers.iter().all(|answer| answer.status == 200));
-        let (arrived, message) = answered.expect("an answer in 10 s");
+        let message = answered.expect("an answer in 10 s");
         let thread = match place {
             Place::NewThread => said.ts,
             Place::Thread(root) => root.clone(),
@@ -180,12 +180,13 @@ impl Bench {
         let (read, answered) = {
             let moments = self.moments.lock().unwrap();
             assert_eq!(moments.len(), asked + 1, "one model request per turn");
-            moments[asked]
+            let (read, answered) = &moments[asked];
+            (*read, *answered.get().expect("an answer that was written"))
         };
         self.rest(seen).await;
         Took {
-            before: read - sent,
-            after: arrived.saturating_duration_since(answered),
+            before: read - said.sent_at,
+            after: message.shown_at - answered,
             thread,
         }
     }

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 /// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,7 @@ pub(super) enum Ending {
 pub(super) struct AnswerBody {
     bytes: Option<Bytes>,
     ending: Ending,
+    written_at: Arc<OnceLock<Instant>>,
 }
 
 impl AnswerBody {
@@ -29,7 +32,13 @@ impl AnswerBody {
         Self {
             bytes: Some(bytes).filter(|bytes| !bytes.is_empty()),
             ending,
+            written_at: Arc::default(),
         }
+    }
+
+    /// Tells when its bytes were handed to the connection.
+    pub(super) fn telling(self, written_at: Arc<OnceLock<Instant>>) -> Self {
+        Self { written_at, ..self }
     }
 }
 
@@ -42,6 +51,7 @@ impl Body for AnswerBody {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
         if let Some(bytes) = self.bytes.take() {
+            self.written_at.get_or_init(Instant::now);
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         match self.ending {

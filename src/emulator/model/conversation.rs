@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// A request that was in order.
@@ -21,6 +22,8 @@ pub struct Asked {
     pub raw: String,
     /// When it was complete.
     pub at: Instant,
+    /// When the last byte of its answer was written; empty until then.
+    pub answered_at: Arc<OnceLock<Instant>>,
 }
 
 /// A tool offered.

@@ -159,8 +159,15 @@ async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<Answer
     };
     let (parts, body) = request.into_parts();
     let read = read(api, &parts.headers, body).await;
-    match read.and_then(|(asked, read)| Ok((read, shared.answer(asked)?))) {
-        Ok((read, (answer, number))) => write(api, &read, &answer, number).await,
+    let answered = read.and_then(|(asked, read)| {
+        let answered_at = Arc::clone(&asked.answered_at);
+        Ok((read, shared.answer(asked)?, answered_at))
+    });
+    match answered {
+        Ok((read, (answer, number), answered_at)) => {
+            let response = write(api, &read, &answer, number).await;
+            response.map(|body| body.telling(answered_at))
+        }
         Err(refusal) => {
             shared.remember(refusal.why.clone());
             refuse(api, &refusal)
@@ -204,6 +211,7 @@ async fn read(api: Api, headers: &HeaderMap, body: Incoming) -> Result<(Asked, R
         api_key: read.api_key.clone(),
         raw,
         at,
+        answered_at: Arc::default(),
     };
     Ok((asked, read))
 }

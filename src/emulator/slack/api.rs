@@ -6,6 +6,7 @@ use super::{RateLimits, SlackOptions};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 /// Characters of a notification text that a good app sends at most.
 const GOOD_TEXT_CHARS_MAX: usize = 4_000;
@@ -99,6 +100,7 @@ fn post(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
         request: body.clone(),
         reactions: BTreeSet::new(),
         edits: 0,
+        shown_at: Instant::now(),
         files: Vec::new(),
     });
     Ok(json!({"channel": channel, "ts": ts, "message": {"text": field(body, "text"), "ts": ts}}))
@@ -117,6 +119,7 @@ fn update(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
         message.text = field(body, "text");
         message.request = body.clone();
         message.edits += 1;
+        message.shown_at = Instant::now();
     }
     Ok(json!({"channel": channel, "ts": ts, "text": field(body, "text")}))
 }
@@ -143,6 +146,7 @@ fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer 
         request: body.clone(),
         reactions: BTreeSet::new(),
         edits: 0,
+        shown_at: Instant::now(),
         files: Vec::new(),
     });
     Ok(json!({"message_ts": ts}))
@@ -232,6 +236,7 @@ fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> A
         request: json!({"link_names": false, "parse": "none"}),
         reactions: BTreeSet::new(),
         edits: 0,
+        shown_at: Instant::now(),
         files: ids,
     });
     Ok(json!({"files": body["files"]}))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long Slack waits for an answer before it counts the event as lost.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
@@ -40,6 +40,8 @@ pub struct Answer {
 pub struct Said {
     /// Its id.
     pub ts: String,
+    /// When its first event was sent.
+    pub sent_at: Instant,
     /// The gateway's answer to each of its events.
     pub answers: Vec<Answer>,
 }
@@ -221,6 +223,7 @@ impl SlackEmulator {
                 request: Value::Null,
                 reactions: BTreeSet::new(),
                 edits: 0,
+                shown_at: Instant::now(),
                 files: Vec::new(),
             });
             (ts, client_id)
@@ -249,11 +252,17 @@ impl SlackEmulator {
                 events.reverse();
             }
         }
+        let signed = events.iter().map(|event| {
+            let body = self.envelope(event).to_string();
+            (self.signed_headers(JSON, body.as_bytes()), body)
+        });
+        let signed: Vec<_> = signed.collect();
+        let sent_at = Instant::now();
         let mut answers = Vec::new();
-        for event in events {
-            answers.push(self.send_event(&self.envelope(&event)).await?);
+        for (headers, body) in signed {
+            answers.push(self.send(body, headers).await?);
         }
-        Ok(Said { ts, answers })
+        Ok(Said { ts, sent_at, answers })
     }
 
     /// An event as the Events API wraps it.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
 
 /// A workspace.
 #[derive(Debug, Default)]
@@ -59,6 +60,8 @@ pub struct Message {
     pub reactions: BTreeSet<String>,
     /// How often it was edited.
     pub edits: usize,
+    /// When it was written, or edited last.
+    pub shown_at: Instant,
     /// Ids of its files.
     pub files: Vec<String>,
 }
