@@ -2,13 +2,12 @@
 //! thread), lanes side by side, retried with patience, never repeated when the outcome is unknown.
 
 use crate::channel::{Channel, SendError};
-use crate::model::{Action, Op};
+use crate::model::{Action, MessageRef, Op};
 use crate::store::{Due, Outgoing, Store, StoreError};
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Mutex, Notify, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -35,22 +34,38 @@ pub(super) struct Delivery {
     name: String,
     now: fn() -> Timestamp,
     work: Arc<Notify>,
-    handed: mpsc::Sender<Due>,
-    taken_over: Mutex<mpsc::Receiver<Due>>,
+    lanes: Mutex<Lanes>,
+    places: Arc<Semaphore>,
     channel: watch::Sender<Option<Arc<dyn Channel>>>,
     delivered: watch::Sender<u64>,
 }
 
+/// The lanes something is delivered in.
+#[derive(Default)]
+struct Lanes {
+    /// Where to, and until when; none before it is connected and after it has ended.
+    open: Option<(Arc<dyn Channel>, CancellationToken)>,
+    running: JoinSet<()>,
+}
+
+/// Ends the lanes when nobody waits for them any more.
+struct Abandoned<'a>(&'a Delivery);
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        *self.0.lanes() = Lanes::default();
+    }
+}
+
 impl Delivery {
     pub(super) fn new(store: Store, name: String, now: fn() -> Timestamp) -> Self {
-        let (handed, taken_over) = mpsc::channel(LANES_MAX);
         Self {
             store,
             name,
             now,
             work: Arc::default(),
-            handed,
-            taken_over: Mutex::new(taken_over),
+            lanes: Mutex::default(),
+            places: Arc::new(Semaphore::new(LANES_MAX)),
             channel: watch::Sender::new(None),
             delivered: watch::Sender::new(0),
         }
@@ -64,10 +79,9 @@ impl Delivery {
     /// Delivers operations that were taken out of the outbox already; those there is no room for go back.
     pub(super) async fn take_over(&self, due: Vec<Due>) {
         for due in due {
-            let Err(error) = self.handed.try_send(due) else {
+            let Err(due) = self.start(due) else {
                 continue;
             };
-            let (TrySendError::Full(due) | TrySendError::Closed(due)) = error;
             if let Err(error) = self.store.give_back(&due.op.id).await {
                 error!(op.id = due.op.id, %error, "an operation could not be given back");
             }
@@ -103,63 +117,65 @@ impl Delivery {
 
     /// Delivers until `cancel`; what is on its way then is finished first.
     pub(super) async fn run(self: Arc<Self>, channel: Arc<dyn Channel>, cancel: CancellationToken) {
-        let mut taken_over = self.taken_over.lock().await;
-        self.channel.send_replace(Some(Arc::clone(&channel)));
-        let mut tasks = JoinSet::new();
+        let _abandoned = Abandoned(&self);
+        self.lanes().open = Some((Arc::clone(&channel), cancel.clone()));
+        self.channel.send_replace(Some(channel));
         // What is left from before waits in the outbox.
         self.wake();
         let mut wake_at = Instant::now();
         while !cancel.is_cancelled() {
+            let is_full = self.places.available_permits() == 0;
             tokio::select! {
-                Some(due) = taken_over.recv() => {
-                    tasks.spawn(self.lane(&channel, &cancel).run(due));
-                    while tasks.try_join_next().is_some() {}
-                    continue;
-                }
-                Some(_) = tasks.join_next(), if tasks.len() >= LANES_MAX => {}
+                Ok(_) = self.places.acquire(), if is_full => {}
                 () = self.work.notified() => {}
                 () = tokio::time::sleep_until(wake_at) => {}
                 () = cancel.cancelled() => break,
             }
-            while tasks.try_join_next().is_some() {}
-            self.start_due(&channel, &mut tasks, &cancel).await;
+            self.start_due().await;
             wake_at = Instant::now() + self.wait().await;
         }
         // Nothing more is taken over; what was is delivered.
-        taken_over.close();
-        while let Some(due) = taken_over.recv().await {
-            tasks.spawn(self.lane(&channel, &cancel).run(due));
-        }
-        while tasks.join_next().await.is_some() {}
+        let Lanes { mut running, .. } = std::mem::take(&mut *self.lanes());
+        while running.join_next().await.is_some() {}
     }
 
-    fn lane(&self, channel: &Arc<dyn Channel>, cancel: &CancellationToken) -> LaneDelivery {
-        LaneDelivery {
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to deliver in the lane of an operation; gives it back if there is no room, or no channel.
+    fn start(&self, due: Due) -> Result<(), Due> {
+        let mut lanes = self.lanes();
+        while lanes.running.try_join_next().is_some() {}
+        let (Some((channel, cancel)), Ok(place)) =
+            (lanes.open.clone(), Arc::clone(&self.places).try_acquire_owned())
+        else {
+            return Err(due);
+        };
+        let lane = LaneDelivery {
             store: self.store.clone(),
-            channel: Arc::clone(channel),
+            name: self.name.clone(),
+            channel,
             now: self.now,
             work: Arc::clone(&self.work),
             delivered: self.delivered.clone(),
-            cancel: cancel.clone(),
-        }
+            cancel,
+        };
+        lanes.running.spawn(async move {
+            lane.run(vec![due]).await;
+            drop(place);
+        });
+        Ok(())
     }
 
-    async fn start_due(
-        &self,
-        channel: &Arc<dyn Channel>,
-        tasks: &mut JoinSet<()>,
-        cancel: &CancellationToken,
-    ) {
-        let free = LANES_MAX.saturating_sub(tasks.len());
+    async fn start_due(&self) {
+        let free = self.places.available_permits();
         if free == 0 {
             return;
         }
-        let due = match self.store.due(&self.name, (self.now)(), free).await {
-            Ok(due) => due,
-            Err(error) => return warn!(channel = self.name, %error, "the outbox could not be read"),
-        };
-        for due in due {
-            tasks.spawn(self.lane(channel, cancel).run(due));
+        match self.store.due(&self.name, (self.now)(), free).await {
+            Ok(due) => self.take_over(due).await,
+            Err(error) => warn!(channel = self.name, %error, "the outbox could not be read"),
         }
     }
 
@@ -177,6 +193,7 @@ impl Delivery {
 /// Delivers what waits in one lane, one after another, for as long as it goes well.
 struct LaneDelivery {
     store: Store,
+    name: String,
     channel: Arc<dyn Channel>,
     now: fn() -> Timestamp,
     work: Arc<Notify>,
@@ -185,55 +202,76 @@ struct LaneDelivery {
 }
 
 impl LaneDelivery {
-    async fn run(self, first: Due) {
-        let mut next = Some(first);
-        while let Some(due) = next {
-            next = match self.one(&due).await {
+    async fn run(self, first: Vec<Due>) {
+        let mut due = first;
+        while !due.is_empty() {
+            due = match self.all(due).await {
                 Ok(next) => next,
                 Err(error) => {
-                    error!(op.id = due.op.id, %error, "the outcome of a delivery could not be stored");
-                    None
+                    error!(channel = self.name, %error, "the outcome of a delivery could not be stored");
+                    Vec::new()
                 }
             };
             self.delivered.send_modify(|count| *count += 1);
         }
     }
 
-    /// Delivers one operation and answers what comes after it, if that is due at once.
-    async fn one(&self, Due { op, attempts }: &Due) -> Result<Option<Due>, StoreError> {
-        let result = self.channel.deliver(op).await;
-        let at = (self.now)();
-        let stored = match result {
-            Ok(delivered) if self.cancel.is_cancelled() => {
-                self.store.delivered(&op.id, delivered.message, at).await
-            }
-            Ok(delivered) => {
-                let next = self.store.delivered_and_next(op, delivered.message, at).await?;
-                if next.is_none() && !repeatable(&op.action) {
-                    // A fill in another lane may have waited for this post.
+    /// Delivers operations one after another and answers what comes after them, if that is due at once.
+    async fn all(&self, due: Vec<Due>) -> Result<Vec<Due>, StoreError> {
+        let mut sent = Vec::with_capacity(due.len());
+        let mut due = due.into_iter();
+        while let Some(Due { op, attempts }) = due.next() {
+            match self.channel.deliver(&op).await {
+                Ok(delivered) => sent.push((op, delivered.message)),
+                Err(error) => {
+                    self.delivered(sent).await?;
+                    self.failed(&op, attempts, error).await?;
+                    for Due { op, .. } in due {
+                        self.store.give_back(&op.id).await?;
+                    }
+                    // Something may be due later, or elsewhere, because of this.
                     self.work.notify_one();
+                    return Ok(Vec::new());
                 }
-                return Ok(next);
             }
-            Err(SendError::NotSent { why, retry_after }) => {
-                self.again(op, attempts + 1, &why, retry_after).await
-            }
-            Err(SendError::Refused(why)) => {
+        }
+        if self.cancel.is_cancelled() {
+            self.delivered(sent).await?;
+            return Ok(Vec::new());
+        }
+        let posted = sent.iter().any(|(op, _)| !repeatable(&op.action));
+        let next = self.store.delivered_and_next(sent, (self.now)()).await?;
+        if next.is_empty() && posted {
+            // A fill in another lane may have waited for this post.
+            self.work.notify_one();
+        }
+        Ok(next)
+    }
+
+    async fn delivered(&self, sent: Vec<(Op, Option<MessageRef>)>) -> Result<(), StoreError> {
+        for (op, message) in sent {
+            self.store.delivered(&op.id, message, (self.now)()).await?;
+        }
+        Ok(())
+    }
+
+    async fn failed(&self, op: &Op, attempts: u32, error: SendError) -> Result<(), StoreError> {
+        let at = (self.now)();
+        match error {
+            SendError::NotSent { why, retry_after } => self.again(op, attempts + 1, &why, retry_after).await,
+            SendError::Refused(why) => {
                 error!(op.id = op.id, why, "refused by the platform");
                 self.store.failed(&op.id, &why, at).await
             }
             // An edit can be repeated safely; a post or a file that may have arrived must not be.
-            Err(SendError::Ambiguous(why)) if repeatable(&op.action) => {
+            SendError::Ambiguous(why) if repeatable(&op.action) => {
                 self.again(op, attempts + 1, &why, None).await
             }
-            Err(SendError::Ambiguous(why)) => {
+            SendError::Ambiguous(why) => {
                 warn!(op.id = op.id, why, "sent with unknown outcome; not repeated");
                 self.store.ambiguous(&op.id, &why, at).await
             }
-        };
-        // Something may be due later, or elsewhere, because of this.
-        self.work.notify_one();
-        stored.map(|()| None)
+        }
     }
 
     async fn again(

@@ -14,6 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const HEADS: &str = "SELECT id, op, state, due_at, attempts, body FROM outbox
     WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane) ORDER BY id";
 
+/// Operations of one chat and thread that are handed out at once.
+const TAKEN_MAX: u32 = 8;
+
 /// An operation to deliver now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
@@ -162,24 +165,29 @@ impl Store {
         result
     }
 
-    /// Like [`Store::delivered`], and takes what is due next in the same chat and thread, as
-    /// [`Store::due`] would, in the same commit. If that must not show twice, the answer comes when it is
-    /// durable that it is being sent.
+    /// Like [`Store::delivered`] for operations of one chat and thread, and takes what is due next there, as
+    /// [`Store::due`] would, in the same commit: one operation, or some that may be repeated, to be delivered
+    /// one after another. What must not show twice comes alone, and when it is durable that it is being
+    /// sent.
     pub async fn delivered_and_next(
         &self,
-        op: &Op,
-        message: Option<MessageRef>,
+        sent: Vec<(Op, Option<MessageRef>)>,
         at: Timestamp,
-    ) -> Result<Option<Due>, StoreError> {
-        let (id, channel, lane) = (op.id.clone(), op.channel.clone(), lane(op)?);
+    ) -> Result<Vec<Due>, StoreError> {
+        let Some((op, _)) = sent.last() else {
+            return Ok(Vec::new());
+        };
+        let (channel, lane) = (op.channel.clone(), lane(op)?);
+        let ids: Vec<String> = sent.iter().map(|(op, _)| op.id.clone()).collect();
         let work = move |tx: &Transaction<'_>, busy: &mut Busy<'_>| {
-            delivered(tx, &id, message, at)?;
-            take_next(tx, &channel, &lane, at, busy)
+            for (op, message) in sent {
+                delivered(tx, &op.id, message, at)?;
+            }
+            take_next(tx, (&channel, &lane), TAKEN_MAX, at, busy)
         };
         let next = self.taking(Promise::Soon, work).await;
-        self.reported(&op.id);
-        let due = next?.into_iter().collect();
-        Ok(self.outgoing(due).durable().await?.pop())
+        ids.iter().for_each(|id| self.reported(id));
+        self.outgoing(next?).durable().await
     }
 
     /// It was taken and not tried: it is due as it was.
@@ -338,26 +346,27 @@ fn delivered(
     message: Option<MessageRef>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let message = message.map(|message| json(&message)).transpose()?;
+    let Some(message) = message else {
+        tx.prepare_cached(
+            "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",
+        )?
+        .execute(params![id, millis(at)])?;
+        return Ok(());
+    };
+    let message = json(&message)?;
     let body: Option<String> = tx
         .prepare_cached(
-            "UPDATE outbox SET state = 'delivered', done_at = ?2, message = COALESCE(?3, message)
+            "UPDATE outbox SET state = 'delivered', done_at = ?2, message = ?3
              WHERE op = ?1 AND done_at IS NULL RETURNING body",
         )?
         .query_row(params![id, millis(at), message], |row| row.get(0))
         .optional()?;
-    match (
-        body.map(|body| parse::<Op>("operation", &body)).transpose()?,
-        message,
-    ) {
-        (
-            Some(Op {
-                action: Action::Fill { post, .. },
-                ..
-            }),
-            Some(message),
-        ) => replace(tx, &post, &message),
-        (Some(_) | None, Some(_) | None) => Ok(()),
+    match body.map(|body| parse::<Op>("operation", &body)).transpose()? {
+        Some(Op {
+            action: Action::Fill { post, .. },
+            ..
+        }) => replace(tx, &post, &message),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -374,7 +383,7 @@ pub(super) fn enqueue_and_take(
     for op in ops {
         let lane = lane(op)?;
         if lanes.insert((&op.channel, lane.clone())) {
-            taken.extend(take_next(tx, &op.channel, &lane, at, busy)?);
+            taken.extend(take_next(tx, (&op.channel, &lane), 1, at, busy)?);
         }
     }
     Ok(taken)
@@ -394,33 +403,43 @@ fn take_due(
 
 fn take_next(
     tx: &Transaction<'_>,
-    channel: &str,
-    lane: &str,
+    lane: (&str, &str),
+    limit: u32,
     at: Timestamp,
     busy: &mut Busy<'_>,
-) -> Result<Option<Due>, StoreError> {
-    let next = next(tx, channel, lane, at, busy)?;
-    take(tx, next.as_slice(), busy)?;
-    Ok(next.map(|(_, due)| due))
+) -> Result<Vec<Due>, StoreError> {
+    let next = next(tx, lane, limit, at, busy)?;
+    take(tx, &next, busy)?;
+    Ok(next.into_iter().map(|(_, due)| due).collect())
 }
 
-/// What is due next in a chat and thread.
+/// What is due next in a chat and thread: what must not show twice alone, other things with what follows.
 fn next(
     tx: &Transaction<'_>,
-    channel: &str,
-    lane: &str,
+    (channel, lane): (&str, &str),
+    limit: u32,
     at: Timestamp,
     busy: &Busy<'_>,
-) -> Result<Option<(i64, Due)>, StoreError> {
+) -> Result<Vec<(i64, Due)>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT id, op, state, due_at, attempts, body FROM outbox
-         WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT 1",
+         WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT ?3",
     )?;
-    let mut rows = statement.query([channel, lane])?;
-    match rows.next()? {
-        Some(row) => if_due(tx, row, at, |op| busy.in_flight.contains(op)),
-        None => Ok(None),
+    let mut rows = statement.query(params![channel, lane, limit])?;
+    let mut next = Vec::new();
+    while let Some(row) = rows.next()?
+        && let Some((id, due)) = if_due(tx, row, at, |op| busy.in_flight.contains(op))?
+    {
+        let alone = may_show_twice(&due.op.action);
+        if alone && !next.is_empty() {
+            break;
+        }
+        next.push((id, due));
+        if alone {
+            break;
+        }
     }
+    Ok(next)
 }
 
 /// What is due and not being sent, with its row.

@@ -1,12 +1,17 @@
 use crate::model::{Action, MessageRef, Op, Reply};
-use crate::store::Store;
 use crate::store::fixture::{at, fill, fresh, place, post};
+use crate::store::{Due, Store};
 
 fn message(id: &str) -> MessageRef {
     MessageRef {
         chat: "C1".into(),
         id: id.into(),
     }
+}
+
+fn only(due: Vec<Due>) -> Due {
+    let [due] = due.try_into().unwrap();
+    due
 }
 
 async fn due_ids(store: &Store, second: i64) -> Vec<String> {
@@ -29,11 +34,8 @@ async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twi
     let due = store.due("slack", at(1), 10).await.unwrap();
     let ids: Vec<&str> = due.iter().map(|due| due.op.id.as_str()).collect();
     assert_eq!(ids, ["a1", "b1"]);
-    let next = store
-        .delivered_and_next(&due[0].op, Some(message("m1")), at(1))
-        .await
-        .unwrap();
-    let next = next.unwrap();
+    let sent = vec![(due[0].op.clone(), Some(message("m1")))];
+    let next = only(store.delivered_and_next(sent, at(1)).await.unwrap());
     assert_eq!(
         (next.op.id.as_str(), &next.op.action),
         (
@@ -47,12 +49,50 @@ async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twi
     // It is on its way: nobody else gets it, with or without a write.
     assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
     // A post too, and it is durable by now that it is being sent.
-    let next = store.delivered_and_next(&next.op, None, at(2)).await.unwrap();
-    assert_eq!(next.unwrap().op.id, "a2");
+    let next = store.delivered_and_next(vec![(next.op, None)], at(2)).await;
+    assert_eq!(only(next.unwrap()).op.id, "a2");
     assert!(store.inner.writer.is_durable());
     assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
-    let last = store.delivered_and_next(&due[1].op, None, at(2)).await.unwrap();
-    assert_eq!(last, None);
+    let last = store
+        .delivered_and_next(vec![(due[1].op.clone(), None)], at(2))
+        .await;
+    assert_eq!(last.unwrap(), Vec::new());
+}
+
+/// R9
+#[tokio::test]
+async fn edits_of_one_thread_are_handed_out_together_and_a_post_alone() {
+    let (_directory, store) = fresh();
+    let thread = Some("1.0");
+    let ops = vec![
+        post("a", thread, "x"),
+        post("b", thread, "x"),
+        fill("a/fill", "a", "y"),
+        fill("b/fill", "b", "y"),
+        fill("elsewhere", "never", "z"),
+        fill("a/last", "a", "z"),
+    ];
+    store.enqueue(ops, at(0)).await.unwrap();
+    let mut due = store.due("slack", at(1), 10).await.unwrap();
+    let mut told = Vec::new();
+    while !due.is_empty() {
+        told.push(
+            due.iter()
+                .map(|due| due.op.id.clone())
+                .collect::<Vec<_>>()
+                .join(" "),
+        );
+        // Nobody else gets any of it meanwhile.
+        assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
+        let sent = due.into_iter().map(|due| {
+            let message = message(&due.op.id);
+            (due.op, Some(message))
+        });
+        due = store.delivered_and_next(sent.collect(), at(2)).await.unwrap();
+    }
+    // The fill of a post that never was is a post of its own.
+    assert_eq!(told, ["a", "b", "a/fill b/fill", "elsewhere", "a/last"]);
+    assert_eq!(store.unsent("slack").await, Ok(0));
 }
 
 #[tokio::test]
@@ -60,10 +100,8 @@ async fn what_became_of_a_delivery_outlives_the_process() {
     let (directory, store) = fresh();
     store.enqueue(vec![post("a", None, "x")], at(0)).await.unwrap();
     let due = store.due("slack", at(1), 10).await.unwrap().remove(0);
-    store
-        .delivered_and_next(&due.op, Some(message("m")), at(1))
-        .await
-        .unwrap();
+    let sent = vec![(due.op, Some(message("m")))];
+    store.delivered_and_next(sent, at(1)).await.unwrap();
     // Another process sees it at once.
     let file = directory.path().join("drydock.db");
     let state: String = rusqlite::Connection::open(file)
@@ -82,8 +120,8 @@ async fn what_follows_waits_until_it_is_due() {
         .await
         .unwrap();
     let first = store.due("slack", at(1), 10).await.unwrap().remove(0);
-    let next = store.delivered_and_next(&first.op, None, at(1)).await.unwrap();
-    assert_eq!(next, None);
+    let next = store.delivered_and_next(vec![(first.op, None)], at(1)).await;
+    assert_eq!(next.unwrap(), Vec::new());
     assert_eq!(due_ids(&store, 50).await, ["later"]);
 }
 
