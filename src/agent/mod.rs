@@ -108,8 +108,8 @@ pub enum Event {
 /// Makes the steps of a turn durable.
 #[async_trait]
 pub trait Journal: Send {
-    /// Called before each model call.
-    async fn model_call(&mut self, step: u32) -> anyhow::Result<()>;
+    /// Called with each answer of the model, before anything is done with it.
+    async fn answered(&mut self) -> anyhow::Result<()>;
 
     /// Called after each step, with its edits already in the workspace, before the next model call.
     async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
@@ -213,12 +213,12 @@ impl Running<'_> {
                 return Ok(end);
             }
             self.steps += 1;
-            journal.model_call(self.steps).await?;
             events(Event::StepStarted { step: self.steps });
             let completion = match self.ask(history, events).await {
                 Ok(completion) => completion,
                 Err(error) => return Ok(self.provider_failed(&error)),
             };
+            journal.answered().await?;
             self.usage += completion.assistant.usage;
             if completion.assistant.calls().next().is_none() {
                 if completion.assistant.text().is_empty() && empty_answers == 0 {

@@ -326,6 +326,24 @@ async fn a_journal_that_fails_ends_the_turn_at_the_last_durable_step() {
     assert_eq!(ran.outcome.as_ref().unwrap_err().to_string(), "the disk is gone");
 }
 
+#[tokio::test]
+async fn nothing_is_done_with_an_answer_before_its_turn_is_on_record() {
+    let bench = Bench::new();
+    let book = Book {
+        never_begins: true,
+        ..Book::default()
+    };
+    let model = Scripted::new([write("1", "a.txt", "omega\n"), says("never")]);
+    let ran = bench.run_on(&model, &mut History::default(), book).await;
+    assert_eq!(
+        ran.outcome.as_ref().unwrap_err().to_string(),
+        "there is no such turn"
+    );
+    assert_eq!((ran.steps.len(), model.asked().len()), (0, 1));
+    let path = RepoPath::parse("a.txt").unwrap();
+    assert_eq!(&bench.overlay.read(&path).unwrap().content[..], b"alpha\n");
+}
+
 /// R9, R10
 #[tokio::test]
 async fn a_provider_that_fails_closes_the_turn_and_says_why() {

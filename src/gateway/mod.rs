@@ -171,7 +171,11 @@ impl Gateway {
         let worker = slot.as_ref().map(|_| self.shift.worker());
         let (store, waiting_max) = (&self.parts.store, self.parts.config.limits.waiting_messages_max);
         match store.accept(&inbound, lane, waiting_max, worker, at).await? {
-            Accepted::Duplicate => Ok(Acknowledged::Duplicate),
+            Accepted::Duplicate => {
+                // What it repeats may have been taken a moment ago.
+                store.durable().await?;
+                Ok(Acknowledged::Duplicate)
+            }
             Accepted::Full => {
                 warn!(
                     inbound.channel,
@@ -189,11 +193,13 @@ impl Gateway {
                 ahead,
                 taken_up,
             } => {
+                // The turn begins while the disk works; nothing of it shows before that is done.
                 match taken_up.zip(slot) {
                     Some((taken_up, slot)) => self.take_up(taken_up, slot),
                     None if lane == Lane::Turn => self.shift.wake(),
                     None => {}
                 }
+                store.durable().await?;
                 self.stored(inbound, inbox, conversation, lane, ahead);
                 Ok(Acknowledged::New)
             }

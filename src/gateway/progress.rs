@@ -12,6 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// How long a card that was just posted is left as it is: a turn may be over by then.
+const FIRST_EDIT_AFTER: Duration = Duration::from_millis(300);
 /// Shortest time between two edits of one card, however few there are.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);
 /// Time between two edits of any card: what a Slack workspace allows, 50 a minute.
@@ -229,7 +231,8 @@ impl CardEditor {
             return;
         };
         let mut shown = self.posted.clone();
-        let mut free_at = Instant::now();
+        let is_new = shown != Card::default();
+        let mut free_at = Instant::now() + if is_new { FIRST_EDIT_AFTER } else { Duration::ZERO };
         let mut message = None;
         loop {
             tokio::select! {

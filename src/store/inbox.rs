@@ -3,6 +3,7 @@
 
 use super::claim::{Claim, Work, Worker};
 use super::column::{json, millis, parse};
+use super::writer::Promise;
 use super::{Store, StoreError, claim, conversation, outbox};
 use crate::model::{ConversationId, Inbound, InboxId, Op};
 use jiff::Timestamp;
@@ -58,7 +59,8 @@ pub struct TakenUp {
 impl Store {
     /// Accepts a message, unless it was accepted before or `waiting_max` others wait behind the one
     /// that is worked on. Creates its conversation if need be, and claims it for `worker` if this is the
-    /// only message that waits for a turn and nobody works on the conversation.
+    /// only message that waits for a turn and nobody works on the conversation. That does not wait for the
+    /// disk, so that the turn begins meanwhile: nobody is told of the message before [`Store::durable`].
     pub async fn accept(
         &self,
         inbound: &Inbound,
@@ -74,8 +76,12 @@ impl Store {
             at,
         };
         let pepper = self.pepper();
-        self.write(move |tx| accept(tx, &arrival, waiting_max, pepper))
-            .await
+        let promise = match arrival.worker {
+            Some(_) => Promise::Soon,
+            None => Promise::Durable,
+        };
+        let work = move |tx: &Transaction<'_>| accept(tx, &arrival, waiting_max, pepper);
+        self.inner.writer.write(promise, work, |_| ()).await
     }
 
     /// An accepted message.

@@ -157,6 +157,11 @@ impl Store {
         self.inner.writer.write(Promise::Soon, work, |_| ()).await
     }
 
+    /// Waits until everything that was written before, and asked for it, survives a power failure.
+    pub async fn durable(&self) -> Result<(), StoreError> {
+        self.inner.writer.durable().await
+    }
+
     /// Like [`Store::write`], and runs `after` between the commit and the answer, in commit order:
     /// for caches that must not see two writes the wrong way round.
     pub(crate) async fn write_then<T: Send + 'static>(

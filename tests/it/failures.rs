@@ -2,6 +2,7 @@
 //! next message works.
 
 use crate::support::app::{TestApp, step};
+use drydock::demo::stage::SLACK_CHANNEL;
 use drydock::emulator::model::{Asked, Fault, calls, queue, says};
 use serde_json::json;
 use std::time::Duration;
@@ -61,13 +62,47 @@ async fn a_message_is_taken_up_with_the_commit_that_stores_it() {
 /// T90
 #[tokio::test]
 async fn a_recording_that_cannot_be_written_shows_a_reference_and_nothing_else() {
-    let app = TestApp::new(queue([])).await;
+    let app = TestApp::new(|_: &Asked| says("Never seen.")).await;
     app.slack_editor(ALICE).await;
     let sessions = app.stage.data().join("sessions");
     let _ = std::fs::remove_dir_all(&sessions);
     std::fs::write(&sessions, "not a directory").unwrap();
     let result = app.ask(ALICE, "hello").await;
     assert_says_little(&app, &result.text);
+}
+
+/// P1
+#[tokio::test]
+async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_nothing_before_the_restart() {
+    let mut app = TestApp::new(|_: &Asked| says("Here.")).await;
+    app.slack_editor(ALICE).await;
+    app.until_idle().await;
+    // What is written to the log of the database can be synced by nobody who does not hold it open.
+    let log = app.stage.data().join("drydock.db-wal");
+    let aside = app.stage.data().join("aside");
+    std::fs::rename(&log, &aside).unwrap();
+    std::os::unix::fs::symlink(&log, &log).unwrap();
+    let said = app.say(ALICE, "hello").await;
+    let statuses: Vec<u16> = said.answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [503, 503]);
+    let shown = |app: &TestApp| {
+        app.stage.slack.look(|state| {
+            let asked = state.message(SLACK_CHANNEL, &said.ts).unwrap();
+            (
+                asked.reactions.len(),
+                state.replies(SLACK_CHANNEL, &said.ts).count(),
+            )
+        })
+    };
+    assert_eq!(shown(&app), (0, 0));
+    std::fs::remove_file(&log).unwrap();
+    std::fs::rename(&aside, &log).unwrap();
+    app.restart().await;
+    // It was written down, and is answered once: a card and a result.
+    let result = app.nth_result(&said.ts, 1).await;
+    assert!(result.text.contains("Here."), "{}", result.text);
+    app.command_in(ALICE, &said.ts, "!status").await;
+    assert_eq!((app.results(&said.ts).len(), shown(&app).1), (1, 4));
 }
 
 /// T90

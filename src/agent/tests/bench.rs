@@ -186,11 +186,14 @@ pub(super) struct Book {
     pub(super) steps: Vec<Step>,
     /// The step, from 0, that cannot be written.
     pub(super) breaks_at: Option<usize>,
+    /// Whether the turn cannot be put on record.
+    pub(super) never_begins: bool,
 }
 
 #[async_trait]
 impl Journal for Book {
-    async fn model_call(&mut self, _step: u32) -> anyhow::Result<()> {
+    async fn answered(&mut self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.never_begins, "there is no such turn");
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Recording {
 
 #[async_trait]
 impl Journal for &Recording {
-    async fn model_call(&mut self, _step: u32) -> anyhow::Result<()> {
+    async fn answered(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId};
-use crate::session::{self, Record, Recorder};
+use crate::session::{self, Record};
 use crate::store::{Announcement, Finish, NewAction};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::{Timestamp, ToSpan};
@@ -50,7 +50,8 @@ impl Gateway {
             journal,
             elapsed,
         } = ended;
-        let (last, recorder) = journal.map_or((None, None), |journal| (journal.last, Some(journal.recorder)));
+        let mut journal = journal;
+        let last = journal.as_mut().and_then(|journal| journal.last.take());
         let facts = Facts {
             steps: outcome.steps,
             usage: outcome.usage,
@@ -107,26 +108,37 @@ impl Gateway {
             source,
             summary: facts.line(),
         };
-        let recorder = match recorder {
-            Some(recorder) => Ok(recorder),
-            None => self.recorder(&opened.conversation.session).await?,
-        };
-        let at = (self.parts.now)();
-        let write = |recorder: Recorder| {
-            let events = recorded.into_iter().chain(change).chain([end]);
-            let turn = Some(turn);
-            events
-                .map(|event| Record { at, turn, event })
-                .try_for_each(|record| recorder.append(&record))
-        };
+        let events = recorded.into_iter().chain(change).chain([end]);
         // The turn has ended whatever becomes of its recording.
-        if let Err(error) = recorder.and_then(write) {
-            tracing::error!(turn.id = %turn, %error, "the end of a turn could not be recorded");
+        if let Err(error) = self.record_end(turn, opened, journal, events).await {
+            tracing::error!(turn.id = %turn, error = format!("{error:#}"), "the end of a turn could not be recorded");
         }
         tracing::info!(
             turn.id = %turn, user.id = %opened.identity.user(), steps = facts.steps,
             duration_ms = elapsed.as_millis(), ?verdict, "turn {turn} answered"
         );
+        Ok(())
+    }
+
+    async fn record_end(
+        &self,
+        turn: TurnId,
+        opened: &Opened,
+        mut journal: Option<TurnJournal>,
+        events: impl Iterator<Item = session::Event>,
+    ) -> anyhow::Result<()> {
+        let opened_again;
+        let recorder = match &mut journal {
+            Some(journal) => &journal.on_record().await?.recorder,
+            None => {
+                opened_again = self.recorder(&opened.conversation.session, None).await??;
+                &opened_again
+            }
+        };
+        let (at, turn) = ((self.parts.now)(), Some(turn));
+        for event in events {
+            recorder.append(&Record { at, turn, event })?;
+        }
         Ok(())
     }
 

@@ -31,28 +31,29 @@ impl OpenCard {
 
 impl Gateway {
     /// The card as it is posted with the begin of a turn, unless a card of this message is there
-    /// already. Hooks have none: they post one message.
+    /// already, and what it shows. Hooks have none: they post one message.
     pub(super) fn card(
         &self,
         assigned: &Assigned,
         address: &Address,
         opened: &Opened,
         seat: &Seat,
-    ) -> Announcement {
+    ) -> (Announcement, Card) {
         if self.hook(assigned.inbound()).is_some() {
-            return Announcement::default();
+            return (Announcement::default(), Card::default());
         }
         let (token, action) = self.button("stop", opened);
         seat.card.send_modify(|card| {
             card.set_started();
             card.set_stop(token);
         });
-        let reply = seat.card.borrow().reply();
-        Announcement {
-            ops: vec![address.post("card", reply)],
+        let card = seat.card.borrow().clone();
+        let announcement = Announcement {
+            ops: vec![address.post("card", card.reply())],
             actions: vec![action],
             take: self.delivers_at_once(&address.channel),
-        }
+        };
+        (announcement, card)
     }
 
     /// Starts to keep the card of a turn that began current; `posted` is what it says so far.

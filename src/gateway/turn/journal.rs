@@ -7,9 +7,11 @@ use crate::model::{Step, TurnId};
 use crate::session::{self, Record, Recorder, SessionError};
 use crate::store::{Claim, Cost, Store};
 use crate::workspace::Overlay;
+use anyhow::Context;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// The model's final answer. It becomes durable with the end of its turn, in one commit: a crash
@@ -19,24 +21,64 @@ pub(super) struct LastStep {
     pub(super) cost: Cost,
 }
 
+/// A turn that is on record.
+pub(super) struct OnRecord {
+    pub(super) turn: TurnId,
+    pub(super) recorder: Recorder,
+}
+
+/// A turn that is being put on record, while the model is asked: what it answers has to wait for that.
+pub(super) type Beginning = oneshot::Receiver<(TurnId, Opening)>;
+
 /// Steps go to the store first, then to the recording: a recording never holds what is not durable.
 pub(super) struct TurnJournal {
     /// The final answer, once it was given; whoever ends the turn stores it.
     pub(super) last: Option<LastStep>,
     store: Store,
     claim: Claim,
-    turn: TurnId,
+    beginning: Option<Beginning>,
+    begun: Option<OnRecord>,
     overlay: Arc<Overlay>,
-    pub(super) recorder: Recorder,
     provider: String,
     now: fn() -> Timestamp,
 }
 
+impl TurnJournal {
+    /// The journal of a turn that begins.
+    pub(super) fn new(
+        gateway: &Gateway,
+        assigned: &Assigned,
+        opened: &Opened,
+        beginning: Beginning,
+        provider: &str,
+    ) -> Self {
+        Self {
+            last: None,
+            store: gateway.parts.store.clone(),
+            claim: assigned.claim,
+            beginning: Some(beginning),
+            begun: None,
+            overlay: Arc::clone(&opened.overlay),
+            provider: provider.to_owned(),
+            now: gateway.parts.now,
+        }
+    }
+
+    /// The turn, as soon as it is on record.
+    pub(super) async fn on_record(&mut self) -> anyhow::Result<&OnRecord> {
+        if let Some(beginning) = self.beginning.take() {
+            let (turn, opening) = beginning.await?;
+            let recorder = opening.await??;
+            self.begun = Some(OnRecord { turn, recorder });
+        }
+        self.begun.as_ref().context("the turn could not be put on record")
+    }
+}
+
 #[async_trait]
 impl Journal for TurnJournal {
-    async fn model_call(&mut self, step: u32) -> anyhow::Result<()> {
-        // The first call is covered by the turn's own row; each later one by the step before it.
-        tracing::debug!(turn.id = %self.turn, step, "model call");
+    async fn answered(&mut self) -> anyhow::Result<()> {
+        self.on_record().await?;
         Ok(())
     }
 
@@ -52,17 +94,16 @@ impl Journal for TurnJournal {
             self.last = Some(LastStep { step, cost });
             return Ok(());
         }
+        let (store, claim) = (self.store.clone(), self.claim);
         let edits = self.overlay.edits();
         let at = (self.now)();
-        self.store
-            .record_step(&self.claim, self.turn, step, &cost, Some(&edits), at)
+        let OnRecord { turn, recorder } = self.on_record().await?;
+        store
+            .record_step(&claim, *turn, step, &cost, Some(&edits), at)
             .await?;
         for event in session::Event::of_step(step, model) {
-            self.recorder.append(&Record {
-                at,
-                turn: Some(self.turn),
-                event,
-            })?;
+            let turn = Some(*turn);
+            recorder.append(&Record { at, turn, event })?;
         }
         Ok(())
     }
@@ -72,40 +113,16 @@ impl Journal for TurnJournal {
 pub(super) type Opening = JoinHandle<Result<Recorder, SessionError>>;
 
 impl Gateway {
-    /// The journal of a turn; what the person said is recorded with it.
-    pub(super) async fn journal(
-        &self,
-        assigned: &Assigned,
-        turn: TurnId,
-        opened: &Opened,
-        recording: Opening,
-        provider: &str,
-    ) -> anyhow::Result<TurnJournal> {
-        let recorder = recording.await??;
-        recorder.append(&Record {
-            at: (self.parts.now)(),
-            turn: Some(turn),
-            event: session::Event::Began {
-                user: opened.user_text.clone(),
-            },
-        })?;
-        Ok(TurnJournal {
-            last: None,
-            store: self.parts.store.clone(),
-            claim: assigned.claim,
-            turn,
-            overlay: Arc::clone(&opened.overlay),
-            recorder,
-            provider: provider.to_owned(),
-            now: self.parts.now,
-        })
-    }
-
-    /// Opens the recording of a conversation, on a thread that may wait for the disk.
-    pub(super) fn recorder(&self, session: &str) -> Opening {
+    /// Opens the recording of a conversation, on a thread that may wait for the disk, and writes down what
+    /// comes first.
+    pub(super) fn recorder(&self, session: &str, first: Option<Record>) -> Opening {
         let (redactor, config) = (Arc::clone(&self.parts.redactor), Arc::clone(&self.parts.config));
         let (session, at) = (session.to_owned(), (self.parts.now)());
         let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
-        tokio::task::spawn_blocking(move || Recorder::open(&config.data.directory, &session, redact, at))
+        tokio::task::spawn_blocking(move || {
+            let recorder = Recorder::open(&config.data.directory, &session, redact, at)?;
+            first.iter().try_for_each(|record| recorder.append(record))?;
+            Ok(recorder)
+        })
     }
 }

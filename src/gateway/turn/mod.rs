@@ -15,13 +15,16 @@ use super::progress::Card;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
 use crate::model::{Action, History, Inbound, Receipt, Reply, Source, TurnId, Usage, Verdict};
+use crate::session::{self, Record};
 use crate::store::{Begin, Claim, Work};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
-use journal::{Opening, TurnJournal};
+use card::OpenCard;
+use journal::{Beginning, Opening, TurnJournal};
 use opening::{Opened, Refused};
 use postconditions::{Latest, Preparing};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -33,15 +36,6 @@ const ATTEMPTS_MAX: u32 = 3;
 pub(super) struct Assigned {
     pub(super) claim: Claim,
     pub(super) work: Work,
-}
-
-/// A turn that is on record, and its card on its way.
-struct Begun {
-    turn: TurnId,
-    history: History,
-    /// What the card says, where it was posted with this.
-    posted: Card,
-    recording: Opening,
 }
 
 impl Assigned {
@@ -85,16 +79,18 @@ impl Gateway {
             }
         };
         let started = Instant::now();
-        let mut begun = self.begin(assigned, &address, &opened, seat, history).await?;
-        let (turn, posted) = (begun.turn, std::mem::take(&mut begun.posted));
-        let card = self.open_card(assigned, &address, seat, posted);
+        let history = self.history(assigned, &opened, history)?;
         let latest = Latest::default();
         let preparing = Preparing {
             gateway: self,
             opened: &opened,
             latest: &latest,
         };
-        let ran = self.run_agent(assigned, begun, &preparing, seat, shutdown).await;
+        let (begun, beginning) = oneshot::channel();
+        let begin = self.begin(assigned, &address, &opened, seat, begun);
+        let running = self.run_agent(assigned, history, beginning, &preparing, seat, shutdown);
+        // The model is asked meanwhile; what it answers waits until the turn is on record.
+        let ((turn, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         card.close().await;
         let (outcome, journal) = match ran {
             Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => {
@@ -170,35 +166,53 @@ impl Gateway {
         Ok(())
     }
 
-    /// Begins the turn: its row, the binding of its workspace and its card become durable together.
+    /// What the model may know of the conversation, with what the person says now.
+    fn history(&self, assigned: &Assigned, opened: &Opened, history: History) -> anyhow::Result<History> {
+        let mut history = match self.hook(assigned.inbound()) {
+            // Events of a hook have nothing to do with each other.
+            Some(_) => History::default(),
+            None => history,
+        };
+        history.begin(opened.user_text.clone())?;
+        Ok(history)
+    }
+
+    /// Begins the turn: its row, the binding of its workspace and its card become durable together. Tells
+    /// `begun` once they are committed.
     async fn begin(
         &self,
         assigned: &Assigned,
         address: &Address,
         opened: &Opened,
         seat: &Seat,
-        mut history: History,
-    ) -> anyhow::Result<Begun> {
+        begun: oneshot::Sender<(TurnId, Opening)>,
+    ) -> anyhow::Result<(TurnId, OpenCard)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
-        // A file is made meanwhile.
-        let recording = self.recorder(&opened.conversation.session);
         if self.hook(assigned.inbound()).is_some() {
-            // Events of a hook have nothing to do with each other.
             store.clear(assigned.claim.conversation, now).await?;
-            history = History::default();
         }
         if assigned.work.begun > 0 {
             seat.card.send_modify(|card| card.set_resumed());
         }
-        history.begin(opened.user_text.clone())?;
+        let (announcement, shown) = self.card(assigned, address, opened, seat);
         let begin = Begin {
             user_text: opened.user_text.clone(),
             bind: opened.bind.clone(),
-            announcement: self.card(assigned, address, opened, seat),
+            announcement,
         };
         let (turn, outgoing) = store
             .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
+        let event = session::Event::Began {
+            user: opened.user_text.clone(),
+        };
+        let first = Record {
+            at: now,
+            turn: Some(turn),
+            event,
+        };
+        // Nobody listens any more if the model could not be asked.
+        let _ = begun.send((turn, self.recorder(&opened.conversation.session, Some(first))));
         let card = address.id("card");
         let is_posted = outgoing.as_ref().is_some_and(|outgoing| outgoing.has(&card));
         match (self.deliveries.get(&address.channel), outgoing) {
@@ -207,38 +221,32 @@ impl Gateway {
         }
         seat.began(turn);
         let posted = match is_posted {
-            true => seat.card.borrow().clone(),
+            true => shown,
             false => {
                 // It has a card already, which says that it waits.
                 self.react(assigned.inbound(), Receipt::Started);
                 Card::default()
             }
         };
-        Ok(Begun {
-            turn,
-            history,
-            posted,
-            recording,
-        })
+        Ok((turn, self.open_card(assigned, address, seat, posted)))
     }
 
     async fn run_agent(
         &self,
         assigned: &Assigned,
-        begun: Begun,
+        mut history: History,
+        beginning: Beginning,
         preparing: &Preparing<'_>,
         seat: &Seat,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<(Outcome, TurnJournal)> {
-        let (opened, mut history) = (preparing.opened, begun.history);
+        let opened = preparing.opened;
         let (provider, model) = self
             .parts
             .providers
             .resolve(&self.parts.config.model.default)
             .map_err(anyhow::Error::msg)?;
-        let mut journal = self
-            .journal(assigned, begun.turn, opened, begun.recording, provider.id())
-            .await?;
+        let mut journal = TurnJournal::new(self, assigned, opened, beginning, provider.id());
         let cancel = seat.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,
