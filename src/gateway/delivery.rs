@@ -79,25 +79,23 @@ impl Delivery {
     /// Delivers operations that were taken out of the outbox already; those there is no room for go back.
     pub(super) async fn take_over(&self, due: Vec<Due>) {
         for due in due {
-            let Err(due) = self.start(due) else {
+            let id = due.op.id.clone();
+            if self.start(due) {
                 continue;
-            };
-            if let Err(error) = self.store.give_back(&due.op.id).await {
-                error!(op.id = due.op.id, %error, "an operation could not be given back");
+            }
+            if let Err(error) = self.store.give_back(&id).await {
+                error!(op.id = id, %error, "an operation could not be given back");
             }
             self.wake();
         }
     }
 
     /// Delivers operations that were taken out of the outbox, as soon as it is durable that they are.
-    pub(super) fn take_over_when_durable(self: &Arc<Self>, outgoing: Outgoing) {
-        let delivery = Arc::clone(self);
-        tokio::spawn(async move {
-            match outgoing.durable().await {
-                Ok(due) => delivery.take_over(due).await,
-                Err(error) => error!(channel = delivery.name, %error, "operations are not sent"),
-            }
-        });
+    pub(super) async fn take_over_when_durable(&self, outgoing: Outgoing) {
+        match outgoing.durable().await {
+            Ok(due) => self.take_over(due).await,
+            Err(error) => error!(channel = self.name, %error, "operations are not sent"),
+        }
     }
 
     /// The channel, once it is connected.
@@ -143,14 +141,14 @@ impl Delivery {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to deliver in the lane of an operation; gives it back if there is no room, or no channel.
-    fn start(&self, due: Due) -> Result<(), Due> {
+    /// Begins to deliver in the lane of an operation; false if there is no room, or no channel.
+    fn start(&self, due: Due) -> bool {
         let mut lanes = self.lanes();
         while lanes.running.try_join_next().is_some() {}
         let (Some((channel, cancel)), Ok(place)) =
             (lanes.open.clone(), Arc::clone(&self.places).try_acquire_owned())
         else {
-            return Err(due);
+            return false;
         };
         let lane = LaneDelivery {
             store: self.store.clone(),
@@ -165,7 +163,7 @@ impl Delivery {
             lane.run(vec![due]).await;
             drop(place);
         });
-        Ok(())
+        true
     }
 
     async fn start_due(&self) {

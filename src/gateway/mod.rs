@@ -45,6 +45,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
 /// Notices to strangers on their way at once; more are dropped, not queued.
@@ -100,6 +101,8 @@ pub struct Gateway {
     ahead: RenderingAhead,
     /// Fires when the process stops: what may be done again at the next start waits no longer.
     leaving: CancellationToken,
+    /// What nobody waits for, before the process stops.
+    errands: TaskTracker,
 }
 
 impl Gateway {
@@ -129,6 +132,7 @@ impl Gateway {
             inspections: Inspections::default(),
             ahead: RenderingAhead::default(),
             leaving: CancellationToken::new(),
+            errands: TaskTracker::new(),
             parts,
         }))
     }
@@ -153,16 +157,6 @@ impl Gateway {
         if self.identity(&inbound).is_none() {
             return self.turn_away(&inbound, at).await;
         }
-        if !addressed(&inbound)
-            && self
-                .parts
-                .store
-                .find_conversation(&inbound.key())
-                .await?
-                .is_none()
-        {
-            return Ok(Acknowledged::Refused);
-        }
         let lane = self.lane(&inbound);
         let slot = match lane {
             Lane::Turn => self.shift.free_slot(),
@@ -176,6 +170,7 @@ impl Gateway {
                 store.durable().await?;
                 Ok(Acknowledged::Duplicate)
             }
+            Accepted::NotMeant => Ok(Acknowledged::Refused),
             Accepted::Full => {
                 warn!(
                     inbound.channel,
@@ -256,7 +251,8 @@ impl Gateway {
             }
             Lane::Command => {
                 let gateway = Arc::clone(self);
-                tokio::spawn(async move { gateway.command(inbox, conversation, inbound).await });
+                self.errands
+                    .spawn(async move { gateway.command(inbox, conversation, inbound).await });
             }
         }
     }
@@ -269,7 +265,7 @@ impl Gateway {
         let address = Address::of_message(inbound, inbox);
         let op = address.post("card", Reply::text(format!("Queued ({ahead} ahead).")));
         let gateway = Arc::clone(self);
-        tokio::spawn(async move { gateway.send(vec![op]).await });
+        self.errands.spawn(async move { gateway.send(vec![op]).await });
     }
 
     /// Puts operations into the outbox and wakes who delivers them.
@@ -340,8 +336,9 @@ impl Gateway {
             place: inbound.place.clone(),
             action,
         };
-        tokio::spawn(async move {
-            if let Err(error) = channel.deliver(&op).await {
+        let leaving = self.leaving.clone();
+        self.errands.spawn(async move {
+            if let Some(Err(error)) = leaving.run_until_cancelled(channel.deliver(&op)).await {
                 tracing::debug!(%error, "a receipt or notice was not delivered");
             }
             drop(slot);
@@ -350,7 +347,7 @@ impl Gateway {
 
     /// Nobody we know: at most one notice a day, no model call, nothing stored but a bounded counter.
     async fn turn_away(&self, inbound: &Inbound, at: Timestamp) -> Result<Acknowledged, AccessError> {
-        if !addressed(inbound) {
+        if !inbound.is_addressed() {
             return Ok(Acknowledged::Refused);
         }
         let denied = self.parts.access.stranger(&inbound.sender, at).await?;
@@ -435,15 +432,6 @@ fn reach(repositories: &str, environments: &[String]) -> String {
     match environments.iter().any(|glob| glob == "**") {
         true => format!("{repositories} and all environments"),
         false => format!("{repositories}, environments `{}`", environments.join("`, `")),
-    }
-}
-
-/// Was the bot meant? Everything but text is addressed by its nature.
-fn addressed(inbound: &Inbound) -> bool {
-    match &inbound.kind {
-        Kind::Text { addressed, .. } => *addressed,
-        Kind::Unsupported { .. } => inbound.direct,
-        Kind::Command { .. } | Kind::Join { .. } | Kind::Click { .. } | Kind::Hook { .. } => true,
     }
 }
 

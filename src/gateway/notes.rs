@@ -60,7 +60,7 @@ impl Gateway {
         };
         let data = serde_json::json!({ "name": name, "reason": reason, "count": count });
         let gateway = Arc::clone(self);
-        tokio::spawn(async move {
+        self.errands.spawn(async move {
             if let Err(error) = gateway.parts.store.audit(event, data, at).await {
                 tracing::error!(%error, "an audit row could not be written");
             }

@@ -125,6 +125,8 @@ impl Gateway {
         let mut turns = std::mem::take(&mut *shift.turns());
         while turns.join_next().await.is_some() {}
         self.ahead.ended().await;
+        self.errands.close();
+        self.errands.wait().await;
     }
 
     /// Begins the turn of a claimed conversation.

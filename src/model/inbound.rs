@@ -127,6 +127,16 @@ impl Inbound {
             user: self.sender.clone(),
         }
     }
+
+    /// Was the bot meant? What was not only counts where its sender has a conversation already.
+    /// Everything but text is addressed by its nature.
+    pub fn is_addressed(&self) -> bool {
+        match &self.kind {
+            Kind::Text { addressed, .. } => *addressed,
+            Kind::Unsupported { .. } => self.direct,
+            Kind::Command { .. } | Kind::Join { .. } | Kind::Click { .. } | Kind::Hook { .. } => true,
+        }
+    }
 }
 
 /// What came in.

@@ -46,15 +46,6 @@ impl Store {
         self.read(move |tx| load(tx, id)).await
     }
 
-    /// The conversation with this key.
-    pub async fn find_conversation(
-        &self,
-        key: &ConversationKey,
-    ) -> Result<Option<ConversationId>, StoreError> {
-        let key = key.clone();
-        self.read(move |tx| find(tx, &key)).await
-    }
-
     /// The conversation of this person in this chat that last had a message for a turn, in any of its
     /// threads: what a command means that was not typed in a thread.
     pub async fn latest_conversation(

@@ -135,6 +135,15 @@ pub(super) async fn accept(store: &Store, inbound: &Inbound, second: i64) -> (In
     }
 }
 
+/// The conversation a message belongs to, if there is one.
+pub(super) async fn find(store: &Store, inbound: &Inbound) -> Option<ConversationId> {
+    let key = inbound.key();
+    store
+        .read(move |tx| super::conversation::find(tx, &key))
+        .await
+        .unwrap()
+}
+
 /// Alice says something, and a turn of hers begins.
 pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, InboxId, TurnId) {
     let delivery = format!("{name}:{second}");

@@ -43,6 +43,8 @@ pub enum Accepted {
     },
     /// It was accepted before, under one of its names.
     Duplicate,
+    /// It is not addressed to us, and its sender has no conversation there. Nothing was stored.
+    NotMeant,
     /// Too many messages wait already. Nothing was stored, and it may be delivered again.
     Full,
 }
@@ -174,6 +176,9 @@ fn accept(
         return Ok(Accepted::Duplicate);
     }
     let Some(conversation) = conversation::find(tx, &inbound.key())? else {
+        if !inbound.is_addressed() {
+            return Ok(Accepted::NotMeant);
+        }
         let conversation = conversation::create(tx, inbound, lane, worker, pepper, at)?;
         let inbox = insert(tx, arrival, conversation.id)?;
         let id = conversation.id;
@@ -325,7 +330,8 @@ pub(super) fn finish(
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::{Accepted, Lane};
-    use crate::store::fixture::{accept, at, fresh, place, post, says, worker};
+    use crate::model::Kind;
+    use crate::store::fixture::{accept, at, find, fresh, place, post, says, worker};
 
     /// T15
     #[tokio::test]
@@ -396,13 +402,29 @@ mod tests {
             4
         );
         let inbound = says("U1", "x", &["1"]);
-        let found = store.find_conversation(&inbound.key()).await;
-        assert_eq!(found, Ok(Some(first)));
+        assert_eq!(find(&store, &inbound).await, Some(first));
         // A slash command means the thread that spoke last, not the place it was typed in.
         let latest = store
             .latest_conversation(&inbound.sender, &inbound.place.account, "C1")
             .await;
         assert_eq!(latest, Ok(Some(third)));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_addressed_counts_only_in_a_conversation_of_its_sender() {
+        let (_directory, store) = fresh();
+        let mut chatter = says("U1", "lunch?", &["1"]);
+        let Kind::Text { addressed, .. } = &mut chatter.kind else {
+            panic!("{chatter:?}")
+        };
+        *addressed = false;
+        let said = || store.accept(&chatter, Lane::Turn, 20, None, at(0));
+        assert!(matches!(said().await, Ok(Accepted::NotMeant)));
+        assert_eq!(find(&store, &chatter).await, None);
+        accept(&store, &says("U2", "hello", &["2"]), 0).await;
+        assert!(matches!(said().await, Ok(Accepted::NotMeant)));
+        accept(&store, &says("U1", "hello", &["3"]), 0).await;
+        assert!(matches!(said().await, Ok(Accepted::Stored { ahead: 1, .. })));
     }
 
     #[tokio::test]

@@ -14,6 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const HEADS: &str = "SELECT id, op, state, due_at, attempts, body FROM outbox
     WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane) ORDER BY id";
 
+/// Not handed out yet. What must not show twice is marked before it is.
+const WAITING: &str = "waiting";
+/// Not handed out yet, and marked already: it may be sent.
+const READY: &str = "ready";
+
 /// Operations of one chat and thread that are handed out at once.
 const TAKEN_MAX: u32 = 8;
 
@@ -31,6 +36,7 @@ pub struct Due {
 #[derive(Debug)]
 pub struct Outgoing {
     due: Vec<Due>,
+    is_marked: bool,
     store: Store,
 }
 
@@ -42,7 +48,7 @@ impl Outgoing {
 
     /// The operations, when they may be sent. After an error they are not sent before the next start.
     pub async fn durable(self) -> Result<Vec<Due>, StoreError> {
-        if self.due.iter().any(|due| may_show_twice(&due.op.action)) {
+        if self.is_marked {
             self.store.inner.writer.durable().await?;
         }
         Ok(self.due)
@@ -52,7 +58,23 @@ impl Outgoing {
 /// What is being sent, while a write takes more of it.
 pub(super) struct Busy<'a> {
     in_flight: MutexGuard<'a, HashSet<String>>,
-    taken: MutexGuard<'a, Vec<String>>,
+    taken: MutexGuard<'a, Taken>,
+}
+
+/// What a write took.
+#[derive(Default)]
+struct Taken {
+    ops: Vec<String>,
+    /// Whether it marked some of it as being sent, which has to be durable before it is.
+    is_marked: bool,
+}
+
+/// An open operation that is due.
+struct Head {
+    id: i64,
+    due: Due,
+    /// Whether it may show twice, and it is not durable yet that it may have been sent.
+    to_mark: bool,
 }
 
 impl Store {
@@ -82,7 +104,8 @@ impl Store {
         &self,
         work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.taking(Promise::Durable, work).await
+        let (value, _marked) = self.taking(Promise::Durable, work).await?;
+        Ok(value)
     }
 
     /// Like [`Store::write_taking`], and does not wait for the disk; what was taken does.
@@ -92,24 +115,22 @@ impl Store {
         + Send
         + 'static,
     ) -> Result<(T, Option<Outgoing>), StoreError> {
-        let (value, due) = self.taking(Promise::Soon, work).await?;
-        Ok((value, due.map(|due| self.outgoing(due))))
-    }
-
-    fn outgoing(&self, due: Vec<Due>) -> Outgoing {
-        Outgoing {
+        let ((value, due), is_marked) = self.taking(Promise::Soon, work).await?;
+        let outgoing = due.map(|due| Outgoing {
             due,
+            is_marked,
             store: self.clone(),
-        }
+        });
+        Ok((value, outgoing))
     }
 
     async fn taking<T: Send + 'static>(
         &self,
         promise: Promise,
         work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<(T, bool), StoreError> {
         let in_flight = Arc::clone(&self.inner.in_flight);
-        let taken = Arc::new(Mutex::new(Vec::new()));
+        let taken = Arc::new(Mutex::new(Taken::default()));
         let taking = Arc::clone(&taken);
         let work = move |tx: &Transaction<'_>| {
             // Marked while the write runs, so that the next one sees it even in the same commit.
@@ -120,12 +141,11 @@ impl Store {
             work(tx, &mut busy)
         };
         let result = self.inner.writer.write(promise, work, |_| ()).await;
+        let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
         if result.is_err() {
-            for op in taken.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                self.reported(op);
-            }
+            taken.ops.iter().for_each(|op| self.reported(op));
         }
-        result
+        Ok((result?, taken.is_marked))
     }
 
     /// Takes what is due if none of it has to be marked as being sent: then nothing is written, and
@@ -142,11 +162,11 @@ impl Store {
             // Locked before the snapshot is taken: whatever is not in flight any more is settled in it.
             let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
             let due = heads_due(tx, &channel, at, limit, |op| busy.contains(op))?;
-            if due.iter().any(|(_, due)| may_show_twice(&due.op.action)) {
+            if due.iter().any(|head| head.to_mark) {
                 return Ok(None);
             }
-            busy.extend(due.iter().map(|(_, due)| due.op.id.clone()));
-            Ok(Some(due.into_iter().map(|(_, due)| due).collect()))
+            busy.extend(due.iter().map(|head| head.due.op.id.clone()));
+            Ok(Some(due.into_iter().map(|head| head.due).collect()))
         })
         .await
     }
@@ -187,7 +207,15 @@ impl Store {
         };
         let next = self.taking(Promise::Soon, work).await;
         ids.iter().for_each(|id| self.reported(id));
-        self.outgoing(next?).durable().await
+        let (due, is_marked) = next?;
+        let store = self.clone();
+        Outgoing {
+            due,
+            is_marked,
+            store,
+        }
+        .durable()
+        .await
     }
 
     /// It was taken and not tried: it is due as it was.
@@ -247,7 +275,7 @@ impl Store {
             let mut rows = statement.query([channel])?;
             let mut next: Option<i64> = None;
             while let Some(row) = rows.next()? {
-                if row.get::<_, String>(2)? != "waiting" || busy.contains(&row.get::<_, String>(1)?) {
+                if !is_open(&row.get::<_, String>(2)?) || busy.contains(&row.get::<_, String>(1)?) {
                     continue;
                 }
                 let due_at: i64 = row.get(3)?;
@@ -325,14 +353,43 @@ impl Store {
 
 /// Enqueues operations in another write; an id that is known is ignored.
 pub(super) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
-    let mut statement = tx.prepare_cached(
+    ops.iter().try_for_each(|op| insert(tx, op, WAITING, at))
+}
+
+/// Like [`enqueue`], in a write that waits for the disk and whose caller delivers: a post that is filled
+/// later may be sent without another commit, however long its lane is busy. If the process ends before,
+/// it counts as sent with unknown outcome, and its fill says everything.
+pub(super) fn enqueue_ready(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
+    let filled = ops.iter().filter_map(|op| match &op.action {
+        Action::Fill { post, .. } => Some(post.as_str()),
+        _ => None,
+    });
+    let filled: HashSet<&str> = filled.collect();
+    ops.iter().try_for_each(|op| {
+        let is_ready = filled.contains(op.id.as_str()) && may_show_twice(&op.action);
+        insert(tx, op, if is_ready { READY } else { WAITING }, at)
+    })
+}
+
+fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached(
         "INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at)
-         VALUES (?1, ?2, ?3, ?4, 'waiting', ?5, 0, ?5) ON CONFLICT (op) DO NOTHING",
-    )?;
-    for op in ops {
-        statement.execute(params![op.id, op.channel, lane(op)?, json(op)?, millis(at)])?;
-    }
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?6) ON CONFLICT (op) DO NOTHING",
+    )?
+    .execute(params![
+        op.id,
+        op.channel,
+        lane(op)?,
+        json(op)?,
+        state,
+        millis(at)
+    ])?;
     Ok(())
+}
+
+/// True for an operation that was not handed out, as far as its row says.
+fn is_open(state: &str) -> bool {
+    state == WAITING || state == READY
 }
 
 /// The chat and thread whose operations go out one after another.
@@ -370,14 +427,13 @@ fn delivered(
     }
 }
 
-/// Enqueues operations and takes those that are due at once: what is alone in its chat and thread.
-pub(super) fn enqueue_and_take(
+/// Takes those of these enqueued operations that are due at once: what is alone in its chat and thread.
+pub(super) fn take_enqueued(
     tx: &Transaction<'_>,
     ops: &[Op],
     at: Timestamp,
     busy: &mut Busy<'_>,
 ) -> Result<Vec<Due>, StoreError> {
-    enqueue(tx, ops, at)?;
     let mut lanes = BTreeSet::new();
     let mut taken = Vec::new();
     for op in ops {
@@ -396,9 +452,8 @@ fn take_due(
     limit: usize,
     busy: &mut Busy<'_>,
 ) -> Result<Vec<Due>, StoreError> {
-    let due = heads_due(tx, channel, at, limit, |op| busy.in_flight.contains(op))?;
-    take(tx, &due, busy)?;
-    Ok(due.into_iter().map(|(_, due)| due).collect())
+    let heads = heads_due(tx, channel, at, limit, |op| busy.in_flight.contains(op))?;
+    take(tx, heads, busy)
 }
 
 fn take_next(
@@ -409,8 +464,7 @@ fn take_next(
     busy: &mut Busy<'_>,
 ) -> Result<Vec<Due>, StoreError> {
     let next = next(tx, lane, limit, at, busy)?;
-    take(tx, &next, busy)?;
-    Ok(next.into_iter().map(|(_, due)| due).collect())
+    take(tx, next, busy)
 }
 
 /// What is due next in a chat and thread: what must not show twice alone, other things with what follows.
@@ -420,21 +474,20 @@ fn next(
     limit: u32,
     at: Timestamp,
     busy: &Busy<'_>,
-) -> Result<Vec<(i64, Due)>, StoreError> {
+) -> Result<Vec<Head>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT id, op, state, due_at, attempts, body FROM outbox
          WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT ?3",
     )?;
     let mut rows = statement.query(params![channel, lane, limit])?;
-    let mut next = Vec::new();
+    let mut next: Vec<Head> = Vec::new();
     while let Some(row) = rows.next()?
-        && let Some((id, due)) = if_due(tx, row, at, |op| busy.in_flight.contains(op))?
+        && let Some(head) = if_due(tx, row, at, |op| busy.in_flight.contains(op))?
     {
-        let alone = may_show_twice(&due.op.action);
-        if alone && !next.is_empty() {
-            break;
+        let alone = may_show_twice(&head.due.op.action);
+        if next.is_empty() || !alone {
+            next.push(head);
         }
-        next.push((id, due));
         if alone {
             break;
         }
@@ -442,14 +495,14 @@ fn next(
     Ok(next)
 }
 
-/// What is due and not being sent, with its row.
+/// What is due and not being sent.
 fn heads_due(
     tx: &Transaction<'_>,
     channel: &str,
     at: Timestamp,
     limit: usize,
     is_busy: impl Fn(&str) -> bool,
-) -> Result<Vec<(i64, Due)>, StoreError> {
+) -> Result<Vec<Head>, StoreError> {
     let mut statement = tx.prepare_cached(HEADS)?;
     let mut rows = statement.query([channel])?;
     let mut due = Vec::new();
@@ -466,34 +519,36 @@ fn if_due(
     row: &Row<'_>,
     at: Timestamp,
     is_busy: impl Fn(&str) -> bool,
-) -> Result<Option<(i64, Due)>, StoreError> {
+) -> Result<Option<Head>, StoreError> {
     let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
     let (state, due_at): (String, i64) = (row.get(2)?, row.get(3)?);
-    if state != "waiting" || due_at > millis(at) || is_busy(&op) {
+    if !is_open(&state) || due_at > millis(at) || is_busy(&op) {
         return Ok(None);
     }
     let attempts = row.get(4)?;
     let op = resolve(tx, parse("operation", &row.get::<_, String>(5)?)?)?;
-    Ok(op.map(|op| (id, Due { op, attempts })))
+    Ok(op.map(|op| Head {
+        id,
+        to_mark: state == WAITING && may_show_twice(&op.action),
+        due: Due { op, attempts },
+    }))
 }
 
 /// Marks operations as being sent: in the database where that must not be forgotten.
-fn take(tx: &Transaction<'_>, due: &[(i64, Due)], busy: &mut Busy<'_>) -> Result<(), StoreError> {
-    for (_, due) in due {
-        busy.in_flight.insert(due.op.id.clone());
-        busy.taken.push(due.op.id.clone());
-    }
-    mark_sending(tx, due)
-}
-
-fn mark_sending(tx: &Transaction<'_>, due: &[(i64, Due)]) -> Result<(), StoreError> {
-    let mut mark = tx.prepare_cached("UPDATE outbox SET state = 'sending' WHERE id = ?1")?;
-    for (id, due) in due {
-        if may_show_twice(&due.op.action) {
-            mark.execute([id])?;
+fn take(tx: &Transaction<'_>, heads: Vec<Head>, busy: &mut Busy<'_>) -> Result<Vec<Due>, StoreError> {
+    let mut due = Vec::with_capacity(heads.len());
+    for head in heads {
+        let op = &head.due.op.id;
+        busy.in_flight.insert(op.clone());
+        busy.taken.ops.push(op.clone());
+        if head.to_mark {
+            busy.taken.is_marked = true;
+            tx.prepare_cached("UPDATE outbox SET state = 'sending' WHERE id = ?1")?
+                .execute([head.id])?;
         }
+        due.push(head.due);
     }
-    Ok(())
+    Ok(due)
 }
 
 /// True for what must not be sent again once it may have been sent.

@@ -7,6 +7,7 @@ use super::column::{count, json, millis, of_word, parse, time, word};
 use super::edits::Edits;
 use super::outbox::{Busy, Due, Outgoing};
 use super::usage::Cost;
+use super::writer::Promise;
 use super::{
     NewAction, NewChange, Store, StoreError, action, change, conversation, edits, inbox, outbox, usage,
 };
@@ -135,7 +136,7 @@ impl Store {
                 edits
             ])?;
             let turn = TurnId(tx.last_insert_rowid());
-            let due = announce(tx, &begin.announcement, at, busy)?;
+            let due = announce(tx, &begin.announcement, Promise::Soon, at, busy)?;
             Ok((turn, due))
         })
         .await
@@ -298,7 +299,13 @@ fn finish_turn(
         .map(|change| change::prepare(tx, claim.conversation, change, at))
         .transpose()?;
     inbox::finish(tx, claim.conversation, inbox, at)?;
-    let due = announce(tx, &(finish.announce)(change.as_ref()), at, busy)?;
+    let due = announce(
+        tx,
+        &(finish.announce)(change.as_ref()),
+        Promise::Durable,
+        at,
+        busy,
+    )?;
     let data = serde_json::json!({
         "change": change.as_ref().map(ToString::to_string),
         "conversation": claim.conversation,
@@ -313,15 +320,20 @@ fn finish_turn(
 fn announce(
     tx: &Transaction<'_>,
     announcement: &Announcement,
+    promise: Promise,
     at: Timestamp,
     busy: &mut Busy<'_>,
 ) -> Result<Option<Vec<Due>>, StoreError> {
     action::insert(tx, &announcement.actions)?;
-    if announcement.take {
-        return outbox::enqueue_and_take(tx, &announcement.ops, at, busy).map(Some);
+    let ops = &announcement.ops;
+    match (announcement.take, promise) {
+        (true, Promise::Durable) => outbox::enqueue_ready(tx, ops, at)?,
+        (true | false, _) => outbox::enqueue(tx, ops, at)?,
     }
-    outbox::enqueue(tx, &announcement.ops, at)?;
-    Ok(None)
+    match announcement.take {
+        true => outbox::take_enqueued(tx, ops, at, busy).map(Some),
+        false => Ok(None),
+    }
 }
 
 fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -> Result<(), StoreError> {

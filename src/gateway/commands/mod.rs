@@ -32,7 +32,8 @@ impl Gateway {
                 // It may take long, and nothing has to wait for it.
                 true => {
                     let gateway = Arc::clone(self);
-                    tokio::spawn(async move { gateway.command(inbox, conversation, inbound).await });
+                    self.errands
+                        .spawn(async move { gateway.command(inbox, conversation, inbound).await });
                 }
                 false => self.command(inbox, conversation, inbound).await,
             }

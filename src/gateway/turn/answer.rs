@@ -3,13 +3,14 @@
 
 use super::journal::{LastStep, TurnJournal};
 use super::postconditions::Preparing;
+use super::recording::Recording;
 use super::{Assigned, Opened};
 use crate::agent::Outcome;
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId};
-use crate::session::{self, Record};
+use crate::session;
 use crate::store::{Announcement, Finish, NewAction};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::{Timestamp, ToSpan};
@@ -109,36 +110,17 @@ impl Gateway {
             summary: facts.line(),
         };
         let events = recorded.into_iter().chain(change).chain([end]);
-        // The turn has ended whatever becomes of its recording.
-        if let Err(error) = self.record_end(turn, opened, journal, events).await {
-            tracing::error!(turn.id = %turn, error = format!("{error:#}"), "the end of a turn could not be recorded");
+        match &mut journal {
+            Some(journal) => journal.on_record().await?.recording.append(events).await,
+            None => {
+                let session = &opened.conversation.session;
+                Recording::open(self, session, turn, None).append(events).await;
+            }
         }
         tracing::info!(
             turn.id = %turn, user.id = %opened.identity.user(), steps = facts.steps,
             duration_ms = elapsed.as_millis(), ?verdict, "turn {turn} answered"
         );
-        Ok(())
-    }
-
-    async fn record_end(
-        &self,
-        turn: TurnId,
-        opened: &Opened,
-        mut journal: Option<TurnJournal>,
-        events: impl Iterator<Item = session::Event>,
-    ) -> anyhow::Result<()> {
-        let opened_again;
-        let recorder = match &mut journal {
-            Some(journal) => &journal.on_record().await?.recorder,
-            None => {
-                opened_again = self.recorder(&opened.conversation.session, None).await??;
-                &opened_again
-            }
-        };
-        let (at, turn) = ((self.parts.now)(), Some(turn));
-        for event in events {
-            recorder.append(&Record { at, turn, event })?;
-        }
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! Where a running turn is written down: step by step in the store, then in the recording.
 
+use super::recording::Recording;
 use super::{Assigned, Opened};
 use crate::agent::Journal;
 use crate::gateway::Gateway;
 use crate::model::{Step, TurnId};
-use crate::session::{self, Record, Recorder, SessionError};
+use crate::session;
 use crate::store::{Claim, Cost, Store};
 use crate::workspace::Overlay;
 use anyhow::Context;
@@ -12,7 +13,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 /// The model's final answer. It becomes durable with the end of its turn, in one commit: a crash
 /// between the two would ask the model again in either case.
@@ -24,11 +24,11 @@ pub(super) struct LastStep {
 /// A turn that is on record.
 pub(super) struct OnRecord {
     pub(super) turn: TurnId,
-    pub(super) recorder: Recorder,
+    pub(super) recording: Recording,
 }
 
 /// A turn that is being put on record, while the model is asked: what it answers has to wait for that.
-pub(super) type Beginning = oneshot::Receiver<(TurnId, Opening)>;
+pub(super) type Beginning = oneshot::Receiver<OnRecord>;
 
 /// Steps go to the store first, then to the recording: a recording never holds what is not durable.
 pub(super) struct TurnJournal {
@@ -65,13 +65,11 @@ impl TurnJournal {
     }
 
     /// The turn, as soon as it is on record.
-    pub(super) async fn on_record(&mut self) -> anyhow::Result<&OnRecord> {
+    pub(super) async fn on_record(&mut self) -> anyhow::Result<&mut OnRecord> {
         if let Some(beginning) = self.beginning.take() {
-            let (turn, opening) = beginning.await?;
-            let recorder = opening.await??;
-            self.begun = Some(OnRecord { turn, recorder });
+            self.begun = Some(beginning.await?);
         }
-        self.begun.as_ref().context("the turn could not be put on record")
+        self.begun.as_mut().context("the turn could not be put on record")
     }
 }
 
@@ -97,32 +95,11 @@ impl Journal for TurnJournal {
         let (store, claim) = (self.store.clone(), self.claim);
         let edits = self.overlay.edits();
         let at = (self.now)();
-        let OnRecord { turn, recorder } = self.on_record().await?;
+        let OnRecord { turn, recording } = self.on_record().await?;
         store
             .record_step(&claim, *turn, step, &cost, Some(&edits), at)
             .await?;
-        for event in session::Event::of_step(step, model) {
-            let turn = Some(*turn);
-            recorder.append(&Record { at, turn, event })?;
-        }
+        recording.append(session::Event::of_step(step, model)).await;
         Ok(())
-    }
-}
-
-/// A recording that is being opened, beside whatever else a turn begins with.
-pub(super) type Opening = JoinHandle<Result<Recorder, SessionError>>;
-
-impl Gateway {
-    /// Opens the recording of a conversation, on a thread that may wait for the disk, and writes down what
-    /// comes first.
-    pub(super) fn recorder(&self, session: &str, first: Option<Record>) -> Opening {
-        let (redactor, config) = (Arc::clone(&self.parts.redactor), Arc::clone(&self.parts.config));
-        let (session, at) = (session.to_owned(), (self.parts.now)());
-        let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
-        tokio::task::spawn_blocking(move || {
-            let recorder = Recorder::open(&config.data.directory, &session, redact, at)?;
-            first.iter().try_for_each(|record| recorder.append(record))?;
-            Ok(recorder)
-        })
     }
 }

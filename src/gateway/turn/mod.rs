@@ -8,6 +8,7 @@ mod card;
 mod journal;
 mod opening;
 mod postconditions;
+mod recording;
 
 use super::compose::Address;
 use super::desk::Seat;
@@ -15,14 +16,15 @@ use super::progress::Card;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
 use crate::model::{Action, History, Inbound, Receipt, Reply, Source, TurnId, Usage, Verdict};
-use crate::session::{self, Record};
+use crate::session;
 use crate::store::{Begin, Claim, Work};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
 use card::OpenCard;
-use journal::{Beginning, Opening, TurnJournal};
+use journal::{Beginning, OnRecord, TurnJournal};
 use opening::{Opened, Refused};
 use postconditions::{Latest, Preparing};
+use recording::Recording;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -88,7 +90,7 @@ impl Gateway {
         };
         let (begun, beginning) = oneshot::channel();
         let begin = self.begin(assigned, &address, &opened, seat, begun);
-        let running = self.run_agent(assigned, history, beginning, &preparing, seat, shutdown);
+        let running = Box::pin(self.run_agent(assigned, history, beginning, &preparing, seat, shutdown));
         // The model is asked meanwhile; what it answers waits until the turn is on record.
         let ((turn, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         card.close().await;
@@ -185,7 +187,7 @@ impl Gateway {
         address: &Address,
         opened: &Opened,
         seat: &Seat,
-        begun: oneshot::Sender<(TurnId, Opening)>,
+        begun: oneshot::Sender<OnRecord>,
     ) -> anyhow::Result<(TurnId, OpenCard)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
         if self.hook(assigned.inbound()).is_some() {
@@ -203,20 +205,20 @@ impl Gateway {
         let (turn, outgoing) = store
             .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
-        let event = session::Event::Began {
+        let first = session::Event::Began {
             user: opened.user_text.clone(),
         };
-        let first = Record {
-            at: now,
-            turn: Some(turn),
-            event,
-        };
+        let recording = Recording::open(self, &opened.conversation.session, turn, Some(first));
         // Nobody listens any more if the model could not be asked.
-        let _ = begun.send((turn, self.recorder(&opened.conversation.session, Some(first))));
+        let _ = begun.send(OnRecord { turn, recording });
         let card = address.id("card");
         let is_posted = outgoing.as_ref().is_some_and(|outgoing| outgoing.has(&card));
         match (self.deliveries.get(&address.channel), outgoing) {
-            (Some(delivery), Some(outgoing)) => delivery.take_over_when_durable(outgoing),
+            (Some(delivery), Some(outgoing)) => {
+                let delivery = Arc::clone(delivery);
+                self.errands
+                    .spawn(async move { delivery.take_over_when_durable(outgoing).await });
+            }
             (_, _) => self.wake_deliveries(),
         }
         seat.began(turn);

@@ -1,8 +1,8 @@
 //! Turns from their claim to their end, with crashes and rivals between.
 
 use super::{Announcement, Begin, Finish};
-use crate::model::{Change, Source, TurnId, Usage, Verdict};
-use crate::store::fixture::{accept, answer, at, begin, cost, edits, fresh, post, says, worker};
+use crate::model::{Change, Op, Source, TurnId, Usage, Verdict};
+use crate::store::fixture::{accept, answer, at, begin, cost, edits, fill, find, fresh, post, says, worker};
 use crate::store::{Claim, NewChange, Store, StoreError};
 use bytes::Bytes;
 use serde_json::json;
@@ -146,6 +146,69 @@ async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
     assert_eq!(due[0].op, post("more", None, "later"));
 }
 
+/// What a turn says in the end is marked with its end, so that a lane that is busy then goes on without
+/// another commit. R1
+#[tokio::test]
+async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_process_ends() {
+    let thread = Some("1.0");
+    for is_sent in [true, false] {
+        let (directory, store) = fresh();
+        let (claim, _, id) = begin(&store, "U1", 0).await;
+        store
+            .enqueue(vec![post("card", thread, "Working")], at(1))
+            .await
+            .unwrap();
+        let card = store.due("slack", at(1), 1).await.unwrap().remove(0);
+        let announce = move |_: Option<&Change>| Announcement {
+            ops: vec![
+                post("result", thread, "Ready:"),
+                fill("result/fill", "result", "CHG-1"),
+                post("file", thread, "a file"),
+            ],
+            actions: Vec::new(),
+            take: true,
+        };
+        let finish = Finish {
+            announce: Box::new(announce),
+            ..ends(patch("diff"))
+        };
+        let (_, taken) = store.finish_turn(&claim, id, finish, at(2)).await.unwrap();
+        assert_eq!(taken, Some(Vec::new()));
+        let state = |op: &'static str| {
+            store.read(move |tx| {
+                let state = "SELECT state FROM outbox WHERE op = ?1";
+                Ok(tx.query_row(state, [op], |row| row.get::<_, String>(0))?)
+            })
+        };
+        if is_sent {
+            let next = store
+                .delivered_and_next(vec![(card.op, None)], at(3))
+                .await
+                .unwrap();
+            assert_eq!(next[0].op.id, "result");
+            assert_eq!(store.due("slack", at(3), 10).await, Ok(Vec::new()));
+        }
+        assert_eq!(state("result").await.unwrap(), "ready");
+        assert_eq!(state("file").await.unwrap(), "waiting");
+        drop(store);
+        // Nobody knows whether it was sent: its fill says everything, and what has no fill still waits.
+        let store = Store::open(directory.path()).unwrap();
+        let due = store.due("slack", at(4), 10).await.unwrap().remove(0);
+        assert_eq!(
+            due.op,
+            Op {
+                id: "result/fill".into(),
+                ..post("", thread, "CHG-1")
+            }
+        );
+        let next = store
+            .delivered_and_next(vec![(due.op, None)], at(5))
+            .await
+            .unwrap();
+        assert_eq!(next[0].op.id, "file");
+    }
+}
+
 #[tokio::test]
 async fn a_worker_that_lost_its_claim_can_write_nothing() {
     let (_directory, store) = fresh();
@@ -217,11 +280,7 @@ async fn undo_brings_back_the_same_bytes_turn_by_turn() {
     turn(&store, 1, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
     // A turn that changes nothing is not one to take back.
     turn(&store, 2, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
-    let id = store
-        .find_conversation(&says("U1", "", &[]).key())
-        .await
-        .unwrap()
-        .unwrap();
+    let id = find(&store, &says("U1", "", &[])).await.unwrap();
     assert_eq!(store.undo(id, at(3)).await, Ok(Some(edits(first))));
     assert_eq!(store.edits(id).await, Ok(edits(first)));
     assert_eq!(store.undo(id, at(4)).await, Ok(Some(edits(&[]))));
@@ -240,11 +299,7 @@ async fn a_change_keeps_its_number_while_it_is_open() {
         shown.push(change.unwrap().to_string());
     }
     assert_eq!(shown, ["CHG-1", "CHG-1", "CHG-1 rev 2", "CHG-1 rev 3"]);
-    let id = store
-        .find_conversation(&says("U1", "", &[]).key())
-        .await
-        .unwrap()
-        .unwrap();
+    let id = find(&store, &says("U1", "", &[])).await.unwrap();
     let discarded = store.discard(id, at(4)).await.unwrap().unwrap();
     assert_eq!(discarded.to_string(), "CHG-1 rev 3");
     assert_eq!(store.current_change(id).await, Ok(None));
@@ -261,11 +316,7 @@ async fn a_change_keeps_its_number_while_it_is_open() {
 async fn edits_stay_with_a_new_base_and_go_with_another_repository() {
     let (_directory, store) = fresh();
     turn(&store, 0, &[("a", Some(b"1"))], patch("one")).await;
-    let id = store
-        .find_conversation(&says("U1", "", &[]).key())
-        .await
-        .unwrap()
-        .unwrap();
+    let id = find(&store, &says("U1", "", &[])).await.unwrap();
     store.bind(id, "infra", "a1").await.unwrap();
     store.bind(id, "infra", "b2").await.unwrap();
     assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"1"))])));

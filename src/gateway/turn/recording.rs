@@ -1,0 +1,82 @@
+//! The recording of a running turn. Nobody waits for its file, and nothing ends because it cannot be
+//! written: it is for people, and the store has what counts.
+
+use crate::gateway::Gateway;
+use crate::model::TurnId;
+use crate::session::{self, Record, Recorder, SessionError};
+use jiff::Timestamp;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// What a turn writes down, in order.
+pub(super) struct Recording {
+    turn: TurnId,
+    now: fn() -> Timestamp,
+    file: File,
+}
+
+enum File {
+    /// On a thread that may wait for the disk.
+    Opening(JoinHandle<Result<Recorder, SessionError>>),
+    Open(Recorder),
+    /// It could not be opened or written, which was logged.
+    Lost,
+}
+
+impl Recording {
+    /// Begins to open the recording of a session and to write down what comes first.
+    pub(super) fn open(
+        gateway: &Gateway,
+        session: &str,
+        turn: TurnId,
+        first: Option<session::Event>,
+    ) -> Self {
+        let (parts, session) = (&gateway.parts, session.to_owned());
+        let (redactor, config) = (Arc::clone(&parts.redactor), Arc::clone(&parts.config));
+        let (now, at) = (parts.now, (parts.now)());
+        let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
+        let opening = tokio::task::spawn_blocking(move || {
+            let recorder = Recorder::open(&config.data.directory, &session, redact, at)?;
+            append(&recorder, turn, at, first)?;
+            Ok(recorder)
+        });
+        Self {
+            turn,
+            now,
+            file: File::Opening(opening),
+        }
+    }
+
+    /// Writes down what happened, after everything before it.
+    pub(super) async fn append(&mut self, events: impl IntoIterator<Item = session::Event>) {
+        let opened = match std::mem::replace(&mut self.file, File::Lost) {
+            File::Opening(opening) => opening
+                .await
+                .map_err(anyhow::Error::from)
+                .and_then(|opened| Ok(opened?)),
+            File::Open(recorder) => Ok(recorder),
+            File::Lost => return,
+        };
+        let written = opened.and_then(|recorder| {
+            append(&recorder, self.turn, (self.now)(), events)?;
+            Ok(recorder)
+        });
+        match written {
+            Ok(recorder) => self.file = File::Open(recorder),
+            Err(error) => {
+                tracing::error!(turn.id = %self.turn, error = format!("{error:#}"), "the turn is not recorded");
+            }
+        }
+    }
+}
+
+fn append(
+    recorder: &Recorder,
+    turn: TurnId,
+    at: Timestamp,
+    events: impl IntoIterator<Item = session::Event>,
+) -> Result<(), SessionError> {
+    let turn = Some(turn);
+    let mut records = events.into_iter().map(|event| Record { at, turn, event });
+    records.try_for_each(|record| recorder.append(&record))
+}
