@@ -194,7 +194,9 @@ impl Gateway {
                     None if lane == Lane::Turn => self.shift.wake(),
                     None => {}
                 }
-                store.durable().await?;
+                if worker.is_some() {
+                    store.durable().await?;
+                }
                 self.stored(inbound, inbox, conversation, lane, ahead);
                 Ok(Acknowledged::New)
             }
