@@ -12,8 +12,8 @@ pub struct Asked {
     pub model: String,
     /// The system prompt.
     pub system: String,
-    /// The tools offered.
-    pub tools: Vec<AskedTool>,
+    /// The tools offered; shared with the request before, where it offered the same.
+    pub tools: Arc<[AskedTool]>,
     /// The conversation.
     pub messages: Vec<AskedMessage>,
     /// The key it came with, if any.

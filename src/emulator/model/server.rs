@@ -115,8 +115,12 @@ impl Shared {
     }
 
     /// Remembers the request and asks the script.
-    fn answer(&self, asked: Asked) -> Result<(Answer, u64), Refusal> {
+    fn answer(&self, mut asked: Asked) -> Result<(Answer, u64), Refusal> {
         let mut state = self.state();
+        // They are most of a request, and hardly ever others.
+        if let Some(before) = state.asked.back().filter(|before| before.tools == asked.tools) {
+            asked.tools = Arc::clone(&before.tools);
+        }
         let answer = state.script.answer(&asked);
         if state.asked.len() == ASKED_KEPT_MAX {
             state.asked.pop_front();
@@ -199,16 +203,16 @@ async fn read(api: Api, headers: &HeaderMap, body: Incoming) -> Result<(Asked, R
     }
     let raw = String::from_utf8(whole.to_vec()).map_err(|_| Refusal::bad("the body is not UTF-8"))?;
     let json: Value = serde_json::from_str(&raw).map_err(|_| Refusal::bad("the body is not JSON"))?;
-    let read = match api {
+    let mut read = match api {
         Api::Anthropic => anthropic::read(headers, &json)?,
         Api::Openai(key) => openai::read(headers, &json, key)?,
     };
     let asked = Asked {
         model: read.model.clone(),
-        system: read.system.clone(),
-        tools: read.tools.clone(),
-        messages: read.messages.clone(),
-        api_key: read.api_key.clone(),
+        system: std::mem::take(&mut read.system),
+        tools: std::mem::take(&mut read.tools).into(),
+        messages: std::mem::take(&mut read.messages),
+        api_key: read.api_key.take(),
         raw,
         at,
         answered_at: Arc::default(),
