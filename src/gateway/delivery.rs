@@ -222,14 +222,15 @@ impl LaneDelivery {
             match self.channel.deliver(&op).await {
                 Ok(delivered) => sent.push((op, delivered.message)),
                 Err(error) => {
-                    self.delivered(sent).await?;
-                    self.failed(&op, attempts, error).await?;
+                    // Each is reported on, whatever became of the others: else nobody is handed it again.
+                    let mut stored = self.delivered(sent).await;
+                    stored = stored.and(self.failed(&op, attempts, error).await);
                     for Due { op, .. } in due {
-                        self.store.give_back(&op.id).await?;
+                        stored = stored.and(self.store.give_back(&op.id).await);
                     }
                     // Something may be due later, or elsewhere, because of this.
                     self.work.notify_one();
-                    return Ok(Vec::new());
+                    return stored.map(|()| Vec::new());
                 }
             }
         }
@@ -247,10 +248,11 @@ impl LaneDelivery {
     }
 
     async fn delivered(&self, sent: Vec<(Op, Option<MessageRef>)>) -> Result<(), StoreError> {
+        let mut stored = Ok(());
         for (op, message) in sent {
-            self.store.delivered(&op.id, message, (self.now)()).await?;
+            stored = stored.and(self.store.delivered(&op.id, message, (self.now)()).await);
         }
-        Ok(())
+        stored
     }
 
     async fn failed(&self, op: &Op, attempts: u32, error: SendError) -> Result<(), StoreError> {

@@ -157,7 +157,7 @@ impl Store {
         self.inner.writer.write(Promise::Soon, work, |_| ()).await
     }
 
-    /// Waits until everything that was written before, and asked for it, survives a power failure.
+    /// Waits until what is promised to be durable soon, and was written before, is.
     pub async fn durable(&self) -> Result<(), StoreError> {
         self.inner.writer.durable().await
     }

@@ -104,6 +104,22 @@ async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_not
     assert_eq!((app.results(&said.ts).len(), shown(&app).1), (1, 4));
 }
 
+/// The result and the last words of its card are edits that go out together. R9
+#[tokio::test]
+async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_behind_it() {
+    let app = TestApp::new(|_: &Asked| says("Here.")).await;
+    app.slack_editor(ALICE).await;
+    let busy = drydock::emulator::slack::Fault::Status {
+        status: 429,
+        retry_after_seconds: Some(0),
+    };
+    app.stage.slack.fail_next("chat.update", 1, busy);
+    let result = app.ask(ALICE, "hello").await;
+    assert!(result.text.contains("Here."), "{}", result.text);
+    app.slack_reply(&result.thread, "the result is below").await;
+    assert_eq!(app.results(&result.thread).len(), 1);
+}
+
 /// T90
 #[tokio::test]
 async fn a_repository_that_is_gone_is_named_without_its_path() {

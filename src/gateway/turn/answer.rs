@@ -48,10 +48,9 @@ impl Gateway {
             opened,
             address,
             outcome,
-            journal,
+            mut journal,
             elapsed,
         } = ended;
-        let mut journal = journal;
         let last = journal.as_mut().and_then(|journal| journal.last.take());
         let facts = Facts {
             steps: outcome.steps,
