@@ -256,6 +256,8 @@ fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What a savepoint keeps of each page it may have to bring back: a work's, and gone with it.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |row| row.get::<_, i64>(0))?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)
 }
