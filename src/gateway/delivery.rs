@@ -134,7 +134,11 @@ impl Delivery {
         }
         // Nothing more is taken over; what was is delivered.
         let Lanes { mut running, .. } = std::mem::take(&mut *self.lanes());
+        self.channel.send_replace(None);
         while running.join_next().await.is_some() {}
+        if let Err(error) = self.store.unready(&self.name).await {
+            warn!(channel = self.name, %error, "what was not sent counts as sent with unknown outcome");
+        }
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes> {

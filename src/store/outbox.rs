@@ -65,7 +65,7 @@ pub(super) struct Busy<'a> {
 #[derive(Default)]
 struct Taken {
     ops: Vec<String>,
-    /// Whether it marked some of it as being sent, which has to be durable before it is.
+    /// Whether it has to be durable that some of it is being sent, before it is.
     is_marked: bool,
 }
 
@@ -74,7 +74,7 @@ struct Head {
     id: i64,
     due: Due,
     /// Whether it may show twice, and it is not durable yet that it may have been sent.
-    to_mark: bool,
+    is_unmarked: bool,
 }
 
 impl Store {
@@ -162,7 +162,7 @@ impl Store {
             // Locked before the snapshot is taken: whatever is not in flight any more is settled in it.
             let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
             let due = heads_due(tx, &channel, at, limit, |op| busy.contains(op))?;
-            if due.iter().any(|head| head.to_mark) {
+            if due.iter().any(|head| may_show_twice(&head.due.op.action)) {
                 return Ok(None);
             }
             busy.extend(due.iter().map(|head| head.due.op.id.clone()));
@@ -230,6 +230,17 @@ impl Store {
             .await;
         self.reported(op);
         result
+    }
+
+    /// What was ready and not handed out waits again: whoever delivered in this channel has ended in order.
+    pub async fn unready(&self, channel: &str) -> Result<(), StoreError> {
+        let channel = channel.to_owned();
+        self.write(move |tx| {
+            tx.prepare_cached("UPDATE outbox SET state = 'waiting' WHERE channel = ?1 AND state = 'ready'")?
+                .execute([channel])?;
+            Ok(())
+        })
+        .await
     }
 
     /// It was definitely not delivered; it is due again at `due_at`, and its lane waits for it.
@@ -529,7 +540,7 @@ fn if_due(
     let op = resolve(tx, parse("operation", &row.get::<_, String>(5)?)?)?;
     Ok(op.map(|op| Head {
         id,
-        to_mark: state == WAITING && may_show_twice(&op.action),
+        is_unmarked: state == WAITING && may_show_twice(&op.action),
         due: Due { op, attempts },
     }))
 }
@@ -541,8 +552,8 @@ fn take(tx: &Transaction<'_>, heads: Vec<Head>, busy: &mut Busy<'_>) -> Result<V
         let op = &head.due.op.id;
         busy.in_flight.insert(op.clone());
         busy.taken.ops.push(op.clone());
-        if head.to_mark {
-            busy.taken.is_marked = true;
+        busy.taken.is_marked |= head.is_unmarked;
+        if may_show_twice(&head.due.op.action) {
             tx.prepare_cached("UPDATE outbox SET state = 'sending' WHERE id = ?1")?
                 .execute([head.id])?;
         }

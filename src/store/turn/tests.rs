@@ -151,7 +151,7 @@ async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
 #[tokio::test]
 async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_process_ends() {
     let thread = Some("1.0");
-    for is_sent in [true, false] {
+    for (is_sent, in_order) in [(true, false), (false, false), (false, true)] {
         let (directory, store) = fresh();
         let (claim, _, id) = begin(&store, "U1", 0).await;
         store
@@ -188,8 +188,14 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             assert_eq!(next[0].op.id, "result");
             assert_eq!(store.due("slack", at(3), 10).await, Ok(Vec::new()));
         }
-        assert_eq!(state("result").await.unwrap(), "ready");
+        let expected = if is_sent { "sending" } else { "ready" };
+        assert_eq!(state("result").await.unwrap(), expected);
         assert_eq!(state("file").await.unwrap(), "waiting");
+        if in_order {
+            store.unready("slack").await.unwrap();
+            assert_eq!(state("result").await.unwrap(), "waiting");
+            continue;
+        }
         drop(store);
         // Nobody knows whether it was sent: its fill says everything, and what has no fill still waits.
         let store = Store::open(directory.path()).unwrap();
