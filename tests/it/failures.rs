@@ -120,6 +120,25 @@ async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_b
     assert_eq!(app.results(&result.thread).len(), 1);
 }
 
+#[tokio::test]
+async fn a_result_that_waits_for_its_card_at_an_orderly_stop_comes_with_its_first_line() {
+    let mut app = TestApp::new(|_: &Asked| says("Here.")).await;
+    app.slack_editor(ALICE).await;
+    let busy = drydock::emulator::slack::Fault::Status {
+        status: 429,
+        retry_after_seconds: Some(5),
+    };
+    app.stage.slack.fail_next("chat.postMessage", 1, busy);
+    let said = app.say(ALICE, "hello").await;
+    app.until_audited("turn.finished").await;
+    assert_eq!(app.results(&said.ts).len(), 0);
+    app.restart().await;
+    app.nth_result(&said.ts, 1).await;
+    // The line that mentions the person was posted, and filled.
+    let result = app.slack_reply(&said.ts, "Here.").await;
+    assert_eq!(result.edits, 1);
+}
+
 /// T90
 #[tokio::test]
 async fn a_repository_that_is_gone_is_named_without_its_path() {
