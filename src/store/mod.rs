@@ -33,6 +33,7 @@ pub use claim::{Claim, Work, Worker};
 pub use conversation::Conversation;
 pub use edits::Edits;
 pub use inbox::{Accepted, Lane, TakenUp};
+use open::DirectoryLock;
 pub use open::OpenError;
 pub use outbox::{Due, Outgoing};
 pub use turn::{Announce, Announcement, Begin, Finish, TurnSummary};
@@ -40,7 +41,6 @@ pub use usage::{Cost, UsageReport};
 
 use reader::Reader;
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use writer::{Promise, Writer};
@@ -96,7 +96,7 @@ struct Inner {
     pepper: [u8; 32],
     /// Ops handed out by `due` and not reported on yet. A restart forgets them, on purpose.
     in_flight: Arc<Mutex<HashSet<String>>>,
-    _lock: Option<File>,
+    _lock: Option<DirectoryLock>,
 }
 
 impl std::fmt::Debug for Store {

@@ -83,9 +83,21 @@ pub(super) struct Opened {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
     pub(super) pepper: [u8; 32],
-    pub(super) lock: Option<File>,
+    pub(super) lock: Option<DirectoryLock>,
     /// Where SQLite writes what it commits.
     pub(super) log: PathBuf,
+}
+
+/// The right to a data directory.
+#[derive(Debug)]
+pub(super) struct DirectoryLock(File);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // A program that is being started holds a copy of the file for a moment, and the lock with it:
+        // closing ours alone would leave the directory taken for as long.
+        let _ = self.0.unlock();
+    }
 }
 
 /// Takes possession of `directory`.
@@ -126,7 +138,7 @@ fn readers(file: &Path) -> Result<Vec<Connection>, OpenError> {
         .collect()
 }
 
-fn lock(directory: &Path) -> Result<File, OpenError> {
+fn lock(directory: &Path) -> Result<DirectoryLock, OpenError> {
     let mut lock = OpenOptions::new()
         .read(true)
         .write(true)
@@ -149,7 +161,7 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     lock.set_len(0)
         .and_then(|()| writeln!(lock, "{}", std::process::id()))
         .map_err(|err| directory_error(directory, &err))?;
-    Ok(lock)
+    Ok(DirectoryLock(lock))
 }
 
 fn holder(lock: &mut File) -> String {
@@ -367,6 +379,17 @@ mod tests {
         );
         drop(store);
         assert!(Store::open(directory.path()).is_ok());
+    }
+
+    /// A process that is being started has copies of all files until its program begins.
+    #[test]
+    fn a_directory_is_free_when_its_owner_lets_go_whatever_is_started_meanwhile() {
+        let directory = tempfile::tempdir().unwrap();
+        let opened = super::open(directory.path()).unwrap();
+        let copied = opened.lock.as_ref().unwrap().0.try_clone().unwrap();
+        drop(opened);
+        assert!(Store::open(directory.path()).is_ok());
+        drop(copied);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! next message works.
 
 use crate::support::app::{TestApp, step};
+use drydock::access::Role;
 use drydock::demo::stage::SLACK_CHANNEL;
 use drydock::emulator::model::{Asked, Fault, calls, queue, says};
 use serde_json::json;
@@ -76,6 +77,8 @@ async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_not
     let mut app = TestApp::new(|_: &Asked| says("Here.")).await;
     app.slack_editor(ALICE).await;
     app.until_idle().await;
+    // A commit that waits for the disk takes along all that still had to reach it.
+    app.invite("bob", Role::Viewer, &[]).await;
     // What is written to the log of the database can be synced by nobody who does not hold it open.
     let log = app.stage.data().join("drydock.db-wal");
     let aside = app.stage.data().join("aside");
