@@ -120,7 +120,8 @@ fn bump_web(step: usize) -> Answer {
                 "file_search",
                 json!({ "glob_pattern": "**/*.jsonnet", "text_query": "web" }),
             ),
-        1 => calls("file_read", read("dev")),
+        // Long enough for a card: what is over in a moment has none.
+        1 => calls("file_read", read("dev")).but(Fault::Delay(Duration::from_millis(500))),
         2 => calls(
             "file_edit",
             edit(

@@ -3,7 +3,7 @@
 
 use crate::channel::{Channel, SendError};
 use crate::model::{Action, MessageRef, Op};
-use crate::store::{Due, Outgoing, Store, StoreError};
+use crate::store::{Due, Store, StoreError};
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -90,11 +90,11 @@ impl Delivery {
         }
     }
 
-    /// Delivers operations that were taken out of the outbox, as soon as it is durable that they are.
-    pub(super) async fn take_over_when_durable(&self, outgoing: Outgoing) {
-        match outgoing.durable().await {
-            Ok(due) => self.take_over(due).await,
-            Err(error) => error!(channel = self.name, %error, "operations are not sent"),
+    /// Delivers what a commit took; what it left in the outbox is looked for.
+    pub(super) async fn hand_out(&self, taken: Option<Vec<Due>>) {
+        match taken {
+            Some(due) => self.take_over(due).await,
+            None => self.wake(),
         }
     }
 

@@ -31,7 +31,7 @@ use crate::config::{Config, HookSettings};
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{Accepted, Due, Lane, Store};
+use crate::store::{Accepted, Announcement, Due, Lane, Shown, Store};
 use crate::tool::Toolbox;
 use ahead::RenderingAhead;
 use compose::Address;
@@ -265,9 +265,20 @@ impl Gateway {
             return;
         }
         let address = Address::of_message(inbound, inbox);
-        let op = address.post("card", Reply::text(format!("Queued ({ahead} ahead).")));
+        let card = Announcement {
+            ops: vec![address.post("card", Reply::text(format!("Queued ({ahead} ahead).")))],
+            actions: Vec::new(),
+            take: self.delivers_at_once(&address.channel),
+        };
         let gateway = Arc::clone(self);
-        self.errands.spawn(async move { gateway.send(vec![op]).await });
+        self.errands.spawn(async move {
+            let (store, now) = (&gateway.parts.store, (gateway.parts.now)());
+            match store.show_card(inbox, card, now).await {
+                Ok(Shown::New(due)) => gateway.hand_out(&address.channel, due).await,
+                Ok(Shown::Before | Shown::Late) => {}
+                Err(error) => warn!(%error, "a card could not be posted"),
+            }
+        });
     }
 
     /// Puts operations into the outbox and wakes who delivers them.
@@ -291,9 +302,8 @@ impl Gateway {
 
     /// Delivers what a commit took; what it left in the outbox is looked for.
     async fn hand_out(&self, channel: &str, taken: Option<Vec<Due>>) {
-        match (self.deliveries.get(channel), taken) {
-            (Some(delivery), Some(due)) => delivery.take_over(due).await,
-            (_, _) => self.wake_deliveries(),
+        if let Some(delivery) = self.deliveries.get(channel) {
+            delivery.hand_out(taken).await;
         }
     }
 

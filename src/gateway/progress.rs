@@ -1,23 +1,8 @@
-//! The card people watch while a turn runs: posted once, edited in place, only its newest state, and
-//! never faster than the platform likes.
+//! What the card of a running turn says: its newest state, and no more than a few lines.
 
-use super::desk::Desk;
 use crate::agent::Event;
-use crate::channel::{Channel, SendError};
-use crate::model::{Action, Button, ButtonStyle, MessageRef, Op, Part, Place, Reply};
-use crate::store::Store;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::watch;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use crate::model::{Button, ButtonStyle, Part, Reply};
 
-/// How long a card that was just posted is left as it is: a turn may be over by then.
-const FIRST_EDIT_AFTER: Duration = Duration::from_millis(300);
-/// Shortest time between two edits of one card, however few there are.
-const EDIT_INTERVAL: Duration = Duration::from_secs(3);
-/// Time between two edits of any card: what a Slack workspace allows, 50 a minute.
-const EDIT_SPACING: Duration = Duration::from_millis(1_200);
 /// Lines of work the card shows; older ones are counted.
 const LINES_SHOWN_MAX: usize = 6;
 /// Characters of what a line says of a call.
@@ -203,107 +188,9 @@ fn on_one_line(text: &str, chars_max: usize) -> String {
         .collect()
 }
 
-/// Where a card is and how it is edited.
-pub(super) struct CardEditor {
-    pub(super) store: Store,
-    pub(super) channel_name: String,
-    pub(super) channel: watch::Receiver<Option<Arc<dyn Channel>>>,
-    pub(super) place: Place,
-    /// The operation that posts the card.
-    pub(super) post: String,
-    /// What it said when it was posted.
-    pub(super) posted: Card,
-    pub(super) delivered: watch::Receiver<u64>,
-    pub(super) desk: Desk,
-}
-
-/// How long a card rests after an edit while so many are on show: they share what the platform allows.
-fn interval(cards: usize) -> Duration {
-    let share = EDIT_SPACING.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
-    share.max(EDIT_INTERVAL)
-}
-
-impl CardEditor {
-    /// Edits the card whenever it changed, until `done`. An edit that fails is tried again with the newest
-    /// state, no sooner than any other; the last one goes through the outbox.
-    pub(super) async fn run(mut self, mut card: watch::Receiver<Card>, done: CancellationToken) {
-        let Some(channel) = self.connected(&done).await else {
-            return;
-        };
-        let mut shown = self.posted.clone();
-        let is_new = shown != Card::default();
-        let mut free_at = Instant::now() + if is_new { FIRST_EDIT_AFTER } else { Duration::ZERO };
-        let mut message = None;
-        loop {
-            tokio::select! {
-                changed = card.changed() => if changed.is_err() { return },
-                () = done.cancelled() => return,
-            }
-            tokio::select! {
-                () = tokio::time::sleep_until(free_at) => {}
-                () = done.cancelled() => return,
-            }
-            let newest = card.borrow_and_update().clone();
-            if newest == shown {
-                continue;
-            }
-            if message.is_none() {
-                message = self.message(&done).await;
-            }
-            let Some(message) = message.clone() else { return };
-            let op = Op {
-                id: format!("{}/progress", self.post),
-                channel: self.channel_name.clone(),
-                place: self.place.clone(),
-                action: Action::Edit {
-                    message,
-                    reply: newest.reply(),
-                },
-            };
-            let mut rest = interval(self.desk.at_work());
-            match channel.deliver(&op).await {
-                Ok(_) | Err(SendError::Refused(_)) => shown = newest,
-                Err(error) => {
-                    tracing::debug!(%error, "a progress edit was not taken");
-                    // Nothing may change for a long time, so what was to be said is said again.
-                    card.mark_changed();
-                    if let SendError::NotSent {
-                        retry_after: Some(wait),
-                        ..
-                    } = error
-                    {
-                        rest = rest.max(wait);
-                    }
-                }
-            }
-            free_at = Instant::now() + rest;
-        }
-    }
-
-    /// Waits for the connection: a turn may have begun before it, after a restart.
-    async fn connected(&mut self, done: &CancellationToken) -> Option<Arc<dyn Channel>> {
-        tokio::select! {
-            connected = self.channel.wait_for(Option::is_some) => connected.ok()?.clone(),
-            () = done.cancelled() => None,
-        }
-    }
-
-    async fn message(&mut self, done: &CancellationToken) -> Option<MessageRef> {
-        loop {
-            if let Ok(Some(message)) = self.store.message_of(&self.post).await {
-                return Some(message);
-            }
-            tokio::select! {
-                changed = self.delivered.changed() => changed.ok()?,
-                () = done.cancelled() => return None,
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Card, interval};
+    use super::Card;
     use crate::agent::Event;
     use crate::model::Part;
 
@@ -317,14 +204,6 @@ mod tests {
             })
             .collect::<Vec<_>>()
             .join("\n")
-    }
-
-    #[test]
-    fn cards_share_what_a_workspace_allows() {
-        assert_eq!(
-            [0, 1, 2, 3, 10, 100].map(|cards| interval(cards).as_millis()),
-            [3_000, 3_000, 3_000, 3_600, 12_000, 120_000]
-        );
     }
 
     #[test]

@@ -150,9 +150,9 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     accept(store, &says(name, "please", &[&delivery]), second).await;
     let claim = store.claim(&worker("w1"), at(second)).await.unwrap().unwrap();
     let inbox = store.work(&claim, 40).await.unwrap().unwrap().inbox;
-    let (turn, _) = store
+    let begun = store
         .begin_turn(&claim, inbox, Begin::quiet("please"), at(second))
         .await
         .unwrap();
-    (claim, inbox, turn)
+    (claim, inbox, begun.turn)
 }

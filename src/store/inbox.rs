@@ -293,6 +293,14 @@ pub(super) fn next(
         .transpose()
 }
 
+/// True once a message was answered.
+pub(super) fn is_finished(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, StoreError> {
+    let finished = tx
+        .prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND done_at IS NOT NULL")?
+        .exists([inbox.0])?;
+    Ok(finished)
+}
+
 /// Fails unless this is an unfinished message of the conversation.
 pub(super) fn check_unfinished(
     tx: &Transaction<'_>,

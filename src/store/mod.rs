@@ -4,6 +4,7 @@
 
 mod action;
 mod audit;
+mod card;
 mod change;
 mod claim;
 mod column;
@@ -28,6 +29,7 @@ mod writer;
 pub use action::{NewAction, Taken};
 pub use audit::AuditState;
 pub(crate) use audit::audit_in;
+pub use card::Shown;
 pub use change::NewChange;
 pub use claim::{Claim, Work, Worker};
 pub use conversation::Conversation;
@@ -35,8 +37,8 @@ pub use edits::Edits;
 pub use inbox::{Accepted, Lane, TakenUp};
 use open::DirectoryLock;
 pub use open::OpenError;
-pub use outbox::{Due, Outgoing};
-pub use turn::{Announce, Announcement, Begin, Finish, TurnSummary};
+pub use outbox::Due;
+pub use turn::{Announce, Announcement, Begin, Begun, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 
 use reader::Reader;

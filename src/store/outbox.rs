@@ -31,32 +31,9 @@ pub struct Due {
     pub attempts: u32,
 }
 
-/// Operations that were taken by a commit which did not wait for the disk. They may be sent once it is
-/// durable that they are being sent.
-#[derive(Debug)]
-pub struct Outgoing {
-    due: Vec<Due>,
-    is_marked: bool,
-    store: Store,
-}
-
-impl Outgoing {
-    /// True if an operation of this id is among them.
-    pub fn has(&self, op: &str) -> bool {
-        self.due.iter().any(|due| due.op.id == op)
-    }
-
-    /// The operations, when they may be sent. After an error they are not sent before the next start.
-    pub async fn durable(self) -> Result<Vec<Due>, StoreError> {
-        if self.is_marked {
-            self.store.inner.writer.durable().await?;
-        }
-        Ok(self.due)
-    }
-}
-
 impl Store {
-    /// Enqueues operations. One whose id was enqueued before is ignored.
+    /// Enqueues operations. One whose id was enqueued before is ignored, and so is the fill of a post that was
+    /// not.
     pub async fn enqueue(&self, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
         self.write(move |tx| enqueue(tx, &ops, at)).await
     }
@@ -84,22 +61,6 @@ impl Store {
     ) -> Result<T, StoreError> {
         let (value, _marked) = self.taking(Promise::Durable, work).await?;
         Ok(value)
-    }
-
-    /// Like [`Store::write_taking`], and does not wait for the disk; what was taken does.
-    pub(super) async fn write_taking_soon<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<(T, Option<Vec<Due>>), StoreError>
-        + Send
-        + 'static,
-    ) -> Result<(T, Option<Outgoing>), StoreError> {
-        let ((value, due), is_marked) = self.taking(Promise::Soon, work).await?;
-        let outgoing = due.map(|due| Outgoing {
-            due,
-            is_marked,
-            store: self.clone(),
-        });
-        Ok((value, outgoing))
     }
 
     async fn taking<T: Send + 'static>(
@@ -186,14 +147,10 @@ impl Store {
         let next = self.taking(Promise::Soon, work).await;
         ids.iter().for_each(|id| self.reported(id));
         let (due, is_marked) = next?;
-        let store = self.clone();
-        Outgoing {
-            due,
-            is_marked,
-            store,
+        if is_marked {
+            self.durable().await?;
         }
-        .durable()
-        .await
+        Ok(due)
     }
 
     /// It was taken and not tried: it is due as it was.
@@ -340,7 +297,8 @@ impl Store {
     }
 }
 
-/// Enqueues operations in another write; an id that is known is ignored.
+/// Enqueues operations in another write; an id that is known is ignored, and so is the fill of a post that
+/// is not.
 pub(super) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
     ops.iter().try_for_each(|op| insert(tx, op, WAITING, at))
 }
@@ -360,7 +318,20 @@ pub(super) fn enqueue_ready(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> 
     })
 }
 
+/// True if an operation of this id was enqueued, whatever became of it.
+pub(super) fn is_known(tx: &Transaction<'_>, op: &str) -> Result<bool, StoreError> {
+    let known = tx
+        .prepare_cached("SELECT 1 FROM outbox WHERE op = ?1")?
+        .exists([op])?;
+    Ok(known)
+}
+
 fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(), StoreError> {
+    if let Action::Fill { post, .. } = &op.action
+        && !is_known(tx, post)?
+    {
+        return Ok(());
+    }
     tx.prepare_cached(
         "INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?6) ON CONFLICT (op) DO NOTHING",

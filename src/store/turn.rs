@@ -5,9 +5,8 @@ use super::audit::audit_in;
 use super::claim::{Claim, check_fence};
 use super::column::{count, json, millis, of_word, parse, time, word};
 use super::edits::Edits;
-use super::outbox::{Busy, Due, Outgoing};
+use super::outbox::{Busy, Due};
 use super::usage::Cost;
-use super::writer::Promise;
 use super::{
     NewAction, NewChange, Store, StoreError, action, change, conversation, edits, inbox, outbox, usage,
 };
@@ -22,8 +21,17 @@ pub struct Begin {
     pub user_text: String,
     /// The repository and base commit the workspace is bound to, where they are not what they were.
     pub bind: Option<(String, String)>,
-    /// What is shown while the turn runs, and its buttons.
-    pub announcement: Announcement,
+    /// The operation that posts the card of the message, if it may have one.
+    pub card: Option<String>,
+}
+
+/// A turn that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Its row.
+    pub turn: TurnId,
+    /// Whether its message has a card: it had to wait, or was taken up before.
+    pub has_card: bool,
 }
 
 impl Begin {
@@ -32,7 +40,7 @@ impl Begin {
         Self {
             user_text: user_text.into(),
             bind: None,
-            announcement: Announcement::default(),
+            card: None,
         }
     }
 }
@@ -60,7 +68,7 @@ pub struct Finish {
 /// Says what goes out, given the change as it was numbered.
 pub type Announce = Box<dyn FnOnce(Option<&Change>) -> Announcement + Send>;
 
-/// What goes out with the end of a turn.
+/// What goes out together: with the end of a turn, or while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
     /// Operations for the outbox, in order.
@@ -95,19 +103,18 @@ pub struct TurnSummary {
 }
 
 impl Store {
-    /// Begins a turn for a message: workspace, turn, and what is shown of it. A turn of the same
-    /// conversation that a crash cut short ends here, as an error of ours; its steps and edits stay.
-    /// Answers what goes out of that, if the caller said that it delivers it at once. Does not wait for the
-    /// disk: when the power fails within a moment, the message waits as if its turn had never begun.
+    /// Begins a turn for a message: workspace and turn. A turn of the same conversation that a crash cut
+    /// short ends here, as an error of ours; its steps and edits stay. Does not wait for the disk: when the
+    /// power fails within a moment, the message waits as if its turn had never begun.
     pub async fn begin_turn(
         &self,
         claim: &Claim,
         inbox: InboxId,
         begin: Begin,
         at: Timestamp,
-    ) -> Result<(TurnId, Option<Outgoing>), StoreError> {
+    ) -> Result<Begun, StoreError> {
         let claim = *claim;
-        self.write_taking_soon(move |tx, busy| {
+        self.write_soon(move |tx| {
             check_fence(tx, claim)?;
             inbox::check_unfinished(tx, claim.conversation, inbox)?;
             if let Some((repository, base)) = &begin.bind {
@@ -136,8 +143,11 @@ impl Store {
                 edits
             ])?;
             let turn = TurnId(tx.last_insert_rowid());
-            let due = announce(tx, &begin.announcement, Promise::Soon, at, busy)?;
-            Ok((turn, due))
+            let has_card = match &begin.card {
+                Some(card) => outbox::is_known(tx, card)?,
+                None => false,
+            };
+            Ok(Begun { turn, has_card })
         })
         .await
     }
@@ -299,13 +309,7 @@ fn finish_turn(
         .map(|change| change::prepare(tx, claim.conversation, change, at))
         .transpose()?;
     inbox::finish(tx, claim.conversation, inbox, at)?;
-    let due = announce(
-        tx,
-        &(finish.announce)(change.as_ref()),
-        Promise::Durable,
-        at,
-        busy,
-    )?;
+    let due = announce(tx, &(finish.announce)(change.as_ref()), at, busy)?;
     let data = serde_json::json!({
         "change": change.as_ref().map(ToString::to_string),
         "conversation": claim.conversation,
@@ -317,23 +321,21 @@ fn finish_turn(
     Ok((change, due))
 }
 
-fn announce(
+/// Enqueues an announcement in a write that waits for the disk, and answers what is due of it if it is taken.
+pub(super) fn announce(
     tx: &Transaction<'_>,
     announcement: &Announcement,
-    promise: Promise,
     at: Timestamp,
     busy: &mut Busy<'_>,
 ) -> Result<Option<Vec<Due>>, StoreError> {
     action::insert(tx, &announcement.actions)?;
     let ops = &announcement.ops;
-    match (announcement.take, promise) {
-        (true, Promise::Durable) => outbox::enqueue_ready(tx, ops, at)?,
-        (true | false, _) => outbox::enqueue(tx, ops, at)?,
+    if !announcement.take {
+        outbox::enqueue(tx, ops, at)?;
+        return Ok(None);
     }
-    match announcement.take {
-        true => outbox::take_enqueued(tx, ops, at, busy).map(Some),
-        false => Ok(None),
-    }
+    outbox::enqueue_ready(tx, ops, at)?;
+    outbox::take_enqueued(tx, ops, at, busy).map(Some)
 }
 
 fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -> Result<(), StoreError> {

@@ -148,6 +148,7 @@ async fn a_request_taken_up_before_slack_is_connected_shows_on_its_card() {
     let said = world.says(REQUEST).await;
     world.model_holds(1).await;
     world.shows(|message| message.text.contains("Working")).await;
+    world.knows_its_card(&said).await;
     world.kill();
     let unreachable = SlackFault::Status {
         status: 503,
@@ -177,15 +178,7 @@ async fn messages_that_wait_are_answered_after_a_kill_each_on_its_own_card() {
     world
         .shows(|message| message.text.contains("Queued (1 ahead)."))
         .await;
-    // Answers of a thread go out in order: once this one shows, it is durable which message is the card.
-    let answer = world
-        .slack
-        .reply_in_thread(ALICE, CHANNEL, &said, "!status")
-        .await;
-    assert_eq!(answer.expect("an answer").answers[0].status, 200);
-    world
-        .shows(|message| message.visible().join("\n").contains("Delivery"))
-        .await;
+    world.knows_its_card(&said).await;
     world.kill();
     world.hold_at(NONE);
     world.start().await;
@@ -398,6 +391,17 @@ impl World {
     async fn shows(&self, is_it: impl Fn(&Message) -> bool) -> Message {
         let found = |state: &State| bot(state).find(|message| is_it(message)).cloned();
         self.waits("a message", found).await
+    }
+
+    /// Answers of a thread go out in order: once another one shows, it is durable which message is the card.
+    async fn knows_its_card(&self, thread: &str) {
+        let answer = self
+            .slack
+            .reply_in_thread(ALICE, CHANNEL, thread, "!status")
+            .await;
+        assert_eq!(answer.expect("an answer").answers[0].status, 200);
+        self.shows(|message| message.visible().join("\n").contains("Delivery"))
+            .await;
     }
 
     /// The card of a held turn says that it was taken up again; after another kill there is its result.

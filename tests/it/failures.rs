@@ -9,6 +9,8 @@ use serde_json::json;
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
+/// A turn is shown when it has lasted a moment.
+const LONG_ENOUGH_FOR_A_CARD: Fault = Fault::Delay(Duration::from_secs(2));
 
 /// `^.{1,200} \(ref [0-9a-f]{8}\)$` for one line of a text.
 fn has_reference(text: &str) -> bool {
@@ -100,17 +102,17 @@ async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_not
     std::fs::remove_file(&log).unwrap();
     std::fs::rename(&aside, &log).unwrap();
     app.restart().await;
-    // It was written down, and is answered once: a card and a result.
+    // It was written down, and is answered once.
     let result = app.nth_result(&said.ts, 1).await;
     assert!(result.text.contains("Here."), "{}", result.text);
     app.command_in(ALICE, &said.ts, "!status").await;
-    assert_eq!((app.results(&said.ts).len(), shown(&app).1), (1, 4));
+    assert_eq!((app.results(&said.ts).len(), shown(&app).1), (1, 3));
 }
 
 /// The result and the last words of its card are edits that go out together. R9
 #[tokio::test]
 async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_behind_it() {
-    let app = TestApp::new(|_: &Asked| says("Here.")).await;
+    let app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
     app.slack_editor(ALICE).await;
     let busy = drydock::emulator::slack::Fault::Status {
         status: 429,
@@ -125,11 +127,11 @@ async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_b
 
 #[tokio::test]
 async fn a_result_that_waits_for_its_card_at_an_orderly_stop_comes_with_its_first_line() {
-    let mut app = TestApp::new(|_: &Asked| says("Here.")).await;
+    let mut app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
     app.slack_editor(ALICE).await;
     let busy = drydock::emulator::slack::Fault::Status {
         status: 429,
-        retry_after_seconds: Some(5),
+        retry_after_seconds: Some(30),
     };
     app.stage.slack.fail_next("chat.postMessage", 1, busy);
     let said = app.say(ALICE, "hello").await;

@@ -13,6 +13,7 @@ mod support;
 mod ahead;
 mod authority;
 mod batch;
+mod cards;
 mod chart_dependencies;
 mod charts;
 mod charts_in_chat;

@@ -1,88 +1,221 @@
-//! The card of a running turn: posted once per message, whatever happens in between, and kept current
-//! until the turn ends.
+//! The card of a running turn: posted once the turn has lasted a moment, kept current until it ends.
 
 use super::{Assigned, Opened};
+use crate::channel::{Channel, SendError};
 use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
-use crate::gateway::desk::Seat;
-use crate::gateway::progress::{Card, CardEditor};
-use crate::store::Announcement;
+use crate::gateway::delivery::Delivery;
+use crate::gateway::desk::{Desk, Seat};
+use crate::gateway::progress::Card;
+use crate::model::{Action, InboxId, MessageRef};
+use crate::store::{Announcement, NewAction, Shown, Store};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// A card on show; none for hooks.
+/// How long a turn runs before it is shown: one that is over by then is its own answer.
+const SHOWN_AFTER: Duration = Duration::from_millis(300);
+/// Shortest time between two edits of one card, however few there are.
+const EDIT_INTERVAL: Duration = Duration::from_secs(3);
+/// Time between two edits of any card: what a Slack workspace allows, 50 a minute.
+const EDIT_SPACING: Duration = Duration::from_millis(1_200);
+
+/// Who shows a turn; nobody a hook's.
 #[derive(Default)]
 pub(super) struct OpenCard {
-    done: CancellationToken,
-    editor: Option<JoinHandle<()>>,
+    editor: Option<(JoinHandle<()>, DropGuard)>,
 }
 
 impl OpenCard {
-    /// Stops the edits, so that nothing overtakes the last one.
+    /// Ends the edits, so that nothing overtakes the last one.
     pub(super) async fn close(self) {
-        self.done.cancel();
-        if let Some(editor) = self.editor
-            && let Err(error) = editor.await
-        {
+        let Some((editor, done)) = self.editor else {
+            return;
+        };
+        drop(done);
+        if let Err(error) = editor.await {
             tracing::warn!(%error, "a progress card broke");
         }
     }
 }
 
 impl Gateway {
-    /// The card as it is posted with the begin of a turn, unless a card of this message is there
-    /// already, and what it shows. Hooks have none: they post one message.
-    pub(super) fn card(
+    /// The operation that posts the card of a message; hooks have none: they post one message.
+    pub(super) fn card_id(&self, assigned: &Assigned, address: &Address) -> Option<String> {
+        self.hook(assigned.inbound())
+            .is_none()
+            .then(|| address.id("card"))
+    }
+
+    /// Shows a turn that began for as long as it runs.
+    pub(super) fn open_card(
         &self,
         assigned: &Assigned,
         address: &Address,
         opened: &Opened,
         seat: &Seat,
-    ) -> (Announcement, Card) {
-        if self.hook(assigned.inbound()).is_some() {
-            return (Announcement::default(), Card::default());
-        }
-        let (token, action) = self.button("stop", opened);
-        seat.card.send_modify(|card| {
-            card.set_started();
-            card.set_stop(token);
-        });
-        let card = seat.card.borrow().clone();
-        let announcement = Announcement {
-            ops: vec![address.post("card", card.reply())],
-            actions: vec![action],
-            take: self.delivers_at_once(&address.channel),
-        };
-        (announcement, card)
-    }
-
-    /// Starts to keep the card of a turn that began current; `posted` is what it says so far.
-    pub(super) fn open_card(
-        &self,
-        assigned: &Assigned,
-        address: &Address,
-        seat: &Seat,
-        posted: Card,
     ) -> OpenCard {
         let delivery = self.deliveries.get(&address.channel);
         let Some(delivery) = delivery.filter(|_| self.hook(assigned.inbound()).is_none()) else {
             return OpenCard::default();
         };
+        let (token, stop) = self.button("stop", opened);
+        seat.card.send_modify(|card| card.set_stop(token));
         let editor = CardEditor {
             store: self.parts.store.clone(),
-            channel_name: address.channel.clone(),
-            channel: delivery.connected(),
-            place: address.place.clone(),
-            post: address.id("card"),
-            posted,
-            delivered: delivery.delivered(),
+            delivery: Arc::clone(delivery),
             desk: self.desk.clone(),
+            now: self.parts.now,
+            inbox: assigned.work.inbox,
+            address: address.clone(),
+            stop,
         };
         let done = CancellationToken::new();
         let editor = tokio::spawn(editor.run(seat.card.subscribe(), done.clone()));
         OpenCard {
-            done,
-            editor: Some(editor),
+            editor: Some((editor, done.drop_guard())),
         }
+    }
+}
+
+/// Posts a card and edits it.
+struct CardEditor {
+    store: Store,
+    delivery: Arc<Delivery>,
+    desk: Desk,
+    now: fn() -> Timestamp,
+    /// The message it is about.
+    inbox: InboxId,
+    address: Address,
+    /// Its button.
+    stop: NewAction,
+}
+
+/// How long a card rests after an edit while so many are on show: they share what the platform allows.
+fn interval(cards: usize) -> Duration {
+    let share = EDIT_SPACING.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
+    share.max(EDIT_INTERVAL)
+}
+
+impl CardEditor {
+    /// Posts the card when the turn has lasted a moment, and edits it whenever it changed, until `done`. An
+    /// edit that fails is tried again with the newest state, no sooner than any other; the last one goes
+    /// through the outbox.
+    async fn run(self, mut card: watch::Receiver<Card>, done: CancellationToken) {
+        tokio::select! {
+            () = tokio::time::sleep(SHOWN_AFTER) => {}
+            () = done.cancelled() => return,
+        }
+        let newest = card.borrow_and_update().clone();
+        let mut shown = match self.post(&newest).await {
+            Shown::New(due) => {
+                self.delivery.hand_out(due).await;
+                newest
+            }
+            // It says that it waits, or what it said before a restart.
+            Shown::Before => {
+                card.mark_changed();
+                Card::default()
+            }
+            Shown::Late => return,
+        };
+        let Some(channel) = self.connected(&done).await else {
+            return;
+        };
+        let mut free_at = Instant::now();
+        let mut message = None;
+        loop {
+            tokio::select! {
+                changed = card.changed() => if changed.is_err() { return },
+                () = done.cancelled() => return,
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(free_at) => {}
+                () = done.cancelled() => return,
+            }
+            let newest = card.borrow_and_update().clone();
+            if newest == shown {
+                continue;
+            }
+            if message.is_none() {
+                message = self.message(&done).await;
+            }
+            let Some(message) = message.clone() else { return };
+            let edit = Action::Edit {
+                message,
+                reply: newest.reply(),
+            };
+            let mut rest = interval(self.desk.at_work());
+            match channel.deliver(&self.address.op("card/progress", edit)).await {
+                Ok(_) | Err(SendError::Refused(_)) => shown = newest,
+                Err(error) => {
+                    tracing::debug!(%error, "a progress edit was not taken");
+                    // Nothing may change for a long time, so what was to be said is said again.
+                    card.mark_changed();
+                    if let SendError::NotSent {
+                        retry_after: Some(wait),
+                        ..
+                    } = error
+                    {
+                        rest = rest.max(wait);
+                    }
+                }
+            }
+            free_at = Instant::now() + rest;
+        }
+    }
+
+    async fn post(&self, card: &Card) -> Shown {
+        let announcement = Announcement {
+            ops: vec![self.address.post("card", card.reply())],
+            actions: vec![self.stop.clone()],
+            take: self.delivery.channel().is_some(),
+        };
+        let shown = self.store.show_card(self.inbox, announcement, (self.now)()).await;
+        shown.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a card could not be posted");
+            Shown::Late
+        })
+    }
+
+    /// Waits for the connection: a turn may have begun before it, after a restart.
+    async fn connected(&self, done: &CancellationToken) -> Option<Arc<dyn Channel>> {
+        let mut channel = self.delivery.connected();
+        tokio::select! {
+            connected = channel.wait_for(Option::is_some) => connected.ok()?.clone(),
+            () = done.cancelled() => None,
+        }
+    }
+
+    /// Waits for the message that the post of the card became.
+    async fn message(&self, done: &CancellationToken) -> Option<MessageRef> {
+        let post = self.address.id("card");
+        let mut delivered = self.delivery.delivered();
+        loop {
+            if let Ok(Some(message)) = self.store.message_of(&post).await {
+                return Some(message);
+            }
+            tokio::select! {
+                changed = delivered.changed() => changed.ok()?,
+                () = done.cancelled() => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval;
+
+    #[test]
+    fn cards_share_what_a_workspace_allows() {
+        assert_eq!(
+            [0, 1, 2, 3, 10, 100].map(|cards| interval(cards).as_millis()),
+            [3_000, 3_000, 3_000, 3_600, 12_000, 120_000]
+        );
     }
 }

@@ -12,12 +12,11 @@ mod recording;
 
 use super::compose::Address;
 use super::desk::Seat;
-use super::progress::Card;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
 use crate::model::{Action, History, Inbound, Receipt, Reply, Source, TurnId, Usage, Verdict};
 use crate::session;
-use crate::store::{Begin, Claim, Work};
+use crate::store::{Begin, Begun, Claim, Work};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
 use card::OpenCard;
@@ -179,8 +178,7 @@ impl Gateway {
         Ok(history)
     }
 
-    /// Begins the turn: its row, the binding of its workspace and its card become durable together. Tells
-    /// `begun` once they are committed.
+    /// Begins the turn: its row and the binding of its workspace are committed together. Tells `begun` then.
     async fn begin(
         &self,
         assigned: &Assigned,
@@ -193,16 +191,18 @@ impl Gateway {
         if self.hook(assigned.inbound()).is_some() {
             store.clear(assigned.claim.conversation, now).await?;
         }
-        if assigned.work.begun > 0 {
-            seat.card.send_modify(|card| card.set_resumed());
-        }
-        let (announcement, shown) = self.card(assigned, address, opened, seat);
+        seat.card.send_modify(|card| {
+            card.set_started();
+            if assigned.work.begun > 0 {
+                card.set_resumed();
+            }
+        });
         let begin = Begin {
             user_text: opened.user_text.clone(),
             bind: opened.bind.clone(),
-            announcement,
+            card: self.card_id(assigned, address),
         };
-        let (turn, outgoing) = store
+        let Begun { turn, has_card } = store
             .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
         let first = session::Event::Began {
@@ -211,26 +211,12 @@ impl Gateway {
         let recording = Recording::open(self, &opened.conversation.session, turn, Some(first));
         // Nobody listens any more if the model could not be asked.
         let _ = begun.send(OnRecord { turn, recording });
-        let card = address.id("card");
-        let is_posted = outgoing.as_ref().is_some_and(|outgoing| outgoing.has(&card));
-        match (self.deliveries.get(&address.channel), outgoing) {
-            (Some(delivery), Some(outgoing)) => {
-                let delivery = Arc::clone(delivery);
-                self.errands
-                    .spawn(async move { delivery.take_over_when_durable(outgoing).await });
-            }
-            (_, _) => self.wake_deliveries(),
-        }
         seat.began(turn);
-        let posted = match is_posted {
-            true => shown,
-            false => {
-                // It has a card already, which says that it waits.
-                self.react(assigned.inbound(), Receipt::Started);
-                Card::default()
-            }
-        };
-        Ok((turn, self.open_card(assigned, address, seat, posted)))
+        if has_card {
+            // It says that it waits.
+            self.react(assigned.inbound(), Receipt::Started);
+        }
+        Ok((turn, self.open_card(assigned, address, opened, seat)))
     }
 
     async fn run_agent(

@@ -64,11 +64,15 @@ async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twi
 async fn edits_of_one_thread_are_handed_out_together_and_a_post_alone() {
     let (_directory, store) = fresh();
     let thread = Some("1.0");
+    let failed = vec![post("never", thread, "x")];
+    store.enqueue(failed, at(0)).await.unwrap();
+    store.failed("never", "refused", at(0)).await.unwrap();
     let ops = vec![
         post("a", thread, "x"),
         post("b", thread, "x"),
         fill("a/fill", "a", "y"),
         fill("b/fill", "b", "y"),
+        fill("nowhere", "unknown", "z"),
         fill("elsewhere", "never", "z"),
         fill("a/last", "a", "z"),
     ];
@@ -90,7 +94,7 @@ async fn edits_of_one_thread_are_handed_out_together_and_a_post_alone() {
         });
         due = store.delivered_and_next(sent.collect(), at(2)).await.unwrap();
     }
-    // The fill of a post that never was is a post of its own.
+    // The fill of a post that failed is a post of its own, and that of one nobody enqueued is nothing.
     assert_eq!(told, ["a", "b", "a/fill b/fill", "elsewhere", "a/last"]);
     assert_eq!(store.unsent("slack").await, Ok(0));
 }

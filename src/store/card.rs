@@ -1,0 +1,91 @@
+//! The card of a message: posted once, with its buttons, and never after the message was answered.
+
+use super::outbox::{self, Due};
+use super::turn::{Announcement, announce};
+use super::{Store, StoreError, inbox};
+use crate::model::InboxId;
+use jiff::Timestamp;
+
+/// What became of a card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It is in the outbox. Holds what is due of it, if the caller said that it delivers it at once.
+    New(Option<Vec<Due>>),
+    /// Its message has one already, which may show these buttons too.
+    Before,
+    /// Its message was answered meanwhile; nothing was stored.
+    Late,
+}
+
+impl Store {
+    /// Enqueues the card of a message, an operation with a name of the message's own, unless the message
+    /// was answered or has it.
+    pub async fn show_card(
+        &self,
+        inbox: InboxId,
+        card: Announcement,
+        at: Timestamp,
+    ) -> Result<Shown, StoreError> {
+        self.write_taking(move |tx, busy| {
+            if inbox::is_finished(tx, inbox)? {
+                return Ok(Shown::Late);
+            }
+            let mut is_new = true;
+            for op in &card.ops {
+                is_new &= !outbox::is_known(tx, &op.id)?;
+            }
+            let due = announce(tx, &card, at, busy)?;
+            Ok(if is_new { Shown::New(due) } else { Shown::Before })
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::Shown;
+    use crate::store::fixture::{accept, at, begin, fill, fresh, post, says};
+    use crate::store::{Announcement, Begin};
+
+    fn card(take: bool) -> Announcement {
+        Announcement {
+            ops: vec![post("card", Some("1.0"), "Working")],
+            actions: Vec::new(),
+            take,
+        }
+    }
+
+    /// Whether the card of a message is shown while its turn runs, once, and not after it.
+    #[tokio::test]
+    async fn a_message_has_one_card_and_none_once_it_was_answered() {
+        let (_directory, store) = fresh();
+        let (claim, inbox, turn) = begin(&store, "U1", 0).await;
+        let last = fill("card/fill", "card", "Done");
+        let (late, _, _) = accept(&store, &says("U1", "and then", &["late"]), 1).await;
+        let Shown::New(Some(due)) = store.show_card(inbox, card(true), at(1)).await.unwrap() else {
+            panic!("no card");
+        };
+        assert_eq!(due[0].op, card(true).ops[0]);
+        for take in [true, false] {
+            assert_eq!(store.show_card(inbox, card(take), at(2)).await, Ok(Shown::Before));
+        }
+        let begin = |card: &str| Begin {
+            card: Some(card.to_owned()),
+            ..Begin::quiet("please")
+        };
+        let begun = store
+            .begin_turn(&claim, inbox, begin("card"), at(3))
+            .await
+            .unwrap();
+        assert!(begun.has_card && begun.turn > turn);
+        store.dismiss(&claim, inbox, vec![last], at(4)).await.unwrap();
+        assert_eq!(store.unsent("slack").await, Ok(2));
+        assert_eq!(store.show_card(inbox, card(true), at(5)).await, Ok(Shown::Late));
+        let begun = store
+            .begin_turn(&claim, late, begin("other"), at(6))
+            .await
+            .unwrap();
+        assert!(!begun.has_card);
+    }
+}
