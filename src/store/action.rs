@@ -49,11 +49,6 @@ pub enum Taken {
 }
 
 impl Store {
-    /// Makes buttons outside of the end of a turn: the stop button of a running one.
-    pub async fn add_actions(&self, actions: Vec<NewAction>) -> Result<(), StoreError> {
-        self.write(move |tx| insert(tx, &actions)).await
-    }
-
     /// Takes the action of a pressed button, once, if `by` is who it belongs to.
     pub async fn take_action(
         &self,
@@ -142,7 +137,7 @@ fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Taken
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{NewAction, Taken};
+    use super::{NewAction, Taken, insert};
     use crate::store::fixture::{accept, at, fresh, person, says};
     use crate::store::people::add_person;
 
@@ -151,7 +146,7 @@ mod tests {
     async fn a_button_works_once_and_only_for_its_owner() {
         let (_directory, store) = fresh();
         let (_, conversation, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
-        let action = |token_hash| NewAction {
+        let action = move |token_hash| NewAction {
             token_hash,
             verb: "patch".into(),
             argument: "42".into(),
@@ -160,7 +155,7 @@ mod tests {
             expires: at(100),
         };
         store
-            .add_actions(vec![action([1; 32]), action([2; 32])])
+            .write(move |tx| insert(tx, &[action([1; 32]), action([2; 32])]))
             .await
             .unwrap();
         let grant = ("editor".into(), "*".into(), Vec::new());
@@ -207,7 +202,7 @@ mod tests {
             conversation,
             expires: at(100),
         };
-        store.add_actions(vec![action]).await.unwrap();
+        store.write(move |tx| insert(tx, &[action])).await.unwrap();
         let presses = (0..100).map(|_| {
             let store = store.clone();
             tokio::spawn(async move { store.take_action([1; 32], &person("U1"), at(1)).await.unwrap() })
