@@ -5,7 +5,7 @@ use super::column::{json, millis, millis_of, parse};
 use super::edits::Edits;
 use super::inbox::Lane;
 use super::{Store, StoreError, edits};
-use crate::model::{Account, ConversationId, ConversationKey, History, HistoryError, Inbound, Sender, Step};
+use crate::model::{Account, ConversationId, ConversationKey, History, HistoryError, Inbound, Sender};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -22,6 +22,15 @@ const TURNS: &str = "SELECT id, user_text FROM
     (SELECT id, user_text FROM turn
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
+
+/// The same turns with their steps, in the order of two indexes: nothing is sorted, however long a step is.
+const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
+    FROM turn LEFT JOIN step ON step.turn = turn.id
+    WHERE turn.conversation = ?1 AND turn.id >= (SELECT MIN(id) FROM
+        (SELECT id FROM turn
+         WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+         ORDER BY id DESC LIMIT ?2) AS newest)
+    ORDER BY turn.id, step.id";
 
 /// A conversation as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,20 +171,22 @@ pub(super) fn history(
         what: "history",
         why: err.to_string(),
     };
-    let mut turns = tx.prepare_cached(TURNS)?;
-    let mut steps = tx.prepare_cached("SELECT step FROM step WHERE turn = ?1 ORDER BY id")?;
+    let mut steps = tx.prepare_cached(STEPS)?;
     let mut history = History::default();
-    let mut rows = turns.query(params![id.0, turns_max])?;
+    let mut rows = steps.query(params![id.0, turns_max])?;
+    let mut turn = None;
     while let Some(row) = rows.next()? {
-        let turn: i64 = row.get(0)?;
-        history.begin(row.get::<_, String>(1)?).map_err(invalid)?;
-        let mut rows = steps.query([turn])?;
-        while let Some(row) = rows.next()? {
-            let step: Step = parse("step", &row.get::<_, String>(0)?)?;
-            history.push(step).map_err(invalid)?;
+        let of = Some(row.get::<_, i64>(0)?);
+        if turn != of {
+            history.close(INTERRUPTED);
+            history.begin(row.get::<_, String>(1)?).map_err(invalid)?;
+            turn = of;
         }
-        history.close(INTERRUPTED);
+        if let Some(step) = row.get::<_, Option<String>>(2)? {
+            history.push(parse("step", &step)?).map_err(invalid)?;
+        }
     }
+    history.close(INTERRUPTED);
     Ok(history)
 }
 

@@ -14,6 +14,8 @@ use std::time::Duration;
 const READERS: usize = 2;
 /// How long a statement waits for another program's lock.
 const BUSY_MAX: Duration = Duration::from_secs(2);
+/// A page of the database: half of what SQLite chooses.
+const PAGE_BYTES: i64 = 2_048;
 /// `Dryd`: tells our databases from others.
 const APPLICATION_ID: i64 = 0x4472_7964;
 const DATABASE: &str = "drydock.db";
@@ -266,6 +268,8 @@ fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
 }
 
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    // Of a new file only. A commit writes every page it touches: a dozen for a message, whatever their size.
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // What a savepoint keeps of each page it may have to bring back: a work's, and gone with it.
