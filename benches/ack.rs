@@ -21,7 +21,7 @@ use drydock::emulator::model::{Asked, Fault, ModelEmulator, says};
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
 use support::served::Settings;
-use support::{Times, fsync_floor, header, millis, repository, row, slack, value};
+use support::{Times, fsync_floor, header, millis, repository, row, slack, standstill, value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -72,6 +72,7 @@ async fn run(pinned: bool) {
     };
     let floor = fsync_floor(directory.path());
     row("floor: 4 KiB append and fdatasync, before", &floor, "");
+    standstill();
     load.offer(1_000, 1).await;
     for rate in [1_000, 5_000] {
         let cpu = served.cpu();
@@ -87,6 +88,7 @@ async fn run(pinned: bool) {
     }
     let floor = fsync_floor(directory.path());
     row("floor: 4 KiB append and fdatasync, between", &floor, "");
+    standstill();
     let mut best = 0;
     for rate in [6_000, 8_000, 10_000, 12_000, 15_000, 20_000, 25_000, 30_000] {
         let offered = load.offer(rate, seconds.min(4)).await;

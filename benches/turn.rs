@@ -24,7 +24,7 @@ use drydock::sandbox::Program;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use support::{Times, fsync_floor, header, row, value};
+use support::{Times, fsync_floor, header, row, standstill, value};
 
 const TURNS: usize = 1_000;
 const PERSON: &str = "U0ALICE";
@@ -96,6 +96,7 @@ async fn run() {
         &fsync_floor(bench.stage.directory()),
         "",
     );
+    standstill();
     assert_eq!(bench.stage.slack.problems(), Vec::<String>::new());
     assert_eq!(bench.stage.model.problems(), Vec::<String>::new());
     let Bench { mut stage, .. } = bench;

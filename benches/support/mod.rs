@@ -100,6 +100,28 @@ pub(crate) fn fsync_floor(directory: &Path) -> Times {
     Times::new(times.collect())
 }
 
+/// How often, and for how long at most, a core that does nothing else stands still for more than a millisecond:
+/// what no program on this machine can do anything about. Looks for a second.
+pub(crate) fn standstill() {
+    let (mut gaps, mut longest) = (0_u32, Duration::ZERO);
+    let started = Instant::now();
+    let mut last = started;
+    while last - started < Duration::from_secs(1) {
+        let now = Instant::now();
+        let gap = now - last;
+        gaps += u32::from(gap > Duration::from_millis(1));
+        longest = longest.max(gap);
+        last = now;
+    }
+    value(
+        "floor: a core stood still for over 1 ms",
+        f64::from(gaps),
+        "times/s",
+        "",
+    );
+    value("floor: and for at most", millis(longest), "ms", "");
+}
+
 pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

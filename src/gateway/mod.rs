@@ -126,7 +126,7 @@ impl Gateway {
             notes: Notes::default(),
             deliveries,
             desk: Desk::default(),
-            shift: Shift::new((parts.random)(), parts.config.limits.turns_at_once_max),
+            shift: Shift::new((parts.random)(), &parts.config.limits),
             notices: Arc::new(Semaphore::new(NOTICES_AT_ONCE_MAX)),
             commands: Arc::new(Semaphore::new(COMMANDS_AT_ONCE_MAX)),
             inspections: Inspections::default(),

@@ -3,6 +3,7 @@
 
 use super::turn::Assigned;
 use super::{Gateway, hex};
+use crate::config::LimitSettings;
 use crate::store::{Claim, TakenUp, Work, Worker};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -46,15 +47,16 @@ impl Drop for Abandoned<'_> {
 }
 
 impl Shift {
-    /// At most `turns_at_once_max` turns run at a time. `random` makes up the name of the worker.
-    pub(super) fn new(random: [u8; 32], turns_at_once_max: usize) -> Self {
+    /// At most `limits.turns_at_once_max` turns run at a time. `random` makes up the name of the worker.
+    pub(super) fn new(random: [u8; 32], limits: &LimitSettings) -> Self {
         let worker = Worker {
             name: hex(&random[..8]),
             lease: LEASE,
+            turns_max: limits.turn.history_turns_max,
         };
         Self {
             worker,
-            slots: Arc::new(Semaphore::new(turns_at_once_max)),
+            slots: Arc::new(Semaphore::new(limits.turns_at_once_max)),
             turns: Mutex::default(),
             wake: Notify::new(),
             shutdown: OnceLock::new(),
@@ -173,7 +175,7 @@ impl Gateway {
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
         let seat = self.desk.sit(claim.conversation);
-        let turns_max = self.parts.config.limits.turn.history_turns_max;
+        let turns_max = self.shift.worker().turns_max;
         let work = match work {
             Some(work) => *work,
             None => match self.parts.store.work(&claim, turns_max).await? {

@@ -4,11 +4,14 @@
 use super::column::{millis, millis_of, word};
 use super::conversation::Conversation;
 use super::edits::Edits;
-use super::{Store, StoreError, conversation, edits, inbox};
+use super::{Store, StoreError, TakenUp, conversation, edits, inbox};
 use crate::model::{ConversationId, History, Inbound, InboxId, Verdict};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use std::time::Duration;
+
+/// Bytes of a history that are read by the commit that takes a message; other messages wait for it.
+const AT_HAND_BYTES_MAX: usize = 32 * 1_024;
 
 /// Somebody who works on conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub struct Worker {
     pub name: String,
     /// How long a conversation is theirs without a sign of life.
     pub lease: Duration,
+    /// Of what was said before, how many turns they want to know.
+    pub turns_max: usize,
 }
 
 impl Worker {
@@ -122,40 +127,54 @@ impl Store {
     /// said, the newest `turns_max` turns.
     pub async fn work(&self, claim: &Claim, turns_max: usize) -> Result<Option<Work>, StoreError> {
         let claim = *claim;
-        let turns_max = u32::try_from(turns_max).unwrap_or(u32::MAX);
         self.read(move |tx| {
             check_fence(tx, claim)?;
-            let id = claim.conversation;
-            let Some((inbox, inbound)) = inbox::next(tx, id)? else {
-                return Ok(None);
-            };
-            let (begun, crashed) = tx
-                .prepare_cached(
-                    "SELECT COUNT(*), COUNT(CASE WHEN verdict IS NULL OR verdict <> ?2 THEN 1 END) FROM turn WHERE inbox = ?1",
-                )?
-                .query_row(params![inbox.0, word(&Verdict::Cancelled)?], |row| row.try_into())?;
-            Ok(Some(Work {
-                inbox,
-                inbound,
-                begun,
-                crashed,
-                behind: inbox::waiting(tx, id)?.saturating_sub(1),
-                conversation: conversation::load(tx, id)?,
-                edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
-                history: conversation::history(tx, id, turns_max)?,
-            }))
+            match inbox::next(tx, claim.conversation)? {
+                Some(message) => work(tx, claim, message, turns_max, usize::MAX),
+                None => Ok(None),
+            }
         })
         .await
     }
+}
+
+/// What its turn starts from; nothing if more than so many bytes were said and done before.
+fn work(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    (inbox, inbound): (InboxId, Inbound),
+    turns_max: usize,
+    bytes_max: usize,
+) -> Result<Option<Work>, StoreError> {
+    let id = claim.conversation;
+    let Some(history) = conversation::history(tx, id, turns_max, bytes_max)? else {
+        return Ok(None);
+    };
+    let (begun, crashed) = tx
+        .prepare_cached(
+            "SELECT COUNT(*), COUNT(CASE WHEN verdict IS NULL OR verdict <> ?2 THEN 1 END) FROM turn WHERE inbox = ?1",
+        )?
+        .query_row(params![inbox.0, word(&Verdict::Cancelled)?], |row| row.try_into())?;
+    Ok(Some(Work {
+        inbox,
+        inbound,
+        begun,
+        crashed,
+        behind: inbox::waiting(tx, id)?.saturating_sub(1),
+        conversation: conversation::load(tx, id)?,
+        edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
+        history,
+    }))
 }
 
 /// Claims a conversation whose only waiting message has just come in, unless somebody works on it still.
 pub(super) fn take_up(
     tx: &Transaction<'_>,
     id: ConversationId,
+    (inbox, inbound): (InboxId, &Inbound),
     worker: &Worker,
     at: Timestamp,
-) -> Result<Option<Claim>, StoreError> {
+) -> Result<Option<TakenUp>, StoreError> {
     let fence = tx
         .prepare_cached(
             "UPDATE conversation SET owner = ?2, lease_until = ?3, fence = fence + 1
@@ -165,9 +184,19 @@ pub(super) fn take_up(
             row.get(0)
         })
         .optional()?;
-    Ok(fence.map(|fence| Claim {
+    let Some(fence) = fence else { return Ok(None) };
+    let claim = Claim {
         conversation: id,
         fence,
+    };
+    let message = (inbox, inbound.clone());
+    let work = match edits::are_none(&edits::snapshot(tx, id)?) {
+        true => work(tx, claim, message, worker.turns_max, AT_HAND_BYTES_MAX)?,
+        false => None,
+    };
+    Ok(Some(TakenUp {
+        claim,
+        work: work.map(Box::new),
     }))
 }
 
@@ -196,7 +225,7 @@ pub(super) fn check_fence(tx: &Transaction<'_>, claim: Claim) -> Result<(), Stor
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use crate::model::Inbound;
-    use crate::store::fixture::{LEASE, accept, at, begin, fresh, says, worker};
+    use crate::store::fixture::{LEASE, accept, answer, at, begin, cost, edits, fresh, says, worker};
     use crate::store::{Accepted, Lane, Store, StoreError, TakenUp};
     use std::collections::HashSet;
 
@@ -314,7 +343,6 @@ mod tests {
         let taken = taken_up(&store, &says("U1", "again", &["2"]), Lane::Turn, 2)
             .await
             .unwrap();
-        assert!(taken.work.is_none());
         assert_eq!(
             (taken.claim.conversation, taken.claim.fence),
             (old.conversation, old.fence + 1)
@@ -325,5 +353,34 @@ mod tests {
             store.claim(&worker("w"), at(62)).await.unwrap().unwrap().fence,
             taken.claim.fence + 1
         );
+    }
+
+    /// A message that goes on with what was said before is taken up with that, if it is little.
+    #[tokio::test]
+    async fn what_a_message_goes_on_with_is_told_with_it_unless_that_is_much_or_edited() {
+        let long = "x".repeat(super::AT_HAND_BYTES_MAX);
+        let edited = edits(&[("a", Some(b"x"))]);
+        let cases = [
+            ("short", None, true),
+            (&long, None, false),
+            ("short", Some(edited), false),
+        ];
+        for (said, edited, is_told) in cases {
+            let (_directory, store) = fresh();
+            let (claim, inbox, turn) = begin(&store, "U1", 0).await;
+            store
+                .record_step(&claim, turn, &answer(said), &cost(1), edited.as_ref(), at(1))
+                .await
+                .unwrap();
+            store.dismiss(&claim, inbox, Vec::new(), at(1)).await.unwrap();
+            store.release(&claim, at(1)).await.unwrap();
+            let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2)
+                .await
+                .unwrap();
+            let found = store.work(&next.claim, 40).await.unwrap().unwrap();
+            assert_eq!(found.history.turns()[0].steps().len(), 1);
+            let told = next.work.map(|work| format!("{work:?}"));
+            assert_eq!(told, is_told.then(|| format!("{found:?}")));
+        }
     }
 }

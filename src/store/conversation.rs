@@ -16,7 +16,7 @@ use std::fmt::Write;
 const INTERRUPTED: &str = "(interrupted)";
 
 /// The newest turns that are looked at; the window a model sees is smaller.
-const TURNS_MAX: u32 = 1_000;
+const TURNS_MAX: u16 = 1_000;
 /// The newest turns since the last clearing, oldest first.
 const TURNS: &str = "SELECT id, user_text FROM
     (SELECT id, user_text FROM turn
@@ -118,7 +118,8 @@ impl Store {
     /// What was said since the last clearing. A turn that was cut short is closed with
     /// `(interrupted)`, so the next one can begin.
     pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {
-        self.read(move |tx| history(tx, id, TURNS_MAX)).await
+        self.read(move |tx| Ok(history(tx, id, usize::from(TURNS_MAX), usize::MAX)?.unwrap_or_default()))
+            .await
     }
 
     /// What the person said since the last clearing, oldest first.
@@ -161,20 +162,21 @@ pub(super) fn bind(
     Ok(())
 }
 
-/// The newest turns, at most `turns_max`.
+/// The newest turns, at most `turns_max`; nothing if that is more than so many bytes.
 pub(super) fn history(
     tx: &Transaction<'_>,
     id: ConversationId,
-    turns_max: u32,
-) -> Result<History, StoreError> {
+    turns_max: usize,
+    bytes_max: usize,
+) -> Result<Option<History>, StoreError> {
     let invalid = |err: HistoryError| StoreError::Unreadable {
         what: "history",
         why: err.to_string(),
     };
     let mut steps = tx.prepare_cached(STEPS)?;
     let mut history = History::default();
-    let mut rows = steps.query(params![id.0, turns_max])?;
-    let mut turn = None;
+    let mut rows = steps.query(params![id.0, i64::try_from(turns_max).unwrap_or(i64::MAX)])?;
+    let (mut turn, mut bytes) = (None, 0);
     while let Some(row) = rows.next()? {
         let of = Some(row.get::<_, i64>(0)?);
         if turn != of {
@@ -183,11 +185,15 @@ pub(super) fn history(
             turn = of;
         }
         if let Some(step) = row.get::<_, Option<String>>(2)? {
+            bytes += step.len();
+            if bytes > bytes_max {
+                return Ok(None);
+            }
             history.push(parse("step", &step)?).map_err(invalid)?;
         }
     }
     history.close(INTERRUPTED);
-    Ok(history)
+    Ok(Some(history))
 }
 
 pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {

@@ -50,6 +50,11 @@ impl Store {
     }
 }
 
+/// True for the snapshot of no edits.
+pub(super) fn are_none(snapshot: &str) -> bool {
+    snapshot == NONE
+}
+
 /// Stores edits and says what names them.
 pub(super) fn store(tx: &Transaction<'_>, edits: &Edits) -> Result<String, StoreError> {
     let mut snapshot = BTreeMap::new();

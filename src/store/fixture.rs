@@ -20,6 +20,7 @@ pub(super) fn worker(name: &str) -> Worker {
     Worker {
         name: name.to_owned(),
         lease: LEASE,
+        turns_max: 40,
     }
 }
 

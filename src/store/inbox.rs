@@ -54,7 +54,8 @@ pub enum Accepted {
 pub struct TakenUp {
     /// The claim.
     pub claim: Claim,
-    /// What [`Store::work`] would answer, where that is known without a look: it is the first message.
+    /// What [`Store::work`] would answer, where that is little: it is the first message, or not much was said
+    /// before it and nothing is edited.
     pub work: Option<Box<Work>>,
 }
 
@@ -201,11 +202,10 @@ fn accept(
         conversation::add_pending(tx, conversation, at)?;
     }
     let inbox = insert(tx, arrival, conversation)?;
-    let claim = match worker {
-        Some(worker) if ahead == 0 => claim::take_up(tx, conversation, worker, at)?,
+    let taken_up = match worker {
+        Some(worker) if ahead == 0 => claim::take_up(tx, conversation, (inbox, inbound), worker, at)?,
         Some(_) | None => None,
     };
-    let taken_up = claim.map(|claim| TakenUp { claim, work: None });
     Ok(Accepted::Stored {
         inbox,
         conversation,
