@@ -190,14 +190,18 @@ pub(super) fn take_up(
         fence,
     };
     let message = (inbox, inbound.clone());
-    let work = match edits::are_none(&edits::snapshot(tx, id)?) {
-        true => work(tx, claim, message, worker.turns_max, AT_HAND_BYTES_MAX)?,
-        false => None,
+    let is_edited = !edits::are_none(&edits::snapshot(tx, id)?);
+    let work = match is_edited {
+        true => Ok(None),
+        false => work(tx, claim, message, worker.turns_max, AT_HAND_BYTES_MAX),
     };
-    Ok(Some(TakenUp {
-        claim,
-        work: work.map(Box::new),
-    }))
+    let work = match work {
+        Ok(work) => work.map(Box::new),
+        // The message is taken all the same: whoever looks again tells what is wrong.
+        Err(StoreError::Unreadable { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(Some(TakenUp { claim, work }))
 }
 
 fn set_lease(tx: &Transaction<'_>, claim: Claim, until: i64) -> Result<(), StoreError> {
@@ -227,6 +231,7 @@ mod tests {
     use crate::model::Inbound;
     use crate::store::fixture::{LEASE, accept, answer, at, begin, cost, edits, fresh, says, worker};
     use crate::store::{Accepted, Lane, Store, StoreError, TakenUp};
+    use rusqlite::Transaction;
     use std::collections::HashSet;
 
     #[tokio::test]
@@ -382,5 +387,27 @@ mod tests {
             let told = next.work.map(|work| format!("{work:?}"));
             assert_eq!(told, is_told.then(|| format!("{found:?}")));
         }
+    }
+
+    #[tokio::test]
+    async fn a_message_is_taken_whatever_cannot_be_read_of_what_was_said_before() {
+        let (_directory, store) = fresh();
+        let (claim, inbox, turn) = begin(&store, "U1", 0).await;
+        store
+            .record_step(&claim, turn, &answer("x"), &cost(1), None, at(1))
+            .await
+            .unwrap();
+        store.dismiss(&claim, inbox, Vec::new(), at(1)).await.unwrap();
+        store.release(&claim, at(1)).await.unwrap();
+        let damage = |tx: &Transaction<'_>| Ok(tx.execute("UPDATE step SET step = '{'", [])?);
+        store.write(damage).await.unwrap();
+        let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2).await;
+        let TakenUp { claim, work } = next.unwrap();
+        assert!(work.is_none());
+        let told = store.work(&claim, 40).await.unwrap_err();
+        assert!(
+            matches!(told, StoreError::Unreadable { what: "step", .. }),
+            "{told}"
+        );
     }
 }
