@@ -2,7 +2,7 @@
 
 use super::outbox::{self, Due};
 use super::turn::{Announcement, announce};
-use super::{Store, StoreError, inbox};
+use super::{Store, StoreError, action, inbox};
 use crate::model::InboxId;
 use jiff::Timestamp;
 
@@ -30,12 +30,14 @@ impl Store {
             if inbox::is_finished(tx, inbox)? {
                 return Ok(Shown::Late);
             }
-            let mut is_new = true;
             for op in &card.ops {
-                is_new &= !outbox::is_known(tx, &op.id)?;
+                if outbox::is_known(tx, &op.id)? {
+                    // Nothing is taken: nobody would deliver it.
+                    action::insert(tx, &card.actions)?;
+                    return Ok(Shown::Before);
+                }
             }
-            let due = announce(tx, &card, at, busy)?;
-            Ok(if is_new { Shown::New(due) } else { Shown::Before })
+            announce(tx, &card, at, busy).map(Shown::New)
         })
         .await
     }
@@ -56,20 +58,20 @@ mod tests {
         }
     }
 
-    /// Whether the card of a message is shown while its turn runs, once, and not after it.
     #[tokio::test]
     async fn a_message_has_one_card_and_none_once_it_was_answered() {
         let (_directory, store) = fresh();
         let (claim, inbox, turn) = begin(&store, "U1", 0).await;
         let last = fill("card/fill", "card", "Done");
         let (late, _, _) = accept(&store, &says("U1", "and then", &["late"]), 1).await;
-        let Shown::New(Some(due)) = store.show_card(inbox, card(true), at(1)).await.unwrap() else {
-            panic!("no card");
-        };
+        assert_eq!(
+            store.show_card(inbox, card(false), at(1)).await,
+            Ok(Shown::New(None))
+        );
+        assert_eq!(store.show_card(inbox, card(true), at(2)).await, Ok(Shown::Before));
+        // It waits for whoever delivers.
+        let due = store.due("slack", at(2), 10).await.unwrap();
         assert_eq!(due[0].op, card(true).ops[0]);
-        for take in [true, false] {
-            assert_eq!(store.show_card(inbox, card(take), at(2)).await, Ok(Shown::Before));
-        }
         let begin = |card: &str| Begin {
             card: Some(card.to_owned()),
             ..Begin::quiet("please")
@@ -87,5 +89,16 @@ mod tests {
             .await
             .unwrap();
         assert!(!begun.has_card);
+    }
+
+    #[tokio::test]
+    async fn a_card_is_handed_out_by_the_commit_that_shows_it() {
+        let (_directory, store) = fresh();
+        let (_, inbox, _) = begin(&store, "U1", 0).await;
+        let Shown::New(Some(due)) = store.show_card(inbox, card(true), at(1)).await.unwrap() else {
+            panic!("no card");
+        };
+        assert_eq!(due[0].op, card(true).ops[0]);
+        assert_eq!(store.due("slack", at(1), 10).await, Ok(Vec::new()));
     }
 }

@@ -180,15 +180,18 @@ pub(super) fn history(
     while let Some(row) = rows.next()? {
         let of = Some(row.get::<_, i64>(0)?);
         if turn != of {
+            let said: String = row.get(1)?;
+            bytes += said.len();
             history.close(INTERRUPTED);
-            history.begin(row.get::<_, String>(1)?).map_err(invalid)?;
+            history.begin(said).map_err(invalid)?;
             turn = of;
         }
-        if let Some(step) = row.get::<_, Option<String>>(2)? {
-            bytes += step.len();
-            if bytes > bytes_max {
-                return Ok(None);
-            }
+        let step: Option<String> = row.get(2)?;
+        bytes += step.as_ref().map_or(0, String::len);
+        if bytes > bytes_max {
+            return Ok(None);
+        }
+        if let Some(step) = step {
             history.push(parse("step", &step)?).map_err(invalid)?;
         }
     }
