@@ -31,7 +31,7 @@ use crate::config::{Config, HookSettings};
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{Accepted, Announcement, Due, Lane, Shown, Store};
+use crate::store::{Accepted, Due, Lane, Store};
 use crate::tool::Toolbox;
 use ahead::RenderingAhead;
 use compose::Address;
@@ -257,28 +257,6 @@ impl Gateway {
                     .spawn(async move { gateway.command(inbox, conversation, inbound).await });
             }
         }
-    }
-
-    /// Posts the card of a message before its turn: one message says that it waits, then how it goes.
-    fn tell_place_in_queue(self: &Arc<Self>, inbound: &Inbound, inbox: InboxId, ahead: u32) {
-        if self.hook(inbound).is_some() {
-            return;
-        }
-        let address = Address::of_message(inbound, inbox);
-        let card = Announcement {
-            ops: vec![address.post("card", Reply::text(format!("Queued ({ahead} ahead).")))],
-            actions: Vec::new(),
-            take: self.delivers_at_once(&address.channel),
-        };
-        let gateway = Arc::clone(self);
-        self.errands.spawn(async move {
-            let (store, now) = (&gateway.parts.store, (gateway.parts.now)());
-            match store.show_card(inbox, card, now).await {
-                Ok(Shown::New(due)) => gateway.hand_out(&address.channel, due).await,
-                Ok(Shown::Before | Shown::Late) => {}
-                Err(error) => warn!(%error, "a card could not be posted"),
-            }
-        });
     }
 
     /// Puts operations into the outbox and wakes who delivers them.

@@ -1,4 +1,5 @@
-//! The card of a running turn: posted once the turn has lasted a moment, kept current until it ends.
+//! The card of a message: posted when it has to wait or its turn has lasted a moment, and kept current until
+//! the turn ends.
 
 use super::{Assigned, Opened};
 use crate::channel::{Channel, SendError};
@@ -7,7 +8,7 @@ use crate::gateway::compose::Address;
 use crate::gateway::delivery::Delivery;
 use crate::gateway::desk::{Desk, Seat};
 use crate::gateway::progress::Card;
-use crate::model::{Action, InboxId, MessageRef};
+use crate::model::{Action, Inbound, InboxId, MessageRef, Reply};
 use crate::store::{Announcement, NewAction, Shown, Store};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -44,6 +45,33 @@ impl OpenCard {
 }
 
 impl Gateway {
+    /// Posts the card of a message before its turn: one message says that it waits, then how it goes.
+    pub(in crate::gateway) fn tell_place_in_queue(
+        self: &Arc<Self>,
+        inbound: &Inbound,
+        inbox: InboxId,
+        ahead: u32,
+    ) {
+        if self.hook(inbound).is_some() {
+            return;
+        }
+        let address = Address::of_message(inbound, inbox);
+        let card = Announcement {
+            ops: vec![address.post("card", Reply::text(format!("Queued ({ahead} ahead).")))],
+            actions: Vec::new(),
+            take: self.delivers_at_once(&address.channel),
+        };
+        let gateway = Arc::clone(self);
+        self.errands.spawn(async move {
+            let (store, now) = (&gateway.parts.store, (gateway.parts.now)());
+            match store.show_card(inbox, card, now).await {
+                Ok(Shown::New(due)) => gateway.hand_out(&address.channel, due).await,
+                Ok(Shown::Before | Shown::Late) => {}
+                Err(error) => tracing::warn!(%error, "a card could not be posted"),
+            }
+        });
+    }
+
     /// The operation that posts the card of a message; hooks have none: they post one message.
     pub(super) fn card_id(&self, assigned: &Assigned, address: &Address) -> Option<String> {
         self.hook(assigned.inbound())
