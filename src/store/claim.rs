@@ -4,7 +4,7 @@
 use super::column::{millis, millis_of, word};
 use super::conversation::Conversation;
 use super::edits::Edits;
-use super::{Store, StoreError, TakenUp, conversation, edits, inbox};
+use super::{Store, StoreError, conversation, edits, inbox};
 use crate::model::{ConversationId, History, Inbound, InboxId, Verdict};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -58,6 +58,16 @@ pub struct Work {
     pub edits: Edits,
     /// What was said before, as far as it was asked for.
     pub history: History,
+}
+
+/// A conversation that was claimed as its message came in.
+#[derive(Clone, Debug)]
+pub struct TakenUp {
+    /// The claim.
+    pub claim: Claim,
+    /// What [`Store::work`] would answer, where that is little: it is the first message, or not much was said
+    /// before it and nothing is edited.
+    pub work: Option<Box<Work>>,
 }
 
 impl Claim {

@@ -1,7 +1,7 @@
 //! What was accepted and still has to be answered. A message is accepted once, under whatever name
 //! it arrives again.
 
-use super::claim::{Claim, Work, Worker};
+use super::claim::{Claim, TakenUp, Work, Worker};
 use super::column::{json, millis, parse};
 use super::writer::Promise;
 use super::{Store, StoreError, claim, conversation, outbox};
@@ -47,16 +47,6 @@ pub enum Accepted {
     NotMeant,
     /// Too many messages wait already. Nothing was stored, and it may be delivered again.
     Full,
-}
-
-/// A conversation that was claimed as its message came in.
-#[derive(Clone, Debug)]
-pub struct TakenUp {
-    /// The claim.
-    pub claim: Claim,
-    /// What [`Store::work`] would answer, where that is little: it is the first message, or not much was said
-    /// before it and nothing is edited.
-    pub work: Option<Box<Work>>,
 }
 
 impl Store {

@@ -34,6 +34,7 @@ pub struct Begun {
     pub has_card: bool,
 }
 
+#[cfg(test)]
 impl Begin {
     /// A turn that shows nothing while it runs, in the workspace as it is bound.
     pub fn quiet(user_text: impl Into<String>) -> Self {

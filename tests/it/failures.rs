@@ -109,16 +109,20 @@ async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_not
     assert_eq!((app.results(&said.ts).len(), shown(&app).1), (1, 3));
 }
 
+/// A Slack that wants to be left alone for so long.
+fn busy(seconds: u64) -> drydock::emulator::slack::Fault {
+    drydock::emulator::slack::Fault::Status {
+        status: 429,
+        retry_after_seconds: Some(seconds),
+    }
+}
+
 /// The result and the last words of its card are edits that go out together. R9
 #[tokio::test]
 async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_behind_it() {
     let app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
     app.slack_editor(ALICE).await;
-    let busy = drydock::emulator::slack::Fault::Status {
-        status: 429,
-        retry_after_seconds: Some(0),
-    };
-    app.stage.slack.fail_next("chat.update", 1, busy);
+    app.stage.slack.fail_next("chat.update", 1, busy(0));
     let result = app.ask(ALICE, "hello").await;
     assert!(result.text.contains("Here."), "{}", result.text);
     app.slack_reply(&result.thread, "the result is below").await;
@@ -129,11 +133,7 @@ async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_b
 async fn a_result_that_waits_for_its_card_at_an_orderly_stop_comes_with_its_first_line() {
     let mut app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
     app.slack_editor(ALICE).await;
-    let busy = drydock::emulator::slack::Fault::Status {
-        status: 429,
-        retry_after_seconds: Some(30),
-    };
-    app.stage.slack.fail_next("chat.postMessage", 1, busy);
+    app.stage.slack.fail_next("chat.postMessage", 1, busy(30));
     let said = app.say(ALICE, "hello").await;
     app.until_audited("turn.finished").await;
     assert_eq!(app.results(&said.ts).len(), 0);
