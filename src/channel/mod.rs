@@ -10,6 +10,7 @@ mod visible;
 use crate::config::{ChannelSettings, ServerSettings};
 use crate::model::{Inbound, Installation, MessageRef, Op, Reply};
 use async_trait::async_trait;
+use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -42,6 +43,17 @@ pub enum SendError {
     Ambiguous(String),
 }
 
+/// What a platform knows of an operation that may have been delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It was: this is its message.
+    Message(MessageRef),
+    /// It shows nowhere.
+    Nothing,
+    /// The platform cannot be asked that.
+    CannotTell,
+}
+
 /// An inbound of a polled platform, and the way to say that it is durable.
 #[derive(Debug)]
 pub struct Polled {
@@ -60,6 +72,10 @@ pub trait Channel: Send + Sync {
 
     /// Delivers one operation. Safe to repeat for everything but posts and uploads.
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError>;
+
+    /// Looks for what [`Channel::deliver`] made of an operation whose outcome is unknown, and which was enqueued
+    /// at `since`. Changes nothing; an error says only that the platform was not asked.
+    async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError>;
 
     /// Receives by polling until `cancel`, for installations without a webhook. Channels that only
     /// know webhooks return at once.

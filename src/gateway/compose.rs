@@ -91,9 +91,20 @@ impl Address {
                 Action::Post {
                     reply,
                     reply_to: self.reply_to.clone(),
+                    placeholder: false,
                 },
             ),
         }
+    }
+
+    /// A line that is filled later.
+    pub(super) fn placeholder(&self, name: &str, line: Reply) -> Op {
+        let action = Action::Post {
+            reply: line,
+            reply_to: self.reply_to.clone(),
+            placeholder: true,
+        };
+        self.op(name, action)
     }
 
     /// A result: each part is born as one short line, its id is made durable, then it is filled by an
@@ -117,7 +128,7 @@ impl Address {
                 },
                 _ => Reply::text(line),
             };
-            ops.push(self.post(&name, born));
+            ops.push(self.placeholder(&name, born));
             let fill = Action::Fill {
                 post: self.id(&name),
                 reply,

@@ -1,10 +1,12 @@
-//! Takes operations out of the outbox and delivers them: in order within a lane (one chat and
-//! thread), lanes side by side, retried with patience, never repeated when the outcome is unknown.
+//! Takes operations out of the outbox and hands them to lanes, which deliver side by side: a lane is one chat
+//! and thread.
 
-use crate::channel::{Channel, SendError};
-use crate::model::{Action, MessageRef, Op};
-use crate::store::{Due, Store, StoreError};
+mod lane;
+
+use crate::channel::Channel;
+use crate::store::{Due, Store};
 use jiff::Timestamp;
+use lane::LaneDelivery;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -15,12 +17,6 @@ use tracing::{error, warn};
 
 /// Lanes delivered at once per channel.
 const LANES_MAX: usize = 32;
-/// Tries before an operation is given up and kept as a dead letter.
-const ATTEMPTS_MAX: u32 = 8;
-/// Longest wait between two tries that we choose ourselves.
-const WAIT_MAX: Duration = Duration::from_secs(180);
-/// Longest wait that a platform is granted.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 /// How long the pump sleeps when the outbox cannot be read.
 const BROKEN_WAIT: Duration = Duration::from_secs(1);
 /// How long the pump sleeps when nothing is due and nobody wakes it.
@@ -189,117 +185,5 @@ impl Delivery {
             Err(_) => BROKEN_WAIT,
         };
         wait.clamp(WAIT_MIN, IDLE_MAX)
-    }
-}
-
-/// Delivers what waits in one lane, one after another, for as long as it goes well.
-struct LaneDelivery {
-    store: Store,
-    name: String,
-    channel: Arc<dyn Channel>,
-    now: fn() -> Timestamp,
-    work: Arc<Notify>,
-    delivered: watch::Sender<u64>,
-    cancel: CancellationToken,
-}
-
-impl LaneDelivery {
-    async fn run(self, first: Vec<Due>) {
-        let mut due = first;
-        while !due.is_empty() {
-            due = match self.all(due).await {
-                Ok(next) => next,
-                Err(error) => {
-                    error!(channel = self.name, %error, "the outcome of a delivery could not be stored");
-                    Vec::new()
-                }
-            };
-            self.delivered.send_modify(|count| *count += 1);
-        }
-    }
-
-    /// Delivers operations one after another and answers what comes after them, if that is due at once.
-    async fn all(&self, due: Vec<Due>) -> Result<Vec<Due>, StoreError> {
-        let mut sent = Vec::with_capacity(due.len());
-        let mut due = due.into_iter();
-        while let Some(Due { op, attempts }) = due.next() {
-            match self.channel.deliver(&op).await {
-                Ok(delivered) => sent.push((op, delivered.message)),
-                Err(error) => {
-                    // Each is reported on, whatever became of the others: else nobody is handed it again.
-                    let mut stored = self.delivered(sent).await;
-                    stored = stored.and(self.failed(&op, attempts, error).await);
-                    for Due { op, .. } in due {
-                        stored = stored.and(self.store.give_back(&op.id).await);
-                    }
-                    // Something may be due later, or elsewhere, because of this.
-                    self.work.notify_one();
-                    return stored.map(|()| Vec::new());
-                }
-            }
-        }
-        if self.cancel.is_cancelled() {
-            self.delivered(sent).await?;
-            return Ok(Vec::new());
-        }
-        let posted = sent.iter().any(|(op, _)| !repeatable(&op.action));
-        let next = self.store.delivered_and_next(sent, (self.now)()).await?;
-        if next.is_empty() && posted {
-            // A fill in another lane may have waited for this post.
-            self.work.notify_one();
-        }
-        Ok(next)
-    }
-
-    async fn delivered(&self, sent: Vec<(Op, Option<MessageRef>)>) -> Result<(), StoreError> {
-        let mut stored = Ok(());
-        for (op, message) in sent {
-            stored = stored.and(self.store.delivered(&op.id, message, (self.now)()).await);
-        }
-        stored
-    }
-
-    async fn failed(&self, op: &Op, attempts: u32, error: SendError) -> Result<(), StoreError> {
-        let at = (self.now)();
-        match error {
-            SendError::NotSent { why, retry_after } => self.again(op, attempts + 1, &why, retry_after).await,
-            SendError::Refused(why) => {
-                error!(op.id = op.id, why, "refused by the platform");
-                self.store.failed(&op.id, &why, at).await
-            }
-            // An edit can be repeated safely; a post or a file that may have arrived must not be.
-            SendError::Ambiguous(why) if repeatable(&op.action) => {
-                self.again(op, attempts + 1, &why, None).await
-            }
-            SendError::Ambiguous(why) => {
-                warn!(op.id = op.id, why, "sent with unknown outcome; not repeated");
-                self.store.ambiguous(&op.id, &why, at).await
-            }
-        }
-    }
-
-    async fn again(
-        &self,
-        op: &Op,
-        attempts: u32,
-        why: &str,
-        retry_after: Option<Duration>,
-    ) -> Result<(), StoreError> {
-        let at = (self.now)();
-        if attempts >= ATTEMPTS_MAX {
-            error!(op.id = op.id, why, attempts, "given up");
-            return self.store.failed(&op.id, why, at).await;
-        }
-        let patience = Duration::from_secs(1 << attempts.min(8)).min(WAIT_MAX);
-        let wait = retry_after.map_or(patience, |asked| asked.min(RETRY_AFTER_MAX));
-        let due = at.checked_add(wait).unwrap_or(at);
-        self.store.retry(&op.id, due, why).await
-    }
-}
-
-fn repeatable(action: &Action) -> bool {
-    match action {
-        Action::Edit { .. } | Action::React { .. } | Action::AnswerClick { .. } | Action::Fill { .. } => true,
-        Action::Post { .. } | Action::Notice { .. } | Action::Upload { .. } => false,
     }
 }

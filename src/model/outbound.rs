@@ -34,6 +34,10 @@ pub enum Action {
         reply: Reply,
         /// The message it answers, where the platform shows that.
         reply_to: Option<MessageRef>,
+        /// A line that an [`Action::Fill`] replaces: showing it twice harms nobody, so it is posted again
+        /// where nobody can tell whether it was.
+        #[serde(default)]
+        placeholder: bool,
     },
     /// Replaces a message of ours. "Not modified" is success.
     Edit {
@@ -77,6 +81,22 @@ pub enum Action {
         /// At most 200 characters, plain text.
         text: String,
     },
+}
+
+impl Action {
+    /// True for what people see twice if it is done twice: it is not done again while nobody knows whether it
+    /// was.
+    pub fn may_show_twice(&self) -> bool {
+        match self {
+            Self::Post { .. } | Self::Notice { .. } | Self::Upload { .. } => true,
+            Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } | Self::AnswerClick { .. } => false,
+        }
+    }
+
+    /// True for a line that a fill replaces.
+    pub fn is_placeholder(&self) -> bool {
+        matches!(self, Self::Post { placeholder, .. } if *placeholder)
+    }
 }
 
 /// The receipt shown on a person's message.

@@ -74,7 +74,21 @@ pub(super) fn post(id: &str, thread: Option<&str>, text: &str) -> Op {
         action: Action::Post {
             reply: Reply::text(text),
             reply_to: None,
+            placeholder: false,
         },
+    }
+}
+
+/// A post that is filled later.
+pub(super) fn placeholder(id: &str, thread: Option<&str>, text: &str) -> Op {
+    let action = Action::Post {
+        reply: Reply::text(text),
+        reply_to: None,
+        placeholder: true,
+    };
+    Op {
+        action,
+        ..post(id, thread, text)
     }
 }
 

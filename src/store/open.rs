@@ -306,10 +306,10 @@ fn check(file: &Path, connection: &Connection) -> Result<i64, OpenError> {
 }
 
 // We own the directory, so whatever was being sent, or was ready to be, belongs to a process that is gone: its
-// outcome is unknown, and what must not show twice is not sent again. Leases of that process are void.
+// outcome is unknown, and is asked for before it is sent again. Leases of that process are void.
 fn leftovers(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute(
-        "UPDATE outbox SET state = 'ambiguous', why = 'the process ended while it was sent', done_at = due_at WHERE state IN ('sending', 'ready')",
+        "UPDATE outbox SET state = 'doubtful', why = 'the process ended while it was sent' WHERE state IN ('sending', 'ready')",
         [],
     )?;
     connection.execute(

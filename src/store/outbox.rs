@@ -12,12 +12,15 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) use taking::{Busy, take_enqueued};
-use taking::{HEADS, Taken, heads_due, may_show_twice, take_due, take_next};
+use taking::{HEADS, Taken, heads_due, take_due, take_next};
 
 /// Not handed out yet. What must not show twice is marked before it is.
 const WAITING: &str = "waiting";
 /// Not handed out yet, and marked already: it may be sent.
 const READY: &str = "ready";
+
+/// Not handed out now, and perhaps sent before: it is looked for first.
+const DOUBTFUL: &str = "doubtful";
 
 /// Operations of one chat and thread that are handed out at once.
 const TAKEN_MAX: u32 = 8;
@@ -29,6 +32,8 @@ pub struct Due {
     pub op: Op,
     /// How often it was tried before.
     pub attempts: u32,
+    /// It may have been sent before, and must not show twice: since when that may be.
+    pub doubtful_since: Option<Timestamp>,
 }
 
 impl Store {
@@ -40,9 +45,9 @@ impl Store {
 
     /// Takes what is due: at most one operation per chat and thread, the oldest, and only if nothing
     /// of that chat and thread is being sent. Each must be reported on with [`Store::delivered`],
-    /// [`Store::retry`], [`Store::failed`] or [`Store::ambiguous`]; until then it is not handed out
-    /// again. If the process ends before, what may show twice (posts, notices, files) counts as sent
-    /// with unknown outcome, and everything else is handed out again.
+    /// [`Store::retry`], [`Store::doubt`], [`Store::failed`] or [`Store::ambiguous`]; until then it is not
+    /// handed out again. If the process ends before, all of it is, and what may show twice (posts, notices,
+    /// files) as doubtful.
     /// Wait for the answer: operations handed out to a caller that is gone stay taken.
     pub async fn due(&self, channel: &str, at: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
         if let Some(due) = self.due_unmarked(channel, at, limit).await? {
@@ -101,7 +106,7 @@ impl Store {
             // Locked before the snapshot is taken: whatever is not in flight any more is settled in it.
             let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
             let due = heads_due(tx, &channel, at, limit, |op| busy.contains(op))?;
-            if due.iter().any(|head| may_show_twice(&head.due.op.action)) {
+            if due.iter().any(|head| head.due.op.action.may_show_twice()) {
                 return Ok(None);
             }
             busy.extend(due.iter().map(|head| head.due.op.id.clone()));
@@ -111,7 +116,7 @@ impl Store {
     }
 
     /// It was delivered, and became `message` if it is a post. When the power fails within a moment, a post
-    /// counts as sent with unknown outcome.
+    /// is doubtful.
     pub async fn delivered(
         &self,
         op: &str,
@@ -158,7 +163,7 @@ impl Store {
         let id = op.to_owned();
         let result = self
             .write(move |tx| {
-                tx.prepare_cached("UPDATE outbox SET state = 'waiting' WHERE op = ?1 AND done_at IS NULL")?
+                tx.prepare_cached("UPDATE outbox SET state = 'waiting' WHERE op = ?1 AND state = 'sending'")?
                     .execute([id])?;
                 Ok(())
             })
@@ -180,14 +185,30 @@ impl Store {
 
     /// It was definitely not delivered; it is due again at `due_at`, and its lane waits for it.
     pub async fn retry(&self, op: &str, due_at: Timestamp, why: &str) -> Result<(), StoreError> {
+        self.postpone(op, WAITING, due_at, why).await
+    }
+
+    /// It may or may not have been delivered; it is due again at `due_at`, to be looked for, and its lane waits
+    /// for it.
+    pub async fn doubt(&self, op: &str, due_at: Timestamp, why: &str) -> Result<(), StoreError> {
+        self.postpone(op, DOUBTFUL, due_at, why).await
+    }
+
+    async fn postpone(
+        &self,
+        op: &str,
+        state: &'static str,
+        due_at: Timestamp,
+        why: &str,
+    ) -> Result<(), StoreError> {
         let (id, why) = (op.to_owned(), why.to_owned());
         let result = self
             .write(move |tx| {
                 tx.prepare_cached(
-                    "UPDATE outbox SET state = 'waiting', due_at = ?2, attempts = attempts + 1, why = ?3
+                    "UPDATE outbox SET state = ?2, due_at = ?3, attempts = attempts + 1, why = ?4
                      WHERE op = ?1 AND done_at IS NULL",
                 )?
-                .execute(params![id, millis(due_at), why])?;
+                .execute(params![id, state, millis(due_at), why])?;
                 Ok(())
             })
             .await;
@@ -200,8 +221,8 @@ impl Store {
         self.settle(op, "failed", why, at).await
     }
 
-    /// It may or may not have been delivered, and must not show twice: it is not sent again. Its lane
-    /// goes on.
+    /// It may or may not have been delivered, must not show twice, and nobody can tell: it is not sent again.
+    /// Its lane goes on.
     pub async fn ambiguous(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
         self.settle(op, "ambiguous", why, at).await
     }
@@ -303,17 +324,11 @@ pub(super) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result
     ops.iter().try_for_each(|op| insert(tx, op, WAITING, at))
 }
 
-/// Like [`enqueue`], in a write that waits for the disk and whose caller delivers: a post that is filled
-/// later may be sent without another commit, however long its lane is busy. If the process ends before,
-/// it counts as sent with unknown outcome, and its fill says everything.
+/// Like [`enqueue`], in a write that waits for the disk and whose caller delivers: a placeholder may be sent
+/// without another commit, however long its lane is busy. If the process ends before, it is doubtful.
 pub(super) fn enqueue_ready(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
-    let filled = ops.iter().filter_map(|op| match &op.action {
-        Action::Fill { post, .. } => Some(post.as_str()),
-        _ => None,
-    });
-    let filled: HashSet<&str> = filled.collect();
     ops.iter().try_for_each(|op| {
-        let is_ready = filled.contains(op.id.as_str()) && may_show_twice(&op.action);
+        let is_ready = op.action.is_placeholder();
         insert(tx, op, if is_ready { READY } else { WAITING }, at)
     })
 }
@@ -349,7 +364,7 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
 
 /// True for an operation that was not handed out, as far as its row says.
 fn is_open(state: &str) -> bool {
-    state == WAITING || state == READY
+    [WAITING, READY, DOUBTFUL].contains(&state)
 }
 
 /// The chat and thread whose operations go out one after another.

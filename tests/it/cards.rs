@@ -9,22 +9,13 @@ use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
 
-/// What the bot has written in a thread, each message on one line.
-fn written(app: &TestApp, thread: &str) -> Vec<String> {
-    app.stage.slack.look(|state| {
-        let replies = state.replies(SLACK_CHANNEL, thread);
-        let bots = replies.filter(|message| !message.request.is_null());
-        bots.map(|message| visible(message).replace('\n', " ")).collect()
-    })
-}
-
 #[tokio::test]
 async fn a_turn_that_is_over_in_a_moment_is_answered_with_its_result_alone() {
     let app = TestApp::new(|_: &Asked| says("Here.")).await;
     app.slack_editor(ALICE).await;
     let result = app.ask(ALICE, "hello").await;
     app.until_idle().await;
-    let said = written(&app, &result.thread);
+    let said = app.written(&result.thread);
     assert!(said.len() == 1 && said[0].contains("Here."), "{said:?}");
 }
 
@@ -38,7 +29,7 @@ async fn a_turn_that_lasts_has_a_card_with_a_stop_that_says_when_it_is_done() {
     assert_eq!(buttons, ["Stop"]);
     app.nth_result(&said.ts, 1).await;
     app.until_idle().await;
-    let said = written(&app, &said.ts);
+    let said = app.written(&said.ts);
     assert!(
         said.len() == 2 && said[0].starts_with("Done in ") && said[1].contains("Here."),
         "{said:?}"

@@ -88,6 +88,23 @@ async fn a_message_is_answered_once_when_the_card_was_lost_on_the_way_back() {
     world.hold_at(NONE);
     world.start().await;
     world.is_answered_once(&said).await;
+    world.has_one("Done in").await;
+    assert!(!world.slack.look(texts).contains("Working"));
+}
+
+/// R1, P3: the first line of the result was shown, and nobody heard that it was.
+#[tokio::test]
+async fn a_result_is_shown_once_when_its_first_line_was_lost_on_the_way_back() {
+    let mut world = World::build().await;
+    world
+        .slack
+        .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);
+    let said = world.says(REQUEST).await;
+    world.shows(|message| message.text.contains("is ready")).await;
+    world.kill();
+    world.start().await;
+    world.is_answered_once(&said).await;
+    world.has_one("is ready").await;
 }
 
 /// R1: everything was done.
@@ -452,6 +469,17 @@ impl World {
         });
         assert_eq!(count, 1, "{}", self.slack.look(texts));
         self.is_sound().await;
+    }
+
+    /// One message of the bot says so, and no other.
+    async fn has_one(&self, words: &str) {
+        self.shows(|message| message.visible().join("\n").contains(words))
+            .await;
+        let count = self.slack.look(|state| {
+            let said = bot(state).filter(|message| message.visible().join("\n").contains(words));
+            said.count()
+        });
+        assert_eq!(count, 1, "{}", self.slack.look(texts));
     }
 
     async fn is_sound(&self) {

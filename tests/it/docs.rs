@@ -353,11 +353,14 @@ fn every_configuration_in_the_documents_loads() {
 }
 
 /// The scope each method of Slack's Web API and each event needs.
-const SCOPES: [(&str, &str); 12] = [
+const SCOPES: [(&str, &str); 14] = [
     ("auth.test", ""),
     ("chat.postMessage", "chat:write"),
     ("chat.update", "chat:write"),
     ("chat.postEphemeral", "chat:write"),
+    // One of the three that the messages of channels, private channels and people need.
+    ("conversations.history", "channels:history"),
+    ("conversations.replies", "channels:history"),
     ("reactions.add", "reactions:write"),
     ("reactions.remove", "reactions:write"),
     ("files.getUploadURLExternal", "files:write"),

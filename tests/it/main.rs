@@ -31,6 +31,7 @@ mod cli_tanka_lint;
 mod commands;
 mod conformance;
 mod crash;
+mod delivery;
 mod docs;
 mod environments;
 mod evaluation;

@@ -2,18 +2,20 @@
 //! events come in through [`crate::webhook`].
 
 mod client;
+mod lookup;
 mod render;
 mod rich_text;
 mod split;
 
 pub(super) use split::split;
 
-use super::{Channel, Delivered, Polled, SendError};
+use super::{Channel, Delivered, Found, Polled, SendError};
 use crate::config::{ServerSettings, SlackSettings};
 use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply, Sender};
 use async_trait::async_trait;
 use bytes::Bytes;
 use client::{Client, Effect};
+use jiff::Timestamp;
 use render::{Rendered, escaped, render};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -78,6 +80,23 @@ impl Channel for Slack {
         }
     }
 
+    async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError> {
+        match &op.action {
+            Action::Post { .. } => self.look_up(op, since).await,
+            Action::Notice { .. } | Action::AnswerClick { .. } if is_direct(&op.place) => {
+                self.look_up(op, since).await
+            }
+            // A file is shared as a message that carries nothing of ours.
+            Action::Upload { .. } => Ok(Found::CannotTell),
+            // What one person sees is in no history, and the rest can be made again.
+            Action::Notice { .. }
+            | Action::AnswerClick { .. }
+            | Action::React { .. }
+            | Action::Edit { .. }
+            | Action::Fill { .. } => Ok(Found::Nothing),
+        }
+    }
+
     async fn poll(&self, _inbox: mpsc::Sender<Polled>, _cancel: CancellationToken) {}
 }
 
@@ -110,12 +129,15 @@ impl Slack {
         if let Some(thread) = &op.place.thread {
             body["thread_ts"] = json!(thread);
         }
-        // Lets an operator, and a later reconciliation, tell which operation a message came from.
-        body["metadata"] = json!({"event_type": "drydock_op", "event_payload": {"op": op.id}});
+        body["metadata"] = lookup::metadata(op);
         let posted = self.client.call("chat.postMessage", &body, Effect::Once).await?;
         Ok(Delivered {
             message: message_of(&posted, &op.place.chat),
         })
+    }
+
+    async fn look_up(&self, op: &Op, since: Timestamp) -> Result<Found, SendError> {
+        lookup::find(&self.client, &self.installation.bot_id, op, since).await
     }
 
     async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
@@ -128,7 +150,7 @@ impl Slack {
     }
 
     async fn notice(&self, op: &Op, to: &Sender, reply: &Reply) -> Result<Delivered, SendError> {
-        if op.place.chat.starts_with('D') {
+        if is_direct(&op.place) {
             return self.post(op, reply).await;
         }
         let mut body = self.message(reply);
@@ -196,6 +218,11 @@ impl Slack {
         }
         body
     }
+}
+
+/// Whether nobody but the bot and one person is there.
+fn is_direct(place: &Place) -> bool {
+    place.chat.starts_with('D')
 }
 
 /// Takes the refusal that says "it is so already" for success.

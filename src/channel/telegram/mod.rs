@@ -11,12 +11,13 @@ mod text;
 
 pub(super) use split::split;
 
-use super::{Channel, Delivered, Polled, SendError};
+use super::{Channel, Delivered, Found, Polled, SendError};
 use crate::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply};
 use api::{Api, ApiError};
 use async_trait::async_trait;
 use bytes::Bytes;
+use jiff::Timestamp;
 use render::{Rendered, Setting, plain, render};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl Channel for Telegram {
         let place = &op.place;
         match &op.action {
             Action::React { message, receipt } => self.react(message, *receipt).await,
-            Action::Post { reply, reply_to } => self.post(place, reply, reply_to.as_ref()).await,
+            Action::Post { reply, reply_to, .. } => self.post(place, reply, reply_to.as_ref()).await,
             Action::Edit { message, reply } => self.edit(message, reply).await,
             Action::Fill { .. } => Err(SendError::Refused("a fill has no message yet".to_owned())),
             Action::Notice { to, reply } => self.post(&private_place(place, &to.id), reply, None).await,
@@ -137,6 +138,11 @@ impl Channel for Telegram {
                 self.post(&private_place(place, &to.id), &reply, None).await
             }
         }
+    }
+
+    /// Telegram shows a bot no history.
+    async fn find(&self, _op: &Op, _since: Timestamp) -> Result<Found, SendError> {
+        Ok(Found::CannotTell)
     }
 
     async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken) {

@@ -1,6 +1,7 @@
 //! The Web API methods: each checks its request as Slack does, and changes the workspace.
 
 use super::check;
+use super::history;
 use super::state::{Call, File, Message, State, Upload};
 use super::{RateLimits, SlackOptions};
 use jiff::{Span, Timestamp};
@@ -11,10 +12,14 @@ use std::time::Instant;
 /// Characters of a notification text that a good app sends at most.
 const GOOD_TEXT_CHARS_MAX: usize = 4_000;
 /// Methods that take forms only.
-pub(super) const FORM_ONLY: [&str; 1] = ["files.getUploadURLExternal"];
+pub(super) const FORM_ONLY: [&str; 3] = [
+    "conversations.history",
+    "conversations.replies",
+    "files.getUploadURLExternal",
+];
 
 /// The answer of a method: its fields, or an error code.
-type Answer = Result<Value, String>;
+pub(super) type Answer = Result<Value, String>;
 
 /// Runs one authorised call.
 pub(super) fn call(
@@ -32,6 +37,8 @@ pub(super) fn call(
         "chat.postMessage" => post(state, options, body),
         "chat.update" => update(state, options, body),
         "chat.postEphemeral" => ephemeral(state, options, body),
+        "conversations.history" => history::history(state, options, body),
+        "conversations.replies" => history::replies(state, options, body),
         "reactions.add" => react(state, body, Reaction::Add),
         "reactions.remove" => react(state, body, Reaction::Remove),
         "files.getUploadURLExternal" => upload_url(state, base_url, body),
@@ -64,7 +71,11 @@ pub(super) fn must_wait(
     }
     let (bucket, per_minute) = match method {
         "chat.postMessage" => (format!("{method} {}", field(body, "channel")), 60),
-        "chat.update" | "reactions.add" | "reactions.remove" => (method.to_owned(), 50),
+        "chat.update"
+        | "reactions.add"
+        | "reactions.remove"
+        | "conversations.history"
+        | "conversations.replies" => (method.to_owned(), 50),
         "chat.postEphemeral" | "auth.test" => (method.to_owned(), 100),
         _ => (method.to_owned(), 20),
     };
@@ -90,7 +101,7 @@ fn post(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
         return Err("invalid_metadata_format".to_owned());
     }
     let thread_ts = thread(state, &channel, body);
-    let ts = state.next_ts();
+    let ts = state.next_ts((options.at)());
     state.messages.push(Message {
         channel: channel.clone(),
         ts: ts.clone(),
@@ -136,7 +147,7 @@ fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer 
     }
     check_message(state, body)?;
     let thread_ts = thread(state, &channel, body);
-    let ts = state.next_ts();
+    let ts = state.next_ts((options.at)());
     state.ephemerals.push(Message {
         channel,
         ts: ts.clone(),
@@ -225,7 +236,7 @@ fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> A
             });
         }
     }
-    let ts = state.next_ts();
+    let ts = state.next_ts((options.at)());
     state.messages.push(Message {
         channel,
         ts,
@@ -261,7 +272,7 @@ fn check_message(state: &mut State, body: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn channel(state: &mut State, options: &SlackOptions, body: &Value) -> Result<String, String> {
+pub(super) fn channel(state: &mut State, options: &SlackOptions, body: &Value) -> Result<String, String> {
     channel_named(state, options, &field(body, "channel"))
 }
 
@@ -286,6 +297,6 @@ fn thread(state: &mut State, channel: &str, body: &Value) -> Option<String> {
     Some(thread_ts)
 }
 
-fn field(body: &Value, name: &str) -> String {
+pub(super) fn field(body: &Value, name: &str) -> String {
     body[name].as_str().unwrap_or_default().to_owned()
 }

@@ -3,6 +3,7 @@
 
 mod api;
 mod check;
+mod history;
 mod mentions;
 mod people;
 mod server;

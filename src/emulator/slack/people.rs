@@ -117,9 +117,10 @@ impl SlackEmulator {
         let Some((message, button, is_ephemeral)) = found else {
             return Err(SayError::NoButton(label.to_owned()));
         };
+        let at = (self.shared.options.at)();
         let (trigger, action_ts) = self
             .shared
-            .change(|state| (state.next_id("trigger."), state.next_ts()));
+            .change(|state| (state.next_id("trigger."), state.next_ts(at)));
         let mut container = json!({"type": "message", "message_ts": message.ts,
             "channel_id": message.channel, "is_ephemeral": is_ephemeral});
         if let Some(thread_ts) = &message.thread_ts {
@@ -213,7 +214,7 @@ impl SlackEmulator {
         let mention = format!("<@{}>", options.bot_user);
         let text = typed(text).replace(&format!("@{}", options.bot_name), &mention);
         let (ts, client_id) = self.shared.change(|state| {
-            let (ts, client_id) = (state.next_ts(), state.next_id("client-"));
+            let (ts, client_id) = (state.next_ts((options.at)()), state.next_id("client-"));
             state.messages.push(Message {
                 channel: channel.to_owned(),
                 ts: ts.clone(),

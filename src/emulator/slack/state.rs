@@ -156,9 +156,9 @@ pub enum Fault {
 
 impl State {
     /// A new, later message id.
-    pub(super) fn next_ts(&mut self) -> String {
+    pub(super) fn next_ts(&mut self, at: Timestamp) -> String {
         self.count += 1;
-        format!("1795293600.{:06}", self.count)
+        format!("{}.{:06}", at.as_second(), self.count)
     }
 
     /// A new id of anything else.

@@ -5,6 +5,7 @@
 mod delivery;
 mod events;
 mod failures;
+mod lookup;
 mod rendering;
 
 use super::{Answer, EventOrder, Fault, Mention, RateLimits, SlackEmulator, SlackOptions};
@@ -139,6 +140,7 @@ fn post(reply: Reply) -> Op {
         Action::Post {
             reply,
             reply_to: None,
+            placeholder: false,
         },
     )
 }

@@ -88,6 +88,7 @@ impl Setup {
         let action = Action::Post {
             reply: reply.clone(),
             reply_to: None,
+            placeholder: false,
         };
         self.deliver(place(ALICE, None), action).await
     }

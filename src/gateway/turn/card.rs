@@ -57,7 +57,7 @@ impl Gateway {
         }
         let address = Address::of_message(inbound, inbox);
         let card = Announcement {
-            ops: vec![address.post("card", Reply::text(format!("Queued ({ahead} ahead).")))],
+            ops: vec![address.placeholder("card", Reply::text(format!("Queued ({ahead} ahead).")))],
             actions: Vec::new(),
             take: self.delivers_at_once(&address.channel),
         };
@@ -199,7 +199,7 @@ impl CardEditor {
 
     async fn post(&self, card: &Card) -> Shown {
         let announcement = Announcement {
-            ops: vec![self.address.post("card", card.reply())],
+            ops: vec![self.address.placeholder("card", card.reply())],
             actions: vec![self.stop.clone()],
             take: self.delivery.channel().is_some(),
         };

@@ -1,17 +1,17 @@
 //! Which operations are due, and what it means to take one: nobody else is handed it, and what must not show
 //! twice is marked before it is sent.
 
-use super::{Due, WAITING, is_open, lane, message_of};
+use super::{DOUBTFUL, Due, WAITING, is_open, lane, message_of};
 use crate::model::{Action, Op};
 use crate::store::StoreError;
-use crate::store::column::{millis, parse};
+use crate::store::column::{millis, parse, time};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::MutexGuard;
 
 /// The heads of all lanes of a channel: the oldest open operation of each.
-pub(super) const HEADS: &str = "SELECT id, op, state, due_at, attempts, body FROM outbox
+pub(super) const HEADS: &str = "SELECT id, op, state, due_at, attempts, body, created_at FROM outbox
     WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane) ORDER BY id";
 
 /// What is being sent, while a write takes more of it.
@@ -85,7 +85,7 @@ fn next(
     busy: &Busy<'_>,
 ) -> Result<Vec<Head>, StoreError> {
     let mut statement = tx.prepare_cached(
-        "SELECT id, op, state, due_at, attempts, body FROM outbox
+        "SELECT id, op, state, due_at, attempts, body, created_at FROM outbox
          WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT ?3",
     )?;
     let mut rows = statement.query(params![channel, lane, limit])?;
@@ -93,7 +93,7 @@ fn next(
     while let Some(row) = rows.next()?
         && let Some(head) = if_due(tx, row, at, |op| busy.in_flight.contains(op))?
     {
-        let alone = may_show_twice(&head.due.op.action);
+        let alone = head.due.op.action.may_show_twice();
         if next.is_empty() || !alone {
             next.push(head);
         }
@@ -136,10 +136,15 @@ fn if_due(
     }
     let attempts = row.get(4)?;
     let op = resolve(tx, parse("operation", &row.get::<_, String>(5)?)?)?;
+    let doubtful_since = (state == DOUBTFUL).then(|| time(row.get(6)?)).transpose()?;
     Ok(op.map(|op| Head {
         id,
-        is_unmarked: state == WAITING && may_show_twice(&op.action),
-        due: Due { op, attempts },
+        is_unmarked: state == WAITING && op.action.may_show_twice(),
+        due: Due {
+            op,
+            attempts,
+            doubtful_since,
+        },
     }))
 }
 
@@ -151,23 +156,14 @@ fn take(tx: &Transaction<'_>, heads: Vec<Head>, busy: &mut Busy<'_>) -> Result<V
         busy.in_flight.insert(op.clone());
         busy.taken.ops.push(op.clone());
         busy.taken.is_marked |= head.is_unmarked;
-        if may_show_twice(&head.due.op.action) {
+        // What is doubtful stays so until somebody has looked.
+        if head.due.op.action.may_show_twice() && head.due.doubtful_since.is_none() {
             tx.prepare_cached("UPDATE outbox SET state = 'sending' WHERE id = ?1")?
                 .execute([head.id])?;
         }
         due.push(head.due);
     }
     Ok(due)
-}
-
-/// True for what must not be sent again once it may have been sent.
-pub(super) fn may_show_twice(action: &Action) -> bool {
-    match action {
-        Action::Post { .. } | Action::Notice { .. } | Action::Upload { .. } => true,
-        Action::React { .. } | Action::Edit { .. } | Action::Fill { .. } | Action::AnswerClick { .. } => {
-            false
-        }
-    }
 }
 
 /// Turns a fill into the edit of the message its post became; into a post of its own if there never
@@ -185,6 +181,7 @@ fn resolve(tx: &Transaction<'_>, op: Op) -> Result<Option<Op>, StoreError> {
         None => Action::Post {
             reply,
             reply_to: None,
+            placeholder: false,
         },
     };
     Ok(Some(Op { action, ..op }))

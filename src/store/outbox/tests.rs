@@ -1,5 +1,5 @@
 use crate::model::{Action, MessageRef, Op, Reply};
-use crate::store::fixture::{at, fill, fresh, place, post};
+use crate::store::fixture::{at, fill, fresh, place, placeholder, post};
 use crate::store::{Due, Store};
 
 fn message(id: &str) -> MessageRef {
@@ -17,6 +17,17 @@ fn only(due: Vec<Due>) -> Due {
 async fn due_ids(store: &Store, second: i64) -> Vec<String> {
     let due = store.due("slack", at(second), 10).await.unwrap();
     due.into_iter().map(|due| due.op.id).collect()
+}
+
+/// What is due, and whether it may have been sent before.
+async fn doubts(store: &Store, second: i64) -> Vec<(&'static str, bool)> {
+    let due = store.due("slack", at(second), 10).await.unwrap();
+    let known = ["p", "f", "e", "next"];
+    let doubt = |due: Due| {
+        let op = known.into_iter().find(|op| *op == due.op.id).unwrap();
+        (op, due.doubtful_since.is_some())
+    };
+    due.into_iter().map(doubt).collect()
 }
 
 /// R9
@@ -201,7 +212,8 @@ async fn the_fill_of_a_post_that_failed_is_posted_once_and_edited_after() {
         due[0].op.action,
         Action::Post {
             reply: Reply::text("half"),
-            reply_to: None
+            reply_to: None,
+            placeholder: false,
         }
     );
     store.delivered("f1", Some(message("1.2")), at(2)).await.unwrap();
@@ -233,7 +245,7 @@ async fn a_fill_in_another_thread_waits_for_its_post() {
 }
 
 #[tokio::test]
-async fn after_a_crash_edits_are_sent_again_and_posts_are_not() {
+async fn after_a_crash_edits_are_sent_again_and_posts_are_looked_for() {
     let (directory, store) = fresh();
     let edit = Action::Edit {
         message: message("1.1"),
@@ -253,7 +265,37 @@ async fn after_a_crash_edits_are_sent_again_and_posts_are_not() {
     assert_eq!(due_ids(&store, 0).await, ["p", "e"]);
     drop(store);
     let store = Store::open(directory.path()).unwrap();
-    assert_eq!(due_ids(&store, 1).await, ["next", "e"]);
+    assert_eq!(doubts(&store, 1).await, [("p", true), ("e", false)]);
+    store.delivered("p", Some(message("1.1")), at(1)).await.unwrap();
+    assert_eq!(doubts(&store, 2).await, [("next", false)]);
+}
+
+/// R1
+#[tokio::test]
+async fn what_may_have_been_sent_stays_doubtful_until_somebody_could_tell() {
+    let (directory, store) = fresh();
+    let thread = Some("1.0");
+    let ops = vec![placeholder("p", thread, "..."), fill("f", "p", "done")];
+    store.enqueue(ops, at(0)).await.unwrap();
+    assert_eq!(doubts(&store, 0).await, [("p", false)]);
+    store.doubt("p", at(10), "reset").await.unwrap();
+    // Its thread waits for it, and its fill too.
+    assert_eq!(doubts(&store, 9).await, []);
+    let due = only(store.due("slack", at(10), 10).await.unwrap());
+    assert_eq!((due.attempts, due.doubtful_since), (1, Some(at(0))));
+    // Nobody looked; then the process ended while somebody did.
+    store.give_back("p").await.unwrap();
+    assert_eq!(doubts(&store, 10).await, [("p", true)]);
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(doubts(&store, 10).await, [("p", true)]);
+    // It was not there, and could not be sent either.
+    store.retry("p", at(20), "slack answered 503").await.unwrap();
+    assert_eq!(doubts(&store, 20).await, [("p", false)]);
+    store.doubt("p", at(30), "reset").await.unwrap();
+    // The platform cannot tell: the fill is all that is left.
+    store.ambiguous("p", "nobody can tell", at(31)).await.unwrap();
+    assert_eq!(doubts(&store, 31).await, [("f", false)]);
 }
 
 #[tokio::test]

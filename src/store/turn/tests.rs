@@ -1,8 +1,10 @@
 //! Turns from their claim to their end, with crashes and rivals between.
 
 use super::{Announcement, Begin, Finish};
-use crate::model::{Change, Op, Source, TurnId, Usage, Verdict};
-use crate::store::fixture::{accept, answer, at, begin, cost, edits, fill, find, fresh, post, says, worker};
+use crate::model::{Change, Source, TurnId, Usage, Verdict};
+use crate::store::fixture::{
+    accept, answer, at, begin, cost, edits, fill, find, fresh, placeholder, post, says, worker,
+};
 use crate::store::{Claim, NewChange, Store, StoreError};
 use bytes::Bytes;
 use serde_json::json;
@@ -139,11 +141,12 @@ async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
     assert_eq!(store.due("slack", at(2), 10).await, Ok(Vec::new()));
     store.give_back("result").await.unwrap();
     assert_eq!(store.due("slack", at(2), 10).await, Ok(taken));
-    // A post that was taken may have been sent: after a crash it is not sent again, and its lane goes on.
+    // A post that was taken may have been sent: after a crash it is looked for, and its lane waits.
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     let due = store.due("slack", at(3), 10).await.unwrap();
-    assert_eq!(due[0].op, post("more", None, "later"));
+    assert_eq!((due.len(), due[0].doubtful_since), (1, Some(at(2))));
+    assert_eq!(due[0].op, post("result", None, "CHG-1"));
 }
 
 /// What a turn says in the end is marked with its end, so that a lane that is busy then goes on without
@@ -161,7 +164,7 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
         let card = store.due("slack", at(1), 1).await.unwrap().remove(0);
         let announce = move |_: Option<&Change>| Announcement {
             ops: vec![
-                post("result", thread, "Ready:"),
+                placeholder("result", thread, "Ready:"),
                 fill("result/fill", "result", "CHG-1"),
                 post("file", thread, "a file"),
             ],
@@ -197,21 +200,21 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             continue;
         }
         drop(store);
-        // Nobody knows whether it was sent: its fill says everything, and what has no fill still waits.
+        // Nobody knows whether it was sent: it is looked for.
         let store = Store::open(directory.path()).unwrap();
-        let due = store.due("slack", at(4), 10).await.unwrap().remove(0);
-        assert_eq!(
-            due.op,
-            Op {
-                id: "result/fill".into(),
-                ..post("", thread, "CHG-1")
-            }
-        );
-        let next = store
-            .delivered_and_next(vec![(due.op, None)], at(5))
-            .await
-            .unwrap();
-        assert_eq!(next[0].op.id, "file");
+        let mut told = Vec::new();
+        let mut due = store.due("slack", at(4), 10).await.unwrap();
+        while !due.is_empty() {
+            told.extend(due.iter().map(|due| (due.op.id.clone(), due.doubtful_since)));
+            let sent = due.into_iter().map(|due| (due.op, None)).collect();
+            due = store.delivered_and_next(sent, at(5)).await.unwrap();
+        }
+        let (card, result) = (("card", Some(at(1))), ("result", Some(at(2))));
+        let rest = [("result/fill", None), ("file", None)];
+        let doubtful = if is_sent { vec![result] } else { vec![card, result] };
+        let expected = doubtful.into_iter().chain(rest);
+        let expected: Vec<_> = expected.map(|(op, since)| (op.to_owned(), since)).collect();
+        assert_eq!(told, expected);
     }
 }
 

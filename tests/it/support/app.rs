@@ -208,6 +208,15 @@ impl TestApp {
             .look(|state| results_of(state, thread).map(visible).collect())
     }
 
+    /// What the bot has written in a thread, each message on one line.
+    pub(crate) fn written(&self, thread: &str) -> Vec<String> {
+        self.stage.slack.look(|state| {
+            let replies = state.replies(SLACK_CHANNEL, thread);
+            let bots = replies.filter(|message| is_bots(message));
+            bots.map(|message| visible(message).replace('\n', " ")).collect()
+        })
+    }
+
     /// Somebody types `/drydock <words>` in the platform channel; what only they see.
     pub(crate) async fn slash(&self, user: &str, words: &str) -> String {
         let seen = self.whispers(user).len();

@@ -81,6 +81,7 @@ async fn what_people_do_reaches_the_gateway_signed() {
     let action = Action::Post {
         reply,
         reply_to: None,
+        placeholder: false,
     };
     let ts = channel
         .deliver(&op("C0OPS", Some(&said.ts), action))

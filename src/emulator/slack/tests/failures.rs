@@ -174,6 +174,7 @@ async fn places_the_bot_is_not_in_are_refused() {
         let action = Action::Post {
             reply: Reply::text("x"),
             reply_to: None,
+            placeholder: false,
         };
         assert_eq!(
             channel.deliver(&op(chat, None, action)).await,

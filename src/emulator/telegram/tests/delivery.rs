@@ -45,6 +45,7 @@ async fn a_result_in_a_topic_mentions_who_asked() {
     let action = Action::Post {
         reply: result(),
         reply_to: Some(reference(GROUP, asked.message)),
+        placeholder: false,
     };
     let delivered = setup.deliver(place(GROUP, Some("55")), action).await.unwrap();
     let posted = setup.telegram.messages(GROUP).remove(0);

@@ -159,6 +159,7 @@ async fn a_reply_to_a_deleted_message_is_still_sent() {
     let action = Action::Post {
         reply: Reply::text("Done."),
         reply_to: Some(setup.asked.clone()),
+        placeholder: false,
     };
     setup.deliver(place(ALICE, None), action.clone()).await.unwrap();
     let why = "Bad Request: message to be replied not found".to_owned();

@@ -1,0 +1,89 @@
+//! Finds the message an operation became, when Slack took it and the answer was lost: every post carries the
+//! id of its operation as metadata.
+//! See <https://docs.slack.dev/reference/methods/conversations.replies> and
+//! <https://docs.slack.dev/messaging/message-metadata>.
+
+use super::client::Client;
+use crate::channel::{Found, SendError};
+use crate::model::{MessageRef, Op};
+use jiff::{Span, Timestamp};
+use serde_json::{Value, json};
+
+/// What our metadata is called.
+const EVENT_TYPE: &str = "drydock_op";
+/// Messages of one page.
+const PAGE: &str = "200";
+/// Pages that are read: nobody writes more than that into a place while an answer is on its way.
+const PAGES_MAX: usize = 10;
+/// How far Slack's clock may be behind ours.
+const SKEW_SECONDS: i64 = 300;
+
+/// What a post carries, for whoever looks for it.
+pub(super) fn metadata(op: &Op) -> Value {
+    json!({"event_type": EVENT_TYPE, "event_payload": {"op": op.id}})
+}
+
+/// Looks through what was written where the operation goes, since it was enqueued.
+pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) -> Result<Found, SendError> {
+    let oldest = since
+        .saturating_sub(Span::new().seconds(SKEW_SECONDS))
+        .unwrap_or(since);
+    let oldest = oldest.as_second().to_string();
+    let mut fields = vec![
+        ("channel", op.place.chat.as_str()),
+        ("oldest", oldest.as_str()),
+        ("limit", PAGE),
+        ("include_all_metadata", "true"),
+    ];
+    let method = match &op.place.thread {
+        Some(thread) => {
+            fields.push(("ts", thread));
+            "conversations.replies"
+        }
+        None => "conversations.history",
+    };
+    let mut cursor = String::new();
+    for _ in 0..PAGES_MAX {
+        let mut page = fields.clone();
+        if !cursor.is_empty() {
+            page.push(("cursor", &cursor));
+        }
+        let answer = match client.call_form(method, &page).await {
+            // Without the scope to read, or the thread: nobody here can say.
+            Err(SendError::Refused(why)) => {
+                tracing::warn!(
+                    op.id = op.id,
+                    why,
+                    "slack did not say whether a message was posted"
+                );
+                return Ok(Found::CannotTell);
+            }
+            answer => answer?,
+        };
+        let messages = answer["messages"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        if let Some(id) = messages.iter().find_map(|message| id_of(message, bot, op)) {
+            return Ok(Found::Message(MessageRef {
+                chat: op.place.chat.clone(),
+                id,
+            }));
+        }
+        match answer
+            .pointer("/response_metadata/next_cursor")
+            .and_then(Value::as_str)
+        {
+            Some(next) if !next.is_empty() => next.clone_into(&mut cursor),
+            Some(_) | None => return Ok(Found::Nothing),
+        }
+    }
+    Ok(Found::CannotTell)
+}
+
+/// The id of a message, if it is ours and that of this operation: anybody may write such metadata.
+fn id_of(message: &Value, bot: &str, op: &Op) -> Option<String> {
+    let is_it = message["user"] == bot && message["metadata"] == metadata(op);
+    let id = message["ts"].as_str().filter(|_| is_it)?;
+    Some(id.to_owned())
+}

@@ -1,0 +1,77 @@
+//! What a bot may read again: the messages of a channel, newest first, and those of a thread, oldest first,
+//! in pages.
+
+use super::SlackOptions;
+use super::api::{Answer, channel, field};
+use super::state::{Message, State};
+use serde_json::{Value, json};
+
+/// Messages of a page, at most.
+const LIMIT_MAX: usize = 999;
+/// Messages of a page where nothing else is asked for.
+const LIMIT: usize = 100;
+
+pub(super) fn history(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+    let channel = channel(state, options, body)?;
+    let at_root = |message: &&Message| message.channel == channel && message.thread_ts.is_none();
+    let messages = state.messages.iter().rev().filter(at_root);
+    page(messages.filter(|message| is_since(message, body)), body)
+}
+
+pub(super) fn replies(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+    let channel = channel(state, options, body)?;
+    let thread = field(body, "ts");
+    let root = state.message(&channel, &thread).ok_or("thread_not_found")?;
+    let replies = state.replies(&channel, &thread);
+    // The root is always told.
+    let told = std::iter::once(root).chain(replies.filter(|message| is_since(message, body)));
+    page(told, body)
+}
+
+fn is_since(message: &Message, body: &Value) -> bool {
+    let seconds = |ts: &str| ts.parse::<f64>().unwrap_or_default();
+    seconds(&message.ts) > seconds(&field(body, "oldest"))
+}
+
+fn page<'a>(messages: impl Iterator<Item = &'a Message>, body: &Value) -> Answer {
+    let limit = match body["limit"].as_str() {
+        None => LIMIT,
+        Some(limit) => limit
+            .parse()
+            .ok()
+            .filter(|limit| (1..=LIMIT_MAX).contains(limit))
+            .ok_or("invalid_limit")?,
+    };
+    let start: usize = match body["cursor"].as_str() {
+        None => 0,
+        Some(cursor) => cursor.parse().map_err(|_| "invalid_cursor")?,
+    };
+    let with_metadata = field(body, "include_all_metadata") == "true";
+    let mut messages = messages.skip(start);
+    let page: Vec<Value> = messages
+        .by_ref()
+        .take(limit)
+        .map(|message| shown(message, with_metadata))
+        .collect();
+    let next = match messages.next() {
+        Some(_) => (start + limit).to_string(),
+        None => String::new(),
+    };
+    Ok(json!({"messages": page, "has_more": !next.is_empty(), "response_metadata": {"next_cursor": next}}))
+}
+
+fn shown(message: &Message, with_metadata: bool) -> Value {
+    let mut shown = json!({
+        "type": "message",
+        "user": message.user,
+        "ts": message.ts,
+        "text": message.text,
+    });
+    if let Some(thread) = &message.thread_ts {
+        shown["thread_ts"] = json!(thread);
+    }
+    if with_metadata && let Some(metadata) = message.request.get("metadata") {
+        shown["metadata"] = metadata.clone();
+    }
+    shown
+}

@@ -1,0 +1,119 @@
+//! What became of a post whose answer was lost.
+
+use super::*;
+use crate::channel::Found;
+
+fn in_thread(id: &str, thread: &str) -> Op {
+    Op {
+        id: id.to_owned(),
+        place: Place {
+            thread: Some(thread.to_owned()),
+            ..posted("x").place
+        },
+        ..posted("x")
+    }
+}
+
+fn named(id: &str) -> Op {
+    Op {
+        id: id.to_owned(),
+        ..posted("x")
+    }
+}
+
+/// R17
+#[tokio::test]
+async fn a_post_that_arrived_is_found_where_it_went_and_one_that_did_not_is_nowhere() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let root = channel.deliver(&named("root")).await.unwrap().message.unwrap();
+    for op in [named("lost"), in_thread("reply", &root.id)] {
+        assert_eq!(channel.find(&op, now()).await, Ok(Found::Nothing));
+        emulator.fail_next("chat.postMessage", 1, Fault::ResetBefore);
+        assert!(channel.deliver(&op).await.is_err());
+        assert_eq!(channel.find(&op, now()).await, Ok(Found::Nothing));
+        emulator.fail_next("chat.postMessage", 1, Fault::ResetAfter);
+        assert!(channel.deliver(&op).await.is_err());
+        let ts = emulator.look(|state| state.messages.last().unwrap().ts.clone());
+        assert_eq!(channel.find(&op, now()).await, Ok(Found::Message(on(&ts))));
+    }
+    assert_eq!(emulator.problems(), Vec::<String>::new());
+}
+
+/// Whoever may write into a channel may call a message anything.
+#[tokio::test]
+async fn what_somebody_else_wrote_is_not_ours() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let lost = named("lost");
+    channel.deliver(&lost).await.unwrap();
+    let elsewhere = Op {
+        id: "lost".to_owned(),
+        ..op("DU0ALICE", None, lost.action.clone())
+    };
+    emulator.add_channel("DU0ALICE", &["U0ALICE"]);
+    assert_eq!(channel.find(&elsewhere, now()).await, Ok(Found::Nothing));
+    assert_eq!(channel.find(&named("los"), now()).await, Ok(Found::Nothing));
+    let claim = |state: &mut super::super::State| state.messages[0].user = "U0ALICE".to_owned();
+    emulator.shared.change(claim);
+    assert_eq!(channel.find(&lost, now()).await, Ok(Found::Nothing));
+}
+
+#[tokio::test]
+async fn it_is_looked_for_through_pages_and_no_further_back_than_it_may_be() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let root = channel.deliver(&named("root")).await.unwrap().message.unwrap();
+    for number in 0..450 {
+        let op = in_thread(&format!("reply-{number}"), &root.id);
+        channel.deliver(&op).await.unwrap();
+    }
+    let last = emulator.look(|state| state.messages.last().unwrap().ts.clone());
+    let found = channel.find(&in_thread("reply-449", &root.id), now()).await;
+    assert_eq!(found, Ok(Found::Message(on(&last))));
+    let reads = |state: &super::super::State| {
+        let calls = state.calls.iter();
+        calls
+            .filter(|call| call.method == "conversations.replies")
+            .count()
+    };
+    assert_eq!(emulator.look(reads), 3);
+    // Slack's clock may be five minutes behind ours.
+    let later = |seconds| now() + jiff::Span::new().seconds(seconds);
+    let found = channel.find(&in_thread("reply-449", &root.id), later(299)).await;
+    assert_eq!(found, Ok(Found::Message(on(&last))));
+    let found = channel.find(&in_thread("reply-449", &root.id), later(302)).await;
+    assert_eq!(found, Ok(Found::Nothing));
+}
+
+#[tokio::test]
+async fn whoever_may_not_look_cannot_tell_and_whoever_could_not_asks_again() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let fail = |fault| emulator.fail_next("conversations.history", 1, fault);
+    fail(Fault::Refuse("missing_scope".to_owned()));
+    assert_eq!(channel.find(&named("lost"), now()).await, Ok(Found::CannotTell));
+    fail(Fault::Status {
+        status: 429,
+        retry_after_seconds: Some(7),
+    });
+    let busy = Err(not_sent("slack answered 429", Some(7)));
+    assert_eq!(channel.find(&named("lost"), now()).await, busy);
+    fail(Fault::ResetAfter);
+    let broke = Err(not_sent("the connection to slack broke", None));
+    assert_eq!(channel.find(&named("lost"), now()).await, broke);
+    let upload = Action::Upload {
+        file_name: "x".to_owned(),
+        content: Bytes::from_static(b"x"),
+        caption: String::new(),
+    };
+    let upload = op("C0OPS", None, upload);
+    assert_eq!(channel.find(&upload, now()).await, Ok(Found::CannotTell));
+    // What one person saw is gone on reload: they are told again.
+    let notice = Action::Notice {
+        to: alice(),
+        reply: Reply::text("x"),
+    };
+    let notice = op("C0OPS", None, notice);
+    assert_eq!(channel.find(&notice, now()).await, Ok(Found::Nothing));
+}
