@@ -239,17 +239,10 @@ impl Gateway {
         ahead: u32,
     ) {
         match lane {
+            Lane::Turn if ahead == 0 => self.react(&inbound, Receipt::Seen),
             Lane::Turn => {
-                let receipt = if ahead == 0 {
-                    Receipt::Seen
-                } else {
-                    Receipt::Queued
-                };
-                if ahead > 0 {
-                    self.desk.waiting(conversation, ahead as usize);
-                    self.tell_place_in_queue(&inbound, inbox, ahead);
-                }
-                self.react(&inbound, receipt);
+                self.desk.waiting(conversation, ahead as usize);
+                self.tell_place_in_queue(inbound, inbox, ahead);
             }
             Lane::Command => {
                 let gateway = Arc::clone(self);

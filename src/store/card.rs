@@ -2,9 +2,10 @@
 
 use super::outbox::{self, Due};
 use super::turn::{Announcement, announce};
-use super::{Store, StoreError, action, inbox};
+use super::{Store, StoreError, action, inbox, turn};
 use crate::model::InboxId;
 use jiff::Timestamp;
+use rusqlite::Transaction;
 
 /// What became of a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub enum Shown {
     New(Option<Vec<Due>>),
     /// Its message has one already, which may show these buttons too.
     Before,
-    /// Its message was answered meanwhile; nothing was stored.
+    /// What it says is over: its message was answered meanwhile, or does not wait any more. Nothing was stored.
     Late,
 }
 
@@ -26,8 +27,30 @@ impl Store {
         card: Announcement,
         at: Timestamp,
     ) -> Result<Shown, StoreError> {
+        self.show_unless(inbox::is_finished, inbox, card, at).await
+    }
+
+    /// The same for a card that says that the message waits.
+    pub async fn show_waiting(
+        &self,
+        inbox: InboxId,
+        card: Announcement,
+        at: Timestamp,
+    ) -> Result<Shown, StoreError> {
+        let is_over =
+            |tx: &Transaction<'_>, inbox| Ok(inbox::is_finished(tx, inbox)? || turn::is_running(tx, inbox)?);
+        self.show_unless(is_over, inbox, card, at).await
+    }
+
+    async fn show_unless(
+        &self,
+        is_over: impl FnOnce(&Transaction<'_>, InboxId) -> Result<bool, StoreError> + Send + 'static,
+        inbox: InboxId,
+        card: Announcement,
+        at: Timestamp,
+    ) -> Result<Shown, StoreError> {
         self.write_taking(move |tx, busy| {
-            if inbox::is_finished(tx, inbox)? {
+            if is_over(tx, inbox)? {
                 return Ok(Shown::Late);
             }
             for op in &card.ops {
@@ -89,6 +112,19 @@ mod tests {
             .await
             .unwrap();
         assert!(!begun.has_card);
+    }
+
+    #[tokio::test]
+    async fn a_message_whose_turn_runs_does_not_wait() {
+        let (_directory, store) = fresh();
+        let (claim, inbox, _) = begin(&store, "U1", 0).await;
+        let (next, _, _) = accept(&store, &says("U1", "and then", &["next"]), 1).await;
+        let waiting = |inbox| store.show_waiting(inbox, card(false), at(2));
+        assert_eq!(waiting(inbox).await, Ok(Shown::Late));
+        assert_eq!(waiting(next).await, Ok(Shown::New(None)));
+        assert_eq!(waiting(next).await, Ok(Shown::Before));
+        store.dismiss(&claim, inbox, Vec::new(), at(3)).await.unwrap();
+        assert_eq!(waiting(inbox).await, Ok(Shown::Late));
     }
 
     #[tokio::test]

@@ -322,6 +322,14 @@ fn finish_turn(
     Ok((change, due))
 }
 
+/// True while a turn of this message runs.
+pub(super) fn is_running(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, StoreError> {
+    let running = tx
+        .prepare_cached("SELECT 1 FROM turn WHERE inbox = ?1 AND finished_at IS NULL")?
+        .exists([inbox.0])?;
+    Ok(running)
+}
+
 /// Enqueues an announcement in a write that waits for the disk, and answers what is due of it if it is taken.
 pub(super) fn announce(
     tx: &Transaction<'_>,

@@ -8,7 +8,7 @@ use crate::gateway::compose::Address;
 use crate::gateway::delivery::Delivery;
 use crate::gateway::desk::{Desk, Seat};
 use crate::gateway::progress::Card;
-use crate::model::{Action, Inbound, InboxId, MessageRef, Reply};
+use crate::model::{Action, Inbound, InboxId, MessageRef, Receipt, Reply};
 use crate::store::{Announcement, NewAction, Shown, Store};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -45,17 +45,18 @@ impl OpenCard {
 }
 
 impl Gateway {
-    /// Posts the card of a message before its turn: one message says that it waits, then how it goes.
+    /// Posts the card of a message before its turn: one message says that it waits, then how it goes. The receipt
+    /// says so too, if it still does.
     pub(in crate::gateway) fn tell_place_in_queue(
         self: &Arc<Self>,
-        inbound: &Inbound,
+        inbound: Inbound,
         inbox: InboxId,
         ahead: u32,
     ) {
-        if self.hook(inbound).is_some() {
+        if self.hook(&inbound).is_some() {
             return;
         }
-        let address = Address::of_message(inbound, inbox);
+        let address = Address::of_message(&inbound, inbox);
         let card = Announcement {
             ops: vec![address.placeholder("card", Reply::text(format!("Queued ({ahead} ahead).")))],
             actions: Vec::new(),
@@ -64,9 +65,12 @@ impl Gateway {
         let gateway = Arc::clone(self);
         self.errands.spawn(async move {
             let (store, now) = (&gateway.parts.store, (gateway.parts.now)());
-            match store.show_card(inbox, card, now).await {
-                Ok(Shown::New(due)) => gateway.hand_out(&address.channel, due).await,
-                Ok(Shown::Before | Shown::Late) => {}
+            match store.show_waiting(inbox, card, now).await {
+                Ok(Shown::New(due)) => {
+                    gateway.react(&inbound, Receipt::Queued);
+                    gateway.hand_out(&address.channel, due).await;
+                }
+                Ok(Shown::Before | Shown::Late) => gateway.react(&inbound, Receipt::Seen),
                 Err(error) => tracing::warn!(%error, "a card could not be posted"),
             }
         });
