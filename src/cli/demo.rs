@@ -36,10 +36,13 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
     // Listening begins before there is anything to clean up.
     let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
     let mut terminations = signal(SignalKind::terminate()).map_err(Failure::failed)?;
+    let mut hang_ups = signal(SignalKind::hangup()).map_err(Failure::failed)?;
     let stop = async move {
         tokio::select! {
             _ = interrupts.recv() => {}
             _ = terminations.recv() => {}
+            // The terminal was closed.
+            _ = hang_ups.recv() => {}
         }
     };
     tokio::pin!(stop);

@@ -54,7 +54,13 @@ impl Stage {
         world: World,
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
-        let directory = TempDir::with_prefix("drydock-").context("no temporary directory")?;
+        let directory = TempDir::with_prefix("drydock-").with_context(|| {
+            let place = std::env::temp_dir();
+            format!(
+                "no directory can be made in `{}`; set TMPDIR to another",
+                place.display()
+            )
+        })?;
         let base = repository::create(&directory.path().join("infra.git"))?;
         let http = http_client()?;
         let slack = SlackEmulator::start(SlackOptions {

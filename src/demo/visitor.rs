@@ -3,10 +3,14 @@
 use super::script;
 use super::stage::{SLACK_CHANNEL, Stage};
 use super::story::{ALICE, slack_text};
+use crate::emulator::slack::Message;
 use std::time::Duration;
 
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// How the card of a turn begins, whatever it says.
+const CARD: [&str; 3] = ["Queued", "Working", "Done in"];
 
 /// What a visitor is told first.
 pub fn greeting() -> String {
@@ -47,11 +51,20 @@ pub async fn ask(stage: &Stage, thread: Option<&str>, line: &str) -> anyhow::Res
             .replies(SLACK_CHANNEL, &thread)
             .skip(before)
             .filter(|message| !message.request.is_null());
-        let done = |text: &String| !text.contains("Working") && !text.contains("Done in") && text.len() > 3;
-        news.filter(|message| message.edits > 0 || message.request["metadata"].to_string().contains("inbox"))
+        let is_card = |text: &String| {
+            CARD.iter()
+                .any(|word| text.trim_start_matches('*').starts_with(word))
+        };
+        news.filter(|message| is_whole(message))
             .map(slack_text)
-            .find(done)
+            .find(|text| !is_card(text))
     });
     let answer = tokio::time::timeout(ANSWER_MAX, answer).await.ok().flatten();
     Ok((thread, answer.unwrap_or_else(|| "(no answer in time)".to_owned())))
+}
+
+/// False for the first line of a result, which is filled a moment later.
+fn is_whole(message: &Message) -> bool {
+    let op = message.request["metadata"]["event_payload"]["op"].as_str();
+    message.edits > 0 || op.is_some_and(|op| !op.contains("/result"))
 }

@@ -90,9 +90,34 @@ fn a_visitor_at_a_terminal_who_types_help_is_shown_the_tools() {
 }
 
 #[test]
-fn ctrl_c_in_the_middle_leaves_no_directory() {
+fn a_visitor_at_a_terminal_is_shown_whole_answers_and_told_what_the_model_knows() {
+    let Some(script) = require::component("script") else {
+        return;
+    };
     let shell = Shell::new();
-    for stop in [Running::interrupt, Running::terminate] {
+    let mut command = script.command();
+    let demo = format!("{} demo --pace 0", env!("CARGO_BIN_EXE_drydock"));
+    command.args(["-q", "-e", "-f", "-c", &demo, "/dev/null"]);
+    shell.prepare(&mut command);
+    let mut running = Running::start(command);
+    running.out_until("An empty line or Ctrl-D ends the demo.");
+    running.type_line("paint it blue");
+    running.out_until("This is the demo model; I know these requests:");
+    running.type_line("bump web to 4 replicas and 512Mi in dev");
+    running.out_until("Nothing was applied or committed.");
+    running.out_until("replicas: 4,");
+    running.type_line("!status");
+    running.out_until("Delivery");
+    running.type_line("");
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(shell.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn a_stop_in_the_middle_leaves_no_directory() {
+    let shell = Shell::new();
+    for stop in [Running::interrupt, Running::terminate, Running::hang_up] {
         let mut running = shell.start(&["demo", "--headless", "--pace", "2000"]);
         running.out_until("A change, and another one beside it");
         stop(&running);

@@ -234,6 +234,11 @@ impl Running {
         self.signal(rustix::process::Signal::TERM);
     }
 
+    /// What closing a terminal sends.
+    pub(crate) fn hang_up(&self) {
+        self.signal(rustix::process::Signal::HUP);
+    }
+
     fn signal(&self, signal: rustix::process::Signal) {
         let id = i32::try_from(self.child.id()).unwrap();
         rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
