@@ -10,6 +10,7 @@ mod updates;
 
 pub(crate) use decode::decode;
 
+use super::foreign::refuse_foreign;
 use super::{Received, Rejected, Webhook};
 use crate::config::{TelegramMode, TelegramSettings};
 use crate::model::Installation;
@@ -63,6 +64,7 @@ impl Webhook for TelegramWebhook {
 
 impl TelegramWebhook {
     fn authenticate(&self, headers: &http::HeaderMap) -> Result<(), Rejected> {
+        refuse_foreign(headers, &[SECRET_HEADER])?;
         let mut values = headers.get_all(SECRET_HEADER).iter();
         let (Some(given), None) = (values.next(), values.next()) else {
             return Err(Rejected::Unauthenticated("secret token missing or repeated"));
@@ -128,6 +130,27 @@ mod tests {
     }
 
     const EDIT: &str = r#"{"update_id":1,"edited_message":{}}"#;
+
+    /// T12
+    #[test]
+    fn the_header_of_another_scheme_beside_the_right_secret_is_refused() {
+        let webhook = webhook(
+            "telegram",
+            &settings(TelegramMode::Webhook, Some("right-secret")),
+            &installation(),
+        );
+        let webhook = webhook.unwrap();
+        for foreign in ["X-Slack-Signature", "X-Hub-Signature-256", "X-Webhook-Signature"] {
+            let request = http::Request::post("/in/telegram")
+                .header("content-type", "application/json")
+                .header(SECRET_HEADER, "right-secret")
+                .header(foreign, "v0=00")
+                .body(Bytes::from_static(EDIT.as_bytes()))
+                .unwrap();
+            let refused = webhook.receive(&request, Timestamp::UNIX_EPOCH);
+            assert_eq!(refused, Err(Rejected::Unauthenticated("hook.mixed")), "{foreign}");
+        }
+    }
 
     /// T19
     #[test]
