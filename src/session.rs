@@ -32,12 +32,12 @@ pub enum SessionError {
     Missing(String),
     /// The file could not be read or written.
     #[error("the recording could not be read or written: {0}")]
-    Io(std::io::ErrorKind),
+    Io(String),
 }
 
 impl From<std::io::Error> for SessionError {
     fn from(err: std::io::Error) -> Self {
-        Self::Io(err.kind())
+        Self::Io(err.to_string())
     }
 }
 
@@ -199,7 +199,7 @@ impl Recorder {
 
     /// Appends one line. Every text in it is redacted first.
     pub fn append(&self, record: &Record) -> Result<(), SessionError> {
-        let invalid = |_| SessionError::Io(std::io::ErrorKind::InvalidData);
+        let invalid = |err: serde_json::Error| SessionError::Io(err.to_string());
         let mut value = serde_json::to_value(record).map_err(invalid)?;
         redact(&mut value, &self.redact);
         let mut line = serde_json::to_string(&value).map_err(invalid)?;
@@ -215,7 +215,7 @@ impl Recorder {
 pub fn read(directory: &Path, session: &str) -> Result<Vec<Record>, SessionError> {
     let mut file = File::open(path(directory, session)?).map_err(|err| match err.kind() {
         std::io::ErrorKind::NotFound => SessionError::Missing(session.to_owned()),
-        kind => SessionError::Io(kind),
+        _ => SessionError::from(err),
     })?;
     let skipped = file.metadata()?.len().saturating_sub(READ_BYTES_MAX);
     file.seek(SeekFrom::Start(skipped))?;

@@ -1,7 +1,7 @@
 //! Invites: one token, one person, one day. Unknown, expired, used and somebody else's tokens look
 //! the same from outside, and a token is stored nowhere.
 
-use super::{Access, AccessError, Grant, Role, people, put};
+use super::{Access, AccessError, Grant, NAME_CHARS_MAX, Role, people, put};
 use crate::model::{Secret, Sender};
 use crate::store::invite;
 use crate::store::invite::{InviteRow, Redemption};
@@ -117,6 +117,9 @@ impl Access {
         token: [u8; 32],
         at: Timestamp,
     ) -> Result<InviteToken, AccessError> {
+        if !is_name(&invite.name) {
+            return Err(AccessError::Name);
+        }
         let grant = Grant {
             role: invite.role,
             repositories: invite.repositories,
@@ -219,6 +222,20 @@ fn welcome(person: &PersonRow) -> Redeemed {
     }
 }
 
+/// Whether a name can be shown on a line, and be told from another one.
+fn is_name(name: &str) -> bool {
+    let steers = |c: char| {
+        let invisible = [
+            '\u{200b}'..='\u{200f}',
+            '\u{2028}'..='\u{202e}',
+            '\u{2060}'..='\u{206f}',
+        ];
+        c.is_control() || c == '\u{feff}' || invisible.iter().any(|range| range.contains(&c))
+    };
+    let chars = name.chars().count();
+    (1..=NAME_CHARS_MAX).contains(&chars) && name.trim() == name && !name.contains(steers)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::string_slice)]
 #[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
@@ -270,6 +287,30 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         let access = Access::load(store, &limits(10)).await.unwrap();
         assert_eq!(access.admit(&telegram("1")).unwrap().user(), identity.user());
+    }
+
+    #[tokio::test]
+    async fn a_name_nobody_could_read_or_tell_apart_is_refused() {
+        let (_directory, access) = fresh().await;
+        let long = "x".repeat(101);
+        let invite = async |name: &str, number| {
+            let token = [number; 32];
+            access.invite(editor(name), "operator", token, at(0)).await
+        };
+        for name in [
+            "",
+            " ",
+            "alice ",
+            "al\nice",
+            "al\u{1b}[31mice",
+            "al\u{202e}ice",
+            &long,
+        ] {
+            assert_eq!(invite(name, 0).await.err(), Some(AccessError::Name), "{name:?}");
+        }
+        for (number, name) in (1..).zip(["alice", "Ana María", "李雷", &long[1..]]) {
+            assert!(invite(name, number).await.is_ok(), "{name}");
+        }
     }
 
     /// T94

@@ -27,12 +27,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use stranger::Strangers;
 
+/// Characters of a person's name.
+const NAME_CHARS_MAX: usize = 100;
+
 /// Why access could not be given, changed or looked up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The store failed; nothing changed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// An invite for nobody, or with a name that cannot be shown on a line.
+    #[error(
+        "a name has 1 to {NAME_CHARS_MAX} printable characters, and begins and ends with none that is blank"
+    )]
+    Name,
     /// A glob of a grant does not compile.
     #[error("`{0}` is not a glob; use one such as `*`, `infra-*` or `environments/dev`")]
     Glob(String),

@@ -2,7 +2,7 @@
 //! of its database if there is none.
 
 use super::output::Output;
-use super::serve::world;
+use super::serve::{is_unusable, world};
 use super::{Failure, Global};
 use crate::access::{Access, Role, User};
 use crate::admin::{self, Admin, Answer, NoInstallations, Request};
@@ -206,7 +206,10 @@ async fn ask(global: &Global, request: Request) -> Result<Answer, Failure> {
                 return Err(Failure::config(why));
             }
             let world = world();
-            let store = Store::open(data).map_err(Failure::failed)?;
+            let store = Store::open(data).map_err(|error| match is_unusable(&error) {
+                true => Failure::config(error),
+                false => Failure::failed(error),
+            })?;
             let access = Access::load(store.clone(), &limits).await;
             let admin = Admin {
                 store,

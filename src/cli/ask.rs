@@ -50,7 +50,11 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
     } else {
         terminal.print(&outcome).await?;
         let tokens = outcome.usage.total();
-        let facts = format!("{} steps, {tokens} tokens, {}", outcome.steps, terminal.model());
+        let steps = match outcome.steps {
+            1 => "1 step".to_owned(),
+            steps => format!("{steps} steps"),
+        };
+        let facts = format!("{steps}, {tokens} tokens, {}", terminal.model());
         if patch.stats.is_empty() {
             output.aside(Style::Dim, &format!("No file was changed. {facts}"));
         } else {

@@ -15,7 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global.sources()?).map_err(Failure::config)?;
+    let config = match global
+        .sources()
+        .and_then(|sources| Config::load(sources).map_err(Failure::config))
+    {
+        Ok(config) => config,
+        Err(failure) if output.json() => return report(misconfigured(&failure), output),
+        Err(failure) => return Err(failure),
+    };
     let mut findings = Vec::new();
     let mut opened = BTreeMap::new();
     for (name, settings) in &config.repositories {
@@ -112,6 +119,16 @@ fn jail(may_lack: &[String]) -> Result<String, JailError> {
             listed(false).join(", ")
         ),
     })
+}
+
+/// Each problem of the configuration as a finding of its own.
+fn misconfigured(failure: &Failure) -> Vec<Finding> {
+    let found = failure.message.lines().map(|problem| Finding {
+        what: "configuration".to_owned(),
+        ok: false,
+        detail: problem.to_owned(),
+    });
+    found.collect()
 }
 
 fn report(findings: Vec<Finding>, output: &Output) -> Result<(), Failure> {

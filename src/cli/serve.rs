@@ -42,12 +42,17 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
 /// machine; a port or a lock that is taken may be free at the next attempt.
 fn failure(error: StartError) -> Failure {
     match &error {
-        StartError::Database(OpenError::ReadOnly(_) | OpenError::Directory { .. }) => Failure::config(error),
+        StartError::Database(unusable) if is_unusable(unusable) => Failure::config(error),
         StartError::Database(_)
         | StartError::Listen { .. }
         | StartError::Setup(_)
         | StartError::Access(_) => Failure::failed(error),
     }
+}
+
+/// A data directory nobody can work in.
+pub(super) fn is_unusable(error: &OpenError) -> bool {
+    matches!(error, OpenError::ReadOnly(_) | OpenError::Directory { .. })
 }
 
 /// The real clock and the system's randomness.

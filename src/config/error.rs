@@ -57,6 +57,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::File { shown, line } => write!(f, "{}:{line}: ", printable(shown))?,
+            Place::WholeFile { shown } => write!(f, "{}: ", printable(shown))?,
             Place::Variable(name) => write!(f, "{}: ", printable(name))?,
             Place::Flag => f.write_str("command line: ")?,
             Place::Nowhere => f.write_str("configuration: ")?,
@@ -73,6 +74,8 @@ impl fmt::Display for Problem {
 pub(super) enum Place {
     /// In the file.
     File { shown: String, line: usize },
+    /// The file as a whole.
+    WholeFile { shown: String },
     /// In an environment variable.
     Variable(String),
     /// On the command line.
@@ -86,6 +89,11 @@ pub(super) enum Place {
 pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
+    /// Nobody knows what is set.
+    pub(super) fn forget_what_is_not_set(&mut self) {
+        self.0.retain(|problem| problem.place != Place::Nowhere);
+    }
+
     pub(super) fn add(&mut self, place: &Place, key: &str, message: impl Into<String>) {
         let problem = Problem {
             place: place.clone(),

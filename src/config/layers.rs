@@ -30,6 +30,8 @@ pub(super) struct Entry {
 pub(super) struct Layers {
     pub(super) entries: BTreeMap<String, Entry>,
     pub(super) sections: BTreeMap<String, Place>,
+    /// The file is not TOML: what it sets is not known.
+    pub(super) is_file_unread: bool,
 }
 
 impl Layers {
@@ -53,6 +55,7 @@ impl Layers {
             problems.add(&lines.place(start), "", format!("this is not TOML: {message}"));
         }
         // What was recovered around a mistake would only lead to misleading problems.
+        self.is_file_unread = !errors.is_empty();
         if errors.is_empty() {
             self.read_table(document.get_ref(), &[], &lines, problems);
         }

@@ -37,7 +37,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn finish(self) -> Result<(), ConfigError> {
-        self.problems.finish()
+        let mut problems = self.problems;
+        if self.layers.is_file_unread {
+            problems.forget_what_is_not_set();
+        }
+        problems.finish()
     }
 
     /// The names the operator chose in a section: `channels` has `team` in `[channels.team]`.

@@ -106,7 +106,7 @@ impl Vault<'_> {
 }
 
 fn read_secret(path: &Path) -> Result<Secret, String> {
-    let unreadable = |err: std::io::Error| format!("cannot read the secret file: {}", err.kind());
+    let unreadable = |err: std::io::Error| format!("cannot read the secret file: {err}");
     // Opening a pipe must not wait for a writer; what was opened is what is checked.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new()
@@ -291,7 +291,10 @@ mod tests {
         };
         assert_eq!(fetch("."), "the secret file is not a regular file");
         assert_eq!(fetch("/dev/null"), "the secret file is not a regular file");
-        assert_eq!(fetch("missing"), "cannot read the secret file: entity not found");
+        assert_eq!(
+            fetch("missing"),
+            "cannot read the secret file: No such file or directory (os error 2)"
+        );
     }
 
     #[test]

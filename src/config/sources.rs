@@ -58,16 +58,15 @@ impl Sources {
 )]
 fn read_text(path: &Path) -> Result<String, ConfigError> {
     let refuse = |why: String| {
-        let place = Place::File {
+        let place = Place::WholeFile {
             shown: path.display().to_string(),
-            line: 1,
         };
         ConfigError::one(place, why)
     };
     let mut text = String::new();
     let read =
         std::fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
-    read.map_err(|err| refuse(format!("cannot read the configuration file: {}", err.kind())))?;
+    read.map_err(|err| refuse(format!("cannot read the configuration file: {err}")))?;
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(refuse(format!(
             "the configuration file is larger than {FILE_BYTES_MAX} bytes"

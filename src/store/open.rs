@@ -181,7 +181,10 @@ fn directory_error(directory: &Path, err: &std::io::Error) -> OpenError {
         }
         kind => OpenError::Directory {
             directory: directory.to_owned(),
-            why: kind.to_string(),
+            why: match kind {
+                ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "it is not a directory".to_owned(),
+                _ => err.to_string(),
+            },
         },
     }
 }

@@ -132,3 +132,24 @@ fn what_is_wrong_is_a_finding_with_code_78() {
     assert_eq!(ended.code, Some(78));
     assert!(ended.out.contains("is not a git repository"), "{}", ended.out);
 }
+
+#[test]
+fn a_wrong_configuration_is_told_as_json_too() {
+    let shell = Shell::new();
+    shell.put("drydock.toml", "[server]\nlisten = 1\n");
+    let ended = shell.run(&["check", "--json"]);
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    let told: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(told["ok"], json!(false));
+    let first = &told["findings"][0];
+    assert_eq!(
+        (&first["what"], &first["ok"]),
+        (&json!("configuration"), &json!(false))
+    );
+    let detail = first["detail"].as_str().unwrap();
+    assert!(detail.starts_with("drydock.toml:2: server.listen: "), "{detail}");
+    // A file that is not there has no lines.
+    let ended = shell.run(&["check", "--config", "nowhere.toml"]);
+    let why = "nowhere.toml: cannot read the configuration file: No such file or directory";
+    assert!(ended.code == Some(78) && ended.err.contains(why), "{ended:?}");
+}

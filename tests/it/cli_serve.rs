@@ -176,7 +176,7 @@ fn an_unknown_key_is_told_with_its_line_and_the_nearest_key() {
     assert!(
         ended
             .err
-            .contains("none.toml:1: cannot read the configuration file"),
+            .contains("none.toml: cannot read the configuration file"),
         "{ended:?}"
     );
 }

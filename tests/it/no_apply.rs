@@ -154,3 +154,21 @@ fn prompts() -> Vec<String> {
 fn count(bytes: &[u8], text: &str) -> usize {
     memchr::memmem::find_iter(bytes, text).count()
 }
+
+/// T14: secrets have no `==` (see [`drydock::model::Secret`]); what is taken out of one must not be given it.
+#[test]
+fn no_secret_is_compared_with_an_operator() {
+    let compared = regex::Regex::new(r"expose\(\)[^;,]*[!=]=|[!=]=[^;,]*expose\(\)").unwrap();
+    assert!(compared.is_match("if given == self.secret.expose() {"));
+    let mut found = Vec::new();
+    for (path, text) in rust_files("src") {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if path.contains("/tests/") || path.ends_with("/tests.rs") {
+            continue;
+        }
+        let lines = code.lines().map(without_comment).enumerate();
+        let wrong = lines.filter(|(_, line)| compared.is_match(line));
+        found.extend(wrong.map(|(number, line)| format!("{path}:{}: {}", number + 1, line.trim())));
+    }
+    assert_eq!(found, Vec::<String>::new());
+}

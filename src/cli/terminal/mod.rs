@@ -12,7 +12,7 @@ use super::output::Output;
 use super::{Failure, Global};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
-use crate::config::{Config, usual_model};
+use crate::config::{Config, KNOWN_PROVIDERS, usual_model};
 use crate::inspect::{Answer, InspectError, Inspector, Question};
 use crate::model::{CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
@@ -57,9 +57,13 @@ impl Options {
             },
             (Some(provider), None) => match usual_model(provider) {
                 Some(model) => Ok(Some(format!("{provider}/{model}"))),
-                None => Err(Failure::usage(format!(
-                    "--provider {provider}: no usual model is known for it; add --model NAME"
-                ))),
+                None => {
+                    let known: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
+                    Err(Failure::usage(format!(
+                        "--provider {provider}: no usual model is known for it; check the name ({}), or add --model NAME",
+                        known.join(", ")
+                    )))
+                }
             },
         }
     }

@@ -129,7 +129,8 @@ fn a_file_that_cannot_be_read_says_so() {
     let error = Sources::read(Some(&PathBuf::from("/nowhere/drydock.toml")), [], Vec::new())
         .err()
         .unwrap();
-    let why = "/nowhere/drydock.toml:1: cannot read the configuration file: entity not found";
+    let why =
+        "/nowhere/drydock.toml: cannot read the configuration file: No such file or directory (os error 2)";
     assert_eq!((error.to_string().as_str(), error.exit_code()), (why, 78));
 }
 

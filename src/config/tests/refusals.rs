@@ -80,6 +80,17 @@ fn text_that_is_not_toml_is_told_by_line() {
     assert!(!found.join("\n").contains("canary"));
 }
 
+#[test]
+fn what_a_file_that_is_not_toml_sets_is_not_called_missing() {
+    let mut sources = sources(&format!("{GOOD}\n[server\n"));
+    sources.environment.clear();
+    let found = problems(sources);
+    assert!(
+        !found.is_empty() && found.iter().all(|line| line.contains("this is not TOML")),
+        "{found:#?}"
+    );
+}
+
 /// TK-10
 #[test]
 fn a_model_whose_provider_has_no_key_names_the_variable() {

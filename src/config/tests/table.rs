@@ -187,7 +187,7 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         (
             "{ env = \"SLACK_SIGNING_SECRET\" }",
             "{ file = \"/nowhere\" }",
-            "8: channels.team.signing_secret: cannot read the secret file: entity not found",
+            "8: channels.team.signing_secret: cannot read the secret file: No such file or directory (os error 2)",
         ),
         (
             "{ env = \"SLACK_SIGNING_SECRET\" }",
