@@ -88,7 +88,12 @@ impl Repositories {
             return Ok(head);
         }
         let head = blocking(move || repository.head()).await?;
-        let empty = || RepositoryError::Refused(format!("branch `{}` has no commit", entry.settings.branch));
+        let branch = &entry.settings.branch;
+        let empty = || {
+            RepositoryError::Refused(format!(
+                "repository {name} has no commit on branch `{branch}`, or is not there any more"
+            ))
+        };
         head.ok_or_else(empty)
     }
 

@@ -18,7 +18,6 @@ use taking::{HEADS, Taken, heads_due, take_due, take_next};
 const WAITING: &str = "waiting";
 /// Not handed out yet, and marked already: it may be sent.
 const READY: &str = "ready";
-
 /// Not handed out now, and perhaps sent before: it is looked for first.
 const DOUBTFUL: &str = "doubtful";
 

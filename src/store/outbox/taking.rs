@@ -135,15 +135,18 @@ fn if_due(
         return Ok(None);
     }
     let attempts = row.get(4)?;
-    let op = resolve(tx, parse("operation", &row.get::<_, String>(5)?)?)?;
-    let doubtful_since = (state == DOUBTFUL).then(|| time(row.get(6)?)).transpose()?;
-    Ok(op.map(|op| Head {
+    let Some(op) = resolve(tx, parse("operation", &row.get::<_, String>(5)?)?)? else {
+        return Ok(None);
+    };
+    let may_show_twice = op.action.may_show_twice();
+    let is_doubtful = state == DOUBTFUL && may_show_twice;
+    Ok(Some(Head {
         id,
-        is_unmarked: state == WAITING && op.action.may_show_twice(),
+        is_unmarked: state == WAITING && may_show_twice,
         due: Due {
             op,
             attempts,
-            doubtful_since,
+            doubtful_since: is_doubtful.then(|| time(row.get(6)?)).transpose()?,
         },
     }))
 }
