@@ -3,6 +3,7 @@
 use crate::support::require;
 use crate::support::shell::{Running, Shell, ended};
 use std::collections::BTreeSet;
+use std::process::Command;
 
 #[test]
 fn the_story_plays_as_text_and_leaves_nothing_behind() {
@@ -67,17 +68,21 @@ fn the_demo_opens_no_connection_beyond_this_machine() {
     assert!(beyond.is_empty(), "{beyond:?}");
 }
 
+/// The demo as a visitor starts it, without a pause.
+fn at_a_terminal(shell: &Shell, mut script: Command) -> Running {
+    let demo = format!("{} demo --pace 0", env!("CARGO_BIN_EXE_drydock"));
+    script.args(["-q", "-e", "-f", "-c", &demo, "/dev/null"]);
+    shell.prepare(&mut script);
+    Running::start(script)
+}
+
 #[test]
 fn a_visitor_at_a_terminal_who_types_help_is_shown_the_tools() {
     let Some(script) = require::component("script") else {
         return;
     };
     let shell = Shell::new();
-    let mut command = script.command();
-    let demo = format!("{} demo --pace 0", env!("CARGO_BIN_EXE_drydock"));
-    command.args(["-q", "-e", "-f", "-c", &demo, "/dev/null"]);
-    shell.prepare(&mut command);
-    let mut running = Running::start(command);
+    let mut running = at_a_terminal(&shell, script.command());
     running.out_until("`help` lists the tools you have in the terminal.");
     running.type_line("help");
     running.out_until("Tools in the terminal, each with --json, and what a model calls them:");
@@ -95,11 +100,7 @@ fn a_visitor_at_a_terminal_is_shown_whole_answers_and_told_what_the_model_knows(
         return;
     };
     let shell = Shell::new();
-    let mut command = script.command();
-    let demo = format!("{} demo --pace 0", env!("CARGO_BIN_EXE_drydock"));
-    command.args(["-q", "-e", "-f", "-c", &demo, "/dev/null"]);
-    shell.prepare(&mut command);
-    let mut running = Running::start(command);
+    let mut running = at_a_terminal(&shell, script.command());
     running.out_until("An empty line or Ctrl-D ends the demo.");
     running.type_line("paint it blue");
     running.out_until("This is the demo model; I know these requests:");
