@@ -359,8 +359,8 @@ pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answe
     let stream = match connected {
         Ok(stream) => stream,
         Err(error) => {
-            use std::io::ErrorKind::{ConnectionRefused, NotFound};
-            return if matches!(error.kind(), ConnectionRefused | NotFound) {
+            use std::io::ErrorKind::{ConnectionRefused, NotADirectory, NotFound};
+            return if matches!(error.kind(), ConnectionRefused | NotADirectory | NotFound) {
                 Ok(None)
             } else {
                 Err(error)

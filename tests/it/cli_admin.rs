@@ -85,6 +85,19 @@ fn an_operator_needs_no_secrets_of_the_server() {
     assert!(!shell.work().join("elsewhere").exists());
 }
 
+#[test]
+fn a_data_directory_that_is_a_file_is_told_and_left_alone() {
+    let shell = shell(TOML);
+    shell.put("data", "mine");
+    let ended = shell.run(&["invite", "alice"]);
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    assert!(ended.err.contains("it is not a directory"), "{ended:?}");
+    assert_eq!(
+        std::fs::read_to_string(shell.work().join("data")).unwrap(),
+        "mine"
+    );
+}
+
 /// A socket's path may have 107 bytes; a data directory's may have more.
 #[test]
 fn a_long_data_directory_does_not_get_in_the_way_of_the_socket() {

@@ -83,7 +83,10 @@ pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) 
 
 /// The id of a message, if it is ours and that of this operation: anybody may write such metadata.
 fn id_of(message: &Value, bot: &str, op: &Op) -> Option<String> {
-    let is_it = message["user"] == bot && message["metadata"] == metadata(op);
+    let (metadata, ours) = (&message["metadata"], metadata(op));
+    let is_it = message["user"] == bot
+        && metadata["event_type"] == ours["event_type"]
+        && metadata["event_payload"] == ours["event_payload"];
     let id = message["ts"].as_str().filter(|_| is_it)?;
     Some(id.to_owned())
 }

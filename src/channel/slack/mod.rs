@@ -83,9 +83,7 @@ impl Channel for Slack {
     async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError> {
         match &op.action {
             Action::Post { .. } => self.look_up(op, since).await,
-            Action::Notice { .. } | Action::AnswerClick { .. } if is_direct(&op.place) => {
-                self.look_up(op, since).await
-            }
+            Action::Notice { .. } if is_direct(&op.place) => self.look_up(op, since).await,
             // A file is shared as a message that carries nothing of ours.
             Action::Upload { .. } => Ok(Found::CannotTell),
             // What one person sees is in no history, and the rest can be made again.
