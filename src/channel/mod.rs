@@ -73,6 +73,10 @@ pub trait Channel: Send + Sync {
     /// Delivers one operation. Safe to repeat for everything but posts and uploads.
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError>;
 
+    /// Whether [`Channel::find`] can tell of every post. Then one is never repeated for want of knowledge, and
+    /// needs no placeholder.
+    fn can_find(&self) -> bool;
+
     /// Looks for what [`Channel::deliver`] made of an operation whose outcome is unknown, and which was enqueued
     /// at `since`. Changes nothing; an error says only that the platform was not asked.
     async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError>;

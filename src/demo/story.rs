@@ -450,12 +450,12 @@ fn bot_message(state: &crate::emulator::slack::State, channel: &str, text: &str)
     found.find(|message| slack_text(message).contains(text)).cloned()
 }
 
-/// Waits for a filled result in a thread.
+/// Waits for a result in a thread.
 pub async fn slack_result(stage: &Stage, thread: &str, text: &str) -> anyhow::Result<Message> {
     let found = stage.slack.wait_until(|state| {
         let mut replies = state.replies(SLACK_CHANNEL, thread);
         replies
-            .find(|message| message.edits > 0 && slack_text(message).contains(text))
+            .find(|message| !message.request.is_null() && slack_text(message).contains(text))
             .cloned()
     });
     found

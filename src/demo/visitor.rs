@@ -3,7 +3,6 @@
 use super::script;
 use super::stage::{SLACK_CHANNEL, Stage};
 use super::story::{ALICE, slack_text};
-use crate::emulator::slack::Message;
 use std::time::Duration;
 
 /// How long an answer may take.
@@ -55,16 +54,8 @@ pub async fn ask(stage: &Stage, thread: Option<&str>, line: &str) -> anyhow::Res
             CARD.iter()
                 .any(|word| text.trim_start_matches('*').starts_with(word))
         };
-        news.filter(|message| is_whole(message))
-            .map(slack_text)
-            .find(|text| !is_card(text))
+        news.map(slack_text).find(|text| !is_card(text))
     });
     let answer = tokio::time::timeout(ANSWER_MAX, answer).await.ok().flatten();
     Ok((thread, answer.unwrap_or_else(|| "(no answer in time)".to_owned())))
-}
-
-/// False for the first line of a result, which is filled a moment later.
-fn is_whole(message: &Message) -> bool {
-    let op = message.request["metadata"]["event_payload"]["op"].as_str();
-    message.edits > 0 || op.is_some_and(|op| !op.contains("/result"))
 }

@@ -107,16 +107,22 @@ impl Address {
         self.op(name, action)
     }
 
-    /// A result: each part is born as one short line, its id is made durable, then it is filled by an
-    /// edit, which can be repeated. So a result shows once whatever happens to the connection.
-    pub(super) fn result(&self, headline: &str, parts: Vec<Reply>) -> Vec<Op> {
+    /// A result, each part at once: where the platform can be asked what became of a post.
+    pub(super) fn whole_result(&self, parts: Vec<Reply>) -> Vec<Op> {
+        let mut ops = Vec::with_capacity(parts.len());
+        for (index, reply) in parts.into_iter().enumerate() {
+            ops.push(self.post(&result_name(index), reply));
+        }
+        ops
+    }
+
+    /// A result where the platform cannot be asked: each part is born as one short line, its id is made durable,
+    /// then it is filled by an edit, which can be repeated. So a result shows once whatever happens to the
+    /// connection.
+    pub(super) fn filled_result(&self, headline: &str, parts: Vec<Reply>) -> Vec<Op> {
         let mut ops = Vec::with_capacity(parts.len() * 2);
         for (index, reply) in parts.into_iter().enumerate() {
-            let name = if index == 0 {
-                "result".to_owned()
-            } else {
-                format!("result-{}", index + 1)
-            };
+            let name = result_name(index);
             let line = if index == 0 {
                 headline.to_owned()
             } else {
@@ -150,6 +156,14 @@ impl Address {
             caption,
         };
         self.op(&file_name, action)
+    }
+}
+
+/// What the messages of a result are called.
+fn result_name(index: usize) -> String {
+    match index {
+        0 => "result".to_owned(),
+        _ => format!("result-{}", index + 1),
     }
 }
 

@@ -92,9 +92,9 @@ async fn a_message_is_answered_once_when_the_card_was_lost_on_the_way_back() {
     assert!(!world.slack.look(texts).contains("Working"));
 }
 
-/// R1, P3: the first line of the result was shown, and nobody heard that it was.
+/// R1, P3: the result was shown, and nobody heard that it was.
 #[tokio::test]
-async fn a_result_is_shown_once_when_its_first_line_was_lost_on_the_way_back() {
+async fn a_result_is_shown_once_when_word_of_it_was_lost_on_the_way_back() {
     let mut world = World::build().await;
     world
         .slack

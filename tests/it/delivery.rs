@@ -1,9 +1,10 @@
 //! What shows when nobody hears whether a message was posted.
 
 use crate::support::app::TestApp;
-use drydock::emulator::model::{Asked, Fault, says};
+use drydock::emulator::model::{Asked, Fault, calls, queue, says};
 use drydock::emulator::slack::Fault as SlackFault;
 use drydock::emulator::telegram::Fault as TelegramFault;
+use serde_json::json;
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
@@ -11,15 +12,57 @@ const BOB: i64 = 7002;
 
 /// R1, R17
 #[tokio::test]
-async fn a_result_slack_took_without_saying_so_is_found_and_filled() {
-    for fault in [SlackFault::ResetAfter, SlackFault::ResetBefore] {
+async fn a_result_shows_once_in_slack_whatever_became_of_its_post() {
+    let failed = SlackFault::Status {
+        status: 500,
+        retry_after_seconds: None,
+    };
+    for fault in [SlackFault::ResetAfter, SlackFault::ResetBefore, failed] {
         let app = TestApp::new(|_: &Asked| says("Here.")).await;
         app.slack_editor(ALICE).await;
         app.stage.slack.fail_next("chat.postMessage", 1, fault);
-        let thread = app.ask(ALICE, "hello").await.thread;
+        let result = app.ask(ALICE, "hello").await;
         app.until_idle().await;
-        let said = app.written(&thread);
+        let said = app.written(&result.thread);
         assert!(said.len() == 1 && said[0].contains("Here."), "{said:?}");
+        assert_eq!(result.message.edits, 0);
+    }
+}
+
+/// Where the bot may not read, the first line of the result may stay behind, never a second result. R1, R17
+#[tokio::test]
+async fn a_result_shows_once_in_slack_where_nobody_can_tell_whether_it_arrived() {
+    for (fault, lines) in [(SlackFault::ResetAfter, 2), (SlackFault::ResetBefore, 1)] {
+        let app = TestApp::new(|_: &Asked| says("Here.")).await;
+        let app = app.without_history().await;
+        app.slack_editor(ALICE).await;
+        app.stage.slack.fail_next("chat.postMessage", 1, fault);
+        let result = app.ask(ALICE, "hello").await;
+        app.until_idle().await;
+        assert_eq!(app.results(&result.thread).len(), 1);
+        assert_eq!(result.message.edits, 1);
+        let said = app.written(&result.thread);
+        assert_eq!(said.len(), lines, "{said:?}");
+    }
+}
+
+/// R17
+#[tokio::test]
+async fn a_patch_is_shared_once_whether_slack_took_it_or_not() {
+    for fault in [SlackFault::ResetAfter, SlackFault::ResetBefore] {
+        let write = json!({"path": "note.txt", "content": "one\n"});
+        let app = TestApp::new(queue([calls("file_write", write), says("Here.")])).await;
+        app.slack_editor(ALICE).await;
+        let thread = app.ask(ALICE, "add a note").await.thread;
+        app.until_idle().await;
+        app.stage
+            .slack
+            .fail_next("files.completeUploadExternal", 1, fault);
+        app.command_in(ALICE, &thread, "!patch").await;
+        app.until_idle().await;
+        let files = app.stage.slack.look(|state| state.files.clone());
+        let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+        assert_eq!(names, ["CHG-1.patch"]);
     }
 }
 

@@ -117,10 +117,11 @@ fn busy(seconds: u64) -> drydock::emulator::slack::Fault {
     }
 }
 
-/// The result and the last words of its card are edits that go out together. R9
+/// Where Slack does not let us look, the result and the last words of its card are edits that go out together. R9
 #[tokio::test]
 async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_behind_it() {
     let app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
+    let app = app.without_history().await;
     app.slack_editor(ALICE).await;
     app.stage.slack.fail_next("chat.update", 1, busy(0));
     let result = app.ask(ALICE, "hello").await;
@@ -131,7 +132,8 @@ async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_b
 
 #[tokio::test]
 async fn a_result_that_waits_for_its_card_at_an_orderly_stop_comes_with_its_first_line() {
-    let mut app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
+    let app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
+    let mut app = app.without_history().await;
     app.slack_editor(ALICE).await;
     app.stage.slack.fail_next("chat.postMessage", 1, busy(30));
     let said = app.say(ALICE, "hello").await;

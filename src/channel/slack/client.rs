@@ -4,8 +4,9 @@
 use crate::channel::SendError;
 use crate::model::Secret;
 use bytes::Bytes;
-use reqwest::{RequestBuilder, Response, StatusCode, Url, header};
-use serde_json::Value;
+use reqwest::header::{self, HeaderMap};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// One request, from connecting to the last byte.
@@ -14,6 +15,8 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// The longest wait we take from Slack.
 const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+/// What the token may do, comma-separated: in every answer.
+const SCOPES: &str = "x-oauth-scopes";
 /// Characters of an error code that are kept.
 const CODE_CHARS_MAX: usize = 64;
 
@@ -75,7 +78,17 @@ impl Client {
             .send()
             .await
             .map_err(|error| broken(&error, Effect::Repeatable))?;
-        check_status(&response)
+        check_status(&response, Effect::Repeatable)
+    }
+
+    /// Whose the token is, and what it may do, as far as Slack tells.
+    pub(super) async fn who_we_are(&self) -> Result<(Value, Vec<String>), SendError> {
+        let (headers, who) = self
+            .exchange(self.request("auth.test").json(&json!({})), Effect::Repeatable)
+            .await?;
+        let scopes = headers.get(SCOPES).and_then(|scopes| scopes.to_str().ok());
+        let scopes = scopes.unwrap_or_default().split(',');
+        Ok((who, scopes.map(|scope| scope.trim().to_owned()).collect()))
     }
 
     fn request(&self, method: &str) -> RequestBuilder {
@@ -86,23 +99,32 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder, effect: Effect) -> Result<Value, SendError> {
+        let (_, answer) = self.exchange(request, effect).await?;
+        Ok(answer)
+    }
+
+    async fn exchange(
+        &self,
+        request: RequestBuilder,
+        effect: Effect,
+    ) -> Result<(HeaderMap, Value), SendError> {
         let mut response = request.send().await.map_err(|error| broken(&error, effect))?;
-        check_status(&response)?;
+        check_status(&response, effect)?;
         let retry_after = retry_after(&response);
         let answer = read(&mut response, effect).await?;
         let answer: Value = serde_json::from_slice(&answer)
             .map_err(|_| lost("slack's answer is not JSON".to_owned(), effect))?;
         if answer.get("ok").and_then(Value::as_bool) == Some(true) {
-            return Ok(answer);
+            return Ok((std::mem::take(response.headers_mut()), answer));
         }
         let code = code(&answer);
         Err(match code.as_str() {
-            "ratelimited" | "rate_limited" | "internal_error" | "fatal_error" | "service_unavailable" => {
-                SendError::NotSent {
-                    why: code,
-                    retry_after,
-                }
-            }
+            "ratelimited" | "rate_limited" | "service_unavailable" => SendError::NotSent {
+                why: code,
+                retry_after,
+            },
+            // Slack says of these that part of what was asked may have been done.
+            "internal_error" | "fatal_error" => lost(code, effect),
             _ => SendError::Refused(code),
         })
     }
@@ -118,17 +140,19 @@ impl Client {
     }
 }
 
-fn check_status(response: &Response) -> Result<(), SendError> {
+fn check_status(response: &Response, effect: Effect) -> Result<(), SendError> {
     let status = response.status();
     if status.is_success() {
         return Ok(());
     }
     let why = format!("slack answered {}", status.as_u16());
+    // What a server fails at may be half done.
+    if status.is_server_error() && effect == Effect::Once {
+        return Err(SendError::Ambiguous(why));
+    }
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
-        return Err(SendError::NotSent {
-            why,
-            retry_after: retry_after(response),
-        });
+        let retry_after = retry_after(response);
+        return Err(SendError::NotSent { why, retry_after });
     }
     Err(SendError::Refused(why))
 }

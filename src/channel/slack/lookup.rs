@@ -1,14 +1,17 @@
 //! Finds the message an operation became, when Slack took it and the answer was lost: every post carries the
-//! id of its operation as metadata.
+//! id of its operation as metadata, and a file its name and its caption.
 //! See <https://docs.slack.dev/reference/methods/conversations.replies> and
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
 use super::client::Client;
+use super::render::escaped;
 use crate::channel::{Found, SendError};
-use crate::model::{MessageRef, Op};
+use crate::model::{Action, MessageRef, Op};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
 
+/// What the bot may have to do to read the places it writes to: channels, private ones, conversations.
+const SCOPES: [&str; 3] = ["channels:history", "groups:history", "im:history"];
 /// What our metadata is called.
 const EVENT_TYPE: &str = "drydock_op";
 /// Messages of one page.
@@ -21,6 +24,22 @@ const SKEW_SECONDS: i64 = 300;
 /// What a post carries, for whoever looks for it.
 pub(super) fn metadata(op: &Op) -> Value {
     json!({"event_type": EVENT_TYPE, "event_payload": {"op": op.id}})
+}
+
+/// Whether a bot with these scopes may read wherever it writes.
+pub(super) fn is_allowed(channel: &str, scopes: &[String]) -> bool {
+    let missing: Vec<&str> = SCOPES
+        .into_iter()
+        .filter(|scope| !scopes.iter().any(|granted| granted == scope))
+        .collect();
+    if !missing.is_empty() {
+        tracing::warn!(
+            channel,
+            "slack grants no {}: results are posted in two steps, so that none shows twice",
+            missing.join(", ")
+        );
+    }
+    missing.is_empty()
 }
 
 /// Looks through what was written where the operation goes, since it was enqueued.
@@ -83,10 +102,25 @@ pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) 
 
 /// The id of a message, if it is ours and that of this operation: anybody may write such metadata.
 fn id_of(message: &Value, bot: &str, op: &Op) -> Option<String> {
-    let (metadata, ours) = (&message["metadata"], metadata(op));
-    let is_it = message["user"] == bot
-        && metadata["event_type"] == ours["event_type"]
-        && metadata["event_payload"] == ours["event_payload"];
-    let id = message["ts"].as_str().filter(|_| is_it)?;
+    let is_it = match &op.action {
+        Action::Upload {
+            file_name, caption, ..
+        } => shows(message, file_name, caption),
+        _ => is_marked(message, op),
+    };
+    let id = message["ts"]
+        .as_str()
+        .filter(|_| is_it && message["user"] == bot)?;
     Some(id.to_owned())
+}
+
+fn is_marked(message: &Value, op: &Op) -> bool {
+    let (metadata, ours) = (&message["metadata"], metadata(op));
+    metadata["event_type"] == ours["event_type"] && metadata["event_payload"] == ours["event_payload"]
+}
+
+/// Whether a message shares such a file. Its caption names the revision and its size.
+fn shows(message: &Value, file_name: &str, caption: &str) -> bool {
+    let files = message["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    files.iter().any(|file| file["name"] == file_name) && message["text"] == escaped(caption)
 }

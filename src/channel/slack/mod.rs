@@ -23,13 +23,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub(super) async fn connect(
-    _name: &str,
+    name: &str,
     settings: &SlackSettings,
     server: &ServerSettings,
     http: &reqwest::Client,
 ) -> Result<Arc<dyn Channel>, SendError> {
     let client = Client::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
-    let who = client.call("auth.test", &json!({}), Effect::Repeatable).await?;
+    let (who, scopes) = client.who_we_are().await?;
     let told = |field: &str| {
         who.get(field)
             .and_then(Value::as_str)
@@ -45,6 +45,7 @@ pub(super) async fn connect(
             bot_id: told("user_id")?,
             bot_name: told("user")?,
         },
+        can_find: lookup::is_allowed(name, &scopes),
         client,
         link_hosts: server.link_hosts.clone(),
     }))
@@ -54,6 +55,7 @@ struct Slack {
     client: Client,
     installation: Installation,
     link_hosts: Vec<String>,
+    can_find: bool,
 }
 
 #[async_trait]
@@ -80,12 +82,14 @@ impl Channel for Slack {
         }
     }
 
+    fn can_find(&self) -> bool {
+        self.can_find
+    }
+
     async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError> {
         match &op.action {
-            Action::Post { .. } => self.look_up(op, since).await,
+            Action::Post { .. } | Action::Upload { .. } => self.look_up(op, since).await,
             Action::Notice { .. } if is_direct(&op.place) => self.look_up(op, since).await,
-            // A file is shared as a message that carries nothing of ours.
-            Action::Upload { .. } => Ok(Found::CannotTell),
             // What one person sees is in no history, and the rest can be made again.
             Action::Notice { .. }
             | Action::AnswerClick { .. }

@@ -141,6 +141,10 @@ impl Channel for Telegram {
     }
 
     /// Telegram shows a bot no history.
+    fn can_find(&self) -> bool {
+        false
+    }
+
     async fn find(&self, _op: &Op, _since: Timestamp) -> Result<Found, SendError> {
         Ok(Found::CannotTell)
     }

@@ -12,20 +12,34 @@ const LIMIT_MAX: usize = 999;
 const LIMIT: usize = 100;
 
 pub(super) fn history(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
-    let channel = channel(state, options, body)?;
+    let channel = readable(state, options, body)?;
     let at_root = |message: &&Message| message.channel == channel && message.thread_ts.is_none();
     let messages = state.messages.iter().rev().filter(at_root);
-    page(messages.filter(|message| is_since(message, body)), body)
+    page(state, messages.filter(|message| is_since(message, body)), body)
 }
 
 pub(super) fn replies(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
-    let channel = channel(state, options, body)?;
+    let channel = readable(state, options, body)?;
     let thread = field(body, "ts");
     let root = state.message(&channel, &thread).ok_or("thread_not_found")?;
     let replies = state.replies(&channel, &thread);
     // The root is always told.
     let told = std::iter::once(root).chain(replies.filter(|message| is_since(message, body)));
-    page(told, body)
+    page(state, told, body)
+}
+
+/// The channel, if the bot may read it.
+fn readable(state: &mut State, options: &SlackOptions, body: &Value) -> Result<String, String> {
+    let channel = channel(state, options, body)?;
+    let scope = match channel.chars().next() {
+        Some('D') => "im:history",
+        Some('G') => "groups:history",
+        Some(_) | None => "channels:history",
+    };
+    match state.scopes.contains(scope) {
+        true => Ok(channel),
+        false => Err("missing_scope".to_owned()),
+    }
 }
 
 fn is_since(message: &Message, body: &Value) -> bool {
@@ -33,7 +47,7 @@ fn is_since(message: &Message, body: &Value) -> bool {
     seconds(&message.ts) > seconds(&field(body, "oldest"))
 }
 
-fn page<'a>(messages: impl Iterator<Item = &'a Message>, body: &Value) -> Answer {
+fn page<'a>(state: &State, messages: impl Iterator<Item = &'a Message>, body: &Value) -> Answer {
     let limit = match body["limit"].as_str() {
         None => LIMIT,
         Some(limit) => limit
@@ -51,7 +65,7 @@ fn page<'a>(messages: impl Iterator<Item = &'a Message>, body: &Value) -> Answer
     let page: Vec<Value> = messages
         .by_ref()
         .take(limit)
-        .map(|message| shown(message, with_metadata))
+        .map(|message| shown(state, message, with_metadata))
         .collect();
     let next = match messages.next() {
         Some(_) => (start + limit).to_string(),
@@ -60,7 +74,7 @@ fn page<'a>(messages: impl Iterator<Item = &'a Message>, body: &Value) -> Answer
     Ok(json!({"messages": page, "has_more": !next.is_empty(), "response_metadata": {"next_cursor": next}}))
 }
 
-fn shown(message: &Message, with_metadata: bool) -> Value {
+fn shown(state: &State, message: &Message, with_metadata: bool) -> Value {
     let mut shown = json!({
         "type": "message",
         "user": message.user,
@@ -69,6 +83,13 @@ fn shown(message: &Message, with_metadata: bool) -> Value {
     });
     if let Some(thread) = &message.thread_ts {
         shown["thread_ts"] = json!(thread);
+    }
+    let files = state.files.iter().filter(|file| message.files.contains(&file.id));
+    let files: Vec<Value> = files
+        .map(|file| json!({"id": file.id, "name": file.name, "title": file.name}))
+        .collect();
+    if !files.is_empty() {
+        shown["files"] = json!(files);
     }
     if with_metadata && let Some(metadata) = message.request.get("metadata") {
         shown["metadata"] = metadata.clone();

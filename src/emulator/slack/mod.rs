@@ -23,6 +23,18 @@ use tokio::task::JoinHandle;
 /// How long [`SlackEmulator::wait_until`] waits at most.
 const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// What a bot is granted that asked for what the README says.
+const SCOPES: [&str; 8] = [
+    "app_mentions:read",
+    "channels:history",
+    "chat:write",
+    "commands",
+    "files:write",
+    "groups:history",
+    "im:history",
+    "reactions:write",
+];
+
 /// What the workspace is.
 #[derive(Clone)]
 pub struct SlackOptions {
@@ -91,6 +103,7 @@ impl SlackEmulator {
         let base_url = format!("http://{}", listener.local_addr()?);
         let mut state = State::default();
         state.users.insert(options.bot_user.clone(), options.team.clone());
+        state.scopes.extend(SCOPES);
         let shared = Arc::new(Shared {
             options,
             base_url,
@@ -143,6 +156,11 @@ impl SlackEmulator {
         let members = users.iter().map(|user| (*user).to_owned()).collect();
         self.shared
             .change(|state| state.channels.insert(channel.to_owned(), members));
+    }
+
+    /// Takes a scope from the bot.
+    pub fn withdraw(&self, scope: &str) {
+        self.shared.change(|state| state.scopes.remove(scope));
     }
 
     /// Makes the next `count` calls of a method fail.

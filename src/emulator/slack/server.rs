@@ -3,7 +3,7 @@
 
 use super::Shared;
 use super::api;
-use super::state::Fault;
+use super::state::{Fault, State};
 use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, header};
@@ -87,13 +87,10 @@ fn web_api(shared: &Shared, method: &str, headers: &HeaderMap, body: &Bytes) -> 
                 state.problems.push(format!("{method} was called too often"));
                 failed(429, Some(seconds))
             }
-            None => as_json(&api::call(
-                state,
-                &shared.options,
-                &shared.base_url,
-                method,
-                &body,
-            )),
+            None => {
+                let answer = api::call(state, &shared.options, &shared.base_url, method, &body);
+                with_scopes(as_json(&answer), state)
+            }
         },
     )
 }
@@ -134,6 +131,14 @@ fn as_json(value: &Value) -> Response<Full<Bytes>> {
         header::CONTENT_TYPE,
         header::HeaderValue::from_static("application/json; charset=utf-8"),
     );
+    response
+}
+
+fn with_scopes(mut response: Response<Full<Bytes>>, state: &State) -> Response<Full<Bytes>> {
+    let scopes: Vec<&str> = state.scopes.iter().copied().collect();
+    if let Ok(scopes) = header::HeaderValue::from_str(&scopes.join(",")) {
+        response.headers_mut().insert("x-oauth-scopes", scopes);
+    }
     response
 }
 

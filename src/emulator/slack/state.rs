@@ -21,6 +21,8 @@ pub struct State {
     pub calls: Vec<Call>,
     /// What Slack would not have taken, or a good app would not do.
     pub problems: Vec<String>,
+    /// What the bot may do; told with every answer.
+    pub scopes: BTreeSet<&'static str>,
     /// Users by id, with their team.
     pub(super) users: BTreeMap<String, String>,
     /// Channels by id, with their members.

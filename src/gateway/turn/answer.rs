@@ -73,6 +73,9 @@ impl Gateway {
             facts,
             config: Arc::clone(&self.parts.config),
             take: self.delivers_at_once(&address.channel),
+            is_whole: self
+                .channel(&address.channel)
+                .is_some_and(|channel| channel.can_find()),
             buttons: self.change_buttons(opened),
         };
         let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
@@ -165,6 +168,8 @@ struct Answer {
     config: Arc<Config>,
     /// Whether the channel is connected and takes operations as they become durable.
     take: bool,
+    /// Whether it can tell what became of a post.
+    is_whole: bool,
     buttons: (ChangeButtons, Vec<NewAction>),
 }
 
@@ -189,9 +194,14 @@ impl Answer {
             pressed.then_some(buttons),
         );
         let parts = self.address.split(&self.config, &reply);
-        let headline = compose::headline(change, &self.outcome);
         // The result first: it is what somebody waits for.
-        let mut ops = self.address.result(&headline, parts);
+        let mut ops = match self.is_whole {
+            true => self.address.whole_result(parts),
+            false => {
+                let headline = compose::headline(change, &self.outcome);
+                self.address.filled_result(&headline, parts)
+            }
+        };
         ops.extend(last_card);
         if let Some(change) = change.filter(|change| !compose::fits_inline(change, inline_diff_bytes_max)) {
             ops.push(self.address.upload(change, "diff"));

@@ -351,6 +351,13 @@ impl TestApp {
 
     // The gateway.
 
+    /// The same in a workspace that does not let the bot read.
+    pub(crate) async fn without_history(mut self) -> Self {
+        self.stage.slack.withdraw("channels:history");
+        self.restart().await;
+        self
+    }
+
     /// Stops the gateway and starts it again on the same data.
     pub(crate) async fn restart(&mut self) {
         self.stage.stop().await;

@@ -39,7 +39,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
     };
     let refuse = |code: &str| Fault::Refuse(code.to_owned());
     let broke = "the connection to slack broke";
-    let ambiguous = || SendError::Ambiguous(broke.to_owned());
+    let unknown = |why: &str| SendError::Ambiguous(why.to_owned());
     let table = [
         (
             posted("a"),
@@ -51,7 +51,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             posted("a"),
             "chat.postMessage",
             status(503, None),
-            not_sent("slack answered 503", None),
+            unknown("slack answered 503"),
         ),
         (
             posted("a"),
@@ -69,7 +69,13 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             posted("a"),
             "chat.postMessage",
             refuse("internal_error"),
-            not_sent("internal_error", None),
+            unknown("internal_error"),
+        ),
+        (
+            posted("a"),
+            "chat.postMessage",
+            refuse("service_unavailable"),
+            not_sent("service_unavailable", None),
         ),
         (
             posted("a"),
@@ -77,13 +83,30 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             refuse("is_archived"),
             SendError::Refused("is_archived".to_owned()),
         ),
-        (posted("a"), "chat.postMessage", Fault::ResetBefore, ambiguous()),
-        (posted("a"), "chat.postMessage", Fault::ResetAfter, ambiguous()),
+        (
+            posted("a"),
+            "chat.postMessage",
+            Fault::ResetBefore,
+            unknown(broke),
+        ),
+        (posted("a"), "chat.postMessage", Fault::ResetAfter, unknown(broke)),
         (
             edit.clone(),
             "chat.update",
             Fault::ResetAfter,
             not_sent(broke, None),
+        ),
+        (
+            edit.clone(),
+            "chat.update",
+            status(503, Some(3)),
+            not_sent("slack answered 503", Some(3)),
+        ),
+        (
+            edit.clone(),
+            "chat.update",
+            refuse("fatal_error"),
+            not_sent("fatal_error", None),
         ),
         (
             edit,
@@ -113,7 +136,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             upload,
             "files.completeUploadExternal",
             Fault::ResetAfter,
-            ambiguous(),
+            unknown(broke),
         ),
     ];
     for (op, method, fault, expected) in table {

@@ -40,6 +40,48 @@ async fn a_post_that_arrived_is_found_where_it_went_and_one_that_did_not_is_nowh
     assert_eq!(emulator.problems(), Vec::<String>::new());
 }
 
+/// A file carries no metadata: it is known by its name and its caption, which names the revision.
+#[tokio::test]
+async fn a_file_that_was_shared_is_found_and_another_revision_of_it_is_not() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let file = |name: &str, caption: &str| {
+        let upload = Action::Upload {
+            file_name: name.to_owned(),
+            content: Bytes::from_static(b"x"),
+            caption: caption.to_owned(),
+        };
+        op("C0OPS", None, upload)
+    };
+    let lost = file("CHG-1.diff", "CHG-1 rev 2: <1 file>");
+    assert_eq!(channel.find(&lost, now()).await, Ok(Found::Nothing));
+    emulator.fail_next("files.completeUploadExternal", 1, Fault::ResetAfter);
+    assert!(channel.deliver(&lost).await.is_err());
+    let ts = emulator.look(|state| state.messages.last().unwrap().ts.clone());
+    assert_eq!(channel.find(&lost, now()).await, Ok(Found::Message(on(&ts))));
+    for other in [
+        file("CHG-1.diff", "CHG-1: <1 file>"),
+        file("CHG-1.patch", "CHG-1 rev 2: <1 file>"),
+    ] {
+        assert_eq!(channel.find(&other, now()).await, Ok(Found::Nothing));
+    }
+}
+
+#[tokio::test]
+async fn a_bot_that_may_not_read_everywhere_says_so_from_the_start() {
+    let emulator = workspace().await;
+    assert!(connected(&emulator).await.can_find());
+    for scope in ["channels:history", "groups:history", "im:history"] {
+        let emulator = workspace().await;
+        emulator.withdraw(scope);
+        assert!(!connected(&emulator).await.can_find(), "{scope}");
+    }
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    emulator.withdraw("channels:history");
+    assert_eq!(channel.find(&named("lost"), now()).await, Ok(Found::CannotTell));
+}
+
 /// Whoever may write into a channel may call a message anything.
 #[tokio::test]
 async fn what_somebody_else_wrote_is_not_ours() {
@@ -102,13 +144,6 @@ async fn whoever_may_not_look_cannot_tell_and_whoever_could_not_asks_again() {
     fail(Fault::ResetAfter);
     let broke = Err(not_sent("the connection to slack broke", None));
     assert_eq!(channel.find(&named("lost"), now()).await, broke);
-    let upload = Action::Upload {
-        file_name: "x".to_owned(),
-        content: Bytes::from_static(b"x"),
-        caption: String::new(),
-    };
-    let upload = op("C0OPS", None, upload);
-    assert_eq!(channel.find(&upload, now()).await, Ok(Found::CannotTell));
     // What one person saw is gone on reload: they are told again.
     let notice = Action::Notice {
         to: alice(),
