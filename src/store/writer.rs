@@ -1,6 +1,7 @@
 //! The one thread that writes. What waits is committed together, and nobody is answered before the
 //! commit that holds their work.
 
+use super::log::Log;
 use super::syncer::Syncer;
 use super::{OpenError, StoreError};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
@@ -48,13 +49,14 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, log: &Path) -> Result<Self, OpenError> {
-        let syncer = Arc::new(Syncer::start(log)?);
+    pub(super) fn start(mut connection: Connection, file: &Path) -> Result<Self, OpenError> {
+        let syncer = Arc::new(Syncer::start(file)?);
         let there = Arc::clone(&syncer);
+        let log = Log::of(&mut connection).map_err(|err| OpenError::Resources(err.to_string()))?;
         let (queue, works) = mpsc::channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || run(connection, works, &there))
+            .spawn(move || run(connection, works, &log, &there))
             .map_err(|err| OpenError::Resources(err.to_string()))?;
         Ok(Self {
             queue: Some(queue),
@@ -120,7 +122,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>, syncer: &Syncer) {
+fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>, log: &Log, syncer: &Syncer) {
     // After a failed fsync nobody knows what the disk holds: the kernel may report it once and drop
     // the pages. Nothing is stored any more until a restart has read the file again.
     let mut broken = false;
@@ -144,6 +146,9 @@ fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>, syncer: &Syn
             };
             broken = settle(&connection, &group, &mut synced).is_err()
                 || commit(&mut connection, group, || committed(synced));
+        }
+        if !broken {
+            log.settle(&connection);
         }
     }
     if let Err((_, err)) = connection.close() {
