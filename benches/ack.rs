@@ -122,6 +122,8 @@ struct Offered {
     rate: u64,
     /// From due to answered.
     times: Times,
+    /// From due to sent: what the load's own core, and nobody else, adds to that.
+    late: Times,
     /// When the last was due, and when the last was answered, since the first was due.
     due: Duration,
     done: Duration,
@@ -165,6 +167,7 @@ impl Load {
         let mut last = start;
         let connections = self.connections.clone();
         let sending = tokio::spawn(async move {
+            let mut late = Vec::with_capacity(requests.len());
             for (number, request) in requests.into_iter().enumerate() {
                 let due = start
                     + Duration::from_secs(1) * u32::try_from(number).unwrap() / u32::try_from(rate).unwrap();
@@ -172,20 +175,23 @@ impl Load {
                 while due > Instant::now() {
                     tokio::task::yield_now().await;
                 }
+                late.push(due.elapsed());
                 connections[number % CONNECTIONS]
                     .send((due, request))
                     .await
                     .unwrap();
             }
+            late
         });
         for _ in 0..count {
             let (due, answered) = self.answered.recv().await.unwrap();
             times.push(answered.saturating_duration_since(due));
             last = last.max(answered);
         }
-        sending.await.unwrap();
+        let late = sending.await.unwrap();
         Offered {
             rate,
+            late: Times::new(late),
             times: Times::new(times),
             due: Duration::from_secs(seconds),
             done: last - start,
@@ -207,6 +213,11 @@ impl Offered {
             &format!("{}/s offered, due to acknowledged", self.rate),
             &self.times,
             &target,
+        );
+        row(
+            &format!("{}/s offered: the load itself was late by", self.rate),
+            &self.late,
+            "",
         );
         let rate = self.times.len() as f64 / self.done.as_secs_f64();
         value(
