@@ -26,20 +26,10 @@ pub(super) fn metadata(op: &Op) -> Value {
     json!({"event_type": EVENT_TYPE, "event_payload": {"op": op.id}})
 }
 
-/// Whether a bot with these scopes may read wherever it writes.
-pub(super) fn is_allowed(channel: &str, scopes: &[String]) -> bool {
-    let missing: Vec<&str> = SCOPES
-        .into_iter()
-        .filter(|scope| !scopes.iter().any(|granted| granted == scope))
-        .collect();
-    if !missing.is_empty() {
-        tracing::warn!(
-            channel,
-            "slack grants no {}: results are posted in two steps, so that none shows twice",
-            missing.join(", ")
-        );
-    }
-    missing.is_empty()
+/// What a bot with these scopes lacks to read wherever it writes.
+pub(super) fn missing(scopes: &[String]) -> Vec<&'static str> {
+    let is_granted = |scope: &&str| scopes.iter().any(|granted| granted == scope);
+    SCOPES.into_iter().filter(|scope| !is_granted(scope)).collect()
 }
 
 /// Looks through what was written where the operation goes, since it was enqueued.

@@ -30,6 +30,14 @@ pub(super) async fn connect(
 ) -> Result<Arc<dyn Channel>, SendError> {
     let client = Client::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
     let (who, scopes) = client.who_we_are().await?;
+    let missing = lookup::missing(&scopes);
+    if !missing.is_empty() {
+        tracing::warn!(
+            channel = name,
+            "slack grants no {}: results are posted in two steps, so that none shows twice",
+            missing.join(", ")
+        );
+    }
     let told = |field: &str| {
         who.get(field)
             .and_then(Value::as_str)
@@ -45,7 +53,7 @@ pub(super) async fn connect(
             bot_id: told("user_id")?,
             bot_name: told("user")?,
         },
-        can_find: lookup::is_allowed(name, &scopes),
+        can_find: missing.is_empty(),
         client,
         link_hosts: server.link_hosts.clone(),
     }))
