@@ -107,10 +107,12 @@ fn sender(account: &str, id: &str) -> Sender {
     }
 }
 
-/// The text at a JSON pointer; `None` when it is missing, empty or not text.
-fn text_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
-    value
-        .pointer(pointer)
+/// The text in a field of a field, as in `/event/user`; `None` when it is missing, empty or not text.
+fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    // Not `Value::pointer`, which makes two strings of each name to undo escapes that no name of ours has.
+    path.split('/')
+        .skip(1)
+        .try_fold(value, |value, name| value.get(name))
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
 }

@@ -1,6 +1,7 @@
 //! What a person wrote, out of Slack's markup: `<@U…>`, `<#C…|name>`, `<url|label>`, `&lt;`.
 
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Characters of quoted text that are kept.
 const QUOTED_CHARS_MAX: usize = 16_000;
@@ -120,15 +121,15 @@ fn readable(token: &str) -> String {
     }
     if let Some(special) = target.strip_prefix('!') {
         return match (&label, special.split_once('^')) {
-            (Some(label), Some(("date", _))) => label.clone(),
+            (Some(label), Some(("date", _))) => label.to_string(),
             (_, Some((_, id))) => named('@', id.split('^').next().unwrap_or(id)),
             (_, None) => named('@', special),
         };
     }
     match label {
-        Some(label) if names_the_same(&label, &target) => label,
+        Some(label) if names_the_same(&label, &target) => label.into_owned(),
         Some(label) => format!("{label} ({target})"),
-        None => target,
+        None => target.into_owned(),
     }
 }
 
@@ -145,8 +146,13 @@ fn names_the_same(label: &str, target: &str) -> bool {
 }
 
 /// Slack escapes three characters. `&amp;` comes last, so that `&amp;lt;` stays `&lt;`.
-fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<")
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('&') {
+        return Cow::Borrowed(text);
+    }
+    let text = text
+        .replace("&lt;", "<")
         .replace("&gt;", ">")
-        .replace("&amp;", "&")
+        .replace("&amp;", "&");
+    Cow::Owned(text)
 }
