@@ -166,19 +166,20 @@ impl Load {
         let mut times = Vec::with_capacity(requests.len());
         let mut last = start;
         let connections = self.connections.clone();
-        let sending = tokio::spawn(async move {
+        // A thread that sleeps until the next is due, as timers of the runtime are a millisecond coarse. One
+        // that looked at the clock all the time would leave the kernel's own threads no core but the gateway's.
+        let sending = tokio::task::spawn_blocking(move || {
             let mut late = Vec::with_capacity(requests.len());
             for (number, request) in requests.into_iter().enumerate() {
                 let due = start
                     + Duration::from_secs(1) * u32::try_from(number).unwrap() / u32::try_from(rate).unwrap();
-                // Timers of the runtime are a millisecond coarse; this core has nothing better to do.
-                while due > Instant::now() {
-                    tokio::task::yield_now().await;
+                let early = due.saturating_duration_since(Instant::now());
+                if !early.is_zero() {
+                    std::thread::sleep(early);
                 }
                 late.push(due.elapsed());
                 connections[number % CONNECTIONS]
-                    .send((due, request))
-                    .await
+                    .blocking_send((due, request))
                     .unwrap();
             }
             late

@@ -47,13 +47,12 @@ CREATE TABLE stranger (
 );
 CREATE INDEX stranger_noticed ON stranger (noticed_at);
 
--- `session` is a keyed hash of `key`: it is unique without an index that every message would write.
+-- `key` begins with the person and the chat, so that its own index finds what is theirs. `session` is a keyed
+-- hash of it, and so unique. Neither needs another index, which every message would write.
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
     sender TEXT NOT NULL,
-    account TEXT NOT NULL,
-    chat TEXT NOT NULL,
     channel TEXT NOT NULL,
     session TEXT NOT NULL,
     repository TEXT,
@@ -70,7 +69,6 @@ CREATE TABLE conversation (
     created_at INTEGER NOT NULL
 );
 CREATE INDEX conversation_due ON conversation (due, id) WHERE pending > 0;
-CREATE INDEX conversation_chat ON conversation (sender, account, chat, spoken_at);
 
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,

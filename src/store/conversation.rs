@@ -4,7 +4,7 @@ use super::claim::Worker;
 use super::column::{json, millis, millis_of, parse};
 use super::edits::Edits;
 use super::inbox::Lane;
-use super::{Store, StoreError, edits};
+use super::{Store, StoreError, edits, key};
 use crate::model::{Account, ConversationId, ConversationKey, History, HistoryError, Inbound, Sender};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -63,17 +63,15 @@ impl Store {
         account: &Account,
         chat: &str,
     ) -> Result<Option<ConversationId>, StoreError> {
-        let (sender, account, chat) = (json(sender)?, json(account)?, chat.to_owned());
+        let (after, before) = key::neighbours(sender, account, chat)?;
         self.read(move |tx| {
             let id = tx
                 .prepare_cached(
                     "SELECT id FROM conversation
-                     WHERE sender = ?1 AND account = ?2 AND chat = ?3 AND spoken_at IS NOT NULL
+                     WHERE key > ?1 AND key < ?2 AND spoken_at IS NOT NULL
                      ORDER BY spoken_at DESC, id DESC LIMIT 1",
                 )?
-                .query_row(params![sender, account, chat], |row| {
-                    row.get(0).map(ConversationId)
-                })
+                .query_row([after, before], |row| row.get(0).map(ConversationId))
                 .optional()?;
             Ok(id)
         })
@@ -208,7 +206,7 @@ pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversat
         .ok_or_else(|| missing(id))?;
     Ok(Conversation {
         id,
-        key: parse("conversation", &key)?,
+        key: key::of(&key)?,
         channel,
         session,
         repository,
@@ -235,7 +233,7 @@ pub(super) fn find(
 ) -> Result<Option<ConversationId>, StoreError> {
     let id = tx
         .prepare_cached("SELECT id FROM conversation WHERE key = ?1")?
-        .query_row([json(key)?], |row| row.get(0).map(ConversationId))
+        .query_row([key::text(key)?], |row| row.get(0).map(ConversationId))
         .optional()?;
     Ok(id)
 }
@@ -251,7 +249,7 @@ pub(super) fn create(
     at: Timestamp,
 ) -> Result<Conversation, StoreError> {
     let key = inbound.key();
-    let key_text = json(&key)?;
+    let key_text = key::text(&key)?;
     let session = session_name(pepper, &key_text)?;
     let at = millis(at);
     let (pending, due, spoken_at) = match lane {
@@ -261,15 +259,13 @@ pub(super) fn create(
     let lease_until = worker.map_or(0, |worker| at.saturating_add(millis_of(worker.lease)));
     tx.prepare_cached(
         "INSERT INTO conversation
-           (key, sender, account, chat, channel, session, edits, cleared_turn, owner, lease_until, fence, pending,
+           (key, sender, channel, session, edits, cleared_turn, owner, lease_until, fence, pending,
             due, spoken_at, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '{}', 0, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+         VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?
     .execute(params![
         key_text,
         json(&inbound.sender)?,
-        json(&inbound.place.account)?,
-        inbound.place.chat,
         inbound.channel,
         session,
         worker.map(|worker| worker.name.as_str()),

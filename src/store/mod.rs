@@ -12,6 +12,7 @@ mod conversation;
 mod edits;
 mod inbox;
 pub(crate) mod invite;
+mod key;
 mod log;
 mod migration;
 mod open;
