@@ -21,7 +21,7 @@ use drydock::emulator::model::{Asked, Fault, ModelEmulator, says};
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
 use support::served::Settings;
-use support::{Times, fsync_floor, header, millis, repository, row, slack, standstill, value};
+use support::{FsyncWatch, Times, fsync_floor, header, millis, repository, row, slack, standstill, value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -76,8 +76,15 @@ async fn run(pinned: bool) {
     load.offer(1_000, 1).await;
     for rate in [1_000, 5_000] {
         let cpu = served.cpu();
+        let disk = FsyncWatch::start(directory.path());
         let offered = load.offer(rate, seconds).await;
+        let disk = disk.stop();
         offered.show(&floor);
+        row(
+            &format!("{rate}/s offered: 4 KiB append and fdatasync, meanwhile"),
+            &disk,
+            "",
+        );
         let each = (served.cpu() - cpu).as_secs_f64() / offered.times.len() as f64;
         value(
             &format!("{rate}/s offered: CPU of the gateway"),

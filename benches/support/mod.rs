@@ -11,6 +11,9 @@ pub(crate) mod tanka;
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// As the program has it.
@@ -90,14 +93,42 @@ pub(crate) fn millis(time: Duration) -> f64 {
 /// What one durable append of 4 KiB costs on the disk below `directory`, now.
 pub(crate) fn fsync_floor(directory: &Path) -> Times {
     let mut file = std::fs::File::create(directory.join("fsync-floor")).unwrap();
-    let page = [7_u8; 4_096];
-    let times = (0..1_000).map(|_| {
-        let started = Instant::now();
-        file.write_all(&page).unwrap();
-        file.sync_data().unwrap();
-        started.elapsed()
-    });
-    Times::new(times.collect())
+    Times::new((0..1_000).map(|_| durable_append(&mut file)).collect())
+}
+
+/// The same a hundred times a second, until it is stopped: what the disk gives while something else runs.
+pub(crate) struct FsyncWatch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Duration>>,
+}
+
+impl FsyncWatch {
+    pub(crate) fn start(directory: &Path) -> Self {
+        let mut file = std::fs::File::create(directory.join("fsync-watch")).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut times = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                times.push(durable_append(&mut file));
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            times
+        });
+        Self { stop, thread }
+    }
+
+    pub(crate) fn stop(self) -> Times {
+        self.stop.store(true, Ordering::Relaxed);
+        Times::new(self.thread.join().unwrap())
+    }
+}
+
+fn durable_append(file: &mut std::fs::File) -> Duration {
+    let started = Instant::now();
+    file.write_all(&[7_u8; 4_096]).unwrap();
+    file.sync_data().unwrap();
+    started.elapsed()
 }
 
 /// How often, and for how long at most, a core that does nothing else stands still for more than a millisecond:
