@@ -117,9 +117,7 @@ impl Access {
         token: [u8; 32],
         at: Timestamp,
     ) -> Result<InviteToken, AccessError> {
-        if !is_name(&invite.name) {
-            return Err(AccessError::Name);
-        }
+        check_name(&invite.name)?;
         let grant = Grant {
             role: invite.role,
             repositories: invite.repositories,
@@ -222,8 +220,8 @@ fn welcome(person: &PersonRow) -> Redeemed {
     }
 }
 
-/// Whether a name can be shown on a line, and be told from another one.
-fn is_name(name: &str) -> bool {
+/// Refuses a name that cannot be shown on a line, or not be told from another one.
+pub fn check_name(name: &str) -> Result<(), AccessError> {
     let steers = |c: char| {
         let invisible = [
             '\u{200b}'..='\u{200f}',
@@ -233,7 +231,10 @@ fn is_name(name: &str) -> bool {
         c.is_control() || c == '\u{feff}' || invisible.iter().any(|range| range.contains(&c))
     };
     let chars = name.chars().count();
-    (1..=NAME_CHARS_MAX).contains(&chars) && name.trim() == name && !name.contains(steers)
+    match (1..=NAME_CHARS_MAX).contains(&chars) && name.trim() == name && !name.contains(steers) {
+        true => Ok(()),
+        false => Err(AccessError::Name),
+    }
 }
 
 #[cfg(test)]

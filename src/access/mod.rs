@@ -13,8 +13,8 @@ pub(crate) mod testing;
 
 pub use crate::model::Role;
 pub use identity::{Grant, Identity};
-pub use invite::{InviteToken, NewInvite, Redeemed};
-pub use people::User;
+pub use invite::{InviteToken, NewInvite, Redeemed, check_name};
+pub use people::{User, check_glob};
 pub use stranger::Denied;
 
 use crate::config::{HookSettings, LimitSettings};

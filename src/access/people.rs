@@ -132,10 +132,16 @@ fn user(person: &PersonRow) -> User {
 
 /// Refuses globs that would grant nothing.
 pub(super) fn check(grant: &Grant) -> Result<(), AccessError> {
-    for glob in grant.environments.iter().chain([&grant.repositories]) {
-        Glob::new(glob).map_err(|_| AccessError::Glob(glob.clone()))?;
+    let mut globs = grant.environments.iter().chain([&grant.repositories]);
+    globs.try_for_each(|glob| check_glob(glob))
+}
+
+/// Refuses a text that is no glob.
+pub fn check_glob(text: &str) -> Result<(), AccessError> {
+    match Glob::new(text) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(AccessError::Glob(text.to_owned())),
     }
-    Ok(())
 }
 
 /// A grant as a row.

@@ -4,7 +4,7 @@
 use super::output::Output;
 use super::serve::{is_unusable, world};
 use super::{Failure, Global};
-use crate::access::{Access, Role, User};
+use crate::access::{self, Access, AccessError, Role, User};
 use crate::admin::{self, Admin, Answer, NoInstallations, Request};
 use crate::config::Config;
 use crate::session;
@@ -15,19 +15,27 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 pub(super) struct InviteArguments {
     /// The person's name, as others see it
+    #[arg(value_parser = checked(access::check_name))]
     name: String,
     /// What they may do
     #[arg(long, value_enum, default_value = "editor")]
     role: RoleName,
     /// Which repositories, as a glob
-    #[arg(long = "repo", default_value = "*")]
+    #[arg(long = "repo", value_name = "GLOB", default_value = "*", value_parser = checked(access::check_glob))]
     repositories: String,
     /// Which environments, as globs such as `dev` or `prod-*`; all if it is not given
-    #[arg(long = "env", value_name = "GLOB")]
+    #[arg(long = "env", value_name = "GLOB", value_parser = checked(access::check_glob))]
     environments: Vec<String>,
     /// How many hours the invite is good
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=720))]
     hours: u32,
+}
+
+/// A text that passes `check`: what is refused is told before anything is asked, as wrong usage.
+fn checked(
+    check: impl Fn(&str) -> Result<(), AccessError> + Clone + Send + Sync + 'static,
+) -> impl Fn(&str) -> Result<String, AccessError> + Clone + Send + Sync + 'static {
+    move |text| check(text).map(|()| text.to_owned())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -179,6 +179,10 @@ async fn next_line(
     match line {
         Line::End => Ok(Next::End),
         Line::Text(text) if text.chars().count() <= chars_max => Ok(Next::Line(text)),
+        Line::NotText => {
+            output.message("That line is not UTF-8, so it was not sent. Set the terminal, or the file it comes from, to UTF-8.");
+            Ok(Next::Again)
+        }
         Line::Text(_) | Line::TooLong => {
             let why = format!(
                 "A line may have {chars_max} characters; this one was not sent. Put long text into a file and name it."

@@ -139,6 +139,10 @@ async fn talk(stage: &Stage, output: &Output) -> Result<(), Failure> {
                 output.line("That was too long for the demo.");
                 continue;
             }
+            Typed::NotText => {
+                output.line("That was not UTF-8; set the terminal to it.");
+                continue;
+            }
             Typed::Text(_) => return Ok(()),
             Typed::End => {
                 output.message("");

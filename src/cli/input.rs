@@ -6,8 +6,10 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader, Stdin};
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A line without its end. What is not UTF-8 is replaced.
+    /// A line without its end.
     Text(String),
+    /// A line that is not UTF-8.
+    NotText,
     /// A line of more bytes than fit; it was skipped.
     TooLong,
     /// There will be no more.
@@ -70,7 +72,7 @@ impl<R: AsyncBufRead + Unpin> Input<R> {
         }
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
-        Line::Text(String::from_utf8_lossy(line).into_owned())
+        str::from_utf8(line).map_or(Line::NotText, |text| Line::Text(text.to_owned()))
     }
 }
 
@@ -78,6 +80,13 @@ impl<R: AsyncBufRead + Unpin> Input<R> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{Input, Line};
+
+    #[tokio::test]
+    async fn what_is_not_text_is_told_apart_and_the_next_line_read() {
+        let mut input = Input::new(&b"caf\xe9\ncaf\xc3\xa9\n"[..], 10);
+        assert_eq!(input.next().await.unwrap(), Line::NotText);
+        assert_eq!(input.next().await.unwrap(), Line::Text("café".to_owned()));
+    }
 
     #[tokio::test]
     async fn a_line_that_is_too_long_is_skipped_and_the_next_one_read() {

@@ -40,6 +40,15 @@ fn questions(shell: &Shell) {
     );
 
     for (arguments, why) in [
+        (["invite", "carol", "--env=[bad"], "`[bad` is not a glob"),
+        (["invite", "carol", "--repo=[bad"], "`[bad` is not a glob"),
+        (["invite", "carol\u{7}", "--json"], "printable characters"),
+    ] {
+        let ended = shell.run(&arguments);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.contains(why), "{ended:?}");
+    }
+    for (arguments, why) in [
         (["user", "show", "nobody"], "nobody"),
         (["user", "revoke", "nobody"], "nobody"),
         (["session", "show", "CHG-42"], "no session `CHG-42`"),

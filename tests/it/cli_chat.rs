@@ -15,7 +15,7 @@ fn chat(model: &Model) -> Vec<String> {
     ["chat", "--set", &url].map(str::to_owned).to_vec()
 }
 
-fn said(shell: &Shell, model: &Model, input: &str) -> crate::support::shell::Ended {
+fn said(shell: &Shell, model: &Model, input: impl AsRef<[u8]>) -> crate::support::shell::Ended {
     let arguments = chat(model);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     shell.run_with_input(&arguments, input)
@@ -228,13 +228,21 @@ fn ctrl_c_stops_the_turn_and_the_session_goes_on() {
 fn a_line_that_is_too_long_is_told_and_not_sent() {
     let model = Model::start(queue([says("Short.")]));
     let long = "x".repeat(200_000);
-    let ended = said(&shell(), &model, &format!("{long}\nshort\n"));
+    let ended = said(&shell(), &model, format!("{long}\nshort\n"));
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Short.\n"));
     assert!(
         ended.err.contains("A line may have 16000 characters"),
         "{}",
         ended.err
     );
+}
+
+#[test]
+fn a_line_that_is_not_utf_8_is_told_and_not_sent() {
+    let model = Model::start(queue([says("Short.")]));
+    let ended = said(&shell(), &model, b"caf\xe9\nshort\n");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Short.\n"));
+    assert!(ended.err.contains("not UTF-8, so it was not sent"), "{ended:?}");
 }
 
 /// TK-3: nothing is kept unless it is asked for, and then privately.

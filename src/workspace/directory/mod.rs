@@ -3,6 +3,22 @@
 
 mod handle;
 
+/// Why there are no files to work on.
+fn no_work_tree(start: &Path, inside: &Path) -> String {
+    let is_bare = |directory: &Path| {
+        directory.join("HEAD").is_file()
+            && directory.join("objects").is_dir()
+            && directory.join("refs").is_dir()
+    };
+    let start = start.display();
+    if inside.ancestors().any(is_bare) {
+        return format!(
+            "`{start}` is in a bare repository, which has no files to work on; clone it, and change to the clone"
+        );
+    }
+    format!("`{start}` is not inside a git repository; change to one, or create one with `git init`")
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
@@ -52,12 +68,7 @@ impl Directory {
         let root = inside
             .ancestors()
             .find(|directory| directory.join(".git").exists())
-            .ok_or_else(|| {
-                refused(format!(
-                    "`{}` is not inside a git repository; change to one, or create one with `git init`",
-                    start.display()
-                ))
-            })?;
+            .ok_or_else(|| refused(no_work_tree(start, &inside)))?;
         let handle = Handle::open(root).map_err(|err| match err {
             rustix::io::Errno::NOSYS => refused(
                 "this kernel has no `openat2`, which keeps files inside the repository; Linux 5.6 or newer has it"

@@ -107,6 +107,18 @@ fn outside_a_repository_it_says_so_at_once() {
 }
 
 #[test]
+fn a_bare_repository_is_told_from_none() {
+    let home = tempfile::tempdir().unwrap();
+    gix::init_bare(home.path()).unwrap();
+    for start in [home.path().to_owned(), home.path().join("objects")] {
+        let Err(RepositoryError::Refused(why)) = Directory::open(&start) else {
+            panic!("opened")
+        };
+        assert!(why.contains("is in a bare repository"), "{why}");
+    }
+}
+
+#[test]
 fn changes_are_those_of_this_session() {
     let work = Work::new();
     work.put("a", "1\n");

@@ -112,9 +112,9 @@ impl Shell {
     }
 
     /// Runs the program with this standard input.
-    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> Ended {
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Ended {
         let mut running = self.start(arguments);
-        running.type_line(input.trim_end_matches('\n'));
+        running.type_bytes(input.as_ref());
         running.close_input();
         running.end()
     }
@@ -200,9 +200,13 @@ impl Running {
     }
 
     pub(crate) fn type_line(&mut self, line: &str) {
+        self.type_bytes(format!("{line}\n").as_bytes());
+    }
+
+    fn type_bytes(&mut self, bytes: &[u8]) {
         let input = self.child.stdin.as_mut().unwrap();
         // A program that refuses to start does not read.
-        let _ = writeln!(input, "{line}").and_then(|()| input.flush());
+        let _ = input.write_all(bytes).and_then(|()| input.flush());
     }
 
     /// Ctrl-D.
