@@ -55,7 +55,8 @@ pub(super) fn neighbours(
         chat,
     ))?;
     let parts = parts.trim_end_matches(']');
-    // What follows is a comma, and `-` is the character after it.
+    // What follows is a comma, and `-` is the character after it. Texts are compared by their bytes, as SQLite does
+    // unless it is told otherwise.
     Ok((format!("{parts},"), format!("{parts}-")))
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
+const BOB: &str = "U0BOB";
 const VERBS: [&str; 12] = [
     "help", "status", "diff", "risk", "patch", "envs", "undo", "discard", "clear", "context", "usage", "stop",
 ];
@@ -94,6 +95,21 @@ async fn every_command_is_answered_on_every_surface_and_no_model_is_asked() {
     assert_eq!(app.asked().len(), asked, "a command asked the model");
     let unknown = app.slash(ALICE, "statsu").await;
     assert!(unknown.contains("Did you mean status?"), "{unknown}");
+}
+
+#[tokio::test]
+async fn a_slash_command_means_the_newest_conversation_of_its_sender_in_that_channel() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    app.slack_editor(BOB).await;
+    for (user, change) in [(ALICE, "CHG-1"), (ALICE, "CHG-2"), (BOB, "CHG-3")] {
+        let said = app.ask(user, "four replicas in dev").await;
+        assert!(said.text.contains(change), "{}", said.text);
+    }
+    let alices = app.slash(ALICE, "status").await;
+    assert!(alices.contains("CHG-2") && !alices.contains("CHG-3"), "{alices}");
+    let bobs = app.slash(BOB, "status").await;
+    assert!(bobs.contains("CHG-3"), "{bobs}");
 }
 
 fn expected(verb: &str) -> &'static [&'static str] {
