@@ -18,7 +18,8 @@ mod support;
 
 use bytes::Bytes;
 use drydock::config::{
-    ChannelSettings, Grants, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode, TelegramSettings,
+    ChannelSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode,
+    TelegramSettings,
 };
 use drydock::model::{Account, Installation, Platform, Role, Secret};
 use drydock::webhook::{Rejected, Webhook, of_channel, of_hook};
@@ -173,6 +174,7 @@ fn github() -> Case {
         repository: "infra".to_owned(),
         prompt: "prompt.md".to_owned(),
         fields: BTreeMap::new(),
+        change: HookChange::New,
         post_to: PostTo {
             channel: "slack".to_owned(),
             chat: "C1".to_owned(),

@@ -399,6 +399,7 @@ mod tests {
         let limits = LimitSettings {
             turn: Limits::default(),
             turns_at_once_max: 1,
+            waiting_events_max: 1,
             waiting_messages_max: 1,
             inbound_text_chars_max: 1,
             inline_diff_bytes_max: 1,

@@ -62,7 +62,6 @@ CREATE TABLE conversation (
     cleared_turn INTEGER NOT NULL,
     spoken_at INTEGER,
     owner TEXT,
-    lease_until INTEGER NOT NULL,
     fence INTEGER NOT NULL,
     pending INTEGER NOT NULL,
     due INTEGER NOT NULL,
@@ -70,15 +69,29 @@ CREATE TABLE conversation (
 );
 CREATE INDEX conversation_due ON conversation (due, id) WHERE pending > 0;
 
+-- `effect` is what a command did, recorded in the transaction that did it. `stopped_by` is the command that asked
+-- for the end of a turn. `crashes` counts the ends of the process in which the row was in work, `own_crashes` those
+-- that only it can have caused.
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
     conversation INTEGER NOT NULL REFERENCES conversation (id),
     lane TEXT NOT NULL,
     inbound TEXT NOT NULL,
     accepted_at INTEGER NOT NULL,
-    done_at INTEGER
+    done_at INTEGER,
+    effect TEXT,
+    stopped_by INTEGER,
+    crashes INTEGER NOT NULL DEFAULT 0,
+    own_crashes INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX inbox_unfinished ON inbox (conversation, lane, id) WHERE done_at IS NULL;
+
+-- Whether a process works on the messages; one that stops in order says that it does not any more.
+CREATE TABLE process (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    works INTEGER NOT NULL
+);
+INSERT INTO process (id, works) VALUES (1, 0);
 
 -- Every name a message may arrive under again. One tree and no index: it is written with every message,
 -- and looked through once an hour.
@@ -167,7 +180,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_open ON outbox (channel, lane, id) WHERE done_at IS NULL;
 CREATE INDEX outbox_done ON outbox (done_at) WHERE done_at IS NOT NULL;
 
--- Button tokens; only their SHA-256 is kept.
+-- Button tokens; only their SHA-256 is kept. `used_by` is the message that pressed the button.
 CREATE TABLE action (
     token_hash BLOB PRIMARY KEY,
     verb TEXT NOT NULL,
@@ -175,7 +188,8 @@ CREATE TABLE action (
     sender TEXT NOT NULL,
     conversation INTEGER NOT NULL REFERENCES conversation (id),
     expires_at INTEGER NOT NULL,
-    used_at INTEGER
+    used_at INTEGER,
+    used_by INTEGER
 ) WITHOUT ROWID;
 
 -- hash(n) = SHA-256(hash(n - 1) || line(n)); the head is kept apart, so that a cut tail shows.

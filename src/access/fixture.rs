@@ -15,6 +15,7 @@ pub(super) fn limits(strangers_remembered_max: usize) -> LimitSettings {
     LimitSettings {
         turn: Limits::default(),
         turns_at_once_max: 64,
+        waiting_events_max: 200,
         waiting_messages_max: 20,
         inbound_text_chars_max: 16_000,
         inline_diff_bytes_max: 2_500,
@@ -57,7 +58,7 @@ pub(super) async fn join(access: &Access, name: &str, byte: u8, sender: &Sender)
         .unwrap();
     let delivery = [format!("join:{byte}")];
     access
-        .redeem(token.expose(), sender, &delivery, at(1))
+        .redeem(token.expose(), sender, &delivery, |_| Vec::new(), at(1))
         .await
         .unwrap();
     assert!(access.admit(sender).is_some());

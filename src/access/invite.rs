@@ -2,10 +2,10 @@
 //! the same from outside, and a token is stored nowhere.
 
 use super::{Access, AccessError, Grant, NAME_CHARS_MAX, Role, people, put};
-use crate::model::{Secret, Sender};
-use crate::store::invite;
+use crate::model::{Op, Secret, Sender};
 use crate::store::invite::{InviteRow, Redemption};
 use crate::store::people::{PersonRow, person};
+use crate::store::{enqueue_in, invite};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
@@ -143,13 +143,14 @@ impl Access {
         Ok(token)
     }
 
-    /// Uses a token for a sender. Admission, the spent token and the message's being handled are one
-    /// transaction; from the answer on [`Access::admit`] knows them.
+    /// Uses a token for a sender. Admission, the spent token, the message's being handled and what `answer`
+    /// says to them are one transaction; from the answer on [`Access::admit`] knows them.
     pub async fn redeem(
         &self,
         token: &str,
         sender: &Sender,
         delivery: &[String],
+        answer: impl FnOnce(&Redeemed) -> Vec<Op> + Send + 'static,
         at: Timestamp,
     ) -> Result<Redeemed, AccessError> {
         let allowed = self
@@ -162,7 +163,7 @@ impl Access {
         }
         let (hash, sender, delivery) = (self.hash(token), sender.clone(), delivery.to_vec());
         let admitted = Arc::clone(&self.admitted);
-        let redemption = self
+        let (redeemed, _) = self
             .store
             .write_then(
                 move |tx| {
@@ -171,7 +172,14 @@ impl Access {
                         Redemption::Admitted(user) => Some(person(tx, *user)?),
                         Redemption::Duplicate | Redemption::AlreadyIn | Redemption::Invalid => None,
                     };
-                    Ok((redemption, joined))
+                    let redeemed = match (redemption, &joined) {
+                        (Redemption::Admitted(_), Some(person)) => welcome(person),
+                        (Redemption::AlreadyIn, _) => Redeemed::AlreadyIn,
+                        (Redemption::Duplicate, _) => Redeemed::Silent,
+                        (Redemption::Invalid | Redemption::Admitted(_), _) => Redeemed::Invalid,
+                    };
+                    enqueue_in(tx, &answer(&redeemed), at)?;
+                    Ok((redeemed, joined))
                 },
                 move |(_, joined)| {
                     if let Some(person) = joined {
@@ -183,12 +191,7 @@ impl Access {
                 },
             )
             .await?;
-        Ok(match redemption {
-            (Redemption::Admitted(_), Some(person)) => welcome(&person),
-            (Redemption::AlreadyIn, _) => Redeemed::AlreadyIn,
-            (Redemption::Duplicate, _) => Redeemed::Silent,
-            (Redemption::Invalid | Redemption::Admitted(_), _) => Redeemed::Invalid,
-        })
+        Ok(redeemed)
     }
 
     /// Makes a token worthless that others have seen, such as one pasted in a public channel. False if
@@ -267,7 +270,13 @@ mod tests {
         assert_eq!(token.expose().len(), 43);
         assert!(access.admit(&telegram("1")).is_none());
         let redeemed = access
-            .redeem(token.expose(), &telegram("1"), &["d1".into()], at(1))
+            .redeem(
+                token.expose(),
+                &telegram("1"),
+                &["d1".into()],
+                |_| Vec::new(),
+                at(1),
+            )
             .await;
         assert_eq!(redeemed, Ok(welcome()));
         let identity = access.admit(&telegram("1")).unwrap();
@@ -277,11 +286,23 @@ mod tests {
         );
         // A platform that delivers again hears nothing new.
         let again = access
-            .redeem(token.expose(), &telegram("1"), &["d1".into()], at(2))
+            .redeem(
+                token.expose(),
+                &telegram("1"),
+                &["d1".into()],
+                |_| Vec::new(),
+                at(2),
+            )
             .await;
         assert_eq!(again, Ok(Redeemed::Silent));
         let joined = access
-            .redeem(token.expose(), &telegram("1"), &["d2".into()], at(3))
+            .redeem(
+                token.expose(),
+                &telegram("1"),
+                &["d2".into()],
+                |_| Vec::new(),
+                at(3),
+            )
             .await;
         assert_eq!(joined, Ok(Redeemed::AlreadyIn));
         drop(access);
@@ -327,7 +348,13 @@ mod tests {
             tokio::spawn(async move {
                 let delivery = [format!("d{number}")];
                 access
-                    .redeem(token.expose(), &telegram(&number.to_string()), &delivery, at(1))
+                    .redeem(
+                        token.expose(),
+                        &telegram(&number.to_string()),
+                        &delivery,
+                        |_| Vec::new(),
+                        at(1),
+                    )
                     .await
                     .unwrap()
             })
@@ -377,7 +404,13 @@ mod tests {
         }
         let day = 24 * 60 * 60;
         let used = access
-            .redeem(&tokens[4], &telegram("first"), &["d".into()], at(1))
+            .redeem(
+                &tokens[4],
+                &telegram("first"),
+                &["d".into()],
+                |_| Vec::new(),
+                at(1),
+            )
             .await;
         assert_eq!(used, Ok(welcome()));
         assert_eq!(access.burn(&tokens[5], at(1)).await, Ok(true));
@@ -386,13 +419,25 @@ mod tests {
             // The one that is left, the seventh, has expired by then.
             let name = number.to_string();
             let answer = access
-                .redeem(token, &telegram(&name), std::slice::from_ref(&name), at(day))
+                .redeem(
+                    token,
+                    &telegram(&name),
+                    std::slice::from_ref(&name),
+                    |_| Vec::new(),
+                    at(day),
+                )
                 .await;
             assert_eq!(answer, Ok(Redeemed::Invalid), "{number}");
             assert!(access.admit(&telegram(&name)).is_none());
         }
         let bound = access
-            .redeem(&tokens[7], &telegram("somebody"), &["b".into()], at(day - 1))
+            .redeem(
+                &tokens[7],
+                &telegram("somebody"),
+                &["b".into()],
+                |_| Vec::new(),
+                at(day - 1),
+            )
             .await;
         assert_eq!(bound, Ok(welcome()));
     }
@@ -410,7 +455,13 @@ mod tests {
             let delivery = [format!("d{number}")];
             answers.push(
                 access
-                    .redeem("guess", &telegram("1"), &delivery, at(number / 20))
+                    .redeem(
+                        "guess",
+                        &telegram("1"),
+                        &delivery,
+                        |_| Vec::new(),
+                        at(number / 20),
+                    )
                     .await
                     .unwrap(),
             );
@@ -419,11 +470,17 @@ mod tests {
         assert!(answers[5..].iter().all(|answer| *answer == Redeemed::Silent));
         // Others are not held up, and neither are they a minute later.
         let other = access
-            .redeem("guess", &telegram("2"), &["o".into()], at(50))
+            .redeem("guess", &telegram("2"), &["o".into()], |_| Vec::new(), at(50))
             .await;
         assert_eq!(other, Ok(Redeemed::Invalid));
         let later = access
-            .redeem(token.expose(), &telegram("1"), &["l".into()], at(60))
+            .redeem(
+                token.expose(),
+                &telegram("1"),
+                &["l".into()],
+                |_| Vec::new(),
+                at(60),
+            )
             .await;
         assert_eq!(later, Ok(welcome()));
     }
@@ -441,12 +498,19 @@ mod tests {
                 "wrong-token-that-was-typed",
                 &telegram("2"),
                 &["d0".into()],
+                |_| Vec::new(),
                 at(1),
             )
             .await
             .unwrap();
         access
-            .redeem(token.expose(), &telegram("1"), &["d1".into()], at(1))
+            .redeem(
+                token.expose(),
+                &telegram("1"),
+                &["d1".into()],
+                |_| Vec::new(),
+                at(1),
+            )
             .await
             .unwrap();
         let open: Vec<_> = std::fs::read_dir(directory.path())

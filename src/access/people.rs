@@ -177,7 +177,7 @@ fn word(role: Role) -> &'static str {
 mod tests {
     use crate::access::fixture::{at, fresh, join, limits, telegram};
     use crate::access::{Access, AccessError, Grant, Role};
-    use crate::config::{Grants, HookScheme, HookSettings, PostTo};
+    use crate::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
     use crate::model::{Platform, Secret, Sender};
     use crate::store::Store;
 
@@ -273,6 +273,7 @@ mod tests {
             repository: "infra-*".into(),
             prompt: "p.md".into(),
             fields: std::collections::BTreeMap::new(),
+            change: HookChange::New,
             post_to: PostTo {
                 channel: "slack".into(),
                 chat: "C1".into(),

@@ -95,6 +95,7 @@ impl Ingress for Clocked {
             Ok(gateway::Acknowledged::New) => Ok(Acknowledged::New),
             Ok(gateway::Acknowledged::Duplicate) => Ok(Acknowledged::Duplicate),
             Ok(gateway::Acknowledged::Refused) => Ok(Acknowledged::Refused),
+            Ok(gateway::Acknowledged::Full) => Err(Unavailable),
             Err(error) => {
                 tracing::error!(%error, "an inbound could not be stored; its sender will deliver it again");
                 Err(Unavailable)

@@ -209,6 +209,7 @@ impl App {
             );
             self.tasks.shutdown().await;
         }
+        self.gateway.end_work().await;
     }
 }
 

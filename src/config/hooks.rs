@@ -1,7 +1,7 @@
 //! `[hooks.<name>]`: signed webhooks that prepare a change.
 
 use crate::config::reader::Reader;
-use crate::config::settings::{Grants, HookScheme, HookSettings, PostTo};
+use crate::config::settings::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use crate::model::RepoPath;
 use std::collections::BTreeMap;
 
@@ -50,6 +50,10 @@ fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
         );
     }
     let fields = fields(reader, section);
+    let change = match reader.text(&format!("{section}.change")).as_deref() {
+        Some("continue") => HookChange::Continue,
+        Some(_) | None => HookChange::New,
+    };
     let channel = reader.reference(&format!("{section}.post_to.channel"), "channels");
     let chat = reader.text(&format!("{section}.post_to.chat"));
     let grants = grants(reader, section);
@@ -61,6 +65,7 @@ fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
         repository: repository?,
         prompt: prompt?,
         fields,
+        change,
         post_to: PostTo {
             channel: channel?,
             chat: chat?,

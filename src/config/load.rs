@@ -218,6 +218,7 @@ fn limits(reader: &mut Reader<'_>) -> LimitSettings {
             history_bytes_max: reader.integer("limits.history_bytes_max"),
         },
         turns_at_once_max: reader.integer("limits.turns_at_once_max"),
+        waiting_events_max: reader.integer("limits.waiting_events_max"),
         waiting_messages_max: reader.integer("limits.waiting_messages_max"),
         inbound_text_chars_max: reader.integer("limits.inbound_text_chars_max"),
         inline_diff_bytes_max: reader.integer("limits.inline_diff_bytes_max"),

@@ -21,9 +21,9 @@ pub use error::{ConfigError, Problem};
 pub use keys::{KEYS, Key, Kind, Unset};
 pub use models::{KNOWN_PROVIDERS, KnownProvider, known_provider, usual_model};
 pub use settings::{
-    BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookScheme, HookSettings, LimitSettings,
-    ModelSettings, PostTo, ProgramSettings, ProviderSettings, RepositorySettings, SandboxSettings,
-    ServerSettings, SlackSettings, TelegramMode, TelegramSettings,
+    BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookChange, HookScheme, HookSettings,
+    LimitSettings, ModelSettings, PostTo, ProgramSettings, ProviderSettings, RepositorySettings,
+    SandboxSettings, ServerSettings, SlackSettings, TelegramMode, TelegramSettings,
 };
 pub use sources::{SourceFile, Sources};
 

@@ -188,10 +188,21 @@ pub struct HookSettings {
     pub prompt: String,
     /// `fields`: name to JSON pointer into the payload; each value at most 1,000 characters, data only.
     pub fields: BTreeMap<String, String>,
+    /// `change`, default `new`.
+    pub change: HookChange,
     /// `post_to`
     pub post_to: PostTo,
     /// `grants`
     pub grants: Grants,
+}
+
+/// `change` of a hook: what an event prepares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookChange {
+    /// A change of its own; events are answered side by side.
+    New,
+    /// The next revision of the change that earlier events prepared; events are answered one after the other.
+    Continue,
 }
 
 /// `grants` of a hook: what its service identity may do in its own repository.
@@ -243,6 +254,8 @@ pub struct LimitSettings {
     pub turn: crate::model::Limits,
     /// `turns_at_once_max`, default 64.
     pub turns_at_once_max: usize,
+    /// `waiting_events_max`, default 200: events of one hook waiting for a turn.
+    pub waiting_events_max: usize,
     /// `waiting_messages_max`, default 20: messages of one conversation waiting behind a turn.
     pub waiting_messages_max: usize,
     /// `inbound_text_chars_max`, default 16,000.

@@ -9,6 +9,7 @@ use crate::model::{
     Sender, Usage, Verdict,
 };
 use crate::redact::{self, Redactor};
+use crate::store::Conversation;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -51,6 +52,18 @@ impl Address {
     /// The address of the answer to an accepted message.
     pub(super) fn of_message(inbound: &Inbound, inbox: InboxId) -> Self {
         Self::of(inbound, format!("inbox-{inbox}"))
+    }
+
+    /// The address of the answer to a message that cannot be read: where its conversation is.
+    pub(super) fn of_conversation(conversation: &Conversation, inbox: InboxId) -> Self {
+        Self {
+            channel: conversation.channel.clone(),
+            place: conversation.key.place.clone(),
+            reply_to: None,
+            mention: Some(conversation.key.user.clone()),
+            whisper: None,
+            prefix: format!("inbox-{inbox}"),
+        }
     }
 
     /// A reply as the messages it takes where this is.

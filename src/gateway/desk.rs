@@ -1,7 +1,7 @@
 //! What is being worked on right now, in this process: how it is stopped, and the card that shows it.
 
 use super::progress::Card;
-use crate::model::{ConversationId, TurnId};
+use crate::model::{ConversationId, InboxId, TurnId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -15,6 +15,7 @@ pub(super) struct Desk {
 
 #[derive(Debug)]
 struct Working {
+    message: Option<InboxId>,
     turn: Option<TurnId>,
     stop: CancellationToken,
     card: watch::Sender<Card>,
@@ -32,6 +33,13 @@ pub(super) struct Seat {
 }
 
 impl Seat {
+    /// Says which message is answered.
+    pub(super) fn works_on(&self, message: InboxId) {
+        if let Some(working) = self.desk.lock().get_mut(&self.conversation) {
+            working.message = Some(message);
+        }
+    }
+
     /// The model is about to be asked.
     pub(super) fn began(&self, turn: TurnId) {
         if let Some(working) = self.desk.lock().get_mut(&self.conversation) {
@@ -47,10 +55,11 @@ impl Drop for Seat {
 }
 
 impl Desk {
-    /// Takes the place of a conversation, which is free: its lease is held.
+    /// Takes the place of a conversation, which is free: it is claimed.
     pub(super) fn sit(&self, conversation: ConversationId) -> Seat {
         let (stop, card) = (CancellationToken::new(), watch::Sender::new(Card::default()));
         let working = Working {
+            message: None,
             turn: None,
             stop: stop.clone(),
             card: card.clone(),
@@ -79,12 +88,14 @@ impl Desk {
         self.lock().get(&conversation)?.turn
     }
 
-    /// Stops what a conversation works on; false if that is nothing.
-    pub(super) fn stop(&self, conversation: ConversationId) -> bool {
-        self.lock().get(&conversation).is_some_and(|working| {
+    /// Stops a message of a conversation, if that is what is answered there. A stop that is on record before the turn
+    /// of the message begins is found by the turn.
+    pub(super) fn stop(&self, conversation: ConversationId, message: InboxId) {
+        if let Some(working) = self.lock().get(&conversation)
+            && working.message == Some(message)
+        {
             working.stop.cancel();
-            true
-        })
+        }
     }
 
     /// Shows on the running card how many messages wait behind it.
@@ -102,20 +113,22 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::Desk;
-    use crate::model::{ConversationId, TurnId};
+    use crate::model::{ConversationId, InboxId, TurnId};
 
     #[test]
-    fn stop_reaches_a_message_before_its_turn_began_and_nobody_after_it_ended() {
-        let desk = Desk::default();
-        let alice = ConversationId(1);
-        assert!(!desk.stop(alice));
+    fn a_stop_reaches_the_message_it_names_and_no_other_of_its_conversation() {
+        let (desk, alice) = (Desk::default(), ConversationId(1));
         let seat = desk.sit(alice);
         assert!(desk.is_busy(alice) && desk.turn(alice).is_none());
+        seat.works_on(InboxId(4));
         seat.began(TurnId(7));
         assert_eq!(desk.turn(alice), Some(TurnId(7)));
-        assert!(!desk.stop(ConversationId(2)) && !seat.stop.is_cancelled());
-        assert!(desk.stop(alice) && seat.stop.is_cancelled());
+        desk.stop(alice, InboxId(3));
+        desk.stop(ConversationId(2), InboxId(4));
+        assert!(!seat.stop.is_cancelled());
+        desk.stop(alice, InboxId(4));
+        assert!(seat.stop.is_cancelled());
         drop(seat);
-        assert!(!desk.is_busy(alice) && !desk.stop(alice));
+        assert!(!desk.is_busy(alice));
     }
 }

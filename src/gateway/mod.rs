@@ -1,7 +1,7 @@
 //! The way of one message. Read this first.
 //!
 //! [`Gateway::receive`] takes a verified inbound: an invite is redeemed, a stranger is turned away
-//! with no model call, everything else is committed before it is acknowledged. A conversation is leased
+//! with no model call, everything else is committed before it is acknowledged. A conversation is claimed
 //! with the message that wakes it, or by [`Gateway::run`] when there is room; turns run one at a time each,
 //! many side by side, and commands go past the queue. Answers leave through the outbox.
 
@@ -31,9 +31,10 @@ use crate::config::{Config, HookSettings};
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{Accepted, Due, Lane, Store};
+use crate::store::{Accepted, Due, Lane, Refusal, Room, Store};
 use crate::tool::Toolbox;
 use ahead::RenderingAhead;
+use commands::Asked;
 use compose::Address;
 use delivery::Delivery;
 use desk::Desk;
@@ -46,7 +47,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{error, warn};
+use tracing::warn;
 
 /// Notices to strangers on their way at once; more are dropped, not queued.
 const NOTICES_AT_ONCE_MAX: usize = 64;
@@ -86,6 +87,8 @@ pub enum Acknowledged {
     Duplicate,
     /// Refused for good: a stranger, or nothing for us. Not stored.
     Refused,
+    /// Refused for now: too many events of this hook wait. Not stored.
+    Full,
 }
 
 /// The engine of the server.
@@ -158,13 +161,18 @@ impl Gateway {
             return self.turn_away(&inbound, at).await;
         }
         let lane = self.lane(&inbound);
-        let slot = match lane {
-            Lane::Turn => self.shift.free_slot(),
-            Lane::Command => None,
+        let is_hook = self.hook(&inbound).is_some();
+        let slot = match (lane, is_hook) {
+            (Lane::Turn, false) => self.shift.free_slot(),
+            (Lane::Turn, true) => self.shift.free_hook_slot(),
+            (Lane::Command | Lane::Change, _) => None,
         };
         let worker = slot.as_ref().map(|_| self.shift.worker());
-        let (store, waiting_max) = (&self.parts.store, self.parts.config.limits.waiting_messages_max);
-        match store.accept(&inbound, lane, waiting_max, worker, at).await? {
+        let store = &self.parts.store;
+        match store
+            .accept(&inbound, lane, self.room(&inbound), worker, at)
+            .await?
+        {
             Accepted::Duplicate => {
                 // What it repeats may have been taken a moment ago.
                 store.durable().await?;
@@ -174,12 +182,13 @@ impl Gateway {
             Accepted::Full => {
                 warn!(
                     inbound.channel,
-                    "a message was not taken: {waiting_max} wait before it"
+                    "a message was not taken: too many wait before it"
                 );
-                let text = format!(
-                    "{waiting_max} messages wait already, so I did not take this one. Send it again later."
-                );
-                self.notice(&inbound, Reply::text(text));
+                self.note("ingress.full", &inbound.channel, "queue.full", at);
+                if is_hook {
+                    return Ok(Acknowledged::Full);
+                }
+                self.wake_deliveries();
                 Ok(Acknowledged::Refused)
             }
             Accepted::Stored {
@@ -203,6 +212,29 @@ impl Gateway {
         }
     }
 
+    /// How much may wait before an inbound. A person who is refused is told in the same transaction; a hook is to
+    /// deliver again.
+    fn room(&self, inbound: &Inbound) -> Room {
+        let limits = &self.parts.config.limits;
+        let waiting_max = limits.waiting_messages_max;
+        let refusal = self.hook(inbound).is_none().then(|| {
+            let inbound = inbound.clone();
+            Box::new(move || {
+                let id = inbound.delivery.first().map_or("", String::as_str);
+                let address = commands::address_of(&inbound, format!("refused/{id}"));
+                let text = format!(
+                    "{waiting_max} messages wait already, so I did not take this one. Send it again later."
+                );
+                vec![address.post("answer", Reply::text(text))]
+            }) as Refusal
+        });
+        Room {
+            of_conversation_max: waiting_max,
+            of_hook_max: limits.waiting_events_max,
+            refusal,
+        }
+    }
+
     /// Who an inbound is from, if it was admitted. Looked up again whenever something is about to
     /// happen on somebody's behalf.
     fn identity(&self, inbound: &Inbound) -> Option<Identity> {
@@ -221,6 +253,7 @@ impl Gateway {
         match &inbound.kind {
             Kind::Hook { .. } => Lane::Turn,
             Kind::Text { text, .. } if command::in_text(text).is_none() && self.readable(text) => Lane::Turn,
+            kind if commands::may_change(kind) => Lane::Change,
             Kind::Text { .. } | Kind::Command { .. } | Kind::Click { .. } => Lane::Command,
             Kind::Join { .. } | Kind::Unsupported { .. } => Lane::Command,
         }
@@ -244,20 +277,18 @@ impl Gateway {
                 self.desk.waiting(conversation, ahead as usize);
                 self.tell_place_in_queue(inbound, inbox, ahead);
             }
-            Lane::Command => {
+            Lane::Command | Lane::Change => {
                 let gateway = Arc::clone(self);
-                self.errands
-                    .spawn(async move { gateway.command(inbox, conversation, inbound).await });
+                let asked = Asked {
+                    inbox,
+                    conversation,
+                    inbound,
+                    crashes: 0,
+                    instead: None,
+                };
+                self.errands.spawn(async move { gateway.command(asked).await });
             }
         }
-    }
-
-    /// Puts operations into the outbox and wakes who delivers them.
-    async fn send(&self, ops: Vec<Op>) {
-        if let Err(error) = self.parts.store.enqueue(ops, (self.parts.now)()).await {
-            error!(%error, "a message could not be put into the outbox");
-        }
-        self.wake_deliveries();
     }
 
     fn wake_deliveries(&self) {
@@ -355,23 +386,26 @@ impl Gateway {
             self.notice(inbound, Reply::text(text));
             return Ok(Acknowledged::Refused);
         }
+        let sender = inbound.clone();
+        let answer = move |redeemed: &Redeemed| {
+            let id = sender.delivery.first().map_or("", String::as_str);
+            let address = Address::of(&sender, format!("join/{id}"));
+            let reply = greeting(redeemed);
+            reply
+                .map(|reply| address.post("welcome", reply))
+                .into_iter()
+                .collect()
+        };
         let redeemed = self
             .parts
             .access
-            .redeem(token, &inbound.sender, &inbound.delivery, at)
+            .redeem(token, &inbound.sender, &inbound.delivery, answer, at)
             .await?;
-        let Some(reply) = greeting(&redeemed) else {
-            return Ok(Acknowledged::Refused);
-        };
-        let welcome = matches!(redeemed, Redeemed::Welcome { .. });
-        if welcome {
-            let id = inbound.delivery.first().map_or("", String::as_str);
-            let address = Address::of(inbound, format!("join/{id}"));
-            self.send(vec![address.post("welcome", reply)]).await;
-            return Ok(Acknowledged::New);
-        }
-        self.notice(inbound, reply);
-        Ok(Acknowledged::Refused)
+        self.wake_deliveries();
+        Ok(match redeemed {
+            Redeemed::Welcome { .. } => Acknowledged::New,
+            Redeemed::AlreadyIn | Redeemed::Invalid | Redeemed::Silent => Acknowledged::Refused,
+        })
     }
 }
 

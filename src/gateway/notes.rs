@@ -54,7 +54,13 @@ impl Gateway {
         self.note("ingress.ignored", name, reason, at);
     }
 
-    fn note(self: &Arc<Self>, event: &'static str, name: &str, reason: &'static str, at: Timestamp) {
+    pub(super) fn note(
+        self: &Arc<Self>,
+        event: &'static str,
+        name: &str,
+        reason: &'static str,
+        at: Timestamp,
+    ) {
         let Some(count) = self.notes.count(name, reason, at) else {
             return;
         };

@@ -4,7 +4,9 @@
 use super::turn::Assigned;
 use super::{Gateway, hex};
 use crate::config::LimitSettings;
-use crate::store::{Claim, TakenUp, Work, Worker};
+use crate::store::{Claim, Claimable, StoreError, TakenUp, Work, Worker};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -12,11 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-/// How long a conversation belongs to this process without a sign of life.
-const LEASE: Duration = Duration::from_secs(60);
-/// How often a running turn renews its lease.
-const LEASE_RENEWED_EVERY: Duration = Duration::from_secs(20);
-/// How often the gateway looks for work nobody woke it for, such as a lease that ran out.
+/// How often the gateway looks for work nobody woke it for.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long a message rests after an attempt to answer it broke off.
 const REST: Duration = Duration::from_secs(5);
@@ -25,6 +23,10 @@ const REST: Duration = Duration::from_secs(5);
 pub(super) struct Shift {
     worker: Worker,
     slots: Arc<Semaphore>,
+    /// The slots that events of hooks may take: half of all, so that people find the others.
+    hooks: Arc<Semaphore>,
+    /// One message at a time of those that were in work when the process ended more than once.
+    suspects: Arc<Semaphore>,
     turns: Mutex<JoinSet<()>>,
     wake: Notify,
     /// There once turns may begin; fires when no more shall.
@@ -33,7 +35,7 @@ pub(super) struct Shift {
 
 /// The place of one turn.
 pub(super) struct Slot {
-    permit: OwnedSemaphorePermit,
+    permits: Vec<OwnedSemaphorePermit>,
     shutdown: CancellationToken,
 }
 
@@ -46,17 +48,28 @@ impl Drop for Abandoned<'_> {
     }
 }
 
+/// How the work on a conversation ended.
+enum Served {
+    /// The message was answered, or is left for the next start.
+    InOrder,
+    /// It is tried again later.
+    BrokenOff,
+    /// It is tried again later, and counts as something the message may have caused.
+    ItsOwnFault,
+}
+
 impl Shift {
     /// At most `limits.turns_at_once_max` turns run at a time. `random` makes up the name of the worker.
     pub(super) fn new(random: [u8; 32], limits: &LimitSettings) -> Self {
         let worker = Worker {
             name: hex(&random[..8]),
-            lease: LEASE,
             turns_max: limits.turn.history_turns_max,
         };
         Self {
             worker,
             slots: Arc::new(Semaphore::new(limits.turns_at_once_max)),
+            hooks: Arc::new(Semaphore::new(limits.turns_at_once_max.div_ceil(2))),
+            suspects: Arc::new(Semaphore::new(1)),
             turns: Mutex::default(),
             wake: Notify::new(),
             shutdown: OnceLock::new(),
@@ -67,12 +80,21 @@ impl Shift {
         &self.worker
     }
 
-    /// A slot for a message that arrives now, if turns run, one is free, and nobody waited for it.
+    /// A slot for a person's message that arrives now, if turns run and one is free.
     pub(super) fn free_slot(&self) -> Option<Slot> {
+        self.slot(&[&self.slots])
+    }
+
+    /// A slot for an event of a hook that arrives now, if turns run and one is free.
+    pub(super) fn free_hook_slot(&self) -> Option<Slot> {
+        self.slot(&[&self.slots, &self.hooks])
+    }
+
+    fn slot(&self, places: &[&Arc<Semaphore>]) -> Option<Slot> {
         let shutdown = self.shutdown.get().filter(|shutdown| !shutdown.is_cancelled())?;
-        let permit = Arc::clone(&self.slots).try_acquire_owned().ok()?;
+        let permits = places.iter().map(|places| permit(places));
         Some(Slot {
-            permit,
+            permits: permits.collect::<Option<_>>()?,
             shutdown: shutdown.child_token(),
         })
     }
@@ -95,28 +117,30 @@ impl Shift {
     }
 }
 
+fn permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(places).try_acquire_owned().ok()
+}
+
 impl Gateway {
     /// Runs turns until `cancel`; turns that run then get a moment to reach the end of a step.
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
+        if let Err(error) = self.parts.store.begin_work().await {
+            warn!(%error, "a crash of this process will not be counted against what it works on");
+        }
         self.resume_commands().await;
         let shift = &self.shift;
         let _abandoned = Abandoned(shift);
         let shutdown = shift.shutdown.get_or_init(|| cancel.clone());
         while !cancel.is_cancelled() {
-            let Ok(permit) = Arc::clone(&shift.slots).acquire_owned().await else {
-                break;
+            let slot = tokio::select! {
+                slot = Arc::clone(&shift.slots).acquire_owned() => slot,
+                () = cancel.cancelled() => break,
             };
-            match self.parts.store.claim(&shift.worker, (self.parts.now)()).await {
-                Ok(Some(claim)) => {
-                    let shutdown = shutdown.child_token();
-                    self.take_up(TakenUp { claim, work: None }, Slot { permit, shutdown });
-                }
-                Ok(None) => {
-                    drop(permit);
-                    shift.wait_for_work(&cancel).await;
-                }
+            let Ok(slot) = slot else { break };
+            match self.claim_next(slot, shutdown).await {
+                Ok(Some((taken_up, slot))) => self.take_up(taken_up, slot),
+                Ok(None) => shift.wait_for_work(&cancel).await,
                 Err(error) => {
-                    drop(permit);
                     error!(%error, "no work can be claimed");
                     shift.wait_for_work(&cancel).await;
                 }
@@ -131,41 +155,96 @@ impl Gateway {
         self.errands.wait().await;
     }
 
+    /// Gives back what this process works on: what is unfinished is taken up at the next start, and not blamed for
+    /// the end of this one.
+    pub async fn end_work(&self) {
+        if let Err(error) = self.parts.store.end_work().await {
+            warn!(%error, "the next start takes this stop for a crash");
+        }
+    }
+
+    /// Claims the conversation that has waited longest and may take a slot.
+    async fn claim_next(
+        &self,
+        slot: OwnedSemaphorePermit,
+        shutdown: &CancellationToken,
+    ) -> Result<Option<(TakenUp, Slot)>, StoreError> {
+        let shift = &self.shift;
+        let (hook, suspect) = (permit(&shift.hooks), permit(&shift.suspects));
+        let claimable = Claimable {
+            hooks: hook.is_some(),
+            suspects: suspect.is_some(),
+        };
+        let Some(claimed) = self.parts.store.claim(&shift.worker, claimable).await? else {
+            return Ok(None);
+        };
+        let mut permits = vec![slot];
+        permits.extend(hook.filter(|_| claimed.is_hook));
+        permits.extend(suspect.filter(|_| claimed.is_suspect));
+        let taken_up = TakenUp {
+            claim: claimed.claim,
+            work: None,
+        };
+        let shutdown = shutdown.child_token();
+        Ok(Some((taken_up, Slot { permits, shutdown })))
+    }
+
     /// Begins the turn of a claimed conversation.
     pub(super) fn take_up(self: &Arc<Self>, TakenUp { claim, work }: TakenUp, slot: Slot) {
-        let Slot { permit, shutdown } = slot;
         let gateway = Arc::clone(self);
         let mut turns = self.shift.turns();
         while turns.try_join_next().is_some() {}
-        turns.spawn(async move {
-            gateway.serve(claim, work, shutdown).await;
-            drop(permit);
-        });
+        turns.spawn(async move { gateway.serve(claim, work, slot).await });
     }
 
-    /// Runs the oldest waiting message of a leased conversation, then gives the lease back.
-    async fn serve(self: &Arc<Self>, claim: Claim, work: Option<Box<Work>>, shutdown: CancellationToken) {
-        let done = CancellationToken::new();
-        // A turn that panics must not keep its lease.
-        let ended = done.clone().drop_guard();
-        let renewing = tokio::spawn(Arc::clone(self).renew(claim, done));
-        let result = self.answer_next(claim, work, &shutdown).await;
-        drop(ended);
-        if let Err(error) = renewing.await {
-            warn!(%error, "a lease was not renewed");
-        }
-        let (store, now) = (&self.parts.store, (self.parts.now)());
-        let given_back = match result {
-            Ok(()) => store.release(&claim, now).await,
-            Err(error) => {
+    /// Runs the oldest waiting message of a claimed conversation, then gives the claim back.
+    async fn serve(self: &Arc<Self>, claim: Claim, work: Option<Box<Work>>, slot: Slot) {
+        let Slot { permits, shutdown } = slot;
+        // A turn that panics must neither keep its claim nor take the others with it.
+        let answering = AssertUnwindSafe(self.answer_next(claim, work, &shutdown)).catch_unwind();
+        let served = match answering.await {
+            Ok(Ok(())) => Served::InOrder,
+            Ok(Err(error)) => {
                 error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
-                store.renew(&claim, now, REST).await
+                match error.downcast_ref() {
+                    Some(StoreError::Unavailable(_) | StoreError::Fenced) => Served::BrokenOff,
+                    Some(_) | None => Served::ItsOwnFault,
+                }
+            }
+            Err(_) => {
+                error!(conversation.id = %claim.conversation, "a turn panicked");
+                Served::ItsOwnFault
             }
         };
-        if let Err(error) = given_back {
-            warn!(%error, "a lease was not given back; it runs out by itself");
+        drop(permits);
+        if matches!(served, Served::ItsOwnFault)
+            && let Err(error) = self.parts.store.blame(&claim).await
+        {
+            warn!(%error, "the failure of a turn could not be counted");
         }
+        if !matches!(served, Served::InOrder) {
+            tokio::select! {
+                () = tokio::time::sleep(REST) => {}
+                () = shutdown.cancelled() => {}
+            }
+        }
+        self.give_back(claim, &shutdown).await;
         self.shift.wake();
+    }
+
+    /// Gives a claim back. Nobody else could answer the conversation, so this is tried until it is done; a stop of
+    /// the process gives back all claims.
+    async fn give_back(&self, claim: Claim, shutdown: &CancellationToken) {
+        loop {
+            match self.parts.store.release(&claim).await {
+                Ok(()) | Err(StoreError::Fenced) => return,
+                Err(error) => warn!(%error, "a claim could not be given back; it is tried again"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(REST) => {}
+                () = shutdown.cancelled() => return,
+            }
+        }
     }
 
     async fn answer_next(
@@ -178,25 +257,16 @@ impl Gateway {
         let turns_max = self.shift.worker().turns_max;
         let work = match work {
             Some(work) => *work,
-            None => match self.parts.store.work(&claim, turns_max).await? {
-                Some(work) => work,
-                None => return Ok(()),
+            None => match self.parts.store.work(&claim, turns_max).await {
+                Ok(Some(work)) => work,
+                Ok(None) => return Ok(()),
+                Err(error @ StoreError::Unreadable { .. }) => return self.unreadable(claim, error).await,
+                Err(error) => return Err(error.into()),
             },
         };
+        seat.works_on(work.inbox);
         seat.card
             .send_modify(|card| card.add_waiting(work.behind as usize));
         self.turn(Assigned { claim, work }, &seat, shutdown).await
-    }
-
-    async fn renew(self: Arc<Self>, claim: Claim, done: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = done.cancelled() => return,
-                () = tokio::time::sleep(LEASE_RENEWED_EVERY) => {}
-            }
-            if let Err(error) = self.parts.store.renew(&claim, (self.parts.now)(), LEASE).await {
-                warn!(%error, "a lease could not be renewed");
-            }
-        }
     }
 }

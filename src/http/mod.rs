@@ -62,7 +62,7 @@ pub enum Acknowledged {
     Refused,
 }
 
-/// The event could not be stored now: 503, the sender tries again.
+/// The event could not be stored now, or has no room: 503, the sender tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the event could not be stored")]
 pub struct Unavailable;

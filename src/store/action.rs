@@ -2,7 +2,7 @@
 
 use super::column::{json, millis};
 use super::{Store, StoreError};
-use crate::model::{ConversationId, Sender};
+use crate::model::{ConversationId, InboxId, Sender};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -26,7 +26,7 @@ pub struct NewAction {
 /// What a press on a button means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It counts, and no other press will.
+    /// It counts, and the press of no other message will.
     Yes {
         /// What it does.
         verb: String,
@@ -49,15 +49,17 @@ pub enum Taken {
 }
 
 impl Store {
-    /// Takes the action of a pressed button, once, if `by` is who it belongs to.
+    /// Takes the action of a button that the message `inbox` pressed, if `by` is who it belongs to. One message
+    /// takes it, as often as it is carried out.
     pub async fn take_action(
         &self,
         token_hash: [u8; 32],
         by: &Sender,
+        inbox: InboxId,
         at: Timestamp,
     ) -> Result<Taken, StoreError> {
         let by = by.clone();
-        self.write(move |tx| take(tx, token_hash, &by, at)).await
+        self.write(move |tx| take(tx, token_hash, &by, inbox, at)).await
     }
 
     /// Forgets buttons that expired before `before`; says how many.
@@ -86,15 +88,22 @@ pub(super) fn insert(tx: &Transaction<'_>, actions: &[NewAction]) -> Result<(), 
     Ok(())
 }
 
-fn take(tx: &Transaction<'_>, token_hash: [u8; 32], by: &Sender, at: Timestamp) -> Result<Taken, StoreError> {
+fn take(
+    tx: &Transaction<'_>,
+    token_hash: [u8; 32],
+    by: &Sender,
+    inbox: InboxId,
+    at: Timestamp,
+) -> Result<Taken, StoreError> {
     let by = json(by)?;
     let taken = tx
         .prepare_cached(
-            "UPDATE action SET used_at = ?3
-             WHERE token_hash = ?1 AND sender = ?2 AND used_at IS NULL AND expires_at > ?3
+            "UPDATE action SET used_at = COALESCE(used_at, ?3), used_by = ?4
+             WHERE token_hash = ?1 AND sender = ?2
+               AND (used_by = ?4 OR (used_by IS NULL AND expires_at > ?3))
              RETURNING verb, argument, conversation",
         )?
-        .query_row(params![token_hash, by, millis(at)], |row| {
+        .query_row(params![token_hash, by, millis(at), inbox.0], |row| {
             Ok(Taken::Yes {
                 verb: row.get(0)?,
                 argument: row.get(1)?,
@@ -138,6 +147,7 @@ fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Taken
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::{NewAction, Taken, insert};
+    use crate::model::InboxId;
     use crate::store::fixture::{accept, at, fresh, person, says};
     use crate::store::people::add_person;
 
@@ -165,7 +175,7 @@ mod tests {
             owner: "alice".into(),
         };
         assert_eq!(
-            store.take_action([1; 32], &person("U2"), at(1)).await,
+            store.take_action([1; 32], &person("U2"), InboxId(1), at(1)).await,
             Ok(foreign)
         );
         let yes = Taken::Yes {
@@ -173,17 +183,20 @@ mod tests {
             argument: "42".into(),
             conversation,
         };
-        assert_eq!(store.take_action([1; 32], &person("U1"), at(2)).await, Ok(yes));
+        let by = person("U1");
+        let press = |inbox, second| store.take_action([1; 32], &by, InboxId(inbox), at(second));
+        assert_eq!(press(2, 2).await, Ok(yes.clone()));
+        // The message that took it takes it again when it is carried out again, however late that is.
+        assert_eq!(press(2, 200).await, Ok(yes));
+        assert_eq!(press(3, 3).await, Ok(Taken::Used));
         assert_eq!(
-            store.take_action([1; 32], &person("U1"), at(3)).await,
-            Ok(Taken::Used)
-        );
-        assert_eq!(
-            store.take_action([2; 32], &person("U1"), at(100)).await,
+            store
+                .take_action([2; 32], &person("U1"), InboxId(4), at(100))
+                .await,
             Ok(Taken::Expired)
         );
         assert_eq!(
-            store.take_action([3; 32], &person("U1"), at(1)).await,
+            store.take_action([3; 32], &person("U1"), InboxId(5), at(1)).await,
             Ok(Taken::Unknown)
         );
         assert_eq!(store.forget_actions(at(101)).await, Ok(2));
@@ -203,9 +216,10 @@ mod tests {
             expires: at(100),
         };
         store.write(move |tx| insert(tx, &[action])).await.unwrap();
-        let presses = (0..100).map(|_| {
+        let presses = (0..100).map(|inbox| {
             let store = store.clone();
-            tokio::spawn(async move { store.take_action([1; 32], &person("U1"), at(1)).await.unwrap() })
+            let (by, inbox) = (person("U1"), InboxId(inbox));
+            tokio::spawn(async move { store.take_action([1; 32], &by, inbox, at(1)).await.unwrap() })
         });
         let mut counted = 0;
         for press in presses.collect::<Vec<_>>() {

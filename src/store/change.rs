@@ -1,6 +1,5 @@
 //! Prepared changes: `CHG-42`, revision by revision. A number is never used twice.
 
-use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::{Store, StoreError, edits};
 use crate::model::{Change, ChangeNumber, Check, ConversationId, Stats};
@@ -36,31 +35,6 @@ impl Store {
     /// A change at its newest revision, and the conversation it was prepared in.
     pub async fn change(&self, number: ChangeNumber) -> Result<Option<(Change, ConversationId)>, StoreError> {
         self.read(move |tx| newest(tx, number)).await
-    }
-
-    /// Makes a prepared change the next revision of the open one outside of a turn: after an undo.
-    pub async fn revise(
-        &self,
-        id: ConversationId,
-        change: NewChange,
-        at: Timestamp,
-    ) -> Result<Change, StoreError> {
-        self.write(move |tx| prepare(tx, id, change, at)).await
-    }
-
-    /// Empties the edits and closes the open change, which keeps its number and revisions. Returns it.
-    pub async fn discard(&self, id: ConversationId, at: Timestamp) -> Result<Option<Change>, StoreError> {
-        self.write(move |tx| {
-            let change = current(tx, id)?;
-            edits::forget(tx, id)?;
-            let data = serde_json::json!({
-                "change": change.as_ref().map(ToString::to_string),
-                "conversation": id,
-            });
-            audit_in(tx, "change.discarded", data, at)?;
-            Ok(change)
-        })
-        .await
     }
 }
 
@@ -135,7 +109,7 @@ fn next_number(tx: &Transaction<'_>) -> Result<ChangeNumber, StoreError> {
     Ok(ChangeNumber(number))
 }
 
-fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<Change>, StoreError> {
+pub(super) fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<Change>, StoreError> {
     let number: Option<i64> = tx
         .prepare_cached("SELECT change_number FROM conversation WHERE id = ?1")?
         .query_row([id.0], |row| row.get(0))

@@ -1,36 +1,61 @@
-//! Who works on a conversation: one at a time, for as long as a lease runs. A claim that is not the newest
-//! can write nothing.
+//! Who works on a conversation: one worker at a time, until it gives the claim back or its process ends. A claim
+//! that is not the newest can write nothing. No clock decides: one process owns the database, and the next one
+//! voids the claims of the last ([`super::recovery`]).
 
-use super::column::{millis, millis_of, word};
 use super::conversation::Conversation;
 use super::edits::Edits;
-use super::{Store, StoreError, conversation, edits, inbox};
-use crate::model::{ConversationId, History, Inbound, InboxId, Verdict};
-use jiff::Timestamp;
+use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
+use super::{Store, StoreError, conversation, edits, inbox, key};
+use crate::model::{ConversationId, History, Inbound, InboxId};
 use rusqlite::{OptionalExtension, Transaction, params};
-use std::time::Duration;
 
 /// Bytes of a history that are read by the commit that takes a message; other messages wait for it.
 const AT_HAND_BYTES_MAX: usize = 32 * 1_024;
+
+/// Takes the conversation that has waited longest.
+const CLAIM: &str = "UPDATE conversation SET owner = ?1, fence = fence + 1
+    WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL
+        AND (?2 OR key NOT BETWEEN ?3 AND ?4)
+        AND (?5 OR ?6 > (SELECT crashes FROM inbox
+            WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1))
+        AND NOT EXISTS (SELECT 1 FROM inbox
+            WHERE inbox.conversation = conversation.id AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
+        ORDER BY due, id LIMIT 1)
+    RETURNING id, fence, key BETWEEN ?3 AND ?4, (SELECT crashes FROM inbox
+        WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6";
+/// Takes a conversation whose only waiting message has just come in.
+const TAKE_UP: &str = "UPDATE conversation SET owner = ?2, fence = fence + 1
+    WHERE id = ?1 AND pending = 1 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
+        WHERE inbox.conversation = ?1 AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
+    RETURNING fence";
 
 /// Somebody who works on conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     /// Told apart from others by this.
     pub name: String,
-    /// How long a conversation is theirs without a sign of life.
-    pub lease: Duration,
     /// Of what was said before, how many turns they want to know.
     pub turns_max: usize,
 }
 
-impl Worker {
-    fn until(&self, at: Timestamp) -> i64 {
-        millis(at).saturating_add(millis_of(self.lease))
-    }
+/// Which of the waiting messages a claim may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimable {
+    /// Events of hooks.
+    pub hooks: bool,
+    /// Messages that were in work when the process ended more than once.
+    pub suspects: bool,
 }
 
-/// The right to work on a conversation until the lease ends or a newer claim is made.
+impl Claimable {
+    /// Any message.
+    pub const ALL: Self = Self {
+        hooks: true,
+        suspects: true,
+    };
+}
+
+/// The right to work on a conversation until it is given back or a newer claim is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The conversation.
@@ -48,8 +73,12 @@ pub struct Work {
     pub inbound: Inbound,
     /// Turns that were begun for it and cut short: by a crash, or by a stop of the process.
     pub begun: u32,
-    /// How many of them a crash cut short.
-    pub crashed: u32,
+    /// The ends of the process in which it was in work.
+    pub crashes: Crashes,
+    /// Whether its person asked for its end.
+    pub is_stopped: bool,
+    /// Whether its turns that were cut short edited files.
+    pub has_edited: bool,
     /// How many messages wait behind it.
     pub behind: u32,
     /// Where it is said.
@@ -70,6 +99,17 @@ pub struct TakenUp {
     pub work: Option<Box<Work>>,
 }
 
+/// A conversation that waited and was claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// The claim.
+    pub claim: Claim,
+    /// True if its message is an event of a hook.
+    pub is_hook: bool,
+    /// True if its message is a suspect: see [`Crashes::is_suspect`].
+    pub is_suspect: bool,
+}
+
 impl Claim {
     /// The claim a conversation is born with.
     pub(super) fn first(conversation: ConversationId) -> Self {
@@ -87,7 +127,9 @@ impl Work {
             inbox,
             inbound: inbound.clone(),
             begun: 0,
-            crashed: 0,
+            crashes: Crashes::default(),
+            is_stopped: false,
+            has_edited: false,
             behind: 0,
             conversation,
             edits: Edits::new(),
@@ -97,40 +139,59 @@ impl Work {
 }
 
 impl Store {
-    /// Claims the conversation that has waited longest, among those with waiting messages and no
-    /// lease that runs after `at`.
-    pub async fn claim(&self, worker: &Worker, at: Timestamp) -> Result<Option<Claim>, StoreError> {
+    /// Claims the conversation that has waited longest, among those with waiting messages that nobody works on
+    /// and that no unfinished command is about to change.
+    pub async fn claim(&self, worker: &Worker, claimable: Claimable) -> Result<Option<Claimed>, StoreError> {
         let worker = worker.clone();
         self.write_ordered(move |tx| {
-            let claim = tx
-                .prepare_cached(
-                    "UPDATE conversation SET owner = ?1, lease_until = ?2, fence = fence + 1
-                     WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND lease_until <= ?3 ORDER BY due, id LIMIT 1)
-                     RETURNING id, fence",
-                )?
-                .query_row(params![worker.name, worker.until(at), millis(at)], |row| {
-                    Ok(Claim {
-                        conversation: ConversationId(row.get(0)?),
-                        fence: row.get(1)?,
-                    })
-                })
+            let claimed = tx
+                .prepare_cached(CLAIM)?
+                .query_row(
+                    params![
+                        worker.name,
+                        claimable.hooks,
+                        key::HOOKS.0,
+                        key::HOOKS.1,
+                        claimable.suspects,
+                        SUSPECT_CRASHES_MIN,
+                    ],
+                    |row| {
+                        Ok(Claimed {
+                            claim: Claim {
+                                conversation: ConversationId(row.get(0)?),
+                                fence: row.get(1)?,
+                            },
+                            is_hook: row.get(2)?,
+                            is_suspect: row.get(3)?,
+                        })
+                    },
+                )
                 .optional()?;
-            Ok(claim)
+            Ok(claimed)
         })
         .await
     }
 
-    /// Makes the lease of a claim run until `lease` after `at`.
-    pub async fn renew(&self, claim: &Claim, at: Timestamp, lease: Duration) -> Result<(), StoreError> {
+    /// Gives a claim back.
+    pub async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
         let claim = *claim;
-        self.write_ordered(move |tx| set_lease(tx, claim, millis(at).saturating_add(millis_of(lease))))
-            .await
+        self.write_ordered(move |tx| {
+            check_fence(tx, claim)?;
+            tx.prepare_cached("UPDATE conversation SET owner = NULL WHERE id = ?1")?
+                .execute([claim.conversation.0])?;
+            Ok(())
+        })
+        .await
     }
 
-    /// Gives a claim back, so that the next one need not wait for the lease to end.
-    pub async fn release(&self, claim: &Claim, _at: Timestamp) -> Result<(), StoreError> {
+    /// The oldest waiting message of a claimed conversation.
+    pub async fn next_message(&self, claim: &Claim) -> Result<Option<InboxId>, StoreError> {
         let claim = *claim;
-        self.write_ordered(move |tx| set_lease(tx, claim, 0)).await
+        self.read(move |tx| {
+            check_fence(tx, claim)?;
+            Ok(inbox::next(tx, claim.conversation)?.map(|(inbox, _)| inbox))
+        })
+        .await
     }
 
     /// The oldest waiting message of a claimed conversation, with everything its turn starts from: of what was
@@ -140,7 +201,7 @@ impl Store {
         self.read(move |tx| {
             check_fence(tx, claim)?;
             match inbox::next(tx, claim.conversation)? {
-                Some(message) => work(tx, claim, message, turns_max, usize::MAX),
+                Some((inbox, inbound)) => work(tx, claim, (inbox, inbound?), turns_max, usize::MAX),
                 None => Ok(None),
             }
         })
@@ -160,16 +221,21 @@ fn work(
     let Some(history) = conversation::history(tx, id, turns_max, bytes_max)? else {
         return Ok(None);
     };
-    let (begun, crashed) = tx
+    let (begun, has_edited) = tx
         .prepare_cached(
-            "SELECT COUNT(*), COUNT(CASE WHEN verdict IS NULL OR verdict <> ?2 THEN 1 END) FROM turn WHERE inbox = ?1",
+            "SELECT COUNT(*), COALESCE(MAX(edits_before <> edits_after AND undone_at IS NULL), 0) FROM turn WHERE inbox = ?1",
         )?
-        .query_row(params![inbox.0, word(&Verdict::Cancelled)?], |row| row.try_into())?;
+        .query_row([inbox.0], |row| row.try_into())?;
+    let (all, own, is_stopped) = tx
+        .prepare_cached("SELECT crashes, own_crashes, stopped_by IS NOT NULL FROM inbox WHERE id = ?1")?
+        .query_row([inbox.0], |row| row.try_into())?;
     Ok(Some(Work {
         inbox,
         inbound,
         begun,
-        crashed,
+        crashes: Crashes { all, own },
+        is_stopped,
+        has_edited,
         behind: inbox::waiting(tx, id)?.saturating_sub(1),
         conversation: conversation::load(tx, id)?,
         edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
@@ -183,16 +249,10 @@ pub(super) fn take_up(
     id: ConversationId,
     (inbox, inbound): (InboxId, &Inbound),
     worker: &Worker,
-    at: Timestamp,
 ) -> Result<Option<TakenUp>, StoreError> {
     let fence = tx
-        .prepare_cached(
-            "UPDATE conversation SET owner = ?2, lease_until = ?3, fence = fence + 1
-             WHERE id = ?1 AND pending = 1 AND lease_until <= ?4 RETURNING fence",
-        )?
-        .query_row(params![id.0, worker.name, worker.until(at), millis(at)], |row| {
-            row.get(0)
-        })
+        .prepare_cached(TAKE_UP)?
+        .query_row(params![id.0, worker.name], |row| row.get(0))
         .optional()?;
     let Some(fence) = fence else { return Ok(None) };
     let claim = Claim {
@@ -214,14 +274,17 @@ pub(super) fn take_up(
     Ok(Some(TakenUp { claim, work }))
 }
 
-fn set_lease(tx: &Transaction<'_>, claim: Claim, until: i64) -> Result<(), StoreError> {
-    let changed = tx
-        .prepare_cached("UPDATE conversation SET lease_until = ?3 WHERE id = ?1 AND fence = ?2")?
-        .execute(params![claim.conversation.0, claim.fence, until])?;
-    match changed {
-        0 => Err(StoreError::Fenced),
-        _ => Ok(()),
-    }
+/// True while a message of the conversation is answered, and while one whose turn was cut short waits to be: then
+/// nobody else may change its workspace or its history.
+pub(super) fn is_busy(tx: &Transaction<'_>, id: ConversationId) -> Result<bool, StoreError> {
+    let busy = tx
+        .prepare_cached(
+            "SELECT 1 FROM conversation WHERE id = ?1 AND pending > 0 AND (owner IS NOT NULL OR EXISTS
+               (SELECT 1 FROM inbox JOIN turn ON turn.inbox = inbox.id
+                WHERE inbox.conversation = ?1 AND inbox.lane = 'turn' AND inbox.done_at IS NULL))",
+        )?
+        .exists([id.0])?;
+    Ok(busy)
 }
 
 /// Fails unless the claim is the newest one.

@@ -11,11 +11,6 @@ pub(super) fn millis(at: Timestamp) -> i64 {
     at.as_millisecond()
 }
 
-/// Milliseconds of a duration, as far as a column can hold them.
-pub(super) fn millis_of(duration: std::time::Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// The time of a column.
 pub(super) fn time(millis: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(millis).map_err(|err| StoreError::Unreadable {

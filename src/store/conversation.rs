@@ -1,7 +1,7 @@
 //! One person's history in one place: what it is bound to, what was said.
 
 use super::claim::Worker;
-use super::column::{json, millis, millis_of, parse};
+use super::column::{json, millis, parse};
 use super::edits::Edits;
 use super::inbox::Lane;
 use super::{Store, StoreError, edits, key};
@@ -129,19 +129,17 @@ impl Store {
         })
         .await
     }
+}
 
-    /// Forgets what was said; the workspace stays as it is.
-    pub async fn clear(&self, id: ConversationId, _at: Timestamp) -> Result<(), StoreError> {
-        self.write(move |tx| {
-            let cleared = tx.execute(
-                "UPDATE conversation SET cleared_turn = COALESCE((SELECT MAX(id) FROM turn WHERE conversation = ?1), 0)
-                 WHERE id = ?1",
-                [id.0],
-            )?;
-            found(cleared, id)
-        })
-        .await
-    }
+/// Forgets what was said; the workspace stays as it is.
+pub(super) fn forget_said(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
+    let cleared = tx
+        .prepare_cached(
+            "UPDATE conversation SET cleared_turn = COALESCE((SELECT MAX(id) FROM turn WHERE conversation = ?1), 0)
+             WHERE id = ?1",
+        )?
+        .execute([id.0])?;
+    found(cleared, id)
 }
 
 /// See [`Store::bind`].
@@ -254,14 +252,13 @@ pub(super) fn create(
     let at = millis(at);
     let (pending, due, spoken_at) = match lane {
         Lane::Turn => (1, at, Some(at)),
-        Lane::Command => (0, 0, None),
+        Lane::Command | Lane::Change => (0, 0, None),
     };
-    let lease_until = worker.map_or(0, |worker| at.saturating_add(millis_of(worker.lease)));
     tx.prepare_cached(
         "INSERT INTO conversation
-           (key, sender, channel, session, edits, cleared_turn, owner, lease_until, fence, pending,
+           (key, sender, channel, session, edits, cleared_turn, owner, fence, pending,
             due, spoken_at, created_at)
-         VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         key_text,
@@ -269,7 +266,6 @@ pub(super) fn create(
         inbound.channel,
         session,
         worker.map(|worker| worker.name.as_str()),
-        lease_until,
         i64::from(worker.is_some()),
         pending,
         due,
@@ -360,10 +356,11 @@ mod tests {
             .await
             .unwrap();
         let work = store.work(&claim, 1).await.unwrap().unwrap();
-        assert_eq!((work.crashed, work.history.turns().len()), (2, 1));
+        assert_eq!((work.begun, work.history.turns().len()), (2, 1));
         assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
         assert_eq!(store.said(claim.conversation).await.unwrap(), ["please"; 2]);
-        store.clear(claim.conversation, at(2)).await.unwrap();
+        let forget = move |tx: &rusqlite::Transaction<'_>| super::forget_said(tx, claim.conversation);
+        store.write(forget).await.unwrap();
         assert!(store.said(claim.conversation).await.unwrap().is_empty());
         assert!(
             store

@@ -1,11 +1,10 @@
 //! What a workspace holds on top of its base. Contents are kept once, by their SHA-256; a snapshot is
 //! a small JSON text that names them.
 
-use super::column::{json, millis, parse};
-use super::{Store, StoreError, conversation};
+use super::column::{json, parse};
+use super::{StoreError, conversation};
 use crate::model::{ConversationId, FileVersion, Mode, RepoPath};
 use bytes::Bytes;
-use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,33 +20,6 @@ const NONE: &str = "{}";
 struct Stored {
     mode: Mode,
     hash: [u8; 32],
-}
-
-impl Store {
-    /// Takes back the newest turn that changed files: the workspace is as it was before that turn.
-    /// Again takes back the one before. `None` if there is nothing to take back.
-    pub async fn undo(&self, id: ConversationId, at: Timestamp) -> Result<Option<Edits>, StoreError> {
-        self.write(move |tx| {
-            let turn = tx
-                .prepare_cached(
-                    "SELECT id, edits_before FROM turn
-                     WHERE conversation = ?1 AND undone_at IS NULL AND edits_before <> edits_after
-                     ORDER BY id DESC LIMIT 1",
-                )?
-                .query_row([id.0], |row| {
-                    Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-                })
-                .optional()?;
-            let Some((turn, before)) = turn else {
-                return Ok(None);
-            };
-            tx.prepare_cached("UPDATE turn SET undone_at = ?2 WHERE id = ?1")?
-                .execute(params![turn, millis(at)])?;
-            set(tx, id, &before)?;
-            load(tx, &before).map(Some)
-        })
-        .await
-    }
 }
 
 /// True for the snapshot of no edits.

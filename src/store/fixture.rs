@@ -1,16 +1,17 @@
 //! What the tests of the store share: a store in a directory of its own, and messages to put in.
 
-use super::{Accepted, Begin, Claim, Cost, Edits, Lane, Store, Worker};
+use super::{
+    Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, Finish, Lane, NewChange, Room, Store,
+    Worker,
+};
 use crate::model::{
-    Account, Action, Assistant, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
-    Platform, Reply, RepoPath, Sender, Step, TurnId, Usage,
+    Account, Action, Assistant, Change, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
+    Platform, Reply, RepoPath, Sender, Source, Step, TurnId, Usage, Verdict,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
-use std::time::Duration;
+use serde_json::json;
 use tempfile::TempDir;
-
-pub(super) const LEASE: Duration = Duration::from_secs(60);
 
 pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -19,7 +20,6 @@ pub(super) fn at(second: i64) -> Timestamp {
 pub(super) fn worker(name: &str) -> Worker {
     Worker {
         name: name.to_owned(),
-        lease: LEASE,
         turns_max: 40,
     }
 }
@@ -133,10 +133,38 @@ pub(super) fn cost(input: u64) -> Cost {
     }
 }
 
+/// Room for so many messages that wait in a conversation; further ones are to be delivered again.
+pub(super) fn room(of_conversation_max: usize) -> Room {
+    Room {
+        of_conversation_max,
+        of_hook_max: 200,
+        refusal: None,
+    }
+}
+
+/// Claims the conversation that has waited longest.
+pub(super) async fn claim(store: &Store, name: &str) -> Option<Claim> {
+    let claimed = store.claim(&worker(name), Claimable::ALL).await.unwrap();
+    claimed.map(|claimed| claimed.claim)
+}
+
+/// Accepts a command.
+pub(super) async fn command(store: &Store, text: &str, delivery: &str, second: i64) -> InboxId {
+    let inbound = says("U1", text, &[delivery]);
+    match store
+        .accept(&inbound, Lane::Change, room(20), None, at(second))
+        .await
+        .unwrap()
+    {
+        Accepted::Stored { inbox, .. } => inbox,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Accepts a message for a turn.
 pub(super) async fn accept(store: &Store, inbound: &Inbound, second: i64) -> (InboxId, ConversationId, u32) {
     match store
-        .accept(inbound, Lane::Turn, 20, None, at(second))
+        .accept(inbound, Lane::Turn, room(20), None, at(second))
         .await
         .unwrap()
     {
@@ -163,11 +191,72 @@ pub(super) async fn find(store: &Store, inbound: &Inbound) -> Option<Conversatio
 pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, InboxId, TurnId) {
     let delivery = format!("{name}:{second}");
     accept(store, &says(name, "please", &[&delivery]), second).await;
-    let claim = store.claim(&worker("w1"), at(second)).await.unwrap().unwrap();
+    let claim = claim(store, "w1").await.unwrap();
     let inbox = store.work(&claim, 40).await.unwrap().unwrap().inbox;
     let begun = store
         .begin_turn(&claim, inbox, Begin::quiet("please"), at(second))
         .await
         .unwrap();
     (claim, inbox, begun.turn)
+}
+
+/// A change with this patch.
+pub(super) fn patch(text: &'static str) -> Option<NewChange> {
+    Some(NewChange {
+        repository: "infra".into(),
+        base: "0".repeat(40),
+        patch: Bytes::from_static(text.as_bytes()),
+        stats: Vec::new(),
+        checks: Vec::new(),
+        effects: "1 environment changes".to_owned(),
+    })
+}
+
+/// The end of a turn that posts the name of its change.
+pub(super) fn ends(change: Option<NewChange>) -> Finish {
+    Finish {
+        verdict: Verdict::Pass,
+        source: Source::Verified,
+        answer: Some(answer("done")),
+        cost: None,
+        change,
+        summary: json!({ "files": 1 }),
+        announce: Box::new(|change| Announcement {
+            ops: vec![post(
+                "result",
+                None,
+                &change.map(ToString::to_string).unwrap_or_default(),
+            )],
+            actions: Vec::new(),
+            take: false,
+        }),
+    }
+}
+
+/// A whole turn that leaves these files and this patch.
+pub(super) async fn turn(
+    store: &Store,
+    second: i64,
+    files: &[(&str, Option<&[u8]>)],
+    change: Option<NewChange>,
+) -> Option<Change> {
+    let (claim, _, turn) = begin(store, "U1", second).await;
+    store
+        .record_step(
+            &claim,
+            turn,
+            &answer("done"),
+            &cost(1),
+            Some(&edits(files)),
+            at(second),
+        )
+        .await
+        .unwrap();
+    let finish = Finish {
+        answer: None,
+        ..ends(change)
+    };
+    let (change, _) = store.finish_turn(&claim, turn, finish, at(second)).await.unwrap();
+    store.release(&claim).await.unwrap();
+    change
 }

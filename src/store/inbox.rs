@@ -2,9 +2,9 @@
 //! it arrives again.
 
 use super::claim::{Claim, TakenUp, Work, Worker};
-use super::column::{json, millis, parse};
+use super::column::{json, millis, parse, time};
 use super::writer::Promise;
-use super::{Store, StoreError, claim, conversation, outbox};
+use super::{Store, StoreError, claim, conversation, key, outbox};
 use crate::model::{ConversationId, Inbound, InboxId, Op};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -16,6 +16,8 @@ pub enum Lane {
     Turn,
     /// Answered at once, beside a running turn.
     Command,
+    /// Answered at once, and may change what a turn starts from: no turn begins before it has.
+    Change,
 }
 
 impl Lane {
@@ -23,6 +25,7 @@ impl Lane {
         match self {
             Self::Turn => "turn",
             Self::Command => "command",
+            Self::Change => "change",
         }
     }
 }
@@ -45,20 +48,51 @@ pub enum Accepted {
     Duplicate,
     /// It is not addressed to us, and its sender has no conversation there. Nothing was stored.
     NotMeant,
-    /// Too many messages wait already. Nothing was stored, and it may be delivered again.
+    /// Too many messages wait already. It is refused for good if there was a refusal to enqueue, and may be
+    /// delivered again if not.
     Full,
 }
 
+/// What is told to the sender of a message that is refused because too many wait: it is enqueued in the transaction
+/// that refuses, and the message counts as handled.
+pub type Refusal = Box<dyn FnOnce() -> Vec<Op> + Send>;
+
+/// How many messages may wait before one is refused.
+pub struct Room {
+    /// Messages of one conversation and lane that wait behind the one that is worked on.
+    pub of_conversation_max: usize,
+    /// Messages of all conversations of a hook, unless `refusal` is given.
+    pub of_hook_max: usize,
+    /// What a person is told instead. Without it nothing is stored, and the sender is to deliver again.
+    pub refusal: Option<Refusal>,
+}
+
+/// A command that was accepted and not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Its row.
+    pub inbox: InboxId,
+    /// The conversation it belongs to.
+    pub conversation: ConversationId,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// True if its effect is recorded: it only has to be answered.
+    pub has_effect: bool,
+    /// The ends of the process in which it was not answered.
+    pub crashes: u32,
+    /// What it says, or why that cannot be read.
+    pub inbound: Result<Box<Inbound>, StoreError>,
+}
+
 impl Store {
-    /// Accepts a message, unless it was accepted before or `waiting_max` others wait behind the one
-    /// that is worked on. Creates its conversation if need be, and claims it for `worker` if this is the
+    /// Accepts a message, unless it was accepted before or there is no `room` for it. Creates its conversation if need be, and claims it for `worker` if this is the
     /// only message that waits for a turn and nobody works on the conversation. That does not wait for the
     /// disk, so that the turn begins meanwhile: nobody is told of the message before [`Store::durable`].
     pub async fn accept(
         &self,
         inbound: &Inbound,
         lane: Lane,
-        waiting_max: usize,
+        room: Room,
         worker: Option<&Worker>,
         at: Timestamp,
     ) -> Result<Accepted, StoreError> {
@@ -73,7 +107,7 @@ impl Store {
             Some(_) => Promise::Soon,
             None => Promise::Durable,
         };
-        let work = move |tx: &Transaction<'_>| accept(tx, &arrival, waiting_max, pepper);
+        let work = move |tx: &Transaction<'_>| accept(tx, &arrival, room, pepper);
         self.inner.writer.write(promise, work, |_| ()).await
     }
 
@@ -96,38 +130,26 @@ impl Store {
     }
 
     /// Commands that were accepted and not answered, oldest first: what a crash left over.
-    pub async fn unfinished_commands(&self) -> Result<Vec<(InboxId, ConversationId, Inbound)>, StoreError> {
+    pub async fn unanswered(&self) -> Result<Vec<Unanswered>, StoreError> {
         self.read(|tx| {
             let mut statement = tx.prepare_cached(
-                "SELECT id, conversation, inbound FROM inbox WHERE done_at IS NULL AND lane = ?1 ORDER BY id",
+                "SELECT id, conversation, inbound, accepted_at, effect IS NOT NULL, crashes FROM inbox
+                 WHERE done_at IS NULL AND lane <> 'turn' ORDER BY id",
             )?;
-            let mut rows = statement.query([Lane::Command.as_str()])?;
+            let mut rows = statement.query([])?;
             let mut commands = Vec::new();
             while let Some(row) = rows.next()? {
-                commands.push((
-                    InboxId(row.get(0)?),
-                    ConversationId(row.get(1)?),
-                    parse("message", &row.get::<_, String>(2)?)?,
-                ));
+                let inbound: String = row.get(2)?;
+                commands.push(Unanswered {
+                    inbox: InboxId(row.get(0)?),
+                    conversation: ConversationId(row.get(1)?),
+                    accepted_at: time(row.get(3)?)?,
+                    has_effect: row.get(4)?,
+                    crashes: row.get(5)?,
+                    inbound: parse("message", &inbound).map(Box::new),
+                });
             }
             Ok(commands)
-        })
-        .await
-    }
-
-    /// Marks a command as answered and enqueues its answers, both or neither. Doing it again changes
-    /// nothing.
-    pub async fn command_done(&self, inbox: InboxId, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
-        self.write(move |tx| {
-            let done = tx
-                .prepare_cached(
-                    "UPDATE inbox SET done_at = ?2 WHERE id = ?1 AND done_at IS NULL AND lane = ?3",
-                )?
-                .execute(params![inbox.0, millis(at), Lane::Command.as_str()])?;
-            if done == 1 {
-                outbox::enqueue(tx, &ops, at)?;
-            }
-            Ok(())
         })
         .await
     }
@@ -153,7 +175,7 @@ struct Arrival {
 fn accept(
     tx: &Transaction<'_>,
     arrival: &Arrival,
-    waiting_max: usize,
+    room: Room,
     pepper: [u8; 32],
 ) -> Result<Accepted, StoreError> {
     let Arrival {
@@ -170,6 +192,9 @@ fn accept(
         if !inbound.is_addressed() {
             return Ok(Accepted::NotMeant);
         }
+        if room.refusal.is_none() && is_hook_full(tx, inbound, room.of_hook_max)? {
+            return Ok(Accepted::Full);
+        }
         let conversation = conversation::create(tx, inbound, lane, worker, pepper, at)?;
         let inbox = insert(tx, arrival, conversation.id)?;
         let id = conversation.id;
@@ -184,7 +209,11 @@ fn accept(
             taken_up,
         });
     };
-    if usize::try_from(unfinished(tx, conversation, lane)?).unwrap_or(usize::MAX) > waiting_max {
+    if usize::try_from(unfinished(tx, conversation, lane)?).unwrap_or(usize::MAX) > room.of_conversation_max {
+        if let Some(refusal) = room.refusal {
+            remember_delivery(tx, &inbound.delivery, at)?;
+            outbox::enqueue(tx, &refusal(), at)?;
+        }
         return Ok(Accepted::Full);
     }
     let ahead = waiting(tx, conversation)?;
@@ -193,7 +222,7 @@ fn accept(
     }
     let inbox = insert(tx, arrival, conversation)?;
     let taken_up = match worker {
-        Some(worker) if ahead == 0 => claim::take_up(tx, conversation, (inbox, inbound), worker, at)?,
+        Some(worker) if ahead == 0 => claim::take_up(tx, conversation, (inbox, inbound), worker)?,
         Some(_) | None => None,
     };
     Ok(Accepted::Stored {
@@ -223,6 +252,18 @@ fn insert(
         millis(*at)
     ])?;
     Ok(InboxId(tx.last_insert_rowid()))
+}
+
+/// True if as many events of this hook as may be have no answer yet.
+fn is_hook_full(tx: &Transaction<'_>, inbound: &Inbound, max: usize) -> Result<bool, StoreError> {
+    let (user, place) = (&inbound.sender, &inbound.place);
+    let (after, before) = key::neighbours(user, &place.account, &place.chat)?;
+    let waiting = tx
+        .prepare_cached(
+            "SELECT COUNT(*) FROM conversation INDEXED BY conversation_due WHERE pending > 0 AND key > ?1 AND key < ?2",
+        )?
+        .query_row([after, before], |row| row.get::<_, i64>(0))?;
+    Ok(usize::try_from(waiting).unwrap_or(usize::MAX) >= max)
 }
 
 /// Messages of a lane that are not finished.
@@ -266,11 +307,14 @@ pub(super) fn remember_delivery(
     Ok(())
 }
 
+/// A message that waits, and what it says if that can be read.
+pub(super) type Waiting = (InboxId, Result<Inbound, StoreError>);
+
 /// The oldest unfinished message of the turn lane.
 pub(super) fn next(
     tx: &Transaction<'_>,
     conversation: ConversationId,
-) -> Result<Option<(InboxId, Inbound)>, StoreError> {
+) -> Result<Option<Waiting>, StoreError> {
     let row = tx
         .prepare_cached(
             "SELECT id, inbound FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT 1",
@@ -279,8 +323,7 @@ pub(super) fn next(
             Ok((InboxId(row.get(0)?), row.get::<_, String>(1)?))
         })
         .optional()?;
-    row.map(|(id, text)| Ok((id, parse("message", &text)?)))
-        .transpose()
+    Ok(row.map(|(id, text)| (id, parse("message", &text))))
 }
 
 /// True once a message was answered.
@@ -289,6 +332,14 @@ pub(super) fn is_finished(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, 
         .prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND done_at IS NOT NULL")?
         .exists([inbox.0])?;
     Ok(finished)
+}
+
+/// True if its person asked for the end of a message.
+pub(super) fn is_stopped(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, StoreError> {
+    let stopped = tx
+        .prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND stopped_by IS NOT NULL")?
+        .exists([inbox.0])?;
+    Ok(stopped)
 }
 
 /// Fails unless this is an unfinished message of the conversation.
@@ -327,9 +378,9 @@ pub(super) fn finish(
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use super::{Accepted, Lane};
-    use crate::model::Kind;
-    use crate::store::fixture::{accept, at, find, fresh, place, post, says, worker};
+    use super::{Accepted, Lane, Room, Unanswered};
+    use crate::model::{Kind, Platform};
+    use crate::store::fixture::{accept, at, claim, find, fresh, place, post, room, says};
 
     /// T15
     #[tokio::test]
@@ -344,7 +395,7 @@ mod tests {
         ] {
             for _ in 0..10 {
                 let again = store
-                    .accept(&says("U1", "hello", names), Lane::Turn, 20, None, at(1))
+                    .accept(&says("U1", "hello", names), Lane::Turn, room(20), None, at(1))
                     .await;
                 assert!(matches!(again, Ok(Accepted::Duplicate)), "{names:?}");
             }
@@ -362,17 +413,66 @@ mod tests {
         }
         let late = says("U1", "late", &["late"]);
         for _ in 0..2 {
-            let refused = store.accept(&late, Lane::Turn, 2, None, at(1)).await;
+            let refused = store.accept(&late, Lane::Turn, room(2), None, at(1)).await;
             assert!(matches!(refused, Ok(Accepted::Full)));
         }
         let other = store
-            .accept(&says("U2", "x", &["other"]), Lane::Turn, 2, None, at(1))
+            .accept(&says("U2", "x", &["other"]), Lane::Turn, room(2), None, at(1))
             .await;
         assert!(matches!(other, Ok(Accepted::Stored { ahead: 0, .. })));
         assert!(matches!(
-            store.accept(&late, Lane::Turn, 3, None, at(2)).await,
+            store.accept(&late, Lane::Turn, room(3), None, at(2)).await,
             Ok(Accepted::Stored { ahead: 3, .. })
         ));
+    }
+
+    /// P2
+    #[tokio::test]
+    async fn a_person_is_told_of_a_full_conversation_in_the_transaction_that_refuses() {
+        let (_directory, store) = fresh();
+        accept(&store, &says("U1", "x", &["m"]), 0).await;
+        accept(&store, &says("U1", "x", &["n"]), 0).await;
+        let late = says("U1", "late", &["late"]);
+        let refused = || Room {
+            refusal: Some(Box::new(|| vec![post("refused", None, "Too many wait.")])),
+            ..room(1)
+        };
+        let answer = store.accept(&late, Lane::Turn, refused(), None, at(1)).await;
+        assert!(matches!(answer, Ok(Accepted::Full)));
+        let again = store.accept(&late, Lane::Turn, refused(), None, at(2)).await;
+        assert!(matches!(again, Ok(Accepted::Duplicate)));
+        let due = store.due("slack", at(2), 10).await.unwrap();
+        assert_eq!(due.len(), 1);
+        assert_eq!(due[0].op, post("refused", None, "Too many wait."));
+    }
+
+    #[tokio::test]
+    async fn a_hook_has_room_for_so_many_events_in_all_its_conversations() {
+        let (_directory, store) = fresh();
+        let event = |hook: &str, number: i64| {
+            let mut event = says(hook, "x", &[&format!("{hook}{number}")]);
+            event.sender.platform = Platform::Hook;
+            event.place.thread = Some(number.to_string());
+            event
+        };
+        let two = || Room {
+            of_hook_max: 2,
+            ..room(20)
+        };
+        for number in 0..4 {
+            let event = event("a", number);
+            let accepted = store.accept(&event, Lane::Turn, two(), None, at(number));
+            let is_taken = matches!(accepted.await, Ok(Accepted::Stored { .. }));
+            assert_eq!(is_taken, number < 2, "{number}");
+        }
+        let other = store.accept(&event("b", 0), Lane::Turn, two(), None, at(5)).await;
+        assert!(matches!(other, Ok(Accepted::Stored { .. })));
+        let first = claim(&store, "w").await.unwrap();
+        let message = store.next_message(&first).await.unwrap().unwrap();
+        store.dismiss(&first, message, Vec::new(), at(6)).await.unwrap();
+        // What was refused may come again.
+        let again = store.accept(&event("a", 2), Lane::Turn, two(), None, at(7)).await;
+        assert!(matches!(again, Ok(Accepted::Stored { .. })));
     }
 
     #[tokio::test]
@@ -386,7 +486,7 @@ mod tests {
         elsewhere.place = place(None);
         elsewhere.delivery = vec!["4".into()];
         let nowhere = store
-            .accept(&elsewhere, Lane::Command, 20, None, at(9))
+            .accept(&elsewhere, Lane::Command, room(20), None, at(9))
             .await
             .unwrap();
         let Accepted::Stored {
@@ -416,7 +516,7 @@ mod tests {
             panic!("{chatter:?}")
         };
         *addressed = false;
-        let said = || store.accept(&chatter, Lane::Turn, 20, None, at(0));
+        let said = || store.accept(&chatter, Lane::Turn, room(20), None, at(0));
         assert!(matches!(said().await, Ok(Accepted::NotMeant)));
         assert_eq!(find(&store, &chatter).await, None);
         accept(&store, &says("U2", "hello", &["2"]), 0).await;
@@ -430,7 +530,7 @@ mod tests {
         let (_directory, store) = fresh();
         let inbound = says("U1", "status", &["c"]);
         let accepted = store
-            .accept(&inbound, Lane::Command, 20, None, at(0))
+            .accept(&inbound, Lane::Command, room(20), None, at(0))
             .await
             .unwrap();
         let Accepted::Stored {
@@ -439,10 +539,15 @@ mod tests {
         else {
             panic!("{accepted:?}")
         };
-        assert_eq!(
-            store.unfinished_commands().await,
-            Ok(vec![(inbox, conversation, inbound.clone())])
-        );
+        let left = Unanswered {
+            inbox,
+            conversation,
+            accepted_at: at(0),
+            has_effect: false,
+            crashes: 0,
+            inbound: Ok(Box::new(inbound.clone())),
+        };
+        assert_eq!(store.unanswered().await, Ok(vec![left]));
         assert_eq!(store.inbound(inbox).await, Ok(inbound));
         store
             .command_done(inbox, vec![post("a", None, "ok")], at(1))
@@ -452,10 +557,10 @@ mod tests {
             .command_done(inbox, vec![post("b", None, "ok")], at(1))
             .await
             .unwrap();
-        assert_eq!(store.unfinished_commands().await, Ok(Vec::new()));
+        assert_eq!(store.unanswered().await, Ok(Vec::new()));
         assert_eq!(store.unsent("slack").await, Ok(1));
         // It never was something to take a turn for.
-        assert_eq!(store.claim(&worker("w"), at(2)).await, Ok(None));
+        assert_eq!(claim(&store, "w").await, None);
     }
 
     #[tokio::test]

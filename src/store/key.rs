@@ -5,6 +5,9 @@ use super::StoreError;
 use super::column::{json, parse};
 use crate::model::{Account, ConversationKey, Place, Platform, Sender};
 
+/// Between which two texts the keys of all hooks are, and no others.
+pub(super) const HOOKS: (&str, &str) = ("[\"hook\",", "[\"hook\"-");
+
 /// The key as a column: a JSON array, in which no part can pass for two.
 pub(super) fn text(key: &ConversationKey) -> Result<String, StoreError> {
     let ConversationKey { user, place } = key;

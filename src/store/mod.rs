@@ -8,6 +8,7 @@ mod card;
 mod change;
 mod claim;
 mod column;
+mod command;
 mod conversation;
 mod edits;
 mod inbox;
@@ -19,6 +20,7 @@ mod open;
 mod outbox;
 pub(crate) mod people;
 mod reader;
+mod recovery;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod fixture;
@@ -33,13 +35,16 @@ pub use audit::AuditState;
 pub(crate) use audit::audit_in;
 pub use card::Shown;
 pub use change::NewChange;
-pub use claim::{Claim, TakenUp, Work, Worker};
+pub use claim::{Claim, Claimable, Claimed, TakenUp, Work, Worker};
+pub use command::{Cleared, Discarded, Stopped, Undone};
 pub use conversation::Conversation;
 pub use edits::Edits;
-pub use inbox::{Accepted, Lane};
+pub use inbox::{Accepted, Lane, Refusal, Room, Unanswered};
 use open::DirectoryLock;
 pub use open::OpenError;
 pub use outbox::Due;
+pub(crate) use outbox::enqueue as enqueue_in;
+pub use recovery::Crashes;
 pub use turn::{Announce, Announcement, Begin, Begun, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 
@@ -56,6 +61,9 @@ pub enum StoreError {
     /// delivers again.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// A statement failed for what it says or what the database holds: trying again changes nothing.
+    #[error("the store failed: {0}")]
+    Failed(String),
     /// Another worker has claimed the conversation since: stop, and throw the work away.
     #[error("another worker has taken over this conversation")]
     Fenced,
@@ -74,14 +82,25 @@ pub enum StoreError {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(err: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
         // The message of SQLite names tables and conditions, never the values of a row.
-        Self::Unavailable(match err.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => "the disk is full".to_owned(),
-            Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
-                "another program holds a lock on the database".to_owned()
+        match err.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Unavailable("the disk is full".to_owned()),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::Unavailable("another program holds a lock on the database".to_owned())
             }
-            Some(_) | None => err.to_string(),
-        })
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::OutOfMemory
+                | ErrorCode::ReadOnly
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::PermissionDenied,
+            ) => Self::Unavailable(err.to_string()),
+            Some(_) | None => Self::Failed(err.to_string()),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Taking possession of a data directory: lock, file, settings, schema. Never replaces a database
 //! that is damaged or missing by an empty one.
 
-use super::migration;
+use super::{migration, recovery};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -120,7 +120,7 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
     check(&file, &writer)?;
     settle(&writer).map_err(|err| database_error(&file, err))?;
     migration::migrate(&mut writer).map_err(|err| OpenError::Migration(err.to_string()))?;
-    leftovers(&writer).map_err(|err| database_error(&file, err))?;
+    recovery::recover(&mut writer).map_err(|err| database_error(&file, err))?;
     let pepper = match pepper {
         Some(pepper) => pepper,
         None => create_pepper(directory)?,
@@ -306,20 +306,6 @@ fn check(file: &Path, connection: &Connection) -> Result<i64, OpenError> {
         return Err(OpenError::Newer { found, known });
     }
     Ok(found)
-}
-
-// We own the directory, so whatever was being sent, or was ready to be, belongs to a process that is gone: its
-// outcome is unknown, and is asked for before it is sent again. Leases of that process are void.
-fn leftovers(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute(
-        "UPDATE outbox SET state = 'doubtful', why = 'the process ended while it was sent' WHERE state IN ('sending', 'ready')",
-        [],
-    )?;
-    connection.execute(
-        "UPDATE conversation SET lease_until = 0, owner = NULL WHERE lease_until > 0",
-        [],
-    )?;
-    Ok(())
 }
 
 fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {

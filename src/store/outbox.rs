@@ -319,7 +319,7 @@ impl Store {
 
 /// Enqueues operations in another write; an id that is known is ignored, and so is the fill of a post that
 /// is not.
-pub(super) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
+pub(crate) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
     ops.iter().try_for_each(|op| insert(tx, op, WAITING, at))
 }
 

@@ -8,7 +8,8 @@ use super::edits::Edits;
 use super::outbox::{Busy, Due};
 use super::usage::Cost;
 use super::{
-    NewAction, NewChange, Store, StoreError, action, change, conversation, edits, inbox, outbox, usage,
+    NewAction, NewChange, Store, StoreError, action, change, command, conversation, edits, inbox, outbox,
+    usage,
 };
 use crate::model::{Change, ConversationId, InboxId, Op, Source, Step, TurnId, Usage, Verdict};
 use jiff::Timestamp;
@@ -23,6 +24,8 @@ pub struct Begin {
     pub bind: Option<(String, String)>,
     /// The operation that posts the card of the message, if it may have one.
     pub card: Option<String>,
+    /// Whether what was said before is forgotten: events of a hook have nothing to do with each other.
+    pub forgets: bool,
 }
 
 /// A turn that began.
@@ -32,6 +35,8 @@ pub struct Begun {
     pub turn: TurnId,
     /// Whether its message has a card: it had to wait, or was taken up before.
     pub has_card: bool,
+    /// Whether the person asked for the end of the message meanwhile.
+    pub is_stopped: bool,
 }
 
 #[cfg(test)]
@@ -42,6 +47,7 @@ impl Begin {
             user_text: user_text.into(),
             bind: None,
             card: None,
+            forgets: false,
         }
     }
 }
@@ -118,6 +124,9 @@ impl Store {
         self.write_soon(move |tx| {
             check_fence(tx, claim)?;
             inbox::check_unfinished(tx, claim.conversation, inbox)?;
+            if begin.forgets {
+                conversation::forget_said(tx, claim.conversation)?;
+            }
             if let Some((repository, base)) = &begin.bind {
                 conversation::bind(tx, claim.conversation, repository, base)?;
             }
@@ -148,7 +157,11 @@ impl Store {
                 Some(card) => outbox::is_known(tx, card)?,
                 None => false,
             };
-            Ok(Begun { turn, has_card })
+            Ok(Begun {
+                turn,
+                has_card,
+                is_stopped: inbox::is_stopped(tx, inbox)?,
+            })
         })
         .await
     }
@@ -218,7 +231,7 @@ impl Store {
     }
 
     /// Answers a message of the turn lane without a turn: its sender is not allowed any more, or it is
-    /// nothing we read.
+    /// nothing we read. What turns of it that were cut short edited is taken back.
     pub async fn dismiss(
         &self,
         claim: &Claim,
@@ -230,6 +243,7 @@ impl Store {
         self.write(move |tx| {
             check_fence(tx, claim)?;
             if inbox::finish(tx, claim.conversation, inbox, at)? {
+                take_back_cut(tx, claim.conversation, inbox, at)?;
                 outbox::enqueue(tx, &ops, at)?;
             }
             Ok(())
@@ -254,6 +268,39 @@ impl Store {
         })
         .await
     }
+}
+
+/// Takes back what the turns of a message edited that were cut short, and closes them.
+fn take_back_cut(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    inbox: InboxId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let edges: Option<(String, String)> = tx
+        .prepare_cached(
+            "SELECT edits_before, (SELECT edits_after FROM turn WHERE inbox = ?1 ORDER BY id DESC LIMIT 1)
+             FROM turn WHERE inbox = ?1 ORDER BY id LIMIT 1",
+        )?
+        .query_row([inbox.0], |row| row.try_into())
+        .optional()?;
+    let Some((before, after)) = edges else {
+        return Ok(());
+    };
+    if before != after && edits::snapshot(tx, id)? == after {
+        edits::set(tx, id, &before)?;
+    }
+    command::take_back(tx, inbox, at)?;
+    tx.prepare_cached(
+        "UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4 WHERE inbox = ?1 AND finished_at IS NULL",
+    )?
+    .execute(params![
+        inbox.0,
+        millis(at),
+        word(&Verdict::Error)?,
+        word(&Source::Harness)?
+    ])?;
+    Ok(())
 }
 
 fn summary(tx: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<TurnSummary, StoreError> {

@@ -126,7 +126,7 @@ mod tests {
                 .dismiss(&claim, inbox, Vec::new(), at(second))
                 .await
                 .unwrap();
-            store.release(&claim, at(second)).await.unwrap();
+            store.release(&claim).await.unwrap();
         }
         let report = |input, calls| UsageReport {
             usage: Usage {

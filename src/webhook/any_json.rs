@@ -2,7 +2,8 @@
 
 use super::{Webhook, of_channel, of_hook};
 use crate::config::{
-    ChannelSettings, Grants, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode, TelegramSettings,
+    ChannelSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode,
+    TelegramSettings,
 };
 use crate::model::{Account, Installation, Platform, Role, Secret};
 use bytes::Bytes;
@@ -133,6 +134,7 @@ fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
         repository: "infra".to_owned(),
         prompt: "hooks/release.md".to_owned(),
         fields: BTreeMap::from([("tag".to_owned(), "/release/tag_name".to_owned())]),
+        change: HookChange::New,
         post_to: PostTo {
             channel: "team".to_owned(),
             chat: "C0OPS".to_owned(),

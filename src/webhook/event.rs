@@ -2,7 +2,7 @@
 //! service identity `hook:<name>`. Values of the payload become data, never instructions.
 
 use super::{Received, Rejected};
-use crate::config::HookSettings;
+use crate::config::{HookChange, HookSettings};
 use crate::model::{Account, Inbound, Kind, Place, Platform, Sender};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -20,6 +20,7 @@ const NAME_CHARS_MAX: usize = 100;
 pub(super) struct HookEvents {
     name: String,
     chat: String,
+    change: HookChange,
     sources: Vec<String>,
     fields: BTreeMap<String, String>,
 }
@@ -29,6 +30,7 @@ impl HookEvents {
         Self {
             name: name.to_owned(),
             chat: settings.post_to.chat.clone(),
+            change: settings.change,
             sources: settings.sources.clone(),
             fields: settings.fields.clone(),
         }
@@ -41,8 +43,9 @@ impl HookEvents {
             || source.is_some_and(|source| self.sources.iter().any(|allowed| allowed == source))
     }
 
-    /// The verified event as something to admit. `deliveries` are its identities among the
-    /// events of this hook; any one of them seen before makes it a duplicate.
+    /// The verified event as something to admit. `deliveries` are its identities among the events of this hook; any
+    /// one of them seen before makes it a duplicate. The first is its thread, and so makes it a conversation of
+    /// its own, unless events continue the change of those before them.
     pub(super) fn received(&self, event: String, deliveries: &[&str], payload: &Value) -> Received {
         Received::Inbound(Box::new(Inbound {
             channel: self.name.clone(),
@@ -61,7 +64,10 @@ impl HookEvents {
                     id: self.name.clone(),
                 },
                 chat: self.chat.clone(),
-                thread: None,
+                thread: match self.change {
+                    HookChange::New => deliveries.first().map(|delivery| (*delivery).to_owned()),
+                    HookChange::Continue => None,
+                },
             },
             direct: false,
             message: None,

@@ -85,7 +85,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::webhook;
     use crate::access::Role;
-    use crate::config::{Grants, HookScheme, HookSettings, PostTo};
+    use crate::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
     use crate::model::Secret;
     use crate::webhook::{Received, Rejected};
     use bytes::Bytes;
@@ -105,6 +105,7 @@ mod tests {
             repository: "infra".to_owned(),
             prompt: "hooks/release.md".to_owned(),
             fields: BTreeMap::new(),
+            change: HookChange::New,
             post_to: PostTo {
                 channel: "slack".to_owned(),
                 chat: "C0OPS".to_owned(),

@@ -112,6 +112,67 @@ async fn a_slash_command_means_the_newest_conversation_of_its_sender_in_that_cha
     assert!(bobs.contains("CHG-3"), "{bobs}");
 }
 
+/// What is said first happens first: a request that follows a discard at once begins from the base.
+#[tokio::test]
+async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    for change in 1..=8 {
+        let first = app.ask(ALICE, "four replicas in dev").await;
+        assert!(first.text.contains("is ready: 1 file, +1 −1."), "{}", first.text);
+        let discard = app.say_in(ALICE, &first.thread, "!discard");
+        let follow = app.say_in(ALICE, &first.thread, "four replicas again");
+        tokio::join!(discard, follow);
+        let second = app.nth_result(&first.thread, 2).await;
+        let told = app.written(&first.thread).join("\n");
+        // Whichever of the two reached the gateway first, nothing that was discarded is there again.
+        let discarded = told.contains("is discarded; the workspace is as the base again.");
+        let expected = match discarded {
+            true => format!("CHG-{} is ready: 1 file, +1 −1.", 2 * change),
+            false => "A turn is running; stop it first.".to_owned(),
+        };
+        assert!(
+            told.contains(&expected) || second.text.contains(&expected),
+            "{told}"
+        );
+        app.command_in(ALICE, &first.thread, "!discard").await;
+        if !discarded {
+            return;
+        }
+    }
+}
+
+/// A command that changes something and was said long before a restart is not carried out after it.
+#[tokio::test]
+async fn an_old_command_that_a_restart_finds_is_asked_for_again() {
+    let mut app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    for minutes in [1, 10] {
+        app.command_in(ALICE, &first.thread, "!help").await;
+        app.until_idle().await;
+        app.stage.stop().await;
+        // As a process leaves it that ended before the command was carried out.
+        app.sabotage(&format!(
+            "UPDATE inbox SET lane = 'change', done_at = NULL, accepted_at = accepted_at - {},
+               inbound = replace(inbound, '!help', '!discard') WHERE id = (SELECT MAX(id) FROM inbox);
+             DELETE FROM outbox WHERE op LIKE 'inbox-' || (SELECT MAX(id) FROM inbox) || '/%'",
+            minutes * 60_000
+        ));
+        if minutes == 1 {
+            app.sabotage(
+                "UPDATE inbox SET inbound = replace(inbound, '!discard', '!diff') WHERE done_at IS NULL",
+            );
+        }
+        app.stage.start().await.unwrap();
+        app.until_idle().await;
+    }
+    app.slack_reply(&first.thread, "I was restarted before I could do this")
+        .await;
+    let diff = app.command_in(ALICE, &first.thread, "!diff").await;
+    assert!(diff.contains("+    replicas: 4,"), "{diff}");
+}
+
 fn expected(verb: &str) -> &'static [&'static str] {
     match verb {
         "help" => &["These are answered without a model"],

@@ -3,7 +3,7 @@
 use crate::support::app::{TestApp, step, visible};
 use crate::support::sign;
 use drydock::demo::stage::{HOOK_SECRET, SLACK_CHANNEL};
-use drydock::emulator::model::{Answer, Asked, calls, queue, says};
+use drydock::emulator::model::{Answer, Asked, Fault, calls, queue, says};
 use serde_json::{Value, json};
 
 fn release(notes: &str) -> Value {
@@ -132,4 +132,80 @@ async fn events_and_sources_that_are_not_listed_do_nothing() {
     app.until_audited("ingress.ignored").await;
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
     assert_eq!(posts(&app), Vec::<String>::new());
+}
+
+/// Every event is a conversation of its own: it is answered beside the others, and prepares a change of its own.
+#[tokio::test]
+async fn each_event_prepares_a_change_of_its_own_side_by_side() {
+    let app = TestApp::new(
+        |asked: &Asked| match (step(asked), asked.last_user_text().contains("slow")) {
+            (0, true) => calls("file_edit", edit("dev")).but(Fault::Stall),
+            (0, false) => calls("file_edit", edit("dev")).and_calls("file_edit", edit("staging")),
+            _ => says("Prepared."),
+        },
+    )
+    .await;
+    assert_eq!(deliver(&app, "release", ONE, &release("slow")).await.0, 200);
+    app.until_asked(1).await;
+    assert_eq!(deliver(&app, "release", TWO, &release("Faster.")).await.0, 200);
+    let post = app.slack_message(SLACK_CHANNEL, "is ready").await;
+    assert!(
+        visible(&post).contains("CHG-1 is ready: 2 files"),
+        "{}",
+        visible(&post)
+    );
+    assert_eq!(app.count("SELECT count(*) FROM conversation"), 2);
+    // Both go to the chat, and to no thread that is named after an event.
+    assert_eq!(post.thread_ts, None);
+    let third = "92d3162e-cc78-11e3-81ab-4c9367dc0958";
+    assert_eq!(
+        deliver(&app, "release", third, &release("Once more.")).await.0,
+        200
+    );
+    app.slack_message(SLACK_CHANNEL, "CHG-2 is ready: 2 files").await;
+}
+
+#[tokio::test]
+async fn events_continue_one_change_where_their_hook_says_so() {
+    let app = TestApp::set(
+        |asked: &Asked| match (step(asked), asked.last_user_text().contains("second")) {
+            (0, false) => calls("file_edit", edit("dev")),
+            (0, true) => calls("file_edit", edit("staging")),
+            _ => says("Prepared."),
+        },
+        &[("hooks.release.change", "continue")],
+    )
+    .await;
+    assert_eq!(deliver(&app, "release", ONE, &release("first")).await.0, 200);
+    app.slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
+    assert_eq!(deliver(&app, "release", TWO, &release("second")).await.0, 200);
+    app.slack_message(SLACK_CHANNEL, "CHG-1 rev 2 is ready").await;
+    assert_eq!(app.count("SELECT count(*) FROM conversation"), 1);
+}
+
+/// P2: what there is no room for is not acknowledged, so its sender delivers it again or shows it as failed.
+#[tokio::test]
+async fn an_event_there_is_no_room_for_is_answered_503_and_taken_when_it_comes_again() {
+    let app = TestApp::set(
+        |asked: &Asked| match asked.last_user_text().contains("slow") {
+            true => says("Never.").but(Fault::Stall),
+            false => promote(asked),
+        },
+        &[
+            ("limits.waiting_events_max", "1"),
+            ("limits.turns_at_once_max", "1"),
+        ],
+    )
+    .await;
+    assert_eq!(deliver(&app, "release", ONE, &release("slow")).await.0, 200);
+    app.until_asked(1).await;
+    let (status, body) = deliver(&app, "release", TWO, &release("Faster.")).await;
+    assert_eq!((status, body.contains("unavailable")), (503, true), "{body}");
+    app.until_audited("ingress.full").await;
+    assert_eq!(app.count("SELECT count(*) FROM inbox"), 1);
+    app.sabotage("UPDATE inbox SET done_at = 1; UPDATE conversation SET pending = 0");
+    let (status, _) = deliver(&app, "release", TWO, &release("Faster.")).await;
+    assert_eq!(status, 200);
+    assert_eq!(app.count("SELECT count(*) FROM inbox"), 2);
+    app.sabotage("UPDATE inbox SET done_at = 1; UPDATE conversation SET pending = 0");
 }

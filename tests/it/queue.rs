@@ -3,7 +3,7 @@
 use crate::support::app::TestApp;
 use drydock::demo::stage::SLACK_CHANNEL;
 use drydock::emulator::model::{Asked, Fault, says};
-use drydock::emulator::slack::EventOrder;
+use drydock::emulator::slack::{EventOrder, Fault as SlackFault};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -151,6 +151,45 @@ async fn four_hundred_messages_delivered_again_and_again_in_any_order_are_answer
         app.count("SELECT count(DISTINCT inbox) FROM turn"),
         MESSAGES as i64
     );
+}
+
+/// P2: what there is no room for is refused aloud, once, whatever happens to the gateway then.
+#[tokio::test]
+async fn a_message_there_is_no_room_for_is_refused_durably_and_once() {
+    let mut app = TestApp::set(
+        |asked: &Asked| match asked.last_user_text().contains("stall") {
+            true => says("Never.").but(Fault::Stall),
+            false => echo(asked),
+        },
+        &[("limits.waiting_messages_max", "1")],
+    )
+    .await;
+    app.slack_editor(ALICE).await;
+    let said = app.say(ALICE, "stall").await;
+    app.until_asked(1).await;
+    app.say_in(ALICE, &said.ts, "the second").await;
+    // Nothing reaches Slack before the restart.
+    let unreachable = SlackFault::Status {
+        status: 503,
+        retry_after_seconds: None,
+    };
+    app.slack_reply(&said.ts, "Queued (1 ahead)").await;
+    app.stage.slack.fail_next("chat.postMessage", 1_000, unreachable);
+    let refused = app.say_in(ALICE, &said.ts, "the third").await;
+    assert!(
+        refused.answers.iter().all(|answer| answer.status == 200),
+        "{refused:?}"
+    );
+    app.stage.stop().await;
+    app.stage.slack.recover("chat.postMessage");
+    app.stage.start().await.unwrap();
+    app.slack_reply(&said.ts, "1 messages wait already, so I did not take this one.")
+        .await;
+    app.say_in(ALICE, &said.ts, "!stop").await;
+    app.nth_result(&said.ts, 2).await;
+    let refusals = app.written(&said.ts);
+    let refusals = refusals.iter().filter(|text| text.contains("wait already"));
+    assert_eq!(refusals.count(), 1);
 }
 
 /// A message and its mention, in both orders, are one message.

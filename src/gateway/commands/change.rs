@@ -1,14 +1,20 @@
 //! Commands about the prepared change: showing it, sending it, taking it back.
 
+use super::conversation::is_running;
+use super::{Answer, Asked, Leaving, Revision, is_passing};
 use crate::access::Identity;
 use crate::command::Verb;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address};
 use crate::gateway::prepared::{Onto, Prepared};
 use crate::model::{Change, ConversationId, Op, Part, Reply};
+use crate::store::{Discarded, Undone};
 use crate::workspace::{Overlay, Workspace};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// Ends of the process after which what an undo leaves is not rendered any more: that may be what ended it.
+const RENDERED_CRASHES_MAX: u32 = 2;
 
 impl Gateway {
     pub(super) async fn diff(
@@ -75,60 +81,104 @@ impl Gateway {
         Ok(vec![address.post("answer", Reply::text(text)), upload])
     }
 
-    pub(super) async fn undo(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
-        if let Some(busy) = self.busy(conversation) {
-            return Ok(busy);
+    /// Takes back the newest message that edited files. What is left is prepared again after that is on record.
+    pub(super) async fn undo(
+        &self,
+        asked: &Asked,
+        address: &Address,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Answer> {
+        let said = |text: &str| Ok(Answer::post(address, Reply::text(text)));
+        let undone = self
+            .parts
+            .store
+            .undo(conversation, asked.inbox, (self.parts.now)())
+            .await?;
+        // A message that waits for the command begins on what it left; it need not wait until that is rendered.
+        self.shift.wake();
+        let snapshot = match undone {
+            Undone::Busy => return Ok(Answer::post(address, is_running())),
+            Undone::Nothing => return said("There is nothing to undo."),
+            Undone::Everything => {
+                return said("Undone; the workspace is as the base again, and nothing is prepared.");
+            }
+            Undone::Newest { snapshot } => snapshot,
+        };
+        let prepared = self.prepared_at(asked, conversation, &snapshot).await;
+        match prepared {
+            Ok(Some(Prepared { change, .. })) => {
+                let revision = Revision {
+                    conversation,
+                    snapshot,
+                    change,
+                    address: address.clone(),
+                };
+                Ok(Answer {
+                    ops: Vec::new(),
+                    revision: Some(revision),
+                })
+            }
+            Ok(None) => said("Undone; the workspace is as the base again."),
+            Err(error) if is_passing(&error) => Err(error),
+            Err(error) => {
+                let reference = self.failed(&error, "preparing what an undo left");
+                said(&format!(
+                    "Undone. What is left could not be prepared again, so `diff` and `patch` show it as it was before: \
+                     the next change mends that. (ref {reference})"
+                ))
+            }
         }
-        let at = (self.parts.now)();
-        let Some(edits) = self.parts.store.undo(conversation, at).await? else {
-            return Ok(Reply::text("There is nothing to undo."));
-        };
-        if edits.is_empty() {
-            self.parts.store.discard(conversation, at).await?;
-            return Ok(Reply::text(
-                "Undone; the workspace is as the base again, and nothing is prepared.",
-            ));
-        }
-        let row = self.parts.store.conversation(conversation).await?;
-        let (Some(repository), Some(base)) = (row.repository, row.base) else {
-            return Ok(Reply::text("Undone."));
-        };
-        let loaded = self.parts.repositories.base(&repository, &base).await?;
-        let head = self.parts.repositories.head(&repository).await?;
-        let branch = self.parts.repositories.branch(&repository).to_owned();
-        let workspace = Workspace {
-            repository: self.parts.repositories.get(&repository).await?,
-            base: Some(base),
-            tree: Arc::new(Overlay::new(loaded, edits)),
-        };
-        let onto = Onto {
-            head: &head,
-            branch: &branch,
-        };
-        let nobody = CancellationToken::new();
-        let Some(Prepared { change, .. }) = self.prepared(&workspace, onto, "", &mut |_| {}, &nobody).await?
-        else {
-            return Ok(Reply::text("Undone; the workspace is as the base again."));
-        };
-        let change = self.parts.store.revise(conversation, change, at).await?;
-        Ok(Reply::text(format!(
-            "Undone. {change} is now {}; `diff` shows it.",
-            compose::totals(&change)
-        )))
     }
 
-    pub(super) async fn discard(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
-        if let Some(busy) = self.busy(conversation) {
-            return Ok(busy);
+    /// What the workspace of a conversation comes to at a snapshot; nothing if that is the base.
+    async fn prepared_at(
+        &self,
+        asked: &Asked,
+        conversation: ConversationId,
+        snapshot: &str,
+    ) -> anyhow::Result<Option<Prepared>> {
+        let row = self.parts.store.conversation(conversation).await?;
+        let (Some(repository), Some(base)) = (row.repository, row.base) else {
+            return Ok(None);
+        };
+        let edits = self.parts.store.edits_of_snapshot(snapshot).await?;
+        let repositories = &self.parts.repositories;
+        let workspace = Workspace {
+            repository: repositories.get(&repository).await?,
+            tree: Arc::new(Overlay::new(repositories.base(&repository, &base).await?, edits)),
+            base: Some(base),
+        };
+        let head = repositories.head(&repository).await?;
+        let onto = Onto {
+            head: &head,
+            branch: repositories.branch(&repository),
+        };
+        let stop = CancellationToken::new();
+        if asked.crashes >= RENDERED_CRASHES_MAX {
+            stop.cancel();
         }
-        Ok(
-            match self.parts.store.discard(conversation, (self.parts.now)()).await? {
-                Some(change) => Reply::text(format!(
-                    "{change} is discarded; the workspace is as the base again."
-                )),
-                None => nothing_prepared(),
-            },
-        )
+        let mut progress = |_| {};
+        tokio::select! {
+            prepared = self.prepared(&workspace, onto, "", &mut progress, &stop) => prepared,
+            () = self.leaving.cancelled() => Err(Leaving.into()),
+        }
+    }
+
+    pub(super) async fn discard(&self, asked: &Asked, conversation: ConversationId) -> anyhow::Result<Reply> {
+        let store = &self.parts.store;
+        let discarded = store
+            .discard(conversation, asked.inbox, (self.parts.now)())
+            .await?;
+        Ok(match discarded {
+            Discarded::Busy => is_running(),
+            Discarded::Nothing => nothing_prepared(),
+            Discarded::Change { name: Some(change) } => Reply::text(format!(
+                "{change} is discarded; the workspace is as the base again."
+            )),
+            Discarded::Change { name: None } => {
+                Reply::text("What was edited is discarded; the workspace is as the base again.")
+            }
+        })
     }
 
     /// A grant may be gone since something was prepared: then its files are nobody's to show.

@@ -1,25 +1,27 @@
 //! Presses on our buttons: each stands for a command, once, for one person.
 
+use super::{Answer, Asked};
 use crate::command::{Command, Verb};
 use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
-use crate::model::{Action, Inbound, Op};
+use crate::model::{Action, InboxId};
 use crate::store::Taken;
 use sha2::{Digest, Sha256};
 
 impl Gateway {
     pub(super) async fn click(
         &self,
+        asked: &Asked,
         address: &Address,
-        inbound: &Inbound,
         token: &str,
         callback: Option<String>,
-    ) -> anyhow::Result<Vec<Op>> {
+    ) -> anyhow::Result<Answer> {
+        let inbound = &asked.inbound;
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let taken = self
             .parts
             .store
-            .take_action(hash, &inbound.sender, (self.parts.now)())
+            .take_action(hash, &inbound.sender, asked.inbox, (self.parts.now)())
             .await?;
         let answer = |text: String| {
             let action = Action::AnswerClick {
@@ -29,26 +31,43 @@ impl Gateway {
             };
             address.op("click", action)
         };
-        let (verb, conversation) = match taken {
+        let said = |text: String| {
+            Ok(Answer {
+                ops: vec![answer(text)],
+                revision: None,
+            })
+        };
+        let (verb, argument, conversation) = match taken {
             Taken::Yes {
-                verb, conversation, ..
-            } => (verb, conversation),
-            Taken::Foreign { owner } => return Ok(vec![answer(format!("This button belongs to {owner}."))]),
-            Taken::Used => return Ok(vec![answer("That button was used already.".to_owned())]),
+                verb,
+                argument,
+                conversation,
+            } => (verb, argument, conversation),
+            Taken::Foreign { owner } => return said(format!("This button belongs to {owner}.")),
+            Taken::Used => return said("That button was used already.".to_owned()),
             Taken::Expired | Taken::Unknown => {
-                return Ok(vec![answer(
-                    "That button is too old; type the command instead.".to_owned(),
-                )]);
+                return said("That button is too old; type the command instead.".to_owned());
             }
         };
         // The clicker is authorised like a sender: a grant may be gone since the button was made.
         let Some((identity, verb)) = self.identity(inbound).zip(Verb::parse(&verb)) else {
-            return Ok(vec![answer("That button does nothing any more.".to_owned())]);
+            return said("That button does nothing any more.".to_owned());
         };
-        let mut ops = vec![answer(format!("{} …", capital(verb.word())))];
-        let command = Command { verb, arguments: "" };
-        ops.extend(self.carry_out(command, address, &identity, conversation).await?);
-        Ok(ops)
+        let receipt = answer(format!("{} …", capital(verb.word())));
+        let mut done = match verb {
+            // It stops the message whose card it is on, not what runs by now.
+            Verb::Stop => {
+                let message = argument.parse().ok().map(InboxId);
+                Answer::post(address, self.stop(asked, conversation, message).await?)
+            }
+            _ => {
+                let command = Command { verb, arguments: "" };
+                self.carry_out(command, asked, address, &identity, conversation)
+                    .await?
+            }
+        };
+        done.ops.insert(0, receipt);
+        Ok(done)
     }
 }
 

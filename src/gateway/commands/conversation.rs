@@ -1,9 +1,11 @@
 //! Commands about the conversation: what runs, what the model sees, what it cost, and an end to it.
 
+use super::Asked;
 use crate::access::Identity;
 use crate::gateway::Gateway;
 use crate::gateway::compose;
-use crate::model::{ConversationId, Part, Reply};
+use crate::model::{ConversationId, InboxId, Part, Reply};
+use crate::store::Cleared;
 
 impl Gateway {
     pub(super) async fn status(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
@@ -50,14 +52,13 @@ impl Gateway {
         })
     }
 
-    pub(super) async fn clear(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
-        if let Some(busy) = self.busy(conversation) {
-            return Ok(busy);
-        }
-        self.parts.store.clear(conversation, (self.parts.now)()).await?;
-        Ok(Reply::text(
-            "I forgot our conversation. The prepared change stays; `discard` throws it away.",
-        ))
+    pub(super) async fn clear(&self, asked: &Asked, conversation: ConversationId) -> anyhow::Result<Reply> {
+        Ok(match self.parts.store.clear(conversation, asked.inbox).await? {
+            Cleared::Busy => is_running(),
+            Cleared::Yes => {
+                Reply::text("I forgot our conversation. The prepared change stays; `discard` throws it away.")
+            }
+        })
     }
 
     pub(super) async fn context(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
@@ -119,28 +120,37 @@ impl Gateway {
         })
     }
 
-    pub(super) async fn stop(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
+    /// Stops a message of a conversation: the one that is named, or the oldest that was waiting or answered when
+    /// the command came in.
+    pub(super) async fn stop(
+        &self,
+        asked: &Asked,
+        conversation: ConversationId,
+        message: Option<InboxId>,
+    ) -> anyhow::Result<Reply> {
+        let store = &self.parts.store;
+        let stopped = store.stop(conversation, asked.inbox, message).await?;
         let inspections = self.inspections.stop(conversation);
-        let stopped = self.desk.stop(conversation);
-        let waiting = self.parts.store.waiting(conversation).await?;
-        Ok(Reply::text(match (stopped, waiting) {
-            (true, 0 | 1) => {
+        // On record first: a turn that begins now finds it there.
+        if let Some(message) = stopped.message {
+            self.desk.stop(conversation, message);
+        }
+        Ok(Reply::text(match (stopped.message, stopped.waiting) {
+            (Some(_), 0) => {
                 "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away."
                     .to_owned()
             }
-            (true, waiting) => format!(
-                "Stopping. What was edited so far is kept. {} more waiting, which I take up next.",
-                waiting - 1
+            (Some(_), waiting) => format!(
+                "Stopping. What was edited so far is kept. {waiting} more waiting, which I take up next."
             ),
-            (false, 0) if inspections => "Stopping.".to_owned(),
-            (false, 0) => "Nothing is running.".to_owned(),
-            (false, waiting) => format!("Nothing is running yet; {waiting} waiting for a free place."),
+            (None, _) if inspections => "Stopping.".to_owned(),
+            (None, 0) => "Nothing is running.".to_owned(),
+            (None, waiting) => format!("What you stop has ended; {waiting} more waiting."),
         }))
     }
+}
 
-    pub(super) fn busy(&self, conversation: ConversationId) -> Option<Reply> {
-        self.desk
-            .is_busy(conversation)
-            .then(|| Reply::text("A turn is running; `stop` it first."))
-    }
+/// What a command is told that cannot be carried out while a turn runs.
+pub(super) fn is_running() -> Reply {
+    Reply::text("A turn is running; `stop` it first.")
 }

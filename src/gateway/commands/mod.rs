@@ -4,121 +4,192 @@ mod change;
 mod click;
 mod conversation;
 mod environments;
+mod resumed;
 
 use super::Gateway;
 use super::compose::{self, Address};
 use crate::access::Identity;
 use crate::command::{self, Command, Verb};
-use crate::model::{ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
+use crate::model::{Change, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
+use crate::store::{NewChange, StoreError};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Waits after each attempt to store the answer to a command.
-const STORED_AGAIN_AFTER: [Duration; 3] = [
-    Duration::from_millis(200),
-    Duration::from_secs(1),
-    Duration::from_secs(5),
-];
+/// First wait before a command is tried again that the store could not serve; each further one is twice as long.
+const WAIT_MIN: Duration = Duration::from_millis(200);
+/// Longest such wait.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// A command that was accepted.
+pub(super) struct Asked {
+    /// Its row.
+    pub(super) inbox: InboxId,
+    /// The conversation it was said in.
+    pub(super) conversation: ConversationId,
+    /// What was said.
+    pub(super) inbound: Inbound,
+    /// The ends of the process since.
+    pub(super) crashes: u32,
+    /// What it is answered instead of being carried out.
+    pub(super) instead: Option<Reply>,
+}
+
+/// What a command comes to. It is stored in one transaction with "the command is answered".
+struct Answer {
+    ops: Vec<Op>,
+    revision: Option<Revision>,
+}
+
+/// What an undo left, to be made a revision of the open change.
+struct Revision {
+    conversation: ConversationId,
+    /// The edits it was made of: if there are others by now, it is none.
+    snapshot: String,
+    change: NewChange,
+    address: Address,
+}
+
+/// The process stops, and the command is carried out again at the next start.
+#[derive(Debug, thiserror::Error)]
+#[error("the process stops")]
+struct Leaving;
+
+impl Answer {
+    fn ops(ops: Vec<Op>) -> Self {
+        Self { ops, revision: None }
+    }
+
+    fn post(address: &Address, reply: Reply) -> Self {
+        Self::ops(vec![address.post("answer", reply)])
+    }
+}
+
+impl Revision {
+    fn announcement(address: &Address, change: Option<&Change>) -> Op {
+        let text = match change {
+            Some(change) => format!(
+                "Undone. {change} is now {}; `diff` shows it.",
+                compose::totals(change)
+            ),
+            None => {
+                "Undone. The workspace was changed again since; `diff` shows what is prepared.".to_owned()
+            }
+        };
+        address.post("answer", Reply::text(text))
+    }
+}
 
 impl Gateway {
-    /// Carries out commands that a restart left unfinished.
-    pub(super) async fn resume_commands(self: &Arc<Self>) {
-        let unfinished = match self.parts.store.unfinished_commands().await {
-            Ok(unfinished) => unfinished,
-            Err(error) => return tracing::error!(%error, "unfinished commands could not be read"),
-        };
-        for (inbox, conversation, inbound) in unfinished {
-            match is_inspection(&inbound.kind) {
-                // It may take long, and nothing has to wait for it.
-                true => {
-                    let gateway = Arc::clone(self);
-                    self.errands
-                        .spawn(async move { gateway.command(inbox, conversation, inbound).await });
-                }
-                false => self.command(inbox, conversation, inbound).await,
-            }
-        }
-    }
-
-    /// Carries out one command and leaves its answer in the outbox.
-    pub(super) async fn command(
-        self: &Arc<Self>,
-        inbox: InboxId,
-        conversation: ConversationId,
-        inbound: Inbound,
-    ) {
-        let Ok(_slot) = self.commands.acquire().await else {
-            return;
-        };
-        // A slash command leaves no message behind that an answer could stand under.
-        let slash =
-            matches!(inbound.kind, Kind::Command { .. }) && inbound.message.is_none() && !inbound.direct;
-        let whisper = slash.then(|| inbound.sender.clone());
-        let address = Address {
-            mention: None,
-            whisper,
-            ..Address::of_message(&inbound, inbox)
-        };
-        let answering = self.ops(&address, conversation, &inbound);
-        let ops = tokio::select! {
-            ops = answering => ops,
-            // It changed nothing, so the next start does it again.
-            () = self.leaving.cancelled(), if is_inspection(&inbound.kind) => return,
-        };
-        self.answered(inbox, ops).await;
-        self.wake_deliveries();
-    }
-
-    async fn ops(&self, address: &Address, conversation: ConversationId, inbound: &Inbound) -> Vec<Op> {
-        let Some(identity) = self.identity(inbound) else {
-            return vec![address.post("answer", Reply::text("Access was revoked."))];
-        };
-        match self.answer(address, &identity, conversation, inbound).await {
-            Ok(ops) => ops,
-            Err(error) => vec![address.post("answer", Reply::text(self.internal(&error, "command")))],
-        }
-    }
-
-    /// Stores the answer to a command. It was carried out already, so the answer is what is tried again.
-    async fn answered(&self, inbox: InboxId, ops: Vec<Op>) {
-        for wait in STORED_AGAIN_AFTER {
-            let stored = self
-                .parts
-                .store
-                .command_done(inbox, ops.clone(), (self.parts.now)())
-                .await;
+    /// Carries out one command and leaves its answer in the outbox. A panic is answered, and what the store cannot
+    /// do now is tried again: an effect that is on record is not repeated.
+    pub(super) async fn command(self: &Arc<Self>, asked: Asked) {
+        let address = address_of(&asked.inbound, format!("inbox-{}", asked.inbox));
+        let mut wait = WAIT_MIN;
+        loop {
+            let Some(answer) = self.attempt(&asked, &address).await else {
+                return;
+            };
+            let stored = match answer {
+                Ok(answer) => self.store_answer(asked.inbox, answer).await,
+                Err(error) => Err(error),
+            };
             match stored {
-                Ok(()) => return,
-                Err(error) => tracing::error!(%error, "the answer to a command could not be stored"),
+                Ok(()) => break,
+                Err(error) => tracing::warn!(%error, "a command is tried again"),
             }
-            tokio::time::sleep(wait).await;
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.leaving.cancelled() => return,
+            }
+            wait = (wait * 2).min(WAIT_MAX);
+        }
+        self.wake_deliveries();
+        // Turns of the conversation may have waited for it.
+        self.shift.wake();
+    }
+
+    /// Carries a command out once; nothing if the process stops first.
+    async fn attempt(
+        self: &Arc<Self>,
+        asked: &Asked,
+        address: &Address,
+    ) -> Option<Result<Answer, StoreError>> {
+        let _slot = self.commands.acquire().await.ok()?;
+        let answering = AssertUnwindSafe(self.authorised(asked, address)).catch_unwind();
+        let answered = tokio::select! {
+            answered = answering => answered,
+            // It changed nothing, so the next start does it again.
+            () = self.leaving.cancelled(), if is_inspection(&asked.inbound.kind) => return None,
+        };
+        let error = match answered {
+            Ok(Ok(answer)) => return Some(Ok(answer)),
+            Ok(Err(error)) => error,
+            Err(_) => anyhow::anyhow!("it panicked"),
+        };
+        if error.is::<Leaving>() {
+            return None;
+        }
+        if let Some(error) = error.downcast_ref().filter(|_| is_passing(&error)) {
+            return Some(Err(StoreError::clone(error)));
+        }
+        let told = self.internal(&error, "command");
+        Some(Ok(Answer::post(address, Reply::text(told))))
+    }
+
+    async fn authorised(&self, asked: &Asked, address: &Address) -> anyhow::Result<Answer> {
+        if let Some(reply) = &asked.instead {
+            return Ok(Answer::post(address, reply.clone()));
+        }
+        match self.identity(&asked.inbound) {
+            Some(identity) => self.answer(asked, address, &identity).await,
+            None => Ok(Answer::post(address, Reply::text("Access was revoked."))),
         }
     }
 
-    async fn answer(
-        &self,
-        address: &Address,
-        identity: &Identity,
-        own: ConversationId,
-        inbound: &Inbound,
-    ) -> anyhow::Result<Vec<Op>> {
+    async fn store_answer(&self, inbox: InboxId, answer: Answer) -> Result<(), StoreError> {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        let Answer { mut ops, revision } = answer;
+        let Some(revision) = revision else {
+            return store.command_done(inbox, ops, now).await;
+        };
+        let Revision {
+            conversation,
+            snapshot,
+            change,
+            address,
+        } = revision;
+        let announce = move |change: Option<&Change>| {
+            ops.push(Revision::announcement(&address, change));
+            ops
+        };
+        store
+            .undo_done(inbox, conversation, &snapshot, change, announce, now)
+            .await
+    }
+
+    async fn answer(&self, asked: &Asked, address: &Address, identity: &Identity) -> anyhow::Result<Answer> {
+        let inbound = &asked.inbound;
         if let Some(command) = written(&inbound.kind) {
-            let conversation = self.meant(own, inbound).await?;
-            return self.carry_out(command, address, identity, conversation).await;
+            let conversation = self.meant(asked.conversation, inbound).await?;
+            return self
+                .carry_out(command, asked, address, identity, conversation)
+                .await;
         }
         let text = match &inbound.kind {
             Kind::Click { token, callback } => {
-                return self.click(address, inbound, token, callback.clone()).await;
+                return self.click(asked, address, token, callback.clone()).await;
             }
             Kind::Command { verb, .. } => command::unknown(verb),
-            Kind::Text { text, .. } => self.unreadable(text),
+            Kind::Text { text, .. } => self.unreadable_text(text),
             Kind::Unsupported { what } => format!("I can't read a {what}; send me text."),
-            Kind::Join { .. } | Kind::Hook { .. } => return Ok(Vec::new()),
+            Kind::Join { .. } | Kind::Hook { .. } => return Ok(Answer::ops(Vec::new())),
         };
-        Ok(vec![address.post("answer", Reply::text(text))])
+        Ok(Answer::post(address, Reply::text(text)))
     }
 
-    fn unreadable(&self, text: &str) -> String {
+    fn unreadable_text(&self, text: &str) -> String {
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         if text.trim().is_empty() {
             return "Say what should change, or `help`.".to_owned();
@@ -146,18 +217,22 @@ impl Gateway {
     async fn carry_out(
         &self,
         command: Command<'_>,
+        asked: &Asked,
         address: &Address,
         identity: &Identity,
         conversation: ConversationId,
-    ) -> anyhow::Result<Vec<Op>> {
+    ) -> anyhow::Result<Answer> {
         let verb = command.verb;
         if let Some(refusal) = self.out_of_reach(verb, identity, conversation).await? {
-            return Ok(vec![address.post("answer", refusal)]);
+            return Ok(Answer::post(address, refusal));
         }
         if let Some(question) = verb.question(command.arguments) {
             return match question {
-                Ok(_) => self.inspect(command, address, identity, conversation).await,
-                Err(usage) => Ok(vec![address.post("answer", Reply::text(usage))]),
+                Ok(_) => {
+                    let ops = self.inspect(command, address, identity, conversation).await?;
+                    Ok(Answer::ops(ops))
+                }
+                Err(usage) => Ok(Answer::post(address, Reply::text(usage))),
             };
         }
         let reply = match verb {
@@ -165,17 +240,17 @@ impl Gateway {
             Verb::Status => self.status(conversation).await?,
             // All but `diff` ask something, which was answered above.
             Verb::Diff | Verb::Risk | Verb::Envs | Verb::Render | Verb::WhoImports => {
-                return self.diff(address, conversation).await;
+                return Ok(Answer::ops(self.diff(address, conversation).await?));
             }
-            Verb::Patch => return self.patch(address, conversation).await,
-            Verb::Undo => self.undo(conversation).await?,
-            Verb::Discard => self.discard(conversation).await?,
-            Verb::Clear => self.clear(conversation).await?,
+            Verb::Patch => return Ok(Answer::ops(self.patch(address, conversation).await?)),
+            Verb::Undo => return self.undo(asked, address, conversation).await,
+            Verb::Discard => self.discard(asked, conversation).await?,
+            Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(conversation).await?,
             Verb::Usage => self.usage(identity).await?,
-            Verb::Stop => self.stop(conversation).await?,
+            Verb::Stop => self.stop(asked, conversation, None).await?,
         };
-        Ok(vec![address.post("answer", reply)])
+        Ok(Answer::post(address, reply))
     }
 
     fn posts(&self, address: &Address, reply: &Reply) -> Vec<Op> {
@@ -196,6 +271,29 @@ fn written(kind: &Kind) -> Option<Command<'_>> {
         Kind::Text { text, .. } => command::in_text(text),
         Kind::Click { .. } | Kind::Unsupported { .. } | Kind::Join { .. } | Kind::Hook { .. } => None,
     }
+}
+
+/// Where the answer to a command goes. A slash command leaves no message behind that an answer could stand under.
+pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
+    let address = Address::of(inbound, prefix);
+    let is_slash =
+        matches!(inbound.kind, Kind::Command { .. }) && inbound.message.is_none() && !inbound.direct;
+    Address {
+        mention: None,
+        whisper: is_slash.then(|| inbound.sender.clone()),
+        ..address
+    }
+}
+
+/// True for what may change the workspace or the history of its conversation.
+pub(super) fn may_change(kind: &Kind) -> bool {
+    let changes = |command: Command<'_>| matches!(command.verb, Verb::Undo | Verb::Discard | Verb::Clear);
+    matches!(kind, Kind::Click { .. }) || written(kind).is_some_and(changes)
+}
+
+/// True for a failure that is over when the store can be used again.
+fn is_passing(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
 }
 
 /// Asks of environments, which may take long and changes nothing.

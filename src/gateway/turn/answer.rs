@@ -2,13 +2,13 @@
 //! becomes durable in one transaction, and only then anything is sent.
 
 use super::journal::{LastStep, TurnJournal};
-use super::postconditions::Preparing;
 use super::recording::Recording;
 use super::{Assigned, Opened};
 use crate::agent::Outcome;
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
+use crate::gateway::prepared::Prepared;
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId};
 use crate::session;
 use crate::store::{Announcement, Finish, NewAction};
@@ -17,7 +17,6 @@ use jiff::{Timestamp, ToSpan};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 /// How long a button stays good.
 const BUTTON_DAYS: i32 = 7;
@@ -35,13 +34,8 @@ pub(super) struct Ended<'a> {
 }
 
 impl Gateway {
-    /// Prepares the change, ends the turn and leaves its answer in the outbox.
-    pub(super) async fn finish(
-        &self,
-        ended: Ended<'_>,
-        preparing: &Preparing<'_>,
-        stop: &CancellationToken,
-    ) -> anyhow::Result<()> {
+    /// Ends the turn with the change that was prepared, and leaves its answer in the outbox.
+    pub(super) async fn finish(&self, ended: Ended<'_>, prepared: Option<Prepared>) -> anyhow::Result<()> {
         let Ended {
             assigned,
             turn,
@@ -57,7 +51,6 @@ impl Gateway {
             usage: outcome.usage,
             elapsed,
         };
-        let prepared = preparing.change(&mut |_| {}, stop).await?;
         let change = prepared.map(|prepared| prepared.change);
         let masked = change
             .as_ref()
@@ -127,8 +120,8 @@ impl Gateway {
     }
 
     fn change_buttons(&self, opened: &Opened) -> (ChangeButtons, Vec<NewAction>) {
-        let (patch, patch_action) = self.button("patch", opened);
-        let (discard, discard_action) = self.button("discard", opened);
+        let (patch, patch_action) = self.button("patch", String::new(), opened);
+        let (discard, discard_action) = self.button("discard", String::new(), opened);
         (
             ChangeButtons { patch, discard },
             vec![patch_action, discard_action],
@@ -136,13 +129,13 @@ impl Gateway {
     }
 
     /// A one-shot token for a button, and what the store keeps of it.
-    pub(super) fn button(&self, verb: &str, opened: &Opened) -> (String, NewAction) {
+    pub(super) fn button(&self, verb: &str, argument: String, opened: &Opened) -> (String, NewAction) {
         let bytes = (self.parts.random)();
         let token = BASE64_URL_SAFE_NO_PAD.encode(&bytes[..16]);
         let action = NewAction {
             token_hash: Sha256::digest(token.as_bytes()).into(),
             verb: verb.to_owned(),
-            argument: String::new(),
+            argument,
             user: opened.identity.sender().clone(),
             conversation: opened.conversation.id,
             expires: expiry((self.parts.now)()),

@@ -95,7 +95,7 @@ impl Gateway {
         let Some(delivery) = delivery.filter(|_| self.hook(assigned.inbound()).is_none()) else {
             return OpenCard::default();
         };
-        let (token, stop) = self.button("stop", opened);
+        let (token, stop) = self.button("stop", assigned.work.inbox.to_string(), opened);
         seat.card.send_modify(|card| card.set_stop(token));
         let editor = CardEditor {
             store: self.parts.store.clone(),

@@ -14,9 +14,11 @@ use super::compose::Address;
 use super::desk::Seat;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
-use crate::model::{Action, History, Inbound, Receipt, Reply, Source, TurnId, Usage, Verdict};
+use crate::model::{
+    Action, ConversationId, History, Inbound, InboxId, Receipt, Reply, Source, TurnId, Usage, Verdict,
+};
 use crate::session;
-use crate::store::{Begin, Begun, Claim, Work};
+use crate::store::{Begin, Begun, Claim, StoreError, Work};
 use crate::workspace::{Overlay, Tree};
 use answer::Ended;
 use card::OpenCard;
@@ -28,9 +30,6 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-/// Turns of one message that a crash cut short before it is given up: it may be what ends the process.
-const ATTEMPTS_MAX: u32 = 3;
 
 /// A message that this process has the right to answer.
 #[derive(Debug)]
@@ -60,15 +59,23 @@ impl Gateway {
         let Some(identity) = self.identity(assigned.inbound()) else {
             return self.refuse(assigned, &address, "Access was revoked.").await;
         };
-        let crashed = assigned.work.crashed;
-        if crashed >= ATTEMPTS_MAX {
-            let why = anyhow::anyhow!("message {} was cut short {crashed} times", assigned.work.inbox);
+        let Work {
+            crashes, is_stopped, ..
+        } = assigned.work;
+        if crashes.are_too_many() {
+            let why = anyhow::anyhow!("message {} was cut short: {crashes:?}", assigned.work.inbox);
             let why = self.internal(&why, "turn");
             return self.refuse(assigned, &address, &why).await;
         }
+        if is_stopped {
+            seat.stop.cancel();
+        }
+        // One that was cut short has something to show, so it is opened, and stops before it asks the model.
+        let is_new = assigned.work.begun == 0;
         let opened = tokio::select! {
+            biased;
+            () = seat.stop.cancelled(), if is_new => Err(Refused::Told("Stopped before it began.".to_owned())),
             opened = self.open(assigned, &identity) => opened,
-            () = seat.stop.cancelled() => Err(Refused::Told("Stopped before it began.".to_owned())),
             () = shutdown.cancelled() => return Ok(()),
         };
         let mut opened = match opened {
@@ -95,12 +102,22 @@ impl Gateway {
         card.close().await;
         let (outcome, journal) = match ran {
             Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => {
-                let (store, now) = (&self.parts.store, (self.parts.now)());
-                store.interrupt_turn(&assigned.claim, turn, now).await?;
-                return Ok(());
+                return self.interrupt(assigned, turn).await;
             }
             Ok((outcome, journal)) => (outcome, Some(journal)),
             Err(error) => (self.broken(&mut opened, &error).await?, None),
+        };
+        let preparing = Preparing {
+            gateway: self,
+            opened: &opened,
+            latest: &latest,
+        };
+        let mut progress = |_| {};
+        let prepared = tokio::select! {
+            biased;
+            prepared = preparing.change(&mut progress, &seat.stop) => prepared?,
+            // What was not checked is no answer: the next start takes the message up again.
+            () = shutdown.cancelled() => return self.interrupt(assigned, turn).await,
         };
         let ended = Ended {
             assigned,
@@ -111,22 +128,55 @@ impl Gateway {
             journal,
             elapsed: started.elapsed(),
         };
-        // A person or the process may stop while environments are rendered: the answer goes out without.
-        let stop = seat.stop.child_token();
-        let preparing = Preparing {
-            gateway: self,
-            opened: &opened,
-            latest: &latest,
+        self.finish(ended, prepared).await
+    }
+
+    /// Leaves a turn that a stop of the process cut short to the next start.
+    async fn interrupt(&self, assigned: &Assigned, turn: TurnId) -> anyhow::Result<()> {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        store.interrupt_turn(&assigned.claim, turn, now).await?;
+        Ok(())
+    }
+
+    /// Ends a message of which something stored cannot be read, and says so where it was written.
+    pub(super) async fn unreadable(&self, claim: Claim, error: StoreError) -> anyhow::Result<()> {
+        let store = &self.parts.store;
+        let what = match &error {
+            StoreError::Unreadable {
+                what: "snapshot" | "file",
+                ..
+            } => "The files that were edited here cannot be read any more; `discard` lets go of them.",
+            StoreError::Unreadable {
+                what: "history" | "step",
+                ..
+            } => "What was said here cannot be read any more; `clear` begins anew.",
+            _ => "This message cannot be read any more; say it again.",
         };
-        let finishing = self.finish(ended, &preparing, &stop);
-        tokio::pin!(finishing);
-        tokio::select! {
-            finished = &mut finishing => finished,
-            () = shutdown.cancelled() => {
-                stop.cancel();
-                finishing.await
-            }
+        let reference = self.failed(&error.into(), "reading a message");
+        let Some(inbox) = store.next_message(&claim).await? else {
+            return Ok(());
+        };
+        let address = self.address_in(claim.conversation, inbox).await?;
+        let ops = vec![address.post("card", Reply::text(format!("{what} (ref {reference})")))];
+        store.dismiss(&claim, inbox, ops, (self.parts.now)()).await?;
+        self.wake_deliveries();
+        Ok(())
+    }
+
+    /// Where the answer to a message goes that cannot be read.
+    pub(in crate::gateway) async fn address_in(
+        &self,
+        conversation: ConversationId,
+        inbox: InboxId,
+    ) -> Result<Address, StoreError> {
+        let conversation = self.parts.store.conversation(conversation).await?;
+        let mut address = Address::of_conversation(&conversation, inbox);
+        if let Some(hook) = self.parts.config.hooks.get(&conversation.channel) {
+            address.channel.clone_from(&hook.post_to.channel);
+            address.place.thread = None;
+            address.mention = None;
         }
+        Ok(address)
     }
 
     /// Where the answer to a message goes: a hook's goes to the chat it is configured for.
@@ -138,6 +188,8 @@ impl Gateway {
         };
         let channel = hook.post_to.channel.clone();
         let mut place = inbound.place.clone();
+        // It names the event, which makes it a conversation of its own.
+        place.thread = None;
         if let Some(connected) = self.channel(&channel) {
             place.account = connected.installation().account.clone();
         }
@@ -149,14 +201,18 @@ impl Gateway {
         }
     }
 
-    /// Ends a message without a turn: nothing was asked of a model. If it has a card, the card says why.
+    /// Ends a message without a turn: nothing is asked of a model any more. If it has a card, the card says why.
     async fn refuse(&self, assigned: &Assigned, address: &Address, why: &str) -> anyhow::Result<()> {
+        let why = match assigned.work.has_edited {
+            true => format!("{why}\nWhat it had edited before it was cut short is taken back."),
+            false => why.to_owned(),
+        };
         let fill = Action::Fill {
             post: address.id("card"),
-            reply: Reply::text(why),
+            reply: Reply::text(&why),
         };
         let ops = vec![
-            address.post("card", Reply::text(why)),
+            address.post("card", Reply::text(&why)),
             address.op("card/refused", fill),
         ];
         self.parts
@@ -188,9 +244,6 @@ impl Gateway {
         begun: oneshot::Sender<OnRecord>,
     ) -> anyhow::Result<(TurnId, OpenCard)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
-        if self.hook(assigned.inbound()).is_some() {
-            store.clear(assigned.claim.conversation, now).await?;
-        }
         seat.card.send_modify(|card| {
             card.set_started();
             if assigned.work.begun > 0 {
@@ -201,8 +254,13 @@ impl Gateway {
             user_text: opened.user_text.clone(),
             bind: opened.bind.clone(),
             card: self.card_id(assigned, address),
+            forgets: self.hook(assigned.inbound()).is_some(),
         };
-        let Begun { turn, has_card } = store
+        let Begun {
+            turn,
+            has_card,
+            is_stopped,
+        } = store
             .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
         let first = session::Event::Began {
@@ -212,6 +270,9 @@ impl Gateway {
         // Nobody listens any more if the model could not be asked.
         let _ = begun.send(OnRecord { turn, recording });
         seat.began(turn);
+        if is_stopped {
+            seat.stop.cancel();
+        }
         if has_card {
             // It says that it waits.
             self.react(assigned.inbound(), Receipt::Started);
@@ -281,8 +342,14 @@ impl Gateway {
         })
     }
 
-    /// Logs an internal error under a reference and says only the reference.
+    /// What a person is told of an internal error.
     pub(super) fn internal(&self, error: &anyhow::Error, what: &str) -> String {
+        let reference = self.failed(error, what);
+        format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
+    }
+
+    /// Logs an internal error under a reference, which is all that people are told of it.
+    pub(super) fn failed(&self, error: &anyhow::Error, what: &str) -> String {
         let reference = hex(&(self.parts.random)()[..4]);
         tracing::error!(
             reference,
@@ -290,11 +357,13 @@ impl Gateway {
             error = format!("{error:#}"),
             "failed (ref {reference})"
         );
-        format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
+        reference
     }
 }
 
-/// True if the turn ended for a shutdown and nothing else: its message is taken up at the next start.
+/// True if a shutdown cut the turn or its checks short, and no stop of the person: its message is taken up at the
+/// next start.
 fn was_interrupted(outcome: &Outcome, seat: &Seat, shutdown: &CancellationToken) -> bool {
-    outcome.verdict == Verdict::Cancelled && shutdown.is_cancelled() && !seat.stop.is_cancelled()
+    let is_cut = matches!(outcome.verdict, Verdict::Cancelled | Verdict::Incomplete);
+    is_cut && shutdown.is_cancelled() && !seat.stop.is_cancelled()
 }

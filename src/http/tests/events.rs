@@ -42,7 +42,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
                 id: name.to_owned(),
             },
             chat: "C0OPS".to_owned(),
-            thread: None,
+            thread: deliveries.first().map(|delivery| (*delivery).to_owned()),
         },
         direct: false,
         message: None,

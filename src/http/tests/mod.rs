@@ -10,7 +10,7 @@ use super::bounds::Bounds;
 use super::connection::accept_until;
 use super::{Acknowledged, Ingress, Readiness, Route, Served, Unavailable};
 use crate::access::Role;
-use crate::config::{Grants, HookScheme, HookSettings, PostTo};
+use crate::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use crate::model::{Inbound, Secret};
 use crate::webhook::{Received, Rejected, Webhook, of_hook};
 use async_trait::async_trait;
@@ -278,6 +278,7 @@ fn hook_settings(scheme: HookScheme) -> HookSettings {
             ("author".to_owned(), "/release/author".to_owned()),
             ("absent".to_owned(), "/release/nothing".to_owned()),
         ]),
+        change: HookChange::New,
         post_to: PostTo {
             channel: "slack".to_owned(),
             chat: "C0OPS".to_owned(),

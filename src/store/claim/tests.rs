@@ -1,29 +1,38 @@
 //! Who works on a conversation, and what they are told with it.
 
-use crate::model::Inbound;
-use crate::store::fixture::{LEASE, accept, answer, at, begin, cost, edits, fresh, says, worker};
-use crate::store::{Accepted, Lane, Store, StoreError, TakenUp};
+use crate::model::{Inbound, Platform};
+use crate::store::fixture::{
+    accept, answer, at, begin, claim, command, cost, edits, ends, fresh, room, says, worker,
+};
+use crate::store::{Accepted, Claimable, Finish, Lane, Store, StoreError, TakenUp};
 use rusqlite::Transaction;
 use std::collections::HashSet;
 
+/// R20: no clock decides who works, so none that jumps gives the same message to two.
 #[tokio::test]
-async fn a_conversation_is_claimed_by_one_worker_until_the_lease_ends() {
+async fn a_conversation_is_claimed_by_one_worker_until_it_is_given_back() {
     let (_directory, store) = fresh();
     accept(&store, &says("U1", "x", &["1"]), 0).await;
-    let first = store.claim(&worker("w1"), at(0)).await.unwrap().unwrap();
-    assert_eq!(store.claim(&worker("w2"), at(59)).await, Ok(None));
-    store.renew(&first, at(30), LEASE).await.unwrap();
-    assert_eq!(store.claim(&worker("w2"), at(60)).await, Ok(None));
-    let second = store.claim(&worker("w2"), at(90)).await.unwrap().unwrap();
+    let first = claim(&store, "w1").await.unwrap();
+    for worker in ["w1", "w2"] {
+        assert_eq!(claim(&store, worker).await, None);
+    }
+    // Long after, and long before: somebody works on it still.
+    for second in [1_000_000, -1_000_000] {
+        let next = says("U1", "y", &[&second.to_string()]);
+        assert!(taken_up(&store, &next, Lane::Turn, second).await.is_none());
+        assert_eq!(claim(&store, "w2").await, None);
+    }
+    store.release(&first).await.unwrap();
+    let second = claim(&store, "w2").await.unwrap();
     assert_eq!(
         (second.conversation, second.fence),
         (first.conversation, first.fence + 1)
     );
-    assert_eq!(store.renew(&first, at(91), LEASE).await, Err(StoreError::Fenced));
-    assert_eq!(store.release(&first, at(91)).await, Err(StoreError::Fenced));
+    assert_eq!(store.release(&first).await, Err(StoreError::Fenced));
     assert_eq!(store.work(&first, 40).await.unwrap_err(), StoreError::Fenced);
-    store.release(&second, at(91)).await.unwrap();
-    assert!(store.claim(&worker("w1"), at(91)).await.unwrap().is_some());
+    store.release(&second).await.unwrap();
+    assert!(claim(&store, "w1").await.is_some());
 }
 
 #[tokio::test]
@@ -33,19 +42,14 @@ async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
         let (name, delivery) = (format!("U{number}"), format!("m{number}"));
         accept(&store, &says(&name, "x", &[&delivery]), 100 - number).await;
     }
-    let oldest = store.claim(&worker("w"), at(200)).await.unwrap().unwrap();
+    let oldest = claim(&store, "w").await.unwrap();
     assert_eq!(
         store.conversation(oldest.conversation).await.unwrap().key.user.id,
         "U19"
     );
     let workers = (0..40).map(|number| {
         let store = store.clone();
-        tokio::spawn(async move {
-            store
-                .claim(&worker(&format!("w{number}")), at(200))
-                .await
-                .unwrap()
-        })
+        tokio::spawn(async move { claim(&store, &format!("w{number}")).await })
     });
     let mut claimed = vec![oldest.conversation];
     for claim in workers.collect::<Vec<_>>() {
@@ -55,10 +59,55 @@ async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
     assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
 }
 
+/// A command that changes the workspace was said before the message, and is carried out before it.
+#[tokio::test]
+async fn no_turn_begins_before_an_earlier_command_has_changed_what_it_starts_from() {
+    let (_directory, store) = fresh();
+    let (old, inbox, _) = begin(&store, "U1", 0).await;
+    store.dismiss(&old, inbox, Vec::new(), at(1)).await.unwrap();
+    store.release(&old).await.unwrap();
+    let discard = command(&store, "discard", "c", 2).await;
+    let next = says("U1", "again", &["2"]);
+    assert!(taken_up(&store, &next, Lane::Turn, 3).await.is_none());
+    assert_eq!(claim(&store, "w").await, None);
+    store.discard(old.conversation, discard, at(4)).await.unwrap();
+    // It is not answered yet, but what it changes is changed.
+    assert_eq!(claim(&store, "w").await.unwrap().conversation, old.conversation);
+}
+
+/// Events of hooks leave room for people, and so do messages that may have ended the process.
+#[tokio::test]
+async fn a_claim_takes_neither_a_hooks_event_nor_a_suspect_where_there_is_no_room_for_them() {
+    let (_directory, store) = fresh();
+    let mut event = says("release", "x", &["e1"]);
+    event.sender.platform = Platform::Hook;
+    accept(&store, &event, 0).await;
+    let (suspect, _, _) = accept(&store, &says("U1", "x", &["1"]), 1).await;
+    accept(&store, &says("U2", "x", &["2"]), 2).await;
+    let sql = "UPDATE inbox SET crashes = 2 WHERE id = ?1";
+    store
+        .write(move |tx| Ok(tx.execute(sql, [suspect.0])?))
+        .await
+        .unwrap();
+    let told = async |hooks, suspects| {
+        let claimable = Claimable { hooks, suspects };
+        let claimed = store.claim(&worker("w"), claimable).await.unwrap();
+        claimed.map(|claimed| (claimed.is_hook, claimed.is_suspect))
+    };
+    assert_eq!(told(false, false).await, Some((false, false)));
+    assert_eq!(told(false, false).await, None);
+    assert_eq!(told(false, true).await, Some((false, true)));
+    assert_eq!(told(true, false).await, Some((true, false)));
+}
+
 /// What somebody who has nothing to do is given with a message.
 async fn taken_up(store: &Store, inbound: &Inbound, lane: Lane, second: i64) -> Option<TakenUp> {
     let (idle, at) = (worker("idle"), at(second));
-    match store.accept(inbound, lane, 20, Some(&idle), at).await.unwrap() {
+    match store
+        .accept(inbound, lane, room(20), Some(&idle), at)
+        .await
+        .unwrap()
+    {
         Accepted::Stored { taken_up, .. } => taken_up,
         other => panic!("{other:?}"),
     }
@@ -70,7 +119,7 @@ async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_
     let first = taken_up(&store, &says("U1", "hello", &["1"]), Lane::Turn, 0)
         .await
         .unwrap();
-    assert_eq!(store.claim(&worker("w"), at(0)).await, Ok(None));
+    assert_eq!(claim(&store, "w").await, None);
     let told = first.work.unwrap();
     let found = store.work(&first.claim, 40).await.unwrap().unwrap();
     assert_eq!(format!("{told:?}"), format!("{found:?}"));
@@ -85,7 +134,7 @@ async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_
             .await
             .is_none()
     );
-    // The lease was not given back: nobody has it before it ends.
+    // The claim was not given back.
     store
         .dismiss(&first.claim, told.inbox, Vec::new(), at(2))
         .await
@@ -100,14 +149,14 @@ async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_
             .await
             .is_none()
     );
-    store.release(&first.claim, at(4)).await.unwrap();
+    store.release(&first.claim).await.unwrap();
     // It waits for a claim already, and what comes behind it does not overtake it.
     assert!(
         taken_up(&store, &says("U1", "fourth", &["5"]), Lane::Turn, 5)
             .await
             .is_none()
     );
-    let claim = store.claim(&worker("w"), at(5)).await.unwrap().unwrap();
+    let claim = claim(&store, "w").await.unwrap();
     assert_eq!(claim.fence, first.claim.fence + 1);
 }
 
@@ -116,7 +165,7 @@ async fn a_later_message_of_an_idle_conversation_is_taken_up_under_a_new_fence()
     let (_directory, store) = fresh();
     let (old, inbox, _) = begin(&store, "U1", 0).await;
     store.dismiss(&old, inbox, Vec::new(), at(1)).await.unwrap();
-    store.release(&old, at(1)).await.unwrap();
+    store.release(&old).await.unwrap();
     let taken = taken_up(&store, &says("U1", "again", &["2"]), Lane::Turn, 2)
         .await
         .unwrap();
@@ -124,12 +173,10 @@ async fn a_later_message_of_an_idle_conversation_is_taken_up_under_a_new_fence()
         (taken.claim.conversation, taken.claim.fence),
         (old.conversation, old.fence + 1)
     );
-    assert_eq!(store.renew(&old, at(3), LEASE).await, Err(StoreError::Fenced));
-    assert_eq!(store.claim(&worker("w"), at(61)).await, Ok(None));
-    assert_eq!(
-        store.claim(&worker("w"), at(62)).await.unwrap().unwrap().fence,
-        taken.claim.fence + 1
-    );
+    assert_eq!(store.release(&old).await, Err(StoreError::Fenced));
+    assert_eq!(claim(&store, "w").await, None);
+    store.release(&taken.claim).await.unwrap();
+    assert_eq!(claim(&store, "w").await.unwrap().fence, taken.claim.fence + 1);
 }
 
 /// A message that goes on with what was said before is taken up with that, if it is little.
@@ -144,13 +191,17 @@ async fn what_a_message_goes_on_with_is_told_with_it_unless_that_is_much_or_edit
     ];
     for (said, edited, is_told) in cases {
         let (_directory, store) = fresh();
-        let (claim, inbox, turn) = begin(&store, "U1", 0).await;
+        let (claim, _, turn) = begin(&store, "U1", 0).await;
         store
             .record_step(&claim, turn, &answer(said), &cost(1), edited.as_ref(), at(1))
             .await
             .unwrap();
-        store.dismiss(&claim, inbox, Vec::new(), at(1)).await.unwrap();
-        store.release(&claim, at(1)).await.unwrap();
+        let finish = Finish {
+            answer: None,
+            ..ends(None)
+        };
+        store.finish_turn(&claim, turn, finish, at(1)).await.unwrap();
+        store.release(&claim).await.unwrap();
         let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2)
             .await
             .unwrap();
@@ -170,7 +221,7 @@ async fn a_message_is_taken_whatever_cannot_be_read_of_what_was_said_before() {
         .await
         .unwrap();
     store.dismiss(&claim, inbox, Vec::new(), at(1)).await.unwrap();
-    store.release(&claim, at(1)).await.unwrap();
+    store.release(&claim).await.unwrap();
     let damage = |tx: &Transaction<'_>| Ok(tx.execute("UPDATE step SET step = '{'", [])?);
     store.write(damage).await.unwrap();
     let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2).await;

@@ -3,70 +3,11 @@
 use super::{Announcement, Begin, Finish};
 use crate::model::{Change, Source, TurnId, Usage, Verdict};
 use crate::store::fixture::{
-    accept, answer, at, begin, cost, edits, fill, find, fresh, placeholder, post, says, worker,
+    self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, patch,
+    placeholder, post, says, turn,
 };
-use crate::store::{Claim, NewChange, Store, StoreError};
-use bytes::Bytes;
+use crate::store::{Claim, Discarded, Store, StoreError, Undone};
 use serde_json::json;
-
-fn patch(text: &'static str) -> Option<NewChange> {
-    Some(NewChange {
-        repository: "infra".into(),
-        base: "0".repeat(40),
-        patch: Bytes::from_static(text.as_bytes()),
-        stats: Vec::new(),
-        checks: Vec::new(),
-        effects: "1 environment changes".to_owned(),
-    })
-}
-
-fn ends(change: Option<NewChange>) -> Finish {
-    Finish {
-        verdict: Verdict::Pass,
-        source: Source::Verified,
-        answer: Some(answer("done")),
-        cost: None,
-        change,
-        summary: json!({ "files": 1 }),
-        announce: Box::new(|change| Announcement {
-            ops: vec![post(
-                "result",
-                None,
-                &change.map(ToString::to_string).unwrap_or_default(),
-            )],
-            actions: Vec::new(),
-            take: false,
-        }),
-    }
-}
-
-/// A whole turn that leaves these files and this patch.
-async fn turn(
-    store: &Store,
-    second: i64,
-    files: &[(&str, Option<&[u8]>)],
-    change: Option<NewChange>,
-) -> Option<Change> {
-    let (claim, _, turn) = begin(store, "U1", second).await;
-    store
-        .record_step(
-            &claim,
-            turn,
-            &answer("done"),
-            &cost(1),
-            Some(&edits(files)),
-            at(second),
-        )
-        .await
-        .unwrap();
-    let finish = Finish {
-        answer: None,
-        ..ends(change)
-    };
-    let (change, _) = store.finish_turn(&claim, turn, finish, at(second)).await.unwrap();
-    store.release(&claim, at(second)).await.unwrap();
-    change
-}
 
 #[tokio::test]
 async fn the_end_of_a_turn_is_one_transaction() {
@@ -97,20 +38,14 @@ async fn the_end_of_a_turn_is_one_transaction() {
 }
 
 #[tokio::test]
-async fn a_stop_of_the_process_does_not_count_as_a_crash() {
+async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_waits() {
     let (_directory, store) = fresh();
     let (claim, inbox, id) = begin(&store, "U1", 0).await;
     store.interrupt_turn(&claim, id, at(1)).await.unwrap();
     let work = store.work(&claim, 40).await.unwrap().unwrap();
-    assert_eq!((work.inbox, work.begun, work.crashed), (inbox, 1, 0));
+    assert_eq!((work.inbox, work.begun), (inbox, 1));
     let late = store.finish_turn(&claim, id, ends(None), at(2)).await;
     assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
-    store
-        .begin_turn(&claim, inbox, Begin::quiet("please"), at(3))
-        .await
-        .unwrap();
-    let work = store.work(&claim, 40).await.unwrap().unwrap();
-    assert_eq!((work.begun, work.crashed), (2, 1));
 }
 
 /// A commit may hand out what it enqueues: nobody else is handed the same, and what was not tried after
@@ -222,7 +157,8 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
 async fn a_worker_that_lost_its_claim_can_write_nothing() {
     let (_directory, store) = fresh();
     let (old, inbox, id) = begin(&store, "U1", 0).await;
-    let new = store.claim(&worker("w2"), at(61)).await.unwrap().unwrap();
+    store.release(&old).await.unwrap();
+    let new = claim(&store, "w2").await.unwrap();
     let fenced = Err(StoreError::Fenced);
     let files = edits(&[("a", Some(b"late"))]);
     assert_eq!(
@@ -246,7 +182,7 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
 }
 
 #[tokio::test]
-async fn a_crash_leaves_the_message_and_the_edits_and_no_lease() {
+async fn a_crash_leaves_the_message_and_the_edits_and_no_claim() {
     let (directory, store) = fresh();
     let (claim, inbox, id) = begin(&store, "U1", 0).await;
     let files = edits(&[("a", Some(b"half"))]);
@@ -256,7 +192,7 @@ async fn a_crash_leaves_the_message_and_the_edits_and_no_lease() {
         .unwrap();
     drop(store);
     let store = Store::open(directory.path()).unwrap();
-    let next = store.claim(&worker("w2"), at(2)).await.unwrap().unwrap();
+    let next = fixture::claim(&store, "w2").await.unwrap();
     assert_eq!(
         next,
         Claim {
@@ -281,25 +217,6 @@ async fn a_crash_leaves_the_message_and_the_edits_and_no_lease() {
 }
 
 #[tokio::test]
-async fn undo_brings_back_the_same_bytes_turn_by_turn() {
-    let (_directory, store) = fresh();
-    let bytes: Vec<u8> = (0..=255).collect();
-    let first: &[(&str, Option<&[u8]>)] = &[("a/b", Some(&bytes)), ("gone", None)];
-    turn(&store, 0, first, None).await;
-    turn(&store, 1, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
-    // A turn that changes nothing is not one to take back.
-    turn(&store, 2, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
-    let id = find(&store, &says("U1", "", &[])).await.unwrap();
-    assert_eq!(store.undo(id, at(3)).await, Ok(Some(edits(first))));
-    assert_eq!(store.edits(id).await, Ok(edits(first)));
-    assert_eq!(store.undo(id, at(4)).await, Ok(Some(edits(&[]))));
-    assert_eq!(store.undo(id, at(5)).await, Ok(None));
-    turn(&store, 6, &[("new", Some(b"x"))], None).await;
-    assert_eq!(store.undo(id, at(7)).await, Ok(Some(edits(&[]))));
-    assert_eq!(store.undo(id, at(8)).await, Ok(None));
-}
-
-#[tokio::test]
 async fn a_change_keeps_its_number_while_it_is_open() {
     let (_directory, store) = fresh();
     let mut shown = Vec::new();
@@ -309,16 +226,21 @@ async fn a_change_keeps_its_number_while_it_is_open() {
     }
     assert_eq!(shown, ["CHG-1", "CHG-1", "CHG-1 rev 2", "CHG-1 rev 3"]);
     let id = find(&store, &says("U1", "", &[])).await.unwrap();
-    let discarded = store.discard(id, at(4)).await.unwrap().unwrap();
-    assert_eq!(discarded.to_string(), "CHG-1 rev 3");
+    let open = store.current_change(id).await.unwrap().unwrap();
+    let discard = command(&store, "discard", "c", 4).await;
+    let discarded = Discarded::Change {
+        name: Some("CHG-1 rev 3".to_owned()),
+    };
+    assert_eq!(store.discard(id, discard, at(4)).await, Ok(discarded));
     assert_eq!(store.current_change(id).await, Ok(None));
     assert_eq!(store.edits(id).await, Ok(edits(&[])));
-    assert_eq!(store.undo(id, at(5)).await, Ok(None));
+    let undo = command(&store, "undo", "u", 5).await;
+    assert_eq!(store.undo(id, undo, at(5)).await, Ok(Undone::Nothing));
     let next = turn(&store, 6, &[("a", Some(b"one"))], patch("one"))
         .await
         .unwrap();
     assert_eq!(next.to_string(), "CHG-2");
-    assert_eq!(store.change(discarded.number).await, Ok(Some((discarded, id))));
+    assert_eq!(store.change(open.number).await, Ok(Some((open, id))));
 }
 
 #[tokio::test]
@@ -343,7 +265,7 @@ async fn edits_stay_with_a_new_base_and_go_with_another_repository() {
 async fn a_message_can_be_answered_without_a_turn() {
     let (_directory, store) = fresh();
     let (inbox, id, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
-    let claim = store.claim(&worker("w"), at(0)).await.unwrap().unwrap();
+    let claim = fixture::claim(&store, "w").await.unwrap();
     store
         .dismiss(
             &claim,
@@ -362,8 +284,8 @@ async fn a_message_can_be_answered_without_a_turn() {
         )
         .await
         .unwrap();
-    store.release(&claim, at(1)).await.unwrap();
-    assert_eq!(store.claim(&worker("w"), at(2)).await, Ok(None));
+    store.release(&claim).await.unwrap();
+    assert_eq!(fixture::claim(&store, "w").await, None);
     assert_eq!(store.unsent("slack").await, Ok(1));
     assert_eq!(store.turns(id, 5).await, Ok(Vec::new()));
 }

@@ -1,11 +1,8 @@
-//! The real program, ended at the moments that matter and started again. Slack and the model live in
-//! this process, so they remember what was said before.
+//! Slack, the model, a repository, and the program between them, which is ended and started again.
 
 use drydock::admin::{self, Answer, Request};
 use drydock::emulator::model::{Asked, AskedRole, Fault, ModelEmulator, calls, says};
-use drydock::emulator::slack::{
-    Fault as SlackFault, Message, RateLimits, SlackEmulator, SlackOptions, State,
-};
+use drydock::emulator::slack::{Message, RateLimits, SlackEmulator, SlackOptions, State};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,205 +12,21 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-const ALICE: &str = "U0ALICE";
-const CHANNEL: &str = "C0PLATFORM";
-const REQUEST: &str = "@drydock add the two notes";
+pub(super) const ALICE: &str = "U0ALICE";
+pub(super) const CHANNEL: &str = "C0PLATFORM";
+pub(super) const REQUEST: &str = "@drydock add the two notes";
 /// How long anything on loopback may take; the machine may be busy.
 const BOUND: Duration = Duration::from_secs(60);
 /// No step of the model.
-const NONE: usize = usize::MAX;
+pub(super) const NONE: usize = usize::MAX;
 
 /// What Alice gets in the end, whatever happened on the way.
 const PATCH: [&str; 2] = ["+one\n", "+two\n"];
 
-/// R1: the message was acknowledged, and nothing else happened.
-#[tokio::test]
-async fn a_message_is_answered_when_the_program_is_killed_right_after_the_acknowledgement() {
-    let mut world = World::build().await;
-    world.hold_at(0);
-    let said = world.says(REQUEST).await;
-    world.kill();
-    world.hold_at(NONE);
-    world.start().await;
-    world.is_answered_once(&said).await;
-}
-
-/// R1: the model was asked and had not answered.
-#[tokio::test]
-async fn a_message_is_answered_when_the_program_is_killed_while_the_model_thinks() {
-    let mut world = World::build().await;
-    world.hold_at(0);
-    let said = world.says(REQUEST).await;
-    world.model_holds(1).await;
-    world.shows(|message| message.text.contains("Working")).await;
-    world.kill();
-    world.hold_at(NONE);
-    world.start().await;
-    world.is_answered_once(&said).await;
-}
-
-/// R1: two files were written and recorded.
-#[tokio::test]
-async fn edits_survive_when_the_program_is_killed_at_the_third_step() {
-    let mut world = World::build().await;
-    world.hold_at(2);
-    let said = world.says(REQUEST).await;
-    world.model_holds(1).await;
-    world.kill();
-    // The model is asked again from the start, and sees what it did before.
-    world.start().await;
-    world.model_holds(2).await;
-    let asked = world.model.asked();
-    let last = asked.last().expect("a request");
-    let before: usize = last.messages.iter().map(|message| message.results.len()).sum();
-    assert_eq!(before, 4, "two results before the crash and two after it");
-    world.kill();
-    world.hold_at(NONE);
-    world.start().await;
-    world.is_answered_once(&said).await;
-}
-
-/// R1, P3: the placeholder of the card was shown, and nobody heard that it was.
-#[tokio::test]
-async fn a_message_is_answered_once_when_the_card_was_lost_on_the_way_back() {
-    let mut world = World::build().await;
-    world
-        .slack
-        .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);
-    world.hold_at(0);
-    let said = world.says(REQUEST).await;
-    world.model_holds(1).await;
-    world.shows(|message| message.text.contains("Working")).await;
-    world.kill();
-    world.hold_at(NONE);
-    world.start().await;
-    world.is_answered_once(&said).await;
-    world.has_one("Done in").await;
-    assert!(!world.slack.look(texts).contains("Working"));
-}
-
-/// R1, P3: the result was shown, and nobody heard that it was.
-#[tokio::test]
-async fn a_result_is_shown_once_when_word_of_it_was_lost_on_the_way_back() {
-    let mut world = World::build().await;
-    world
-        .slack
-        .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);
-    let said = world.says(REQUEST).await;
-    world.shows(|message| message.text.contains("is ready")).await;
-    world.kill();
-    world.start().await;
-    world.is_answered_once(&said).await;
-    world.has_one("is ready").await;
-}
-
-/// R1: everything was done.
-#[tokio::test]
-async fn nothing_is_said_twice_when_the_program_is_killed_after_the_result() {
-    let mut world = World::build().await;
-    let said = world.says(REQUEST).await;
-    world.shows(is_result).await;
-    world.kill();
-    world.start().await;
-    world.is_answered_once(&said).await;
-}
-
-/// R3: a message that ends the program again and again is given up, and says so.
-#[tokio::test]
-async fn a_message_that_is_cut_short_three_times_is_given_up_aloud() {
-    let mut world = World::build().await;
-    world.hold_at(0);
-    world.says(REQUEST).await;
-    for attempt in 1..=3 {
-        world.model_holds(attempt).await;
-        world.kill();
-        world.start().await;
-    }
-    let gave_up = world.shows(|message| message.text.contains("(ref ")).await;
-    assert!(
-        gave_up.text.starts_with("Something of mine failed"),
-        "{}",
-        gave_up.text
-    );
-    assert_eq!(world.model.asked().len(), 3);
-    world.hold_at(NONE);
-    let other = world.says("@drydock add the two notes again").await;
-    world.is_answered_once(&other).await;
-}
-
-/// R23, B28: a deployment is no reason to lose a request.
-#[tokio::test]
-async fn a_running_request_outlives_an_orderly_restart() {
-    let mut world = World::build().await;
-    world.hold_at(1);
-    let said = world.says(REQUEST).await;
-    world.model_holds(1).await;
-    world.terminate().await;
-    let stopped = world.slack.look(|state| texts(state).contains("Stopped"));
-    assert!(!stopped, "nobody said stop");
-    world.start().await;
-    world.model_holds(2).await;
-    world.says_that_it_was_restarted_and_answers(&said).await;
-}
-
-/// A restart finds its work before the platform answers again: the turn runs, and its card, posted
-/// before, is kept current from then on.
-#[tokio::test]
-async fn a_request_taken_up_before_slack_is_connected_shows_on_its_card() {
-    let mut world = World::build().await;
-    world.hold_at(1);
-    let said = world.says(REQUEST).await;
-    world.model_holds(1).await;
-    world.shows(|message| message.text.contains("Working")).await;
-    world.knows_its_card(&said).await;
-    world.kill();
-    let unreachable = SlackFault::Status {
-        status: 503,
-        retry_after_seconds: None,
-    };
-    world.slack.fail_next("auth.test", 1_000, unreachable);
-    let address = world.launch().await;
-    world.model_holds(2).await;
-    world.slack.recover("auth.test");
-    world.is_ready(&address).await;
-    world.says_that_it_was_restarted_and_answers(&said).await;
-}
-
-/// P2: messages that wait behind another are not lost with it.
-#[tokio::test]
-async fn messages_that_wait_are_answered_after_a_kill_each_on_its_own_card() {
-    let mut world = World::build().await;
-    world.hold_at(0);
-    let said = world.says(REQUEST).await;
-    world.model_holds(1).await;
-    let follow_up = "add the two notes once more";
-    let answer = world
-        .slack
-        .reply_in_thread(ALICE, CHANNEL, &said, follow_up)
-        .await;
-    assert_eq!(answer.expect("an answer").answers[0].status, 200);
-    world
-        .shows(|message| message.text.contains("Queued (1 ahead)."))
-        .await;
-    world.knows_its_card(&said).await;
-    world.kill();
-    world.hold_at(NONE);
-    world.start().await;
-    world
-        .waits("two results", |state| (results(state).len() == 2).then_some(()))
-        .await;
-    world
-        .waits("no card that still waits", |state| {
-            (!texts(state).contains("Queued")).then_some(())
-        })
-        .await;
-    world.is_sound().await;
-}
-
 /// Slack, the model, a repository, and the program between them.
-struct World {
-    slack: SlackEmulator,
-    model: ModelEmulator,
+pub(super) struct World {
+    pub(super) slack: SlackEmulator,
+    pub(super) model: ModelEmulator,
     /// The step of a turn at which the model does not answer.
     hold: Arc<AtomicUsize>,
     /// How often it did not.
@@ -235,7 +48,7 @@ impl Drop for Program {
 }
 
 impl World {
-    async fn build() -> Self {
+    pub(super) async fn build() -> Self {
         let directory = TempDir::new().expect("a directory");
         drydock::demo::repository::create(&directory.path().join("infra.git")).expect("a repository");
         let slack = SlackEmulator::start(SlackOptions {
@@ -259,7 +72,13 @@ impl World {
                 told.send_modify(|count| *count += 1);
                 return says("").but(Fault::Stall);
             }
+            let again = asked.last_user_text().contains("third");
             match step {
+                0 if again => calls(
+                    "file_write",
+                    serde_json::json!({"path": "notes/three.md", "content": "three\n"}),
+                ),
+                _ if again => says("The third note is there."),
                 0 => calls(
                     "file_write",
                     serde_json::json!({"path": "notes/one.md", "content": "one\n"}),
@@ -287,13 +106,13 @@ impl World {
     }
 
     /// Starts the program and waits until it is ready.
-    async fn start(&mut self) {
+    pub(super) async fn start(&mut self) {
         let address = self.launch().await;
         self.is_ready(&address).await;
     }
 
     /// Starts the program and waits until it listens.
-    async fn launch(&mut self) -> String {
+    pub(super) async fn launch(&mut self) -> String {
         let directory = self.directory.path();
         let config = directory.join("drydock.toml");
         std::fs::write(&config, self.toml()).expect("a configuration");
@@ -315,7 +134,7 @@ impl World {
         address
     }
 
-    async fn is_ready(&self, address: &str) {
+    pub(super) async fn is_ready(&self, address: &str) {
         let client = drydock::provider::http_client().expect("a client");
         let ready = async {
             let url = format!("http://{address}/readyz");
@@ -332,12 +151,12 @@ impl World {
     }
 
     /// `kill -9`.
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         drop(self.program.take().expect("a running program"));
     }
 
     /// `kill`, as an orchestrator does, and the program ends well.
-    async fn terminate(&mut self) {
+    pub(super) async fn terminate(&mut self) {
         let mut program = self.program.take().expect("a running program");
         let id = i32::try_from(program.0.id())
             .ok()
@@ -351,12 +170,12 @@ impl World {
         assert_eq!(status.code(), Some(0));
     }
 
-    fn hold_at(&self, step: usize) {
+    pub(super) fn hold_at(&self, step: usize) {
         self.hold.store(step, Ordering::SeqCst);
     }
 
     /// Waits until the model was held for the `count`th time.
-    async fn model_holds(&mut self, count: usize) {
+    pub(super) async fn model_holds(&mut self, count: usize) {
         let held = self.held.wait_for(|held| *held >= count);
         bounded("the model is asked", held)
             .await
@@ -386,13 +205,13 @@ impl World {
     }
 
     /// Alice says something, and it is acknowledged.
-    async fn says(&self, text: &str) -> String {
+    pub(super) async fn says(&self, text: &str) -> String {
         let said = self.slack.say(ALICE, CHANNEL, text).await.expect("an answer");
         assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
         said.ts
     }
 
-    async fn waits<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
+    pub(super) async fn waits<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
         for _ in 0..6 {
             if let Some(found) = self.slack.wait_until(&look).await {
                 return found;
@@ -405,13 +224,13 @@ impl World {
         );
     }
 
-    async fn shows(&self, is_it: impl Fn(&Message) -> bool) -> Message {
+    pub(super) async fn shows(&self, is_it: impl Fn(&Message) -> bool) -> Message {
         let found = |state: &State| bot(state).find(|message| is_it(message)).cloned();
         self.waits("a message", found).await
     }
 
     /// Answers of a thread go out in order: once another one shows, it is durable which message is the card.
-    async fn knows_its_card(&self, thread: &str) {
+    pub(super) async fn knows_its_card(&self, thread: &str) {
         let answer = self
             .slack
             .reply_in_thread(ALICE, CHANNEL, thread, "!status")
@@ -422,7 +241,7 @@ impl World {
     }
 
     /// The card of a held turn says that it was taken up again; after another kill there is its result.
-    async fn says_that_it_was_restarted_and_answers(&mut self, said: &str) {
+    pub(super) async fn says_that_it_was_restarted_and_answers(&mut self, said: &str) {
         let resumed = "I was restarted and picked this up again.";
         self.shows(|message| message.visible().join("\n").contains(resumed))
             .await;
@@ -433,7 +252,7 @@ impl World {
     }
 
     /// Exactly one result in the thread, with the whole change, and nothing wrong anywhere.
-    async fn is_answered_once(&self, said: &str) {
+    pub(super) async fn is_answered_once(&self, said: &str) {
         let result = |state: &State| {
             let found = results(state)
                 .into_iter()
@@ -472,7 +291,7 @@ impl World {
     }
 
     /// One message of the bot says so, and no other.
-    async fn has_one(&self, words: &str) {
+    pub(super) async fn has_one(&self, words: &str) {
         self.shows(|message| message.visible().join("\n").contains(words))
             .await;
         let count = self.slack.look(|state| {
@@ -482,7 +301,7 @@ impl World {
         assert_eq!(count, 1, "{}", self.slack.look(texts));
     }
 
-    async fn is_sound(&self) {
+    pub(super) async fn is_sound(&self) {
         let audit = self.ask(&Request::Audit).await;
         assert!(
             matches!(audit, Some(Answer::Audit { rows }) if rows > 0),
@@ -492,11 +311,11 @@ impl World {
         assert_eq!(problems, [""; 0]);
     }
 
-    fn data(&self) -> PathBuf {
+    pub(super) fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    fn log(&self) -> String {
+    pub(super) fn log(&self) -> String {
         let log = self.directory.path().join(format!("log-{}", self.starts));
         std::fs::read_to_string(log).unwrap_or_default()
     }
@@ -540,25 +359,25 @@ fn step_of(asked: &Asked) -> usize {
     answered.take_while(|message| !message.results.is_empty()).count()
 }
 
-fn bot(state: &State) -> impl Iterator<Item = &Message> {
+pub(super) fn bot(state: &State) -> impl Iterator<Item = &Message> {
     state
         .messages
         .iter()
         .filter(|message| message.user == "U0DRYDOCK")
 }
 
-fn is_result(message: &Message) -> bool {
+pub(super) fn is_result(message: &Message) -> bool {
     message
         .visible()
         .join("\n")
         .contains("Nothing was applied or committed.")
 }
 
-fn results(state: &State) -> Vec<&Message> {
+pub(super) fn results(state: &State) -> Vec<&Message> {
     bot(state).filter(|message| is_result(message)).collect()
 }
 
-fn texts(state: &State) -> String {
+pub(super) fn texts(state: &State) -> String {
     let texts: Vec<String> = bot(state).map(|message| message.visible().join("\n")).collect();
     texts.join("\n---\n")
 }
@@ -575,7 +394,7 @@ fn address_in(log: &Path) -> Option<String> {
 }
 
 /// Looks again and again.
-async fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
+pub(super) async fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(found) = look() {
             return found;
@@ -584,7 +403,7 @@ async fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-async fn bounded<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(super) async fn bounded<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(BOUND, future).await {
         Ok(done) => done,
         Err(_) => panic!("{what}: not within {} s", BOUND.as_secs()),

@@ -1,0 +1,283 @@
+//! Commands that change something. The effect of a command, the record of it and the check that no turn runs are
+//! one transaction, so a command that is carried out again after a crash finds what it did.
+
+use super::audit::audit_in;
+use super::column::{json, millis, parse};
+use super::edits::{self, Edits};
+use super::{NewChange, Store, StoreError, change, claim, conversation, outbox};
+use crate::model::{Change, ConversationId, InboxId, Op};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Transaction, params};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What an undo did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "undone", rename_all = "snake_case")]
+pub enum Undone {
+    /// Nothing: a turn of the conversation runs or is to be resumed.
+    Busy,
+    /// Nothing: no message changed files.
+    Nothing,
+    /// It took back everything: the workspace is as its base, and the open change is closed.
+    Everything,
+    /// It took back the newest message that changed files; the workspace holds this snapshot since.
+    Newest {
+        /// The snapshot, for [`Store::undo_done`].
+        snapshot: String,
+    },
+}
+
+/// What a discard did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "discarded", rename_all = "snake_case")]
+pub enum Discarded {
+    /// Nothing: a turn of the conversation runs or is to be resumed.
+    Busy,
+    /// Nothing: no change was open and no file edited.
+    Nothing,
+    /// It emptied the workspace and closed this change, if one was prepared.
+    Change {
+        /// The change, as `CHG-42 rev 2`.
+        name: Option<String>,
+    },
+}
+
+/// What a clear did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cleared", rename_all = "snake_case")]
+pub enum Cleared {
+    /// Nothing: a turn of the conversation runs or is to be resumed.
+    Busy,
+    /// It forgot what was said.
+    Yes,
+}
+
+/// What a stop did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    /// The message whose turn ends, if there is one.
+    pub message: Option<InboxId>,
+    /// Messages that wait behind it.
+    pub waiting: u32,
+}
+
+impl Store {
+    /// Takes back the edits of the newest message that changed files, with all its turns: the workspace is as it
+    /// was before that message. `inbox` is the command; when it is carried out again it answers what it did.
+    pub async fn undo(
+        &self,
+        id: ConversationId,
+        inbox: InboxId,
+        at: Timestamp,
+    ) -> Result<Undone, StoreError> {
+        self.write(move |tx| once(tx, inbox, || undo(tx, id, inbox, at)))
+            .await
+    }
+
+    /// Empties the edits and closes the open change, which keeps its number and revisions. `inbox` is the
+    /// command; when it is carried out again it answers what it did.
+    pub async fn discard(
+        &self,
+        id: ConversationId,
+        inbox: InboxId,
+        at: Timestamp,
+    ) -> Result<Discarded, StoreError> {
+        self.write(move |tx| once(tx, inbox, || discard(tx, id, inbox, at)))
+            .await
+    }
+
+    /// Forgets what was said; the workspace stays as it is. `inbox` is the command; when it is carried out again
+    /// it answers what it did.
+    pub async fn clear(&self, id: ConversationId, inbox: InboxId) -> Result<Cleared, StoreError> {
+        self.write(move |tx| {
+            once(tx, inbox, || {
+                if claim::is_busy(tx, id)? {
+                    return Ok(Cleared::Busy);
+                }
+                conversation::forget_said(tx, id)?;
+                Ok(Cleared::Yes)
+            })
+        })
+        .await
+    }
+
+    /// Asks for the end of the oldest unfinished message of the turn lane that was accepted before the command
+    /// `inbox`, or of `message` if it is given. That holds until the message is answered, also across
+    /// restarts. When the command is carried out again it answers what it did.
+    pub async fn stop(
+        &self,
+        id: ConversationId,
+        inbox: InboxId,
+        message: Option<InboxId>,
+    ) -> Result<Stopped, StoreError> {
+        self.write(move |tx| once(tx, inbox, || stop(tx, id, inbox, message)))
+            .await
+    }
+
+    /// The edits that a snapshot names.
+    pub async fn edits_of_snapshot(&self, snapshot: &str) -> Result<Edits, StoreError> {
+        let snapshot = snapshot.to_owned();
+        self.read(move |tx| edits::load(tx, &snapshot)).await
+    }
+
+    /// Ends an undo that left edits: makes what they come to the next revision of the open change, and answers
+    /// the command, in one transaction. If the workspace is not at `snapshot` any more, a later message has
+    /// prepared something else, and no revision is made: `announce` is told `None`.
+    pub async fn undo_done(
+        &self,
+        inbox: InboxId,
+        id: ConversationId,
+        snapshot: &str,
+        change: NewChange,
+        announce: impl FnOnce(Option<&Change>) -> Vec<Op> + Send + 'static,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let snapshot = snapshot.to_owned();
+        self.write(move |tx| {
+            if !answer(tx, inbox, at)? {
+                return Ok(());
+            }
+            let is_current = edits::snapshot(tx, id)? == snapshot;
+            let change = is_current
+                .then(|| change::prepare(tx, id, change, at))
+                .transpose()?;
+            outbox::enqueue(tx, &announce(change.as_ref()), at)
+        })
+        .await
+    }
+
+    /// Marks a command as answered and enqueues its answers, both or neither. Doing it again changes nothing.
+    pub async fn command_done(&self, inbox: InboxId, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
+        self.write(move |tx| match answer(tx, inbox, at)? {
+            true => outbox::enqueue(tx, &ops, at),
+            false => Ok(()),
+        })
+        .await
+    }
+}
+
+/// Carries out the effect of a command and records it; if it is recorded already, answers that.
+fn once<T: Serialize + DeserializeOwned>(
+    tx: &Transaction<'_>,
+    inbox: InboxId,
+    act: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let recorded: Option<String> = tx
+        .prepare_cached("SELECT effect FROM inbox WHERE id = ?1")?
+        .query_row([inbox.0], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| StoreError::NotFound(format!("message {inbox}")))?;
+    if let Some(recorded) = recorded {
+        return parse("effect", &recorded);
+    }
+    let done = act()?;
+    tx.prepare_cached("UPDATE inbox SET effect = ?2 WHERE id = ?1")?
+        .execute(params![inbox.0, json(&done)?])?;
+    Ok(done)
+}
+
+/// Marks a command as answered; false if it was before.
+fn answer(tx: &Transaction<'_>, inbox: InboxId, at: Timestamp) -> Result<bool, StoreError> {
+    let done = tx
+        .prepare_cached("UPDATE inbox SET done_at = ?2 WHERE id = ?1 AND done_at IS NULL AND lane <> 'turn'")?
+        .execute(params![inbox.0, millis(at)])?;
+    Ok(done == 1)
+}
+
+fn undo(tx: &Transaction<'_>, id: ConversationId, by: InboxId, at: Timestamp) -> Result<Undone, StoreError> {
+    if claim::is_busy(tx, id)? {
+        return Ok(Undone::Busy);
+    }
+    let Some((message, before)) = newest_edited(tx, id)? else {
+        return Ok(Undone::Nothing);
+    };
+    take_back(tx, message, at)?;
+    edits::set(tx, id, &before)?;
+    let data = serde_json::json!({ "command": by, "conversation": id, "message": message });
+    audit_in(tx, "change.undone", data, at)?;
+    if edits::are_none(&before) {
+        edits::forget(tx, id)?;
+        return Ok(Undone::Everything);
+    }
+    Ok(Undone::Newest { snapshot: before })
+}
+
+/// The newest message whose turns changed files and were not undone, with the snapshot from before its first
+/// turn. A message has several turns when the process ended while it was answered.
+fn newest_edited(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<(InboxId, String)>, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT inbox, edits_before, edits_after FROM turn
+         WHERE conversation = ?1 AND undone_at IS NULL ORDER BY id DESC",
+    )?;
+    let mut rows = statement.query([id.0])?;
+    let mut message: Option<(InboxId, String, String)> = None;
+    while let Some(row) = rows.next()? {
+        let (inbox, before, after) = (InboxId(row.get(0)?), row.get(1)?, row.get(2)?);
+        message = match message {
+            Some((newer, _, last)) if newer == inbox => Some((inbox, before, last)),
+            Some((newer, first, last)) if first != last => return Ok(Some((newer, first))),
+            Some(_) | None => Some((inbox, before, after)),
+        };
+    }
+    Ok(message
+        .filter(|(_, first, last)| first != last)
+        .map(|(inbox, first, _)| (inbox, first)))
+}
+
+/// Marks all turns of a message as undone.
+pub(super) fn take_back(tx: &Transaction<'_>, message: InboxId, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached("UPDATE turn SET undone_at = ?2 WHERE inbox = ?1 AND undone_at IS NULL")?
+        .execute(params![message.0, millis(at)])?;
+    Ok(())
+}
+
+fn discard(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    by: InboxId,
+    at: Timestamp,
+) -> Result<Discarded, StoreError> {
+    if claim::is_busy(tx, id)? {
+        return Ok(Discarded::Busy);
+    }
+    let name = change::current(tx, id)?.map(|change| change.to_string());
+    if name.is_none() && edits::are_none(&edits::snapshot(tx, id)?) {
+        return Ok(Discarded::Nothing);
+    }
+    edits::forget(tx, id)?;
+    let data = serde_json::json!({ "change": name, "command": by, "conversation": id });
+    audit_in(tx, "change.discarded", data, at)?;
+    Ok(Discarded::Change { name })
+}
+
+fn stop(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    by: InboxId,
+    message: Option<InboxId>,
+) -> Result<Stopped, StoreError> {
+    let found: Option<i64> = tx
+        .prepare_cached(
+            "SELECT id FROM inbox
+             WHERE conversation = ?1 AND lane = 'turn' AND done_at IS NULL AND id < ?2 AND (?3 IS NULL OR id = ?3)
+             ORDER BY id LIMIT 1",
+        )?
+        .query_row(params![id.0, by.0, message.map(|message| message.0)], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    if let Some(message) = found {
+        tx.prepare_cached("UPDATE inbox SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL")?
+            .execute(params![message, by.0])?;
+    }
+    let unfinished = super::inbox::waiting(tx, id)?;
+    Ok(Stopped {
+        message: found.map(InboxId),
+        waiting: unfinished.saturating_sub(u32::from(found.is_some())),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;

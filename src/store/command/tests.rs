@@ -1,0 +1,269 @@
+//! What commands do is done once, whatever ends between the effect, its record and the answer.
+
+use super::{Cleared, Discarded, Stopped, Undone};
+use crate::model::{Change, ConversationId, InboxId, Op};
+use crate::store::fixture::{
+    accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, post, says, turn,
+};
+use crate::store::{Begin, Store};
+
+async fn conversation(store: &Store) -> ConversationId {
+    find(store, &says("U1", "", &[])).await.unwrap()
+}
+
+/// Carries out an undo under a command of its own; the edits it left.
+async fn undo(store: &Store, second: i64) -> Undone {
+    let inbox = command(store, "undo", &format!("undo-{second}"), second).await;
+    store
+        .undo(conversation(store).await, inbox, at(second))
+        .await
+        .unwrap()
+}
+
+fn announced(change: Option<&Change>) -> Vec<Op> {
+    let text = change.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+    vec![post("answer", Some("2.0"), &text)]
+}
+
+#[tokio::test]
+async fn undo_brings_back_the_same_bytes_message_by_message() {
+    let (_directory, store) = fresh();
+    let bytes: Vec<u8> = (0..=255).collect();
+    let first: &[(&str, Option<&[u8]>)] = &[("a/b", Some(&bytes)), ("gone", None)];
+    turn(&store, 0, first, None).await;
+    turn(&store, 1, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
+    // A turn that changes nothing is not one to take back.
+    turn(&store, 2, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
+    let Undone::Newest { snapshot } = undo(&store, 3).await else {
+        panic!("nothing undone")
+    };
+    assert_eq!(store.edits_of_snapshot(&snapshot).await, Ok(edits(first)));
+    let id = conversation(&store).await;
+    assert_eq!(store.edits(id).await, Ok(edits(first)));
+    assert_eq!(undo(&store, 4).await, Undone::Everything);
+    assert_eq!(store.edits(id).await, Ok(edits(&[])));
+    assert_eq!(undo(&store, 5).await, Undone::Nothing);
+    turn(&store, 6, &[("new", Some(b"x"))], None).await;
+    assert_eq!(undo(&store, 7).await, Undone::Everything);
+    assert_eq!(undo(&store, 8).await, Undone::Nothing);
+}
+
+/// P4: the process ended between an effect and "the command is answered".
+#[tokio::test]
+async fn a_command_that_is_carried_out_again_finds_what_it_did() {
+    let (directory, store) = fresh();
+    for (second, text) in [(0, "one"), (1, "two"), (2, "three")] {
+        turn(&store, second, &[("a", Some(text.as_bytes()))], patch(text)).await;
+    }
+    let id = conversation(&store).await;
+    let inbox = command(&store, "undo", "u", 3).await;
+    let undone = store.undo(id, inbox, at(3)).await.unwrap();
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    assert!(store.unanswered().await.unwrap()[0].has_effect);
+    assert_eq!(store.undo(id, inbox, at(4)).await, Ok(undone.clone()));
+    assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"two"))])));
+    let Undone::Newest { snapshot } = undone else {
+        panic!("{undone:?}")
+    };
+    let left = patch("two").unwrap();
+    for second in [5, 6] {
+        store
+            .undo_done(inbox, id, &snapshot, left.clone(), announced, at(second))
+            .await
+            .unwrap();
+    }
+    let due = store.due("slack", at(9), 10).await.unwrap();
+    let answers: Vec<_> = due.iter().filter(|due| due.op.id == "answer").collect();
+    assert_eq!(answers[0].op, post("answer", Some("2.0"), "CHG-1 rev 4"));
+    assert_eq!(answers.len(), 1);
+
+    let inbox = command(&store, "discard", "d", 7).await;
+    let discarded = Discarded::Change {
+        name: Some("CHG-1 rev 4".to_owned()),
+    };
+    for second in [7, 8] {
+        assert_eq!(store.discard(id, inbox, at(second)).await, Ok(discarded.clone()));
+    }
+    store.command_done(inbox, Vec::new(), at(8)).await.unwrap();
+    assert_eq!(store.unanswered().await, Ok(Vec::new()));
+}
+
+/// What a message prepared while an undo was rendered is newer than what the undo left.
+#[tokio::test]
+async fn what_an_undo_left_is_no_revision_once_something_newer_was_prepared() {
+    let (_directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"one"))], patch("one")).await;
+    turn(&store, 1, &[("a", Some(b"two"))], patch("two")).await;
+    let id = conversation(&store).await;
+    let inbox = command(&store, "undo", "u", 2).await;
+    let Undone::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
+        panic!("nothing undone")
+    };
+    let next = turn(&store, 3, &[("a", Some(b"one")), ("b", Some(b""))], patch("more")).await;
+    store
+        .undo_done(inbox, id, &snapshot, patch("one").unwrap(), announced, at(4))
+        .await
+        .unwrap();
+    assert_eq!(store.current_change(id).await, Ok(next));
+    let due = store.due("slack", at(9), 10).await.unwrap();
+    assert!(
+        due.iter()
+            .any(|due| due.op == post("answer", Some("2.0"), "nothing"))
+    );
+}
+
+/// P4: a message has several turns when the process ended while it was answered.
+#[tokio::test]
+async fn undo_takes_back_all_turns_of_a_message_that_was_cut_short() {
+    let (directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"before"))], patch("before")).await;
+    let (cut, inbox, id) = begin(&store, "U1", 1).await;
+    let half = edits(&[("a", Some(b"half"))]);
+    store
+        .record_step(&cut, id, &answer("x"), &cost(1), Some(&half), at(1))
+        .await
+        .unwrap();
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    let resumed = claim(&store, "w").await.unwrap();
+    let work = store.work(&resumed, 40).await.unwrap().unwrap();
+    assert!(work.inbox == inbox && work.has_edited);
+    let begun = store
+        .begin_turn(&resumed, inbox, Begin::quiet("please"), at(2))
+        .await
+        .unwrap();
+    let whole = edits(&[("a", Some(b"half")), ("b", Some(b"whole"))]);
+    store
+        .record_step(&resumed, begun.turn, &answer("x"), &cost(1), Some(&whole), at(3))
+        .await
+        .unwrap();
+    let finish = crate::store::fixture::ends(patch("whole"));
+    store
+        .finish_turn(&resumed, begun.turn, finish, at(3))
+        .await
+        .unwrap();
+    store.release(&resumed).await.unwrap();
+    assert!(matches!(undo(&store, 4).await, Undone::Newest { .. }));
+    let id = conversation(&store).await;
+    assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"before"))])));
+    assert_eq!(undo(&store, 5).await, Undone::Everything);
+}
+
+/// A message that ends the same as it began was cut short in between: it is nothing to take back.
+#[tokio::test]
+async fn undo_passes_over_a_message_whose_turns_took_each_other_back() {
+    let (_directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"1"))], None).await;
+    let (claimed, inbox, first) = begin(&store, "U1", 1).await;
+    let other = edits(&[("a", Some(b"2"))]);
+    store
+        .record_step(&claimed, first, &answer("x"), &cost(1), Some(&other), at(1))
+        .await
+        .unwrap();
+    let second = store
+        .begin_turn(&claimed, inbox, Begin::quiet("please"), at(2))
+        .await
+        .unwrap();
+    let same = edits(&[("a", Some(b"1"))]);
+    store
+        .record_step(&claimed, second.turn, &answer("x"), &cost(1), Some(&same), at(2))
+        .await
+        .unwrap();
+    let finish = crate::store::fixture::ends(None);
+    store
+        .finish_turn(&claimed, second.turn, finish, at(3))
+        .await
+        .unwrap();
+    store.release(&claimed).await.unwrap();
+    assert_eq!(undo(&store, 4).await, Undone::Everything);
+}
+
+#[tokio::test]
+async fn nothing_is_changed_while_a_turn_runs_or_waits_to_be_resumed() {
+    let (directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"one"))], patch("one")).await;
+    let (cut, _, id) = begin(&store, "U1", 1).await;
+    let half = edits(&[("a", Some(b"half"))]);
+    store
+        .record_step(&cut, id, &answer("x"), &cost(1), Some(&half), at(1))
+        .await
+        .unwrap();
+    let refused = async |store: &Store, second: i64| {
+        let id = conversation(store).await;
+        let inbox = async |verb: &str| command(store, verb, &format!("{verb}-{second}"), second).await;
+        assert_eq!(undo(store, second).await, Undone::Busy);
+        let discarded = store.discard(id, inbox("discard").await, at(second)).await;
+        assert_eq!(discarded, Ok(Discarded::Busy));
+        let cleared = store.clear(id, inbox("clear").await).await;
+        assert_eq!(cleared, Ok(Cleared::Busy));
+        assert_eq!(store.edits(id).await, Ok(half.clone()));
+    };
+    refused(&store, 2).await;
+    drop(store);
+    // Its message waits to be answered: its turn goes on with what it had edited.
+    let store = Store::open(directory.path()).unwrap();
+    refused(&store, 3).await;
+    let resumed = claim(&store, "w").await.unwrap();
+    let inbox = store.next_message(&resumed).await.unwrap().unwrap();
+    store.dismiss(&resumed, inbox, Vec::new(), at(4)).await.unwrap();
+    // It is answered, though the claim was not given back yet.
+    assert_eq!(undo(&store, 5).await, Undone::Everything);
+}
+
+/// A message that is given up leaves nothing of its own behind.
+#[tokio::test]
+async fn what_a_message_edited_is_taken_back_when_it_is_answered_without_a_turn() {
+    let (directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"one"))], patch("one")).await;
+    let (cut, inbox, id) = begin(&store, "U1", 1).await;
+    let half = edits(&[("a", Some(b"half")), ("b", None)]);
+    store
+        .record_step(&cut, id, &answer("x"), &cost(1), Some(&half), at(1))
+        .await
+        .unwrap();
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    let resumed = claim(&store, "w").await.unwrap();
+    store.dismiss(&resumed, inbox, Vec::new(), at(2)).await.unwrap();
+    store.release(&resumed).await.unwrap();
+    let id = conversation(&store).await;
+    assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"one"))])));
+    // Nor is it anything to undo.
+    assert_eq!(undo(&store, 3).await, Undone::Everything);
+    assert_eq!(store.turns(id, 1).await.unwrap()[0].finished_at, Some(at(2)));
+}
+
+/// A stop holds for the message that it was said about, until that is answered.
+#[tokio::test]
+async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
+    let (directory, store) = fresh();
+    let (_, running, _) = begin(&store, "U1", 0).await;
+    let stop = command(&store, "stop", "s", 1).await;
+    let (later, id, _) = accept(&store, &says("U1", "later", &["later"]), 2).await;
+    let stopped = Stopped {
+        message: Some(running),
+        waiting: 1,
+    };
+    assert_eq!(store.stop(id, stop, None).await, Ok(stopped));
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    let resumed = claim(&store, "w").await.unwrap();
+    let work = store.work(&resumed, 40).await.unwrap().unwrap();
+    assert!(work.inbox == running && work.is_stopped);
+    store.dismiss(&resumed, running, Vec::new(), at(3)).await.unwrap();
+    // Carried out again, it stops nothing else.
+    assert_eq!(store.stop(id, stop, None).await, Ok(stopped));
+    let work = store.work(&resumed, 40).await.unwrap().unwrap();
+    assert!(work.inbox == later && !work.is_stopped);
+    // A message that begins after the stop is on record learns of it as it begins.
+    let stop = command(&store, "stop", "t", 4).await;
+    store.stop(id, stop, Some(later)).await.unwrap();
+    let begun = store
+        .begin_turn(&resumed, later, Begin::quiet("later"), at(5))
+        .await
+        .unwrap();
+    assert!(begun.is_stopped);
+    let nothing = store.stop(id, command(&store, "stop", "v", 6).await, Some(InboxId(99)));
+    assert_eq!(nothing.await.map(|stopped| stopped.message), Ok(None));
+}
