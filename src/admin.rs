@@ -2,9 +2,10 @@
 //! server's socket and a command line that finds no server running.
 
 use crate::access::{Access, AccessError, NewInvite, Role, User};
+use crate::gateway::{Begin, Holding, Pruned, Retention};
 use crate::model::{Installation, Platform};
 use crate::session;
-use crate::store::{AuditState, Store, StoreError};
+use crate::store::{AuditState, Bytes, Prune, Store, StoreError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -64,6 +65,15 @@ pub enum Request {
     },
     /// Checks the audit log's chain.
     Audit,
+    /// How much is stored of each kind, and for how long.
+    Data,
+    /// Removes what is older than it is kept: some seconds of it. Ask until it is done.
+    Prune {
+        /// Whether it is removed, or only counted.
+        prune: Prune,
+        /// Whether this begins a round or goes on with it.
+        begin: Begin,
+    },
 }
 
 /// The answer.
@@ -96,8 +106,30 @@ pub enum Answer {
     },
     /// The audit log is whole.
     Audit {
-        /// Its rows.
+        /// Its rows, since it was begun.
         rows: i64,
+        /// How many of them were cut from its beginning.
+        #[serde(default)]
+        cut: i64,
+        /// When the first row that is there was written, once some were cut.
+        #[serde(default)]
+        since: Option<Timestamp>,
+    },
+    /// What is stored.
+    Data {
+        /// Kind by kind.
+        kinds: Vec<Holding>,
+        /// The file of the database.
+        database: Bytes,
+    },
+    /// What was removed, or would be.
+    Pruned {
+        /// By kind.
+        pruned: Vec<Pruned>,
+        /// What could not be removed, and why.
+        failed: Vec<String>,
+        /// Whether nothing more is to be asked for.
+        is_done: bool,
     },
     /// It did not work, and why.
     Failed {
@@ -130,6 +162,8 @@ pub struct Admin {
     pub access: Arc<Access>,
     /// The data directory.
     pub data: PathBuf,
+    /// How long what is stored is kept.
+    pub retention: Arc<Retention>,
     /// The connected channels.
     pub routes: Arc<dyn Installations>,
     /// The clock.
@@ -165,6 +199,8 @@ impl Admin {
             Request::Revoke { which } => self.revoke(&which).await,
             Request::Session { which } => self.session(&which).await,
             Request::Audit => self.audit().await,
+            Request::Data => self.holdings().await,
+            Request::Prune { prune, begin } => self.prune(begin, prune).await,
         };
         result.unwrap_or_else(|error| Answer::Failed {
             why: error.to_string(),
@@ -242,11 +278,26 @@ impl Admin {
 
     async fn audit(&self) -> Result<Answer, AdminError> {
         match self.store.verify_audit().await? {
-            AuditState::Intact { rows, .. } => Ok(Answer::Audit { rows }),
+            AuditState::Intact { rows, cut, since, .. } => Ok(Answer::Audit { rows, cut, since }),
             AuditState::Broken { row } => Err(AdminError::Other(format!(
                 "the audit log was changed at row {row}"
             ))),
         }
+    }
+
+    async fn holdings(&self) -> Result<Answer, AdminError> {
+        let (kinds, database) = self.retention.holdings().await?;
+        Ok(Answer::Data { kinds, database })
+    }
+
+    async fn prune(&self, begin: Begin, prune: Prune) -> Result<Answer, AdminError> {
+        let round = self.retention.asked(begin, prune, (self.now)()).await;
+        let round = round.map_err(AdminError::Other)?;
+        Ok(Answer::Pruned {
+            pruned: round.pruned,
+            failed: round.failed,
+            is_done: round.is_done,
+        })
     }
 }
 
@@ -384,10 +435,12 @@ mod tests {
 
     use super::{ANSWER_BYTES_MAX, Admin, Answer, NoInstallations, Request, ask, listen, serve, written};
     use crate::access::Access;
-    use crate::config::LimitSettings;
+    use crate::config::{DataSettings, LimitSettings, RetentionSettings};
+    use crate::gateway::Retention;
     use crate::model::Limits;
     use crate::store::Store;
     use jiff::Timestamp;
+    use std::collections::BTreeSet;
     use std::path::Path;
     use std::sync::Arc;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -408,6 +461,12 @@ mod tests {
         };
         let admin = Arc::new(Admin {
             access: Arc::new(Access::load(store.clone(), &limits).await.unwrap()),
+            retention: Arc::new(Retention::new(
+                store.clone(),
+                &DataSettings::default(),
+                RetentionSettings::default(),
+                BTreeSet::new(),
+            )),
             store,
             data: data.to_owned(),
             routes: Arc::new(NoInstallations),

@@ -2,6 +2,10 @@
 //! for people who want to know what happened; nothing is ever decided from it, so it is not synced to
 //! disk line by line, and a write that fails does not end a turn.
 
+mod retention;
+
+pub use retention::{Shortened, shorten};
+
 use crate::model::{Change, Source, Step, ToolCall, TurnId, Usage, Verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,7 +13,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -172,12 +176,7 @@ impl Recorder {
             .recursive(true)
             .mode(0o700)
             .create(directory.join("sessions"))?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)?;
+        let mut file = open_shared(&path)?;
         let lost_bytes = torn_bytes(&mut file)?;
         if lost_bytes > 0 {
             let whole = file.metadata()?.len().saturating_sub(lost_bytes);
@@ -328,6 +327,35 @@ fn push_visible(text: &mut String, line: &str) {
             _ => text.push(character),
         }
     }
+}
+
+/// Times a recording is opened again because it was shortened meanwhile.
+const OPENED_MAX: usize = 10;
+
+/// Opens a recording so that it is not shortened while it is open.
+fn open_shared(path: &Path) -> Result<File, SessionError> {
+    for _ in 0..OPENED_MAX {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
+        match file.lock_shared() {
+            Ok(()) => {}
+            Err(err) if err.kind() == std::io::ErrorKind::Interrupted => continue,
+            // Where files cannot be locked, none is shortened either.
+            Err(_) => return Ok(file),
+        }
+        // Whoever waited for the lock may hold a file that has another in its place.
+        match std::fs::metadata(path) {
+            Ok(there) if there.ino() == file.metadata()?.ino() => return Ok(file),
+            Ok(_) => {}
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+    Err(SessionError::Io("it is shortened again and again".to_owned()))
 }
 
 fn path(directory: &Path, session: &str) -> Result<PathBuf, SessionError> {

@@ -72,9 +72,11 @@ CREATE INDEX conversation_due ON conversation (due, id) WHERE pending > 0;
 -- `effect` is what a command did, recorded in the transaction that did it. `stopped_by` is the command that asked
 -- for the end of a turn. `crashes` counts the ends of the process in which the row was in work, `own_crashes` those
 -- that only it can have caused.
+-- `conversation` is no reference: removing a conversation would look through all messages, since no index
+-- holds them all. What removes one asks both indexes instead.
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
-    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    conversation INTEGER NOT NULL,
     lane TEXT NOT NULL,
     inbound TEXT NOT NULL,
     accepted_at INTEGER NOT NULL,
@@ -85,6 +87,7 @@ CREATE TABLE inbox (
     own_crashes INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX inbox_unfinished ON inbox (conversation, lane, id) WHERE done_at IS NULL;
+CREATE INDEX inbox_finished ON inbox (conversation) WHERE done_at IS NOT NULL;
 
 -- Whether a process works on the messages; one that stops in order says that it does not any more.
 CREATE TABLE process (
@@ -94,7 +97,7 @@ CREATE TABLE process (
 INSERT INTO process (id, works) VALUES (1, 0);
 
 -- Every name a message may arrive under again. One tree and no index: it is written with every message,
--- and looked through once an hour.
+-- and looked through once an hour, a little at a time.
 CREATE TABLE delivery (
     name TEXT PRIMARY KEY,
     at INTEGER NOT NULL
@@ -127,9 +130,10 @@ CREATE TABLE step (
 );
 CREATE INDEX step_turn ON step (turn, id);
 
+-- `turn` is no reference: what a call cost is kept longer than the turn that made it.
 CREATE TABLE usage (
     id INTEGER PRIMARY KEY,
-    turn INTEGER NOT NULL REFERENCES turn (id),
+    turn INTEGER NOT NULL,
     user_id INTEGER REFERENCES users (id),
     provider TEXT NOT NULL,
     model TEXT NOT NULL,
@@ -162,6 +166,8 @@ CREATE TABLE change (
     created_at INTEGER NOT NULL,
     UNIQUE (number, revision)
 );
+CREATE INDEX change_conversation ON change (conversation);
+CREATE INDEX change_patch ON change (patch);
 
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY,
@@ -191,6 +197,7 @@ CREATE TABLE action (
     used_at INTEGER,
     used_by INTEGER
 ) WITHOUT ROWID;
+CREATE INDEX action_conversation ON action (conversation);
 
 -- hash(n) = SHA-256(hash(n - 1) || line(n)); the head is kept apart, so that a cut tail shows.
 CREATE TABLE audit (
@@ -205,3 +212,11 @@ CREATE TABLE audit_head (
     hash BLOB NOT NULL
 );
 INSERT INTO audit_head (id, rows, hash) VALUES (1, 0, zeroblob(32));
+
+-- Where the log begins since its first rows were cut: how many were, and the hash of the last of them.
+CREATE TABLE audit_start (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    rows INTEGER NOT NULL,
+    hash BLOB NOT NULL
+);
+INSERT INTO audit_start (id, rows, hash) VALUES (1, 0, zeroblob(32));

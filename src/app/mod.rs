@@ -8,7 +8,7 @@ use crate::admin::{self, Admin};
 use crate::bundler::{Fetch, Network, Offline};
 use crate::compare::Comparer;
 use crate::config::Config;
-use crate::gateway::{Gateway, Parts, Repositories};
+use crate::gateway::{Gateway, Parts, Repositories, Retention};
 use crate::helm::{ChartRepositories, Helm};
 use crate::http;
 use crate::provider;
@@ -89,6 +89,13 @@ impl App {
         let config = Arc::new(config);
         let store = Store::open(&config.data.directory)?;
         clear_scratch(config.sandbox.programs.scratch.clone()).await;
+        let retention = Arc::new(Retention::new(
+            store.clone(),
+            &config.data,
+            config.retention.clone(),
+            config.repositories.keys().cloned().collect(),
+        ));
+        retention.clear_unfinished().await;
         let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let repositories = Repositories::new(
@@ -130,6 +137,7 @@ impl App {
             store,
             access,
             data: config.data.directory.clone(),
+            retention,
             routes: Arc::clone(&routes) as Arc<dyn admin::Installations>,
             now: world.now,
             random: world.random,
@@ -192,7 +200,7 @@ impl App {
         self.tasks
             .spawn(Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone()));
         self.tasks
-            .spawn(Arc::clone(&self.gateway).forget_old_deliveries(self.cancel.clone()));
+            .spawn(Arc::clone(&self.admin.retention).run(world.now, self.cancel.clone()));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! `drydock invite`, `user`, `session` and `audit`: asked of the running server if there is one, and
+//! `drydock invite`, `user`, `session`, `audit` and `data`: asked of the running server if there is one, and
 //! of its database if there is none.
 
 use super::output::Output;
@@ -6,9 +6,10 @@ use super::serve::{is_unusable, world};
 use super::{Failure, Global};
 use crate::access::{self, Access, AccessError, Role, User};
 use crate::admin::{self, Admin, Answer, NoInstallations, Request};
-use crate::config::Config;
+use crate::config::{Config, OperatorSettings};
+use crate::gateway::Retention;
 use crate::session;
-use crate::store::Store;
+use crate::store::{Prune, Store};
 use clap::{Args, Subcommand, ValueEnum};
 use std::sync::Arc;
 
@@ -187,51 +188,104 @@ pub(super) async fn audit(command: AuditCommand, global: &Global, output: &Outpu
     if output.json() {
         return print_json(output, &answer);
     }
-    if let Answer::Audit { rows } = answer {
-        output.line(&format!("the audit log is whole: {rows} rows"));
+    match answer {
+        Answer::Audit {
+            rows,
+            cut,
+            since: Some(since),
+        } => output.line(&format!(
+            "the audit log is whole: rows {} to {rows}, since {since:.0}; {cut} older rows were cut, as the log itself says",
+            cut + 1
+        )),
+        Answer::Audit { rows, .. } => output.line(&format!("the audit log is whole: {rows} rows")),
+        _ => {}
     }
     Ok(())
 }
 
-fn print_json(output: &Output, answer: &Answer) -> Result<(), Failure> {
+pub(super) fn print_json(output: &Output, answer: &Answer) -> Result<(), Failure> {
     output.value(&serde_json::to_value(answer).map_err(Failure::failed)?);
     Ok(())
 }
 
 /// Asks the running server, else the database itself.
-async fn ask(global: &Global, request: Request) -> Result<Answer, Failure> {
-    let (data, limits) = Config::for_operator(global.sources()?).map_err(Failure::config)?;
-    let data = &data.directory;
-    let answer = match admin::ask(data, &request).await.map_err(Failure::failed)? {
-        Some(answer) => answer,
-        None => {
-            // Only an invite may come before the first start; a question about nothing is a mistake.
-            if !matches!(request, Request::Invite { .. }) && !data.is_dir() {
-                let why = format!(
-                    "there is no data directory `{}`; name the server's configuration with --config",
-                    data.display()
-                );
-                return Err(Failure::config(why));
+pub(super) async fn ask(global: &Global, request: Request) -> Result<Answer, Failure> {
+    Operator::new(global)?.ask(request).await
+}
+
+/// Who asks: of the running server, else of the database itself, which stays open then.
+pub(super) struct Operator {
+    settings: OperatorSettings,
+    database: Option<Admin>,
+}
+
+impl Operator {
+    pub(super) fn new(global: &Global) -> Result<Self, Failure> {
+        Ok(Self {
+            settings: Config::for_operator(global.sources()?).map_err(Failure::config)?,
+            database: None,
+        })
+    }
+
+    pub(super) async fn ask(&mut self, request: Request) -> Result<Answer, Failure> {
+        let data = &self.settings.data.directory;
+        let answered = match &self.database {
+            Some(_) => None,
+            None => admin::ask(data, &request).await.map_err(Failure::failed)?,
+        };
+        let answer = match (answered, &self.database) {
+            (Some(answer), _) => answer,
+            (None, Some(admin)) => admin.answer(request).await,
+            (None, None) => {
+                let admin = self.open(&request).await?;
+                self.database.insert(admin).answer(request).await
             }
-            let world = world();
-            let store = Store::open(data).map_err(|error| match is_unusable(&error) {
-                true => Failure::config(error),
-                false => Failure::failed(error),
-            })?;
-            let access = Access::load(store.clone(), &limits).await;
-            let admin = Admin {
-                store,
-                access: Arc::new(access.map_err(Failure::failed)?),
-                data: data.clone(),
-                routes: Arc::new(NoInstallations),
-                now: world.now,
-                random: world.random,
-            };
-            admin.answer(request).await
+        };
+        match answer {
+            Answer::Failed { why } => Err(Failure::failed(why)),
+            answer => Ok(answer),
         }
-    };
-    match answer {
-        Answer::Failed { why } => Err(Failure::failed(why)),
-        answer => Ok(answer),
+    }
+
+    async fn open(&self, request: &Request) -> Result<Admin, Failure> {
+        let data = &self.settings.data.directory;
+        // Only an invite may come before the first start; a question about nothing is a mistake.
+        if !matches!(request, Request::Invite { .. }) && !data.is_dir() {
+            let why = format!(
+                "there is no data directory `{}`; name the server's configuration with --config",
+                data.display()
+            );
+            return Err(Failure::config(why));
+        }
+        let world = world();
+        let store = Store::open(data).map_err(|error| match is_unusable(&error) {
+            true => Failure::config(error),
+            false => Failure::failed(error),
+        })?;
+        let access = Access::load(store.clone(), &self.settings.limits).await;
+        let retention = Retention::new(
+            store.clone(),
+            &self.settings.data,
+            self.settings.retention.clone(),
+            self.settings.repositories.clone(),
+        );
+        if matches!(
+            request,
+            Request::Prune {
+                prune: Prune::Remove,
+                ..
+            }
+        ) {
+            retention.clear_unfinished().await;
+        }
+        Ok(Admin {
+            store,
+            access: Arc::new(access.map_err(Failure::failed)?),
+            data: data.clone(),
+            retention: Arc::new(retention),
+            routes: Arc::new(NoInstallations),
+            now: world.now,
+            random: world.random,
+        })
     }
 }

@@ -6,6 +6,7 @@ mod ask;
 mod belt;
 mod chat;
 mod check;
+mod data;
 mod demo;
 mod download;
 mod input;
@@ -147,6 +148,9 @@ enum Command {
     /// Checks the audit log
     #[command(subcommand, after_help = AUDIT_EXAMPLES)]
     Audit(admin::AuditCommand),
+    /// Shows what is stored, and removes what is older than it is kept
+    #[command(subcommand, after_help = data::EXAMPLES)]
+    Data(data::DataCommand),
 }
 
 /// Evaluates what is rendered; nothing is started before the first environment is.
@@ -265,6 +269,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Command::Session(command) => admin::session(command, global, output).await,
         Command::Jb(command) => jb::run(command, global, output).await,
         Command::Audit(command) => admin::audit(command, global, output).await,
+        Command::Data(command) => data::run(command, global, output).await,
     }
 }
 

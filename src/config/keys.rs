@@ -100,6 +100,16 @@ pub const KEYS: &[Key] = &[
     key("data.directory", Kind::Path, Unset::Default("\"./drydock-data\""), "where everything is kept"),
     int("data.delivery_hours_kept", "72", 24, 8_760, "hours a delivery is remembered, to recognise repeats"),
 
+    int("retention.message_days_kept", "90", 0, 36_500, "days an answered message is kept with its turns; 0: for ever"),
+    int("retention.usage_days_kept", "730", 0, 36_500, "days the cost of a model call is kept; 0: for ever"),
+    int("retention.change_days_kept", "180", 0, 36_500, "days a change is kept, and edits nobody goes on with; 0: for ever"),
+    int("retention.recording_days_kept", "90", 0, 36_500, "days a line of a recording is kept; 0: for ever"),
+    int("retention.dead_letter_days_kept", "30", 0, 36_500, "days what could not be delivered is kept; 0: for ever"),
+    int("retention.invite_days_kept", "90", 0, 36_500, "days an expired invite is kept; 0: for ever"),
+    int("retention.audit_days_kept", "3_650", 0, 36_500, "days a line of the audit log is kept; 0: for ever"),
+    int("retention.base_days_kept", "7", 0, 36_500, "days a packed commit is kept that no conversation is on; 0: for ever"),
+    int("retention.mirror_days_kept", "30", 0, 36_500, "days a mirror is kept whose repository is not configured; 0: for ever"),
+
     key("model.default", Kind::Text, Unset::Default("\"anthropic/claude-sonnet-4-5\""), "the model that answers, as provider/model"),
     key("model.stream", Kind::Boolean, Unset::Default("true"), "show answers while they are written"),
 

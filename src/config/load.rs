@@ -4,7 +4,8 @@ use crate::config::error::ConfigError;
 use crate::config::reader::Reader;
 use crate::config::sandbox::sandbox;
 use crate::config::settings::{
-    BundlerSettings, ChannelSettings, Config, DataSettings, LimitSettings, SandboxSettings, ServerSettings,
+    BundlerSettings, ChannelSettings, Config, DataSettings, LimitSettings, OperatorSettings,
+    RetentionSettings, SandboxSettings, ServerSettings,
 };
 use crate::config::sources::Sources;
 use crate::config::{channels, hooks, models, repositories};
@@ -23,6 +24,7 @@ impl Config {
         let config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
+            retention: retention(&mut reader),
             providers: models::providers(&mut reader, &used),
             model,
             repositories: repositories::repositories(&mut reader),
@@ -50,6 +52,7 @@ impl Config {
         let config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
+            retention: retention(&mut reader),
             providers: models::providers(&mut reader, &used),
             model,
             repositories: BTreeMap::new(),
@@ -63,12 +66,17 @@ impl Config {
         Ok(config)
     }
 
-    /// What an operator's command needs of a server's configuration: where the data is, and limits.
-    /// No secret is fetched, so that it works in a shell without them; everything that can be said
+    /// What an operator's command needs of a server's configuration: where the data is, how long it is
+    /// kept, and limits. No secret is fetched, so that it works in a shell without them; everything that can be said
     /// without secrets is still checked.
-    pub fn for_operator(sources: Sources) -> Result<(DataSettings, LimitSettings), ConfigError> {
+    pub fn for_operator(sources: Sources) -> Result<OperatorSettings, ConfigError> {
         let mut reader = Reader::new(&sources);
-        let settings = (data(&mut reader), limits(&mut reader));
+        let settings = OperatorSettings {
+            data: data(&mut reader),
+            retention: retention(&mut reader),
+            limits: limits(&mut reader),
+            repositories: reader.names("repositories"),
+        };
         reader.finish()?;
         Ok(settings)
     }
@@ -128,6 +136,12 @@ impl Default for ServerSettings {
 impl Default for DataSettings {
     fn default() -> Self {
         data(&mut Reader::new(&Sources::default()))
+    }
+}
+
+impl Default for RetentionSettings {
+    fn default() -> Self {
+        retention(&mut Reader::new(&Sources::default()))
     }
 }
 
@@ -196,6 +210,24 @@ fn data(reader: &mut Reader<'_>) -> DataSettings {
     DataSettings {
         directory: reader.path("data.directory").unwrap_or_default(),
         delivery_hours_kept: reader.integer("data.delivery_hours_kept"),
+    }
+}
+
+fn retention(reader: &mut Reader<'_>) -> RetentionSettings {
+    let mut days = |kind: &str| {
+        let days = reader.integer(&format!("retention.{kind}_days_kept"));
+        (days > 0).then_some(days)
+    };
+    RetentionSettings {
+        message_days: days("message"),
+        usage_days: days("usage"),
+        change_days: days("change"),
+        recording_days: days("recording"),
+        dead_letter_days: days("dead_letter"),
+        invite_days: days("invite"),
+        audit_days: days("audit"),
+        base_days: days("base"),
+        mirror_days: days("mirror"),
     }
 }
 

@@ -22,8 +22,9 @@ pub use keys::{KEYS, Key, Kind, Unset};
 pub use models::{KNOWN_PROVIDERS, KnownProvider, known_provider, usual_model};
 pub use settings::{
     BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookChange, HookScheme, HookSettings,
-    LimitSettings, ModelSettings, PostTo, ProgramSettings, ProviderSettings, RepositorySettings,
-    SandboxSettings, ServerSettings, SlackSettings, TelegramMode, TelegramSettings,
+    LimitSettings, ModelSettings, OperatorSettings, PostTo, ProgramSettings, ProviderSettings,
+    RepositorySettings, RetentionSettings, SandboxSettings, ServerSettings, SlackSettings, TelegramMode,
+    TelegramSettings,
 };
 pub use sources::{SourceFile, Sources};
 

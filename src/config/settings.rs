@@ -1,7 +1,7 @@
 //! Every key, its type and its default. `config/drydock.toml` documents the same list.
 
 use crate::model::{Role, Secret};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +13,8 @@ pub struct Config {
     pub server: ServerSettings,
     /// `[data]`
     pub data: DataSettings,
+    /// `[retention]`
+    pub retention: RetentionSettings,
     /// `[model]`
     pub model: ModelSettings,
     /// `[providers.<name>]`
@@ -69,6 +71,19 @@ pub struct ServerSettings {
     pub link_hosts: Vec<String>,
 }
 
+/// What an operator's command needs of a server's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorSettings {
+    /// `[data]`
+    pub data: DataSettings,
+    /// `[retention]`
+    pub retention: RetentionSettings,
+    /// `[limits]`
+    pub limits: LimitSettings,
+    /// The names of `[repositories.<name>]`.
+    pub repositories: BTreeSet<String>,
+}
+
 /// `[data]`: what is kept on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataSettings {
@@ -76,6 +91,29 @@ pub struct DataSettings {
     pub directory: PathBuf,
     /// `delivery_hours_kept`, default 72, at least 24: how long a delivery is remembered.
     pub delivery_hours_kept: u32,
+}
+
+/// `[retention]`: how many days each kind of data is kept. None means for ever, written as 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetentionSettings {
+    /// `message_days_kept`, default 90: answered messages with their turns and steps.
+    pub message_days: Option<u32>,
+    /// `usage_days_kept`, default 730: what model calls cost.
+    pub usage_days: Option<u32>,
+    /// `change_days_kept`, default 180: changes, and edits of a silent conversation.
+    pub change_days: Option<u32>,
+    /// `recording_days_kept`, default 90: lines of recordings.
+    pub recording_days: Option<u32>,
+    /// `dead_letter_days_kept`, default 30: operations that were given up.
+    pub dead_letter_days: Option<u32>,
+    /// `invite_days_kept`, default 90: invites that expired.
+    pub invite_days: Option<u32>,
+    /// `audit_days_kept`, default 3,650: lines of the audit log.
+    pub audit_days: Option<u32>,
+    /// `base_days_kept`, default 7: packed commits that nobody is on.
+    pub base_days: Option<u32>,
+    /// `mirror_days_kept`, default 30: mirrors of repositories that are not configured any more.
+    pub mirror_days: Option<u32>,
 }
 
 /// `[model]`: which model answers.

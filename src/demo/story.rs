@@ -417,7 +417,7 @@ async fn records(stage: &Stage, transcript: &mut Transcript<'_>) -> anyhow::Resu
     };
     transcript.fact("terminal", &format!("{recorded} records"), recorded > 5);
     transcript.says("terminal", "operator", "drydock audit verify");
-    let whole = matches!(app.admin.answer(Request::Audit).await, Answer::Audit { rows } if rows > 0);
+    let whole = matches!(app.admin.answer(Request::Audit).await, Answer::Audit { rows, .. } if rows > 0);
     transcript.fact("terminal", "the audit log's chain is whole", whole);
     Ok(())
 }

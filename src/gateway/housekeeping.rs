@@ -1,15 +1,12 @@
-//! What the gateway does besides answering: loading repositories at start, forgetting what is old.
+//! What the gateway does besides answering: loading repositories at start.
 
 use super::Gateway;
-use jiff::SignedDuration;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Between two attempts to load a repository.
 const LOAD_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// Between two rounds of forgetting.
-const FORGET_EVERY: Duration = Duration::from_secs(3_600);
 
 /// Hears which repositories can serve.
 pub trait RepositoriesLoaded: Send + Sync {
@@ -51,27 +48,5 @@ impl Gateway {
         let head = self.parts.repositories.head(name).await?;
         self.parts.repositories.base(name, &head).await?;
         Ok(())
-    }
-
-    /// Forgets deliveries, sent messages and buttons that are older than the configuration keeps them.
-    pub async fn forget_old_deliveries(self: Arc<Self>, cancel: CancellationToken) {
-        let kept = SignedDuration::from_hours(i64::from(self.parts.config.data.delivery_hours_kept));
-        while !cancel.is_cancelled() {
-            let now = (self.parts.now)();
-            let before = now.checked_sub(kept).unwrap_or(now);
-            let store = &self.parts.store;
-            let forgotten = tokio::try_join!(
-                store.forget_deliveries(before),
-                store.forget_sent(before),
-                store.forget_actions(before),
-            );
-            if let Err(error) = forgotten {
-                tracing::warn!(%error, "old rows could not be forgotten");
-            }
-            tokio::select! {
-                () = tokio::time::sleep(FORGET_EVERY) => {}
-                () = cancel.cancelled() => {}
-            }
-        }
     }
 }

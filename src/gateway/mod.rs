@@ -17,11 +17,13 @@ mod notes;
 mod prepared;
 mod progress;
 mod repositories;
+mod retention;
 mod shift;
 mod turn;
 
 pub use housekeeping::RepositoriesLoaded;
 pub use repositories::{Repositories, Watcher};
+pub use retention::{Begin, Holding, Kept, Pruned, Retention, Round};
 
 use crate::access::{Access, AccessError, Identity, Redeemed};
 use crate::channel::Channel;

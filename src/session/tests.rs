@@ -1,7 +1,8 @@
 //! Recordings: what is written is read back, torn lines, secrets and names.
 
-use super::{Event, Record, Recorder, Redact, SessionError, read, render};
+use super::{Event, Record, Recorder, Redact, SessionError, Shortened, read, render};
 use crate::model::{Source, ToolCall, TurnId, Usage, Verdict};
+use crate::store::Prune;
 use jiff::Timestamp;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -233,4 +234,83 @@ fn a_terminal_obeys_nothing_that_was_recorded() {
         shown,
         "2027-01-15T08:00:00Z  turn 7  user\n    a\\u{1b}[2J\\rb\\u{202e}c\n    user\n"
     );
+}
+
+/// R29
+#[test]
+fn lines_that_are_too_old_go_and_a_recording_without_lines_with_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(format!("sessions/{SESSION}.jsonl"));
+    let line = |second| record(second, began(&format!("said at {second}")));
+    {
+        let recorder = recorder(directory.path());
+        (0..10).for_each(|second| recorder.append(&line(second)).unwrap());
+    }
+    let before = |second: i64| Timestamp::from_second(1_800_000_000 + second).unwrap();
+    let shorten = |second, prune| super::shorten(directory.path(), before(second), None, prune).unwrap();
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    assert_eq!(shorten(0, Prune::Remove), Shortened::default());
+    let dry = shorten(4, Prune::DryRun);
+    assert_eq!((dry.files, std::fs::metadata(&file).unwrap().len()), (1, bytes));
+    // While it is written, it is left alone.
+    let writing = recorder(directory.path());
+    assert_eq!(shorten(4, Prune::Remove), Shortened::default());
+    writing.append(&line(10)).unwrap();
+    drop(writing);
+    // A copy that was cut short by a kill is no recording, and goes.
+    let half = file.with_extension("jsonl.part");
+    std::fs::write(&half, "{").unwrap();
+    assert_eq!(shorten(4, Prune::Remove), dry);
+    assert!(!half.exists());
+    let kept: Vec<Record> = (4..11).map(line).collect();
+    assert_eq!(read(directory.path(), SESSION).unwrap(), kept);
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    // It is written on.
+    recorder(directory.path()).append(&line(11)).unwrap();
+    assert_eq!(read(directory.path(), SESSION).unwrap().len(), 8);
+    // A long one is not written anew for little.
+    assert_eq!(shorten(6, Prune::Remove).files, 1);
+    (12..40).for_each(|second| recorder(directory.path()).append(&line(second)).unwrap());
+    assert_eq!(shorten(7, Prune::Remove), Shortened::default());
+    assert_eq!(shorten(40, Prune::Remove).files, 1);
+    assert!(!file.exists());
+    assert!(matches!(
+        read(directory.path(), SESSION),
+        Err(SessionError::Missing(_))
+    ));
+}
+
+/// R29
+#[test]
+fn what_is_written_while_a_recording_is_shortened_is_not_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    for second in 0..200 {
+        recorder(directory.path())
+            .append(&record(second, began("x")))
+            .unwrap();
+    }
+    let (data, before) = (
+        directory.path().to_owned(),
+        Timestamp::from_second(1_800_000_000 + 200).unwrap(),
+    );
+    let shortening = std::thread::spawn(move || {
+        for second in (0..200).rev() {
+            let before = before
+                .checked_sub(jiff::SignedDuration::from_secs(second))
+                .unwrap();
+            super::shorten(&data, before, None, Prune::Remove).unwrap();
+        }
+    });
+    for second in 200..400 {
+        recorder(directory.path())
+            .append(&record(second, began("x")))
+            .unwrap();
+    }
+    shortening.join().unwrap();
+    let kept = read(directory.path(), SESSION).unwrap();
+    let expected: Vec<Record> = (200..400).map(|second| record(second, began("x"))).collect();
+    assert!(kept.ends_with(&expected), "{} lines", kept.len());
 }

@@ -61,12 +61,6 @@ impl Store {
         let by = by.clone();
         self.write(move |tx| take(tx, token_hash, &by, inbox, at)).await
     }
-
-    /// Forgets buttons that expired before `before`; says how many.
-    pub async fn forget_actions(&self, before: Timestamp) -> Result<usize, StoreError> {
-        self.write(move |tx| Ok(tx.execute("DELETE FROM action WHERE expires_at < ?1", [millis(before)])?))
-            .await
-    }
 }
 
 /// Stores buttons; a token that is there already stays what it was.
@@ -199,7 +193,6 @@ mod tests {
             store.take_action([3; 32], &person("U1"), InboxId(5), at(1)).await,
             Ok(Taken::Unknown)
         );
-        assert_eq!(store.forget_actions(at(101)).await, Ok(2));
     }
 
     /// T07

@@ -1,7 +1,7 @@
 //! The audit log: one line of canonical JSON per event, each hashed together with the one before, so
 //! that a changed, missing or moved line shows.
 
-use super::column::{json, millis};
+use super::column::{json, millis, parse, time};
 use super::{Store, StoreError};
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
@@ -9,13 +9,20 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
+/// The event of a line that says that the log was cut.
+const CUT: &str = "audit.cut";
+
 /// What a check of the log found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditState {
     /// Every line is as it was written.
     Intact {
-        /// How many lines there are.
+        /// How many lines were written.
         rows: i64,
+        /// How many of them were cut from the beginning, because they were older than the log is kept.
+        cut: i64,
+        /// When the first line that is there was written, once some were cut.
+        since: Option<Timestamp>,
         /// The hash of the last line, in hex: to note elsewhere.
         head: String,
     },
@@ -70,6 +77,42 @@ pub(crate) fn audit_in(
     Ok(())
 }
 
+/// Cuts the log after a row, from its beginning: what follows is still a chain, from the hash of that row on.
+/// The cut is a line of the log itself.
+pub(super) fn cut(tx: &Transaction<'_>, last: i64, at: Timestamp) -> Result<(), StoreError> {
+    if last <= start(tx)?.0 {
+        return Ok(());
+    }
+    let hash: [u8; 32] = tx
+        .prepare_cached("SELECT hash FROM audit WHERE id = ?1")?
+        .query_row([last], |row| row.get(0))?;
+    tx.prepare_cached("DELETE FROM audit WHERE id <= ?1")?
+        .execute([last])?;
+    tx.prepare_cached("UPDATE audit_start SET rows = ?1, hash = ?2 WHERE id = 1")?
+        .execute(params![last, hash])?;
+    audit_in(tx, CUT, said_of_cut(last, hash), at)
+}
+
+fn said_of_cut(rows: i64, hash: [u8; 32]) -> Value {
+    serde_json::json!({ "hash": hex(hash), "rows": rows })
+}
+
+/// Where the log begins: the rows that were cut, and the hash of the last of them.
+fn start(tx: &Transaction<'_>) -> Result<(i64, [u8; 32]), StoreError> {
+    let start = tx
+        .prepare_cached("SELECT rows, hash FROM audit_start WHERE id = 1")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(start)
+}
+
+fn hex(hash: [u8; 32]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in hash {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
 fn head(tx: &Transaction<'_>) -> Result<(i64, [u8; 32]), StoreError> {
     let head = tx
         .prepare_cached("SELECT rows, hash FROM audit_head WHERE id = 1")?
@@ -88,8 +131,10 @@ fn chain(previous: [u8; 32], line: &str) -> [u8; 32] {
 fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
     let mut statement = tx.prepare_cached("SELECT id, line, hash FROM audit ORDER BY id")?;
     let mut lines = statement.query([])?;
-    let mut rows = 0;
-    let mut hash = [0; 32];
+    let (cut, first_hash) = start(tx)?;
+    let (mut rows, mut hash) = (cut, first_hash);
+    let mut since = None;
+    let mut last_cut = Value::Null;
     while let Some(line) = lines.next()? {
         let expected = rows + 1;
         // A value of the wrong type or length is as broken as a wrong one.
@@ -98,6 +143,17 @@ fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
         let next = chain(hash, text);
         if line.get_ref(0)?.as_i64() != Ok(expected) || stored != next {
             return Ok(AuditState::Broken { row: expected });
+        }
+        if cut > 0 && rows == cut {
+            since = parse::<Value>("audit line", text)?
+                .get("at")
+                .and_then(Value::as_i64);
+        }
+        if cut > 0 && text.contains(CUT) {
+            let line: Value = parse("audit line", text)?;
+            if line.get("event").is_some_and(|event| event == CUT) {
+                last_cut = line.get("data").cloned().unwrap_or_default();
+            }
         }
         (rows, hash) = (expected, next);
     }
@@ -108,15 +164,20 @@ fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
     if head_rows < rows || head_hash != hash {
         return Ok(AuditState::Broken { row: rows });
     }
-    let mut head = String::with_capacity(64);
-    for byte in hash {
-        let _ = write!(head, "{byte:02x}");
+    // Whoever removes the first rows by hand has not said so in the log.
+    if cut > 0 && last_cut != said_of_cut(cut, first_hash) {
+        return Ok(AuditState::Broken { row: cut });
     }
-    Ok(AuditState::Intact { rows, head })
+    Ok(AuditState::Intact {
+        rows,
+        cut,
+        since: since.map(time).transpose()?,
+        head: hex(hash),
+    })
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::AuditState;
     use crate::store::Store;
@@ -158,6 +219,83 @@ mod tests {
                 store.verify_audit().await,
                 Ok(AuditState::Intact { rows: 10, .. })
             ));
+            store.write(move |tx| Ok(tx.execute_batch(sql)?)).await.unwrap();
+            assert_eq!(
+                store.verify_audit().await,
+                Ok(AuditState::Broken { row }),
+                "{sql}"
+            );
+        }
+    }
+
+    async fn cut(store: &Store, last: i64) {
+        store.write(move |tx| super::cut(tx, last, at(50))).await.unwrap();
+    }
+
+    /// R29
+    #[tokio::test]
+    async fn a_log_that_was_cut_is_whole_from_there_on_and_says_so() {
+        let (_directory, store) = logged().await;
+        let head_before = store.write(super::head).await.unwrap();
+        cut(&store, 4).await;
+        // Again changes nothing.
+        cut(&store, 4).await;
+        let AuditState::Intact {
+            rows,
+            cut: gone,
+            since,
+            ..
+        } = store.verify_audit().await.unwrap()
+        else {
+            panic!("broken");
+        };
+        assert_eq!((rows, gone, since), (11, 4, Some(at(4))));
+        let lines = store.audit_lines(100).await.unwrap();
+        let numbers: Vec<i64> = lines.iter().map(|(row, _)| *row).collect();
+        assert_eq!(numbers, (5..=11).collect::<Vec<_>>());
+        // What was the head before is still the hash of its row.
+        let hash: [u8; 32] = store
+            .read(|tx| Ok(tx.query_row("SELECT hash FROM audit WHERE id = 10", [], |row| row.get(0))?))
+            .await
+            .unwrap();
+        assert_eq!(head_before, (10, hash));
+        // Nothing but the line about it is left, and later lines follow.
+        cut(&store, 11).await;
+        store.audit("tested", json!({}), at(60)).await.unwrap();
+        let state = store.verify_audit().await.unwrap();
+        assert!(
+            matches!(
+                state,
+                AuditState::Intact {
+                    rows: 13,
+                    cut: 11,
+                    ..
+                }
+            ),
+            "{state:?}"
+        );
+    }
+
+    /// R29, T95
+    #[tokio::test]
+    async fn rows_that_were_cut_by_hand_are_missed() {
+        for (sql, row) in [
+            // Rows and start moved as a cut does, without a line about it.
+            (
+                "UPDATE audit_start SET rows = 6, hash = (SELECT hash FROM audit WHERE id = 6); DELETE FROM audit WHERE id <= 6",
+                6,
+            ),
+            ("UPDATE audit_start SET rows = 0, hash = zeroblob(32)", 1),
+            ("UPDATE audit_start SET hash = zeroblob(32)", 5),
+            ("DELETE FROM audit WHERE id = 5", 5),
+            ("DELETE FROM audit WHERE id >= 11", 11),
+            (
+                "UPDATE audit SET line = REPLACE(line, 'audit.cut', 'audit.cot') WHERE id = 11",
+                11,
+            ),
+        ] {
+            let (_directory, store) = logged().await;
+            cut(&store, 4).await;
             store.write(move |tx| Ok(tx.execute_batch(sql)?)).await.unwrap();
             assert_eq!(
                 store.verify_audit().await,

@@ -153,15 +153,6 @@ impl Store {
         })
         .await
     }
-
-    /// Forgets the names of deliveries from before `before`; says how many.
-    pub async fn forget_deliveries(&self, before: Timestamp) -> Result<usize, StoreError> {
-        self.write(move |tx| {
-            let forgotten = tx.execute("DELETE FROM delivery WHERE at < ?1", [millis(before)])?;
-            Ok(forgotten)
-        })
-        .await
-    }
 }
 
 /// A message that comes in.
@@ -561,14 +552,5 @@ mod tests {
         assert_eq!(store.unsent("slack").await, Ok(1));
         // It never was something to take a turn for.
         assert_eq!(claim(&store, "w").await, None);
-    }
-
-    #[tokio::test]
-    async fn old_delivery_names_are_forgotten() {
-        let (_directory, store) = fresh();
-        accept(&store, &says("U1", "x", &["1", "2"]), 0).await;
-        accept(&store, &says("U1", "x", &["3"]), 10).await;
-        assert_eq!(store.forget_deliveries(at(5)).await, Ok(2));
-        accept(&store, &says("U1", "x", &["1"]), 11).await;
     }
 }

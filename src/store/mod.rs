@@ -21,6 +21,7 @@ mod outbox;
 pub(crate) mod people;
 mod reader;
 mod recovery;
+mod retention;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod fixture;
@@ -45,6 +46,7 @@ pub use open::OpenError;
 pub use outbox::Due;
 pub(crate) use outbox::enqueue as enqueue_in;
 pub use recovery::Crashes;
+pub use retention::{Bytes, DataKind, Position, Prune, Slice, Stored};
 pub use turn::{Announce, Announcement, Begin, Begun, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 

@@ -276,13 +276,6 @@ impl Store {
         .await
     }
 
-    /// Forgets operations that were settled before `before`; says how many. Their ids could be
-    /// enqueued again, so `before` should be older than any retry.
-    pub async fn forget_sent(&self, before: Timestamp) -> Result<usize, StoreError> {
-        self.write(move |tx| Ok(tx.execute("DELETE FROM outbox WHERE done_at < ?1", [millis(before)])?))
-            .await
-    }
-
     async fn settle(
         &self,
         op: &str,

@@ -16,13 +16,15 @@ mod nearest;
 mod overlay;
 pub mod patch;
 mod repository;
+mod unused;
 
-pub use base::{Base, Progress, Skipped};
+pub use base::{Base, Progress, Skipped, clear_unfinished, old_packs, remove_pack};
 pub use before::Before;
 pub use directory::Directory;
 pub use overlay::{Edits, Overlay};
 pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
 pub(crate) use repository::{Meter, transport};
+pub use unused::{Unused, files_below};
 
 use crate::model::{FileChange, FileVersion, RepoPath};
 use bytes::Bytes;

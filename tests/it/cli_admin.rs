@@ -1,4 +1,4 @@
-//! `invite`, `user`, `session` and `audit`, against a running server and without one.
+//! `invite`, `user`, `session`, `audit` and `data`, against a running server and without one.
 
 use crate::cli_serve::{TOML, serve, shell};
 use crate::support::shell::Shell;
@@ -39,7 +39,33 @@ fn questions(shell: &Shell) {
             >= 2
     );
 
+    let data = shell.run(&["data", "show"]);
+    assert_eq!(data.code, Some(0), "{data:?}");
+    let head: Vec<&str> = data.out.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["KIND", "COUNT", "BYTES", "OLDEST", "KEPT", "KEY"]);
+    assert!(data.out.contains("retention.message_days_kept"), "{data:?}");
+    let value = shell.run(&["data", "show", "--json"]).json();
+    let invites = value["kinds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|kind| kind["kind"] == "invites");
+    let invites = invites.unwrap();
+    assert_eq!(
+        (&invites["rows"], &invites["kept"]),
+        (&json!(2), &json!({ "days": 90 }))
+    );
+    for flag in ["--dry-run", "--yes"] {
+        let pruned = shell.run(&["data", "prune", flag]);
+        assert_eq!((pruned.code, pruned.out.as_str()), (Some(0), ""), "{pruned:?}");
+        assert_eq!(pruned.err, "Nothing is older than it is kept.\n");
+        let pruned = shell.run(&["data", "prune", flag, "--json"]).json();
+        assert_eq!((&pruned["pruned"], &pruned["failed"]), (&json!([]), &json!([])));
+    }
+
     for (code, arguments, why) in [
+        (2, ["data", "prune", "--json"], "--dry-run"),
+        (2, ["data", "show", "--yes"], "--yes"),
         (1, ["user", "show", "nobody"], "nobody"),
         (1, ["user", "revoke", "nobody"], "nobody"),
         (1, ["session", "show", "CHG-42"], "no session `CHG-42`"),

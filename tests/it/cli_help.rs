@@ -3,8 +3,8 @@
 use crate::support::shell::Shell;
 use std::process::Stdio;
 
-const VERBS: [&str; 11] = [
-    "demo", "serve", "ask", "chat", "check", "tanka", "jb", "invite", "user", "session", "audit",
+const VERBS: [&str; 12] = [
+    "demo", "serve", "ask", "chat", "check", "tanka", "jb", "invite", "user", "session", "audit", "data",
 ];
 
 #[test]

@@ -51,4 +51,5 @@ mod packages_in_chat;
 mod postconditions;
 mod queue;
 mod remembered;
+mod retention;
 mod strangers;

@@ -6,7 +6,7 @@ use crate::config::keys::{KEYS, Unset};
 use crate::config::layers::Layers;
 use crate::config::reader::default_value;
 use crate::config::value::Value;
-use crate::config::{LimitSettings, SandboxSettings, ServerSettings};
+use crate::config::{LimitSettings, RetentionSettings, SandboxSettings, ServerSettings};
 use std::collections::BTreeSet;
 
 const REFERENCE: &str = include_str!("../../../config/drydock.toml");
@@ -100,9 +100,49 @@ fn every_default_is_a_value_of_its_key() {
 fn the_reference_file_changes_nothing_as_it_is() {
     let reference = Config::load(sources(REFERENCE)).unwrap();
     assert_eq!(reference.server, ServerSettings::default());
+    assert_eq!(reference.retention, RetentionSettings::default());
     assert_eq!(reference.limits, LimitSettings::default());
     assert_eq!(reference.sandbox, SandboxSettings::default());
     assert!(reference.channels.is_empty() && reference.hooks.is_empty());
+}
+
+/// R29
+#[test]
+fn every_kind_of_data_ends_by_default_and_is_kept_for_ever_where_somebody_says_0() {
+    let RetentionSettings {
+        message_days,
+        usage_days,
+        change_days,
+        recording_days,
+        dead_letter_days,
+        invite_days,
+        audit_days,
+        base_days,
+        mirror_days,
+    } = RetentionSettings::default();
+    let days = [
+        message_days,
+        usage_days,
+        change_days,
+        recording_days,
+        dead_letter_days,
+        invite_days,
+        audit_days,
+        base_days,
+        mirror_days,
+    ];
+    let expected = [90, 730, 180, 90, 30, 90, 3_650, 7, 30];
+    assert_eq!(days, expected.map(Some));
+    let config = Config::load(sources(
+        "[retention]\nmessage_days_kept = 0\naudit_days_kept = 0\n",
+    ))
+    .unwrap();
+    let kept = RetentionSettings {
+        message_days: None,
+        audit_days: None,
+        ..RetentionSettings::default()
+    };
+    assert_eq!(config.retention, kept);
 }
 
 #[test]

@@ -27,11 +27,11 @@ pub(super) fn build(
     previous: Option<&Base>,
     progress: &dyn Fn(Progress),
 ) -> Result<(), RepositoryError> {
-    let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
+    let temporary = path.with_extension(format!("{}{}", super::prune::UNFINISHED, std::process::id()));
     let written = write(&temporary, commit, listing, objects, previous, progress)
         .and_then(|()| std::fs::rename(&temporary, path).map_err(|err| disk(&err)));
     if written.is_err() {
-        // The file is ours and unfinished; if it cannot be removed, pruning finds it later.
+        // The file is ours and unfinished; if it cannot be removed, the next base or the next start does it.
         let _ = std::fs::remove_file(&temporary);
     }
     written

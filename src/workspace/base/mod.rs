@@ -3,12 +3,15 @@
 
 mod build;
 mod pack;
+mod prune;
 mod search;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests;
+
+pub use prune::{clear_unfinished, old_packs, remove_pack};
 
 use super::repository::Listing;
 use super::{RepositoryError, TreeError};
@@ -101,7 +104,7 @@ impl Base {
         )?;
         let base = Self::load(directory, commit, objects)
             .ok_or_else(|| unreadable("its base could not be read back"))?;
-        prune(directory, &pack_path(directory, commit));
+        prune::keep_newest(directory, &pack_path(directory, commit));
         Ok(base)
     }
 
@@ -249,23 +252,4 @@ fn create_private(directory: &Path) -> Result<(), RepositoryError> {
         .mode(0o700)
         .create(directory)
         .map_err(|err| RepositoryError::Unreadable(format!("no directory for its base: {err}")))
-}
-
-/// Keeps the newest packed files and removes the rest. A file that cannot be removed costs disk space
-/// and is tried again with the next base.
-fn prune(directory: &Path, newest: &Path) {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
-    let mut packs: Vec<(std::time::SystemTime, PathBuf)> = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| path.as_path() != newest && path.extension().is_some_and(|kind| kind == "pack"))
-        .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
-        .collect();
-    packs.sort();
-    let surplus = (packs.len() + 1).saturating_sub(PACKS_MAX);
-    for (_, path) in packs.iter().take(surplus) {
-        let _ = std::fs::remove_file(path);
-    }
 }

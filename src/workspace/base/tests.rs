@@ -92,6 +92,60 @@ fn old_packed_files_are_removed() {
     assert_eq!(fixture.bases().read_dir().unwrap().count(), super::PACKS_MAX);
 }
 
+/// R29
+#[test]
+fn what_a_kill_left_half_packed_goes_at_the_next_start_and_with_the_next_base() {
+    let fixture = Fixture::with(&[text("a", "0")]);
+    let repository = fixture.open();
+    let head = repository.head().unwrap().unwrap();
+    repository.base(&head, &|_| ()).unwrap();
+    let left = || {
+        let half = fixture.bases().join(format!("{head}.tmp-4242"));
+        std::fs::write(&half, "half").unwrap();
+        half
+    };
+    let root = fixture.bases().parent().unwrap().to_owned();
+    let half = left();
+    assert_eq!(super::clear_unfinished(&root).unwrap(), 1);
+    assert!(!half.exists() && fixture.bases().join(format!("{head}.pack")).exists());
+    let half = left();
+    let next = fixture.commit(&[text("a", "1")], &[], 1_000);
+    repository.base(&next.to_string(), &|_| ()).unwrap();
+    assert!(!half.exists());
+    assert_eq!(super::clear_unfinished(&root.join("nowhere")).unwrap(), 0);
+}
+
+/// R29
+#[test]
+fn old_packed_commits_may_go_but_never_the_newest() {
+    let fixture = Fixture::with(&[text("a", "0")]);
+    let repository = fixture.open();
+    let mut commits = Vec::new();
+    let day = |day: u64| std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(day * 86_400);
+    for number in 1..4 {
+        let commit = fixture
+            .commit(
+                &[text("a", &number.to_string())],
+                &[],
+                i64::try_from(number).unwrap(),
+            )
+            .to_string();
+        repository.base(&commit, &|_| ()).unwrap();
+        let file = std::fs::File::open(fixture.bases().join(format!("{commit}.pack"))).unwrap();
+        file.set_modified(day(number)).unwrap();
+        commits.push(commit);
+    }
+    let (root, name) = (fixture.bases().parent().unwrap().to_owned(), fixture.bases());
+    let name = name.file_name().unwrap().to_str().unwrap();
+    let old = |before| super::old_packs(&root, name, day(before)).unwrap();
+    assert_eq!(old(1), Vec::<String>::new());
+    assert_eq!(old(2), commits[..1]);
+    assert_eq!(old(99), commits[..2]);
+    super::remove_pack(&root, name, &commits[0]).unwrap();
+    super::remove_pack(&root, name, &commits[0]).unwrap();
+    assert_eq!(old(99), commits[1..2]);
+}
+
 #[test]
 fn the_next_base_takes_over_what_did_not_change() {
     let fixture = Fixture::with(&[text("kept", "kept\n"), text("old", "old\n")]);

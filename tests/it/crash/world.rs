@@ -304,7 +304,7 @@ impl World {
     pub(super) async fn is_sound(&self) {
         let audit = self.ask(&Request::Audit).await;
         assert!(
-            matches!(audit, Some(Answer::Audit { rows }) if rows > 0),
+            matches!(audit, Some(Answer::Audit { rows, .. }) if rows > 0),
             "{audit:?}"
         );
         let problems = [self.slack.problems(), self.model.problems()].concat();

@@ -1,0 +1,150 @@
+//! `drydock data`: what is stored, for how long, and the end of what is older.
+
+use super::admin::{Operator, ask, print_json};
+use super::output::Output;
+use super::{Failure, Global};
+use crate::admin::{Answer, Request};
+use crate::gateway::{Begin, Kept, Pruned};
+use crate::store::Prune;
+use clap::{Args, Subcommand};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  drydock data show                 how much there is of each kind, how old, and for how long it is kept
+  drydock data show --json
+  drydock data prune --dry-run      what is older than it is kept
+  drydock data prune --yes          remove it now
+
+A running server removes it by itself, once an hour. The section [retention] says how long each kind is kept;
+with a running server, its configuration counts.";
+
+/// Times a round is asked to go on; each is some seconds of work.
+const ASKED_MAX: usize = 10_000;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DataCommand {
+    /// Shows what is stored of each kind, and for how long it is kept
+    Show,
+    /// Removes what is older than it is kept
+    Prune(PruneArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PruneArguments {
+    /// Counts what would go, and removes nothing. What only goes once other things are gone is not counted
+    #[arg(long, conflicts_with = "yes", required_unless_present = "yes")]
+    dry_run: bool,
+    /// Removes it; nobody can bring it back
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) async fn run(command: DataCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+    match command {
+        DataCommand::Show => show(global, output).await,
+        DataCommand::Prune(arguments) if arguments.yes => prune(Prune::Remove, global, output).await,
+        DataCommand::Prune(_) => prune(Prune::DryRun, global, output).await,
+    }
+}
+
+async fn show(global: &Global, output: &Output) -> Result<(), Failure> {
+    let answer = ask(global, Request::Data).await?;
+    if output.json() {
+        return print_json(output, &answer);
+    }
+    let Answer::Data { kinds, database } = answer else {
+        return Ok(());
+    };
+    let rows: Vec<Vec<String>> = kinds
+        .into_iter()
+        .map(|holding| {
+            let oldest = holding
+                .oldest
+                .map_or_else(|| "-".to_owned(), |oldest| format!("{oldest:.0}"));
+            vec![
+                holding.kind,
+                holding.rows.to_string(),
+                holding.bytes.to_string(),
+                oldest,
+                kept(holding.kept),
+                holding.key.unwrap_or_else(|| "-".to_owned()),
+            ]
+        })
+        .collect();
+    output.table(&["KIND", "COUNT", "BYTES", "OLDEST", "KEPT", "KEY"], &rows);
+    output.message(&format!(
+        "The database has {} bytes; {} of them are free and used again before it grows.",
+        database.all, database.free
+    ));
+    Ok(())
+}
+
+fn kept(kept: Kept) -> String {
+    match kept {
+        Kept::Hours(hours) => format!("{hours} hours"),
+        Kept::Days(1) => "1 day".to_owned(),
+        Kept::Days(days) => format!("{days} days"),
+        Kept::ForEver => "for ever".to_owned(),
+        Kept::WhileNamed => "while used".to_owned(),
+    }
+}
+
+async fn prune(prune: Prune, global: &Global, output: &Output) -> Result<(), Failure> {
+    let mut operator = Operator::new(global)?;
+    let mut all: Vec<Pruned> = Vec::new();
+    let mut why = Vec::new();
+    let mut begin = Begin::Anew;
+    let mut is_over = false;
+    for _ in 0..ASKED_MAX {
+        let answer = operator.ask(Request::Prune { prune, begin }).await?;
+        let Answer::Pruned {
+            pruned,
+            failed,
+            is_done,
+        } = answer
+        else {
+            return Err(Failure::failed("the server answered something else"));
+        };
+        for more in pruned {
+            match all.iter_mut().find(|known| known.kind == more.kind) {
+                Some(known) => known.rows += more.rows,
+                None => all.push(more),
+            }
+        }
+        why.extend(failed);
+        begin = Begin::GoOn;
+        is_over = is_done;
+        if is_over {
+            break;
+        }
+    }
+    if !is_over {
+        why.push("there is more; ask again".to_owned());
+    }
+    tell(prune, &all, &why, output)
+}
+
+fn tell(prune: Prune, all: &[Pruned], failed: &[String], output: &Output) -> Result<(), Failure> {
+    let done = match prune {
+        Prune::DryRun => "would go",
+        Prune::Remove => "removed",
+    };
+    if output.json() {
+        output.value(&serde_json::json!({ "prune": prune, "pruned": all, "failed": failed }));
+    } else if all.is_empty() {
+        output.message("Nothing is older than it is kept.");
+    } else {
+        let rows: Vec<Vec<String>> = all
+            .iter()
+            .map(|pruned| vec![pruned.kind.clone(), pruned.rows.to_string()])
+            .collect();
+        output.table(&["KIND", &done.to_uppercase()], &rows);
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!(
+        "not all could be done: {}",
+        failed.join("; ")
+    )))
+}

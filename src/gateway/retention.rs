@@ -1,0 +1,433 @@
+//! How long each kind of data is kept, and the rounds that end it: a little at a time, beside running work. A round
+//! that is cut short anywhere leaves everything consistent, and the next one goes on.
+
+use crate::config::{DataSettings, RetentionSettings};
+use crate::session;
+use crate::store::{Bytes, DataKind, Position, Prune, Store, StoreError};
+use crate::workspace::{self, Unused};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// Between two rounds.
+const ROUND_EVERY: Duration = Duration::from_secs(3_600);
+/// How long a round may take; the next one goes on where it was.
+const ROUND_MAX: Duration = Duration::from_secs(600);
+/// How long an operator waits for an answer, who asks again until all is done.
+const EXCHANGE_MAX: Duration = Duration::from_secs(10);
+/// How long an operator waits while a round is running.
+const TURN_MAX: Duration = Duration::from_secs(15);
+/// Between two slices that wrote something, so that others write as well.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Something that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    Rows(DataKind),
+    Files(Files),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    Recordings,
+    Bases,
+    Mirrors,
+}
+
+/// For how long something is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// So many hours.
+    Hours(u32),
+    /// So many days.
+    Days(u32),
+    /// As long as there is a disk.
+    ForEver,
+    /// As long as something else names it.
+    WhileNamed,
+}
+
+/// What is stored of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holding {
+    /// What.
+    pub kind: String,
+    /// How many.
+    pub rows: u64,
+    /// What they take on the disk.
+    pub bytes: u64,
+    /// When the oldest was stored, where that is known.
+    pub oldest: Option<Timestamp>,
+    /// For how long they are kept.
+    pub kept: Kept,
+    /// The key that says so.
+    pub key: Option<String>,
+}
+
+/// What went of a kind, or would go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pruned {
+    /// What.
+    pub kind: String,
+    /// How many.
+    pub rows: u64,
+}
+
+/// What a round did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// By kind; those of which nothing went are left out.
+    pub pruned: Vec<Pruned>,
+    /// What could not be done, and why.
+    pub failed: Vec<String>,
+    /// Whether it came to the end.
+    pub is_done: bool,
+}
+
+/// How far a round is.
+#[derive(Debug, Default)]
+struct Pass {
+    ended: usize,
+    position: Position,
+    recording: Option<String>,
+}
+
+/// Whether an operator's round begins or goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Begin {
+    /// At the first kind.
+    Anew,
+    /// Where the one before was.
+    GoOn,
+}
+
+/// Ends what is older than it is kept.
+pub struct Retention {
+    store: Store,
+    data: PathBuf,
+    settings: RetentionSettings,
+    delivery_hours: u32,
+    repositories: BTreeSet<String>,
+    /// One round at a time.
+    turn: Semaphore,
+    /// How far the round of an operator is, who asks for it piece by piece.
+    asked: Mutex<Pass>,
+}
+
+impl Retention {
+    /// Keeps what is stored as long as these settings say; `repositories` are those that are configured.
+    pub fn new(
+        store: Store,
+        data: &DataSettings,
+        settings: RetentionSettings,
+        repositories: BTreeSet<String>,
+    ) -> Self {
+        Self {
+            store,
+            data: data.directory.clone(),
+            settings,
+            delivery_hours: data.delivery_hours_kept,
+            repositories,
+            turn: Semaphore::new(1),
+            asked: Mutex::default(),
+        }
+    }
+
+    /// Removes what a process that was killed left half made. Only before anything is made.
+    pub async fn clear_unfinished(&self) {
+        let bases = self.data.join("bases");
+        let cleared = tokio::task::spawn_blocking(move || workspace::clear_unfinished(&bases)).await;
+        if let Ok(Err(error)) = cleared {
+            warn!(%error, "something is left of packing before this start");
+        }
+    }
+
+    /// Ends what is too old, once an hour until `cancel`.
+    pub async fn run(self: Arc<Self>, now: fn() -> Timestamp, cancel: CancellationToken) {
+        let mut pass = Pass::default();
+        loop {
+            let round = async {
+                let Ok(turn) = self.turn.acquire().await else {
+                    return;
+                };
+                let until = Instant::now() + ROUND_MAX;
+                let round = self.round(&mut pass, Prune::Remove, now(), until).await;
+                told(&round);
+                if round.is_done {
+                    pass = Pass::default();
+                }
+                drop(turn);
+                tokio::time::sleep(ROUND_EVERY).await;
+            };
+            tokio::select! {
+                () = round => {}
+                () = cancel.cancelled() => return,
+            }
+        }
+    }
+
+    /// A piece of a round that an operator asked for: some seconds of it.
+    pub async fn asked(&self, begin: Begin, prune: Prune, at: Timestamp) -> Result<Round, String> {
+        let _turn = self.my_turn().await?;
+        let mut pass = {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            match begin {
+                Begin::Anew => Pass::default(),
+                Begin::GoOn => std::mem::take(&mut *asked),
+            }
+        };
+        let round = self
+            .round(&mut pass, prune, at, Instant::now() + EXCHANGE_MAX)
+            .await;
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = pass;
+        Ok(round)
+    }
+
+    async fn my_turn(&self) -> Result<SemaphorePermit<'_>, String> {
+        match tokio::time::timeout(TURN_MAX, self.turn.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(_)) | Err(_) => Err("old data is being removed already; ask again in a minute".to_owned()),
+        }
+    }
+
+    /// Goes on with a pass over everything that ends, until `until`.
+    async fn round(&self, pass: &mut Pass, prune: Prune, at: Timestamp, until: Instant) -> Round {
+        let mut round = Round::default();
+        while let Some(ends) = ends().nth(pass.ended) {
+            if Instant::now() >= until {
+                return round;
+            }
+            let slice = match (self.before(ends, at), ends) {
+                (None, _) => Ok((0, true)),
+                (Some(before), Ends::Rows(kind)) => self.rows(kind, before, pass, prune, at).await,
+                (Some(before), Ends::Files(files)) => self.files(files, before, pass, prune, at).await,
+            };
+            let (rows, is_end) = slice.unwrap_or_else(|why| {
+                round.failed.push(format!("{}: {why}", name(ends)));
+                (0, true)
+            });
+            round.count(ends, rows);
+            if is_end {
+                *pass = Pass {
+                    ended: pass.ended + 1,
+                    ..Pass::default()
+                };
+            }
+            if rows > 0 && prune == Prune::Remove {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        round.is_done = true;
+        round
+    }
+
+    async fn rows(
+        &self,
+        kind: DataKind,
+        before: Timestamp,
+        pass: &mut Pass,
+        prune: Prune,
+        at: Timestamp,
+    ) -> Result<(u64, bool), String> {
+        let slice = self
+            .store
+            .prune_slice(kind, before, &pass.position, prune, at)
+            .await;
+        let slice = slice.map_err(|error| error.to_string())?;
+        let is_end = slice.next.is_none();
+        pass.position = slice.next.unwrap_or_default();
+        Ok((slice.rows, is_end))
+    }
+
+    async fn files(
+        &self,
+        files: Files,
+        before: Timestamp,
+        pass: &mut Pass,
+        prune: Prune,
+        at: Timestamp,
+    ) -> Result<(u64, bool), String> {
+        let data = self.data.clone();
+        match files {
+            Files::Recordings => {
+                let after = pass.recording.take();
+                let shortened =
+                    blocking(move || session::shorten(&data, before, after.as_deref(), prune)).await?;
+                pass.recording = shortened.next;
+                Ok((shortened.files, pass.recording.is_none()))
+            }
+            Files::Bases => self.bases(before, prune).await.map(|rows| (rows, true)),
+            Files::Mirrors => {
+                let configured = self.repositories.clone();
+                let gone = blocking(move || {
+                    let unused = Unused::below(&data);
+                    if prune == Prune::Remove {
+                        unused.note(&configured, at)?;
+                    }
+                    let names = unused.since(&configured, before)?;
+                    if prune == Prune::Remove {
+                        names.iter().try_for_each(|name| unused.remove(name))?;
+                    }
+                    Ok::<_, std::io::Error>(names.len())
+                });
+                Ok((u64::try_from(gone.await?).unwrap_or(u64::MAX), true))
+            }
+        }
+    }
+
+    /// Removes packed commits that are old and that no conversation is on.
+    async fn bases(&self, before: Timestamp, prune: Prune) -> Result<u64, String> {
+        let bases = self.data.join("bases");
+        let mut rows = 0;
+        for repository in &self.repositories {
+            let (there, name) = (bases.clone(), repository.clone());
+            let old = blocking(move || workspace::old_packs(&there, &name, SystemTime::from(before))).await?;
+            let free = self.store.commits_nobody_is_on(repository, old).await;
+            for commit in free.map_err(|error| error.to_string())? {
+                let (there, name) = (bases.clone(), repository.clone());
+                if prune == Prune::Remove {
+                    blocking(move || workspace::remove_pack(&there, &name, &commit)).await?;
+                }
+                rows += 1;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// What is stored of each kind, and for how long.
+    pub async fn holdings(&self) -> Result<(Vec<Holding>, Bytes), StoreError> {
+        let mut holdings = Vec::new();
+        for ends in ends() {
+            let (rows, bytes, oldest) = match ends {
+                Ends::Rows(kind) => {
+                    let stored = self.store.stored(kind).await?;
+                    (stored.rows, stored.bytes, stored.oldest)
+                }
+                Ends::Files(files) => {
+                    let (files, bytes) = self.files_of(files).await;
+                    (files, bytes, None)
+                }
+            };
+            let (kept, key) = self.kept(ends);
+            holdings.push(Holding {
+                kind: name(ends).to_owned(),
+                rows,
+                bytes,
+                oldest,
+                kept,
+                key: key.map(str::to_owned),
+            });
+        }
+        Ok((holdings, self.store.bytes().await?))
+    }
+
+    async fn files_of(&self, files: Files) -> (u64, u64) {
+        let data = self.data.clone();
+        let counted = blocking(move || match files {
+            Files::Recordings => workspace::files_below(&data.join("sessions")),
+            Files::Bases => workspace::files_below(&data.join("bases")),
+            Files::Mirrors => workspace::files_below(&data.join("mirrors")),
+        });
+        counted.await.unwrap_or_default()
+    }
+
+    /// The time before which something is too old; none where it is kept for ever.
+    fn before(&self, ends: Ends, at: Timestamp) -> Option<Timestamp> {
+        let hours = match self.kept(ends).0 {
+            Kept::Hours(hours) => i64::from(hours),
+            Kept::Days(days) => i64::from(days) * 24,
+            Kept::WhileNamed => 0,
+            Kept::ForEver => return None,
+        };
+        at.checked_sub(SignedDuration::from_hours(hours)).ok()
+    }
+
+    fn kept(&self, ends: Ends) -> (Kept, Option<&'static str>) {
+        let settings = &self.settings;
+        let (days, key) = match ends {
+            Ends::Rows(DataKind::Deliveries | DataKind::Operations | DataKind::Buttons) => {
+                return (Kept::Hours(self.delivery_hours), Some("data.delivery_hours_kept"));
+            }
+            Ends::Rows(DataKind::Contents) => return (Kept::WhileNamed, None),
+            Ends::Rows(DataKind::DeadLetters) => {
+                (settings.dead_letter_days, "retention.dead_letter_days_kept")
+            }
+            Ends::Rows(DataKind::Invites) => (settings.invite_days, "retention.invite_days_kept"),
+            Ends::Rows(DataKind::Messages | DataKind::Conversations) => {
+                (settings.message_days, "retention.message_days_kept")
+            }
+            Ends::Rows(DataKind::Usage) => (settings.usage_days, "retention.usage_days_kept"),
+            Ends::Rows(DataKind::Edits | DataKind::Changes) => {
+                (settings.change_days, "retention.change_days_kept")
+            }
+            Ends::Rows(DataKind::Audit) => (settings.audit_days, "retention.audit_days_kept"),
+            Ends::Files(Files::Recordings) => (settings.recording_days, "retention.recording_days_kept"),
+            Ends::Files(Files::Bases) => (settings.base_days, "retention.base_days_kept"),
+            Ends::Files(Files::Mirrors) => (settings.mirror_days, "retention.mirror_days_kept"),
+        };
+        (days.map_or(Kept::ForEver, Kept::Days), Some(key))
+    }
+}
+
+impl Round {
+    fn count(&mut self, ends: Ends, rows: u64) {
+        if rows == 0 {
+            return;
+        }
+        let kind = name(ends);
+        match self.pruned.iter_mut().find(|pruned| pruned.kind == kind) {
+            Some(pruned) => pruned.rows += rows,
+            None => self.pruned.push(Pruned {
+                kind: kind.to_owned(),
+                rows,
+            }),
+        }
+    }
+}
+
+/// Everything that ends, in an order in which each frees what comes after it.
+fn ends() -> impl Iterator<Item = Ends> {
+    let rows = DataKind::ALL.into_iter().map(Ends::Rows);
+    let files = [Files::Recordings, Files::Bases, Files::Mirrors];
+    rows.chain(files.into_iter().map(Ends::Files))
+}
+
+fn name(ends: Ends) -> &'static str {
+    match ends {
+        Ends::Rows(kind) => kind.name(),
+        Ends::Files(Files::Recordings) => "recordings",
+        Ends::Files(Files::Bases) => "bases",
+        Ends::Files(Files::Mirrors) => "mirrors",
+    }
+}
+
+fn told(round: &Round) {
+    for why in &round.failed {
+        warn!("old data could not be removed: {why}");
+    }
+    for Pruned { kind, rows } in &round.pruned {
+        info!(
+            kind,
+            rows, "removed what is older than it is kept: {rows} of {kind}"
+        );
+    }
+}
+
+/// Files are looked at on a thread that may wait for a disk.
+async fn blocking<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}

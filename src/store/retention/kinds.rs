@@ -1,0 +1,162 @@
+//! The rows of each kind: where they are, in which order they are looked at, and which may go.
+
+use super::{DataKind, WEIGHT_BYTES};
+use rusqlite::types::Value;
+
+/// The rows of a kind, as SQL. In all of it `?2` is the time before which rows are too old, and `?3` is now.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) kind: DataKind,
+    table: &'static str,
+    key: &'static str,
+    start: fn() -> Value,
+    /// True for a row that has only younger ones behind it.
+    is_younger: &'static str,
+    /// True for a row that may go.
+    may_go: &'static str,
+    /// Bytes of what goes with a row.
+    bytes: &'static str,
+    /// Rows of one read.
+    pub(super) looked_at_max: u32,
+}
+
+impl Rows {
+    pub(super) fn start(&self) -> Value {
+        (self.start)()
+    }
+
+    /// Rows from `?1` on: key, whether it and all behind it are younger, whether it may go, what it weighs.
+    pub(super) fn select(&self) -> String {
+        let Self {
+            table,
+            key,
+            is_younger,
+            may_go,
+            bytes,
+            ..
+        } = self;
+        format!(
+            "SELECT {key}, {is_younger}, COALESCE(({may_go}), FALSE), 1 + COALESCE(({bytes}), 0) / {WEIGHT_BYTES}
+             FROM {table} AS this WHERE {key} > ?1 AND ?2 IS NOT NULL AND ?3 IS NOT NULL ORDER BY {key} LIMIT ?4"
+        )
+    }
+
+    /// Whether the row `?1` may go.
+    pub(super) fn ask(&self) -> String {
+        let Self {
+            table, key, may_go, ..
+        } = self;
+        format!(
+            "SELECT 1 FROM {table} AS this WHERE {key} = ?1 AND ?2 IS NOT NULL AND ?3 IS NOT NULL AND ({may_go})"
+        )
+    }
+
+    /// Removes the row `?1`.
+    pub(super) fn delete(&self) -> String {
+        format!("DELETE FROM {} WHERE {} = ?1", self.table, self.key)
+    }
+}
+
+/// Keys of rows that are numbered.
+fn number() -> Value {
+    Value::Integer(0)
+}
+
+/// An answered message whose turns nobody works on. The newest message and the newest turn stay: their numbers
+/// name what goes out, and must not be given again.
+const MESSAGE: &str = "done_at < ?2 AND id < (SELECT MAX(id) FROM inbox) AND NOT EXISTS (
+    SELECT 1 FROM turn WHERE turn.inbox = this.id AND (turn.id = (SELECT MAX(id) FROM turn) OR (
+        turn.finished_at IS NULL AND EXISTS (
+            SELECT 1 FROM conversation WHERE conversation.id = this.conversation AND lease_until > ?3))))";
+
+const MESSAGE_BYTES: &str =
+    "SELECT SUM(octet_length(step.step) + 4096) FROM turn JOIN step ON step.turn = turn.id
+    WHERE turn.inbox = this.id AND this.done_at < ?2";
+
+/// Edits, or an open change, of a conversation that is silent.
+const EDITS: &str = "(edits <> '{}' OR change_number IS NOT NULL) AND pending = 0 AND lease_until <= ?3
+    AND created_at < ?2 AND COALESCE(spoken_at, created_at) < ?2 AND NOT EXISTS (
+        SELECT 1 FROM change WHERE change.number = this.change_number AND change.created_at >= ?2)";
+
+/// A revision that is not what a conversation is at. The newest number stays, so that it is not given again.
+const CHANGE: &str = "created_at < ?2 AND number < (SELECT MAX(number) FROM change) AND NOT (
+    revision = (SELECT MAX(revision) FROM change WHERE change.number = this.number)
+    AND EXISTS (SELECT 1 FROM conversation
+                WHERE conversation.id = this.conversation AND conversation.change_number = this.number))";
+
+/// A silent conversation without anything that names it. The newest one stays, so that its number is not
+/// given again.
+const CONVERSATION: &str = "edits = '{}' AND change_number IS NULL AND pending = 0 AND lease_until <= ?3
+    AND created_at < ?2 AND COALESCE(spoken_at, created_at) < ?2 AND id < (SELECT MAX(id) FROM conversation)
+    AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.conversation = this.id AND done_at IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.conversation = this.id AND done_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.conversation = this.id)
+    AND NOT EXISTS (SELECT 1 FROM change WHERE change.conversation = this.id)
+    AND NOT EXISTS (SELECT 1 FROM action WHERE action.conversation = this.id)";
+
+/// How a kind ends.
+pub(super) enum Way {
+    /// Row by row.
+    Rows(Rows),
+    /// When nothing names them any more.
+    Contents,
+    /// From its beginning, as a chain.
+    Audit,
+}
+
+/// How a kind ends.
+pub(super) fn way_of(kind: DataKind) -> Way {
+    let numbered = |table, is_younger, may_go| Rows {
+        kind,
+        table,
+        key: "id",
+        start: number,
+        is_younger,
+        may_go,
+        bytes: "0",
+        looked_at_max: 500,
+    };
+    Way::Rows(match kind {
+        DataKind::Deliveries => Rows {
+            key: "name",
+            start: || Value::Text(String::new()),
+            looked_at_max: 5_000,
+            ..numbered("delivery", "FALSE", "at < ?2")
+        },
+        DataKind::Operations => Rows {
+            bytes: "octet_length(body)",
+            ..numbered(
+                "outbox",
+                "created_at >= ?2",
+                "state = 'delivered' AND done_at < ?2",
+            )
+        },
+        DataKind::DeadLetters => Rows {
+            bytes: "octet_length(body)",
+            ..numbered(
+                "outbox",
+                "created_at >= ?2",
+                "state <> 'delivered' AND done_at < ?2",
+            )
+        },
+        DataKind::Buttons => Rows {
+            key: "token_hash",
+            start: || Value::Blob(Vec::new()),
+            ..numbered("action", "FALSE", "expires_at < ?2")
+        },
+        DataKind::Invites => Rows {
+            key: "rowid",
+            ..numbered("invite", "created_at >= ?2", "expires_at < ?2")
+        },
+        DataKind::Messages => Rows {
+            bytes: MESSAGE_BYTES,
+            ..numbered("inbox", "accepted_at >= ?2", MESSAGE)
+        },
+        DataKind::Usage => numbered("usage", "at >= ?2", "at < ?2"),
+        DataKind::Edits => numbered("conversation", "FALSE", EDITS),
+        DataKind::Changes => numbered("change", "created_at >= ?2", CHANGE),
+        DataKind::Conversations => numbered("conversation", "FALSE", CONVERSATION),
+        DataKind::Contents => return Way::Contents,
+        DataKind::Audit => return Way::Audit,
+    })
+}

@@ -1,0 +1,208 @@
+//! How much of each kind there is.
+
+use super::DataKind;
+use crate::store::column::{count, time};
+use crate::store::{Store, StoreError};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Transaction};
+use serde::{Deserialize, Serialize};
+
+/// What is stored of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// How many there are.
+    pub rows: u64,
+    /// What they take in the database, with their indexes.
+    pub bytes: u64,
+    /// When the oldest was stored, where that is known.
+    pub oldest: Option<Timestamp>,
+}
+
+/// The bytes of the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bytes {
+    /// Of the file.
+    pub all: u64,
+    /// Of it, what is free: it is used again before the file grows.
+    pub free: u64,
+}
+
+/// How a kind is counted.
+struct Counted {
+    /// Counts rows.
+    rows: &'static str,
+    /// The tables that are its own; of a kind that shares one, an expression instead.
+    bytes: InBytes,
+    /// The time of the oldest.
+    oldest: Option<&'static str>,
+}
+
+enum InBytes {
+    Tables(&'static [&'static str]),
+    Sum(&'static str),
+}
+
+impl Store {
+    /// What is stored of a kind. Reads all of it, on a connection that keeps nobody from writing.
+    pub async fn stored(&self, kind: DataKind) -> Result<Stored, StoreError> {
+        let counted = counted(kind);
+        let tables = match counted.bytes {
+            InBytes::Tables(tables) => tables,
+            InBytes::Sum(_) => &[],
+        };
+        let mut bytes = 0;
+        for table in tables {
+            // A read for each, so that none is long.
+            bytes += self.read(move |tx| bytes_of(tx, table)).await?;
+        }
+        self.read(move |tx| {
+            if let InBytes::Sum(sql) = counted.bytes {
+                bytes = number(tx, sql)?;
+            }
+            let oldest = match counted.oldest {
+                Some(sql) => tx
+                    .query_row(sql, [], |row| row.get::<_, Option<i64>>(0))
+                    .optional()?
+                    .flatten(),
+                None => None,
+            };
+            Ok(Stored {
+                rows: number(tx, counted.rows)?,
+                bytes,
+                oldest: oldest.map(time).transpose()?,
+            })
+        })
+        .await
+    }
+
+    /// The bytes of the database's file.
+    pub async fn bytes(&self) -> Result<Bytes, StoreError> {
+        self.read(|tx| {
+            let told = |pragma: &str| tx.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+            let page = count(told("page_size")?);
+            Ok(Bytes {
+                all: count(told("page_count")?) * page,
+                free: count(told("freelist_count")?) * page,
+            })
+        })
+        .await
+    }
+
+    /// Which of these commits of a repository no conversation is on.
+    pub async fn commits_nobody_is_on(
+        &self,
+        repository: &str,
+        mut commits: Vec<String>,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut from = Some(0);
+        while let Some(after) = from
+            && !commits.is_empty()
+        {
+            let repository = repository.to_owned();
+            (commits, from) = self
+                .read(move |tx| {
+                    let mut statement = tx.prepare_cached(
+                        "SELECT id, repository, base FROM conversation WHERE id > ?1 ORDER BY id LIMIT 1000",
+                    )?;
+                    let mut rows = statement.query([after])?;
+                    let (mut looked_at, mut last) = (0, None);
+                    while let Some(row) = rows.next()? {
+                        (looked_at, last) = (looked_at + 1, Some(row.get::<_, i64>(0)?));
+                        let (of, base): (Option<String>, Option<String>) = (row.get(1)?, row.get(2)?);
+                        if of.as_ref() == Some(&repository) {
+                            commits.retain(|commit| Some(commit) != base.as_ref());
+                        }
+                    }
+                    Ok((commits, last.filter(|_| looked_at == 1_000)))
+                })
+                .await?;
+        }
+        Ok(commits)
+    }
+}
+
+fn number(tx: &Transaction<'_>, sql: &str) -> Result<u64, StoreError> {
+    Ok(count(tx.query_row(sql, [], |row| row.get(0))?))
+}
+
+/// The pages of a table and its indexes.
+fn bytes_of(tx: &Transaction<'_>, table: &str) -> Result<u64, StoreError> {
+    let mut statement =
+        tx.prepare_cached("SELECT name FROM sqlite_schema WHERE tbl_name = ?1 AND rootpage > 0")?;
+    let trees = statement
+        .query_map([table], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<String>>>()?;
+    let mut statement = tx
+        .prepare_cached("SELECT COALESCE(SUM(pgsize), 0) FROM dbstat WHERE name = ?1 AND aggregate = TRUE")?;
+    let mut bytes = 0;
+    for tree in trees {
+        bytes += count(statement.query_row([tree], |row| row.get(0))?);
+    }
+    Ok(bytes)
+}
+
+fn counted(kind: DataKind) -> Counted {
+    let (rows, bytes, oldest) = match kind {
+        DataKind::Deliveries => (
+            "SELECT COUNT(*) FROM delivery",
+            InBytes::Tables(&["delivery"]),
+            Some("SELECT MIN(at) FROM delivery"),
+        ),
+        DataKind::Operations => (
+            "SELECT COUNT(*) FROM outbox",
+            InBytes::Tables(&["outbox"]),
+            Some("SELECT created_at FROM outbox ORDER BY id LIMIT 1"),
+        ),
+        DataKind::DeadLetters => (
+            "SELECT COUNT(*) FROM outbox WHERE done_at IS NOT NULL AND state <> 'delivered'",
+            InBytes::Sum(
+                "SELECT COALESCE(SUM(octet_length(body)), 0) FROM outbox
+                 WHERE done_at IS NOT NULL AND state <> 'delivered'",
+            ),
+            Some("SELECT MIN(done_at) FROM outbox WHERE done_at IS NOT NULL AND state <> 'delivered'"),
+        ),
+        DataKind::Buttons => ("SELECT COUNT(*) FROM action", InBytes::Tables(&["action"]), None),
+        DataKind::Invites => (
+            "SELECT COUNT(*) FROM invite",
+            InBytes::Tables(&["invite"]),
+            Some("SELECT MIN(created_at) FROM invite"),
+        ),
+        DataKind::Messages => (
+            "SELECT COUNT(*) FROM inbox",
+            InBytes::Tables(&["inbox", "turn", "step"]),
+            Some("SELECT accepted_at FROM inbox ORDER BY id LIMIT 1"),
+        ),
+        DataKind::Usage => (
+            "SELECT COUNT(*) FROM usage",
+            InBytes::Tables(&["usage"]),
+            Some("SELECT at FROM usage ORDER BY id LIMIT 1"),
+        ),
+        DataKind::Edits => (
+            "SELECT COUNT(*) FROM conversation WHERE edits <> '{}' OR change_number IS NOT NULL",
+            InBytes::Sum(
+                "SELECT COALESCE(SUM(octet_length(edits)), 0) FROM conversation WHERE edits <> '{}'",
+            ),
+            Some(
+                "SELECT MIN(COALESCE(spoken_at, created_at)) FROM conversation
+                 WHERE edits <> '{}' OR change_number IS NOT NULL",
+            ),
+        ),
+        DataKind::Changes => (
+            "SELECT COUNT(*) FROM change",
+            InBytes::Tables(&["change"]),
+            Some("SELECT created_at FROM change ORDER BY id LIMIT 1"),
+        ),
+        DataKind::Conversations => (
+            "SELECT COUNT(*) FROM conversation",
+            InBytes::Tables(&["conversation"]),
+            Some("SELECT created_at FROM conversation ORDER BY id LIMIT 1"),
+        ),
+        DataKind::Contents => ("SELECT COUNT(*) FROM blob", InBytes::Tables(&["blob"]), None),
+        DataKind::Audit => (
+            "SELECT COUNT(*) FROM audit",
+            InBytes::Tables(&["audit"]),
+            Some("SELECT json_extract(line, '$.at') FROM audit ORDER BY id LIMIT 1"),
+        ),
+    };
+    Counted { rows, bytes, oldest }
+}

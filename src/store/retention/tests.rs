@@ -1,0 +1,569 @@
+//! What goes and what stays, and that all that is stored reaches a size it keeps.
+
+use super::{DataKind, Position, Prune, WEIGHT_MAX};
+use crate::model::{ConversationId, Source, Verdict};
+use crate::store::fixture::{accept, answer, cost, edits, find, fresh, person, post, room, says, worker};
+use crate::store::{
+    Accepted, Announcement, AuditState, Begin, Finish, Lane, NewAction, NewChange, Store, StoreError, Taken,
+    Undone,
+};
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// A time on a day.
+fn on(day: i64, second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + day * 86_400 + second).unwrap()
+}
+
+/// How many days these tests keep a kind.
+fn days(kind: DataKind) -> i64 {
+    match kind {
+        DataKind::Deliveries | DataKind::Operations | DataKind::Buttons => 3,
+        DataKind::Messages | DataKind::Conversations => 20,
+        DataKind::Usage | DataKind::Audit => 30,
+        DataKind::Edits | DataKind::Changes => 40,
+        DataKind::DeadLetters | DataKind::Invites => 10,
+        DataKind::Contents => 0,
+    }
+}
+
+/// One slice after another, of every kind; `after` looks at each. Says what went.
+async fn prune_with(
+    store: &Store,
+    day: i64,
+    prune: Prune,
+    mut after: impl AsyncFnMut(),
+) -> BTreeMap<&'static str, u64> {
+    let at = on(day, 80_000);
+    let mut all = BTreeMap::new();
+    for kind in DataKind::ALL {
+        let before = at - SignedDuration::from_hours(24 * days(kind));
+        let mut next = Some(Position::default());
+        while let Some(from) = next {
+            let slice = store.prune_slice(kind, before, &from, prune, at).await.unwrap();
+            if slice.rows > 0 {
+                *all.entry(kind.name()).or_default() += slice.rows;
+                after().await;
+            }
+            next = slice.next;
+        }
+    }
+    all
+}
+
+async fn prune(store: &Store, day: i64) -> BTreeMap<&'static str, u64> {
+    prune_with(store, day, Prune::Remove, async || ()).await
+}
+
+/// `name` says something in a thread of their own, and it is answered; with `file`, that is what `web.yaml` is then.
+async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> ConversationId {
+    let delivery = format!("{name}:{}", at.as_millisecond());
+    let said = says(
+        name,
+        &format!("said by {name} at {}", at.as_second()),
+        &[&delivery],
+    );
+    let worker = worker("w1");
+    let accepted = store
+        .accept(&said, Lane::Turn, room(20), Some(&worker), at)
+        .await
+        .unwrap();
+    let Accepted::Stored {
+        inbox,
+        taken_up: Some(taken),
+        ..
+    } = accepted
+    else {
+        panic!("{accepted:?}")
+    };
+    let claim = taken.claim;
+    let begin = Begin::quiet(format!("said by {name} at {}", at.as_second()));
+    let begun = store.begin_turn(&claim, inbox, begin, at).await.unwrap();
+    let files = file.map(|content| edits(&[("web.yaml", Some(content.as_bytes()))]));
+    if let Some(content) = file {
+        // As it was between two steps: nothing names it afterwards.
+        let draft = edits(&[(
+            "web.yaml",
+            Some(format!("draft of {content} {delivery}").as_bytes()),
+        )]);
+        store
+            .write(move |tx| crate::store::edits::store(tx, &draft))
+            .await
+            .unwrap();
+    }
+    let step = answer(&"words ".repeat(300));
+    store
+        .record_step(&claim, begun.turn, &step, &cost(10), files.as_ref(), at)
+        .await
+        .unwrap();
+    let change = file.map(|content| NewChange {
+        repository: "infra".into(),
+        base: "a".repeat(40),
+        patch: Bytes::from(format!("patch of {content}")),
+        stats: Vec::new(),
+        checks: Vec::new(),
+        effects: String::new(),
+    });
+    let op = post(&format!("{delivery}/result"), Some("1.0"), "done");
+    let button = NewAction {
+        token_hash: Sha256::digest(delivery.as_bytes()).into(),
+        verb: "discard".into(),
+        argument: String::new(),
+        user: person(name),
+        conversation: claim.conversation,
+        expires: at + SignedDuration::from_hours(24),
+    };
+    let finish = Finish {
+        verdict: Verdict::Pass,
+        source: Source::Verified,
+        answer: None,
+        cost: None,
+        change,
+        summary: json!({}),
+        announce: Box::new(move |_| Announcement {
+            ops: vec![op],
+            actions: vec![button],
+            take: false,
+        }),
+    };
+    store.finish_turn(&claim, begun.turn, finish, at).await.unwrap();
+    for due in store.due("slack", at, 100).await.unwrap() {
+        store.delivered(&due.op.id, None, at).await.unwrap();
+    }
+    store.release(&claim).await.unwrap();
+    claim.conversation
+}
+
+async fn number(store: &Store, sql: &'static str) -> i64 {
+    store
+        .read(move |tx| Ok(tx.query_row(sql, [], |row| row.get(0))?))
+        .await
+        .unwrap()
+}
+
+/// Whatever names something finds it, and SQLite finds nothing wrong.
+async fn is_consistent(store: &Store) {
+    let whole: String = store
+        .read(|tx| Ok(tx.query_row("PRAGMA integrity_check", [], |row| row.get(0))?))
+        .await
+        .unwrap();
+    assert_eq!(whole, "ok");
+    for sql in [
+        "SELECT COUNT(*) FROM pragma_foreign_key_check",
+        "SELECT COUNT(*) FROM inbox WHERE conversation NOT IN (SELECT id FROM conversation)",
+        "SELECT COUNT(*) FROM turn WHERE inbox NOT IN (SELECT id FROM inbox)",
+        "SELECT COUNT(*) FROM turn WHERE id NOT IN (SELECT turn FROM step)",
+        "SELECT COUNT(*) FROM conversation WHERE change_number NOT IN (SELECT number FROM change)",
+    ] {
+        assert_eq!(number(store, sql).await, 0, "{sql}");
+    }
+    let snapshots = "SELECT edits FROM conversation UNION SELECT edits_before FROM turn UNION SELECT edits_after FROM turn";
+    let loaded = store.read(move |tx| {
+        let mut statement = tx.prepare(snapshots)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            crate::store::edits::load(tx, &row.get::<_, String>(0)?)?;
+        }
+        Ok(())
+    });
+    loaded.await.unwrap();
+}
+
+/// R29
+#[tokio::test]
+async fn months_of_work_reach_a_size_and_keep_it() {
+    let (directory, store) = fresh();
+    let waiting = says("Waiting", "nobody answered this", &["waiting"]);
+    accept(&store, &waiting, 0).await;
+    let silent = turn(&store, "Silent", Some("left alone"), on(0, 1)).await;
+    let mut sizes = Vec::new();
+    let mut alice = silent;
+    for day in 0..160 {
+        for number in 0..4 {
+            let name = format!("D{day}N{number}");
+            let content = format!("replicas: {day}");
+            let file = (number == 0).then_some(content.as_str());
+            turn(&store, &name, file, on(day, 10 + number)).await;
+        }
+        let content = format!("image: v{}", day / 30);
+        let file = (day % 30 == 5).then_some(content.as_str());
+        alice = turn(&store, "Alice", file, on(day, 20)).await;
+        match day % 40 {
+            // A kill may come after any slice.
+            30 => {
+                prune_with(&store, day, Prune::Remove, async || is_consistent(&store).await).await;
+            }
+            _ => {
+                prune(&store, day).await;
+            }
+        }
+        if day % 30 == 9 {
+            let mut rows = Vec::new();
+            for kind in DataKind::ALL {
+                rows.push((kind.name(), store.stored(kind).await.unwrap().rows));
+            }
+            sizes.push((day, store.bytes().await.unwrap().all, rows));
+        }
+    }
+    is_consistent(&store).await;
+    // From the day on which the last kind has come to its end, nothing grows.
+    let [
+        ..,
+        (_, before, rows_before),
+        (_, middle, rows_middle),
+        (_, last, rows_last),
+    ] = sizes.as_slice()
+    else {
+        panic!("{sizes:?}")
+    };
+    // Where rows come to lie is not the same every month: a page more or less.
+    let room = before / 50;
+    assert!(*last <= before + room && *middle <= before + room, "{sizes:#?}");
+    assert!(
+        rows_last == rows_middle && rows_middle == rows_before,
+        "{sizes:#?}"
+    );
+    let file = std::fs::metadata(directory.path().join("drydock.db"))
+        .unwrap()
+        .len();
+    assert!(file <= *before + 1_000_000, "{file} {sizes:#?}");
+
+    // Alice still has her window, her files and her change.
+    let said = store.said(alice).await.unwrap();
+    let expected: Vec<String> = (140..160)
+        .map(|day| format!("said by Alice at {}", on(day, 20).as_second()))
+        .collect();
+    assert_eq!(said, expected);
+    assert_eq!(store.history(alice).await.unwrap().turns().len(), 20);
+    let files = edits(&[("web.yaml", Some(b"image: v5"))]);
+    assert_eq!(store.edits(alice).await, Ok(files));
+    let change = store.current_change(alice).await.unwrap().unwrap();
+    assert_eq!(change.patch, Bytes::from_static(b"patch of image: v5"));
+    // Who was silent has neither; a message nobody answered waits still.
+    assert_eq!(find(&store, &says("Silent", "", &[])).await, None);
+    let conversation = find(&store, &waiting).await.unwrap();
+    assert_eq!(store.waiting(conversation).await, Ok(1));
+    let audit = store.verify_audit().await.unwrap();
+    let AuditState::Intact { cut, since, .. } = audit else {
+        panic!("{audit:?}")
+    };
+    assert!(cut > 0 && since.unwrap() >= on(127, 0), "{audit:?}");
+}
+
+/// R29
+#[tokio::test]
+async fn what_is_not_finished_stays_however_old_it_is() {
+    let (_directory, store) = fresh();
+    let (_, unanswered, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+    // A turn that runs holds its lease, whatever the clock says.
+    let said = says("U2", "x", &["2"]);
+    let forever = crate::store::Worker {
+        lease: std::time::Duration::from_secs(10_000 * 86_400),
+        ..worker("w1")
+    };
+    let accepted = store
+        .accept(&said, Lane::Turn, 20, Some(&forever), on(0, 0))
+        .await
+        .unwrap();
+    let Accepted::Stored {
+        inbox,
+        taken_up: Some(taken),
+        ..
+    } = accepted
+    else {
+        panic!("{accepted:?}")
+    };
+    store
+        .begin_turn(&taken.claim, inbox, Begin::quiet("x"), on(0, 0))
+        .await
+        .unwrap();
+    turn(&store, "U3", None, on(0, 1)).await;
+    turn(&store, "U4", None, on(0, 2)).await;
+    store
+        .enqueue(vec![post("unsent", Some("9"), "x")], on(0, 3))
+        .await
+        .unwrap();
+    let gone = prune(&store, 2_000).await;
+    assert_eq!(gone.get("messages"), Some(&1), "{gone:?}");
+    is_consistent_but_for_turns_without_steps(&store).await;
+    assert_eq!(store.waiting(unanswered).await, Ok(1));
+    assert_eq!(store.waiting(taken.claim.conversation).await, Ok(1));
+    assert_eq!(store.unsent("slack").await, Ok(1));
+    assert!(store.work(&taken.claim, 40).await.unwrap().is_some());
+}
+
+async fn is_consistent_but_for_turns_without_steps(store: &Store) {
+    let orphans = "SELECT COUNT(*) FROM turn WHERE inbox NOT IN (SELECT id FROM inbox)";
+    assert_eq!(number(store, orphans).await, 0);
+    assert_eq!(
+        number(store, "SELECT COUNT(*) FROM pragma_foreign_key_check").await,
+        0
+    );
+}
+
+/// R29
+#[tokio::test]
+async fn numbers_that_were_given_are_not_given_again() {
+    let (_directory, store) = fresh();
+    turn(&store, "U1", Some("a"), on(0, 0)).await;
+    let conversation = turn(&store, "U2", Some("b"), on(0, 1)).await;
+    let newest = "SELECT (SELECT MAX(id) FROM inbox) || ' ' || (SELECT MAX(id) FROM turn) || ' ' || (SELECT MAX(id) FROM conversation)";
+    let numbers = || store.read(move |tx| Ok(tx.query_row(newest, [], |row| row.get::<_, String>(0))?));
+    let before = numbers().await.unwrap();
+    prune(&store, 500).await;
+    prune(&store, 501).await;
+    assert_eq!(numbers().await.unwrap(), before);
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM inbox").await, 1);
+    let next = turn(&store, "U3", Some("c"), on(502, 0)).await;
+    assert!(next.0 > conversation.0);
+    let change = store.current_change(next).await.unwrap().unwrap();
+    assert_eq!(change.number.0, 3);
+    // The last ones go as soon as there are others.
+    let gone = prune(&store, 503).await;
+    assert_eq!((gone["messages"], gone["changes"]), (1, 1), "{gone:?}");
+}
+
+/// R29
+#[tokio::test]
+async fn an_undo_finds_whole_turns_only() {
+    let (_directory, store) = fresh();
+    let alice = turn(&store, "Alice", Some("first"), on(0, 0)).await;
+    turn(&store, "Alice", Some("second"), on(15, 0)).await;
+    turn(&store, "Alice", None, on(30, 0)).await;
+    let gone = prune(&store, 30).await;
+    assert_eq!(gone.get("messages"), Some(&1), "{gone:?}");
+    is_consistent(&store).await;
+    let first = edits(&[("web.yaml", Some(b"first"))]);
+    let undo = async |delivery: &str, second| {
+        let said = says("Alice", "undo", &[delivery]);
+        let at = on(30, second);
+        let accepted = store.accept(&said, Lane::Change, room(20), None, at).await;
+        let Ok(Accepted::Stored { inbox, .. }) = accepted else {
+            panic!("{accepted:?}")
+        };
+        let undone = store.undo(alice, inbox, at).await.unwrap();
+        store.command_done(inbox, Vec::new(), at).await.unwrap();
+        undone
+    };
+    assert!(matches!(undo("u1", 1).await, Undone::Newest { .. }));
+    assert_eq!(store.edits(alice).await, Ok(first.clone()));
+    assert_eq!(undo("u2", 2).await, Undone::Nothing);
+    prune(&store, 31).await;
+    assert_eq!(store.edits(alice).await, Ok(first));
+}
+
+/// R29
+#[tokio::test]
+async fn edits_and_an_open_change_go_when_their_conversation_was_silent_for_too_long() {
+    let (_directory, store) = fresh();
+    let alice = turn(&store, "Alice", Some("a"), on(0, 0)).await;
+    turn(&store, "Bob", Some("b"), on(1, 0)).await;
+    prune(&store, 39).await;
+    let change = store.current_change(alice).await.unwrap().unwrap();
+    assert_eq!((change.number.0, store.edits(alice).await.unwrap().len()), (1, 1));
+    prune(&store, 40).await;
+    // With them goes the last that was left of it.
+    assert!(matches!(
+        store.conversation(alice).await,
+        Err(StoreError::NotFound(_))
+    ));
+    assert_eq!(store.change(change.number).await, Ok(None));
+    let lines = store.audit_lines(10).await.unwrap();
+    let told = r#""data":{"change":"CHG-1","conversation":1},"event":"change.expired""#;
+    assert!(lines.iter().any(|(_, line)| line.contains(told)), "{lines:?}");
+    is_consistent(&store).await;
+    // Alice is back: it is a new conversation under the same name.
+    let again = turn(&store, "Alice", None, on(41, 0)).await;
+    assert!(again > alice && store.said(again).await.unwrap().len() == 1);
+}
+
+/// R29
+#[tokio::test]
+async fn a_conversation_with_a_button_that_is_good_stays() {
+    let (_directory, store) = fresh();
+    let alice = turn(&store, "Alice", None, on(0, 0)).await;
+    turn(&store, "Bob", None, on(100, 0)).await;
+    let later = on(200, 0);
+    let token = [7; 32];
+    let button = NewAction {
+        token_hash: token,
+        verb: "status".into(),
+        argument: String::new(),
+        user: person("Alice"),
+        conversation: alice,
+        expires: later,
+    };
+    store
+        .write(move |tx| crate::store::action::insert(tx, &[button]))
+        .await
+        .unwrap();
+    prune(&store, 101).await;
+    let taken = store.take_action(token, &person("Alice"), on(101, 0)).await;
+    assert!(matches!(taken, Ok(Taken::Yes { conversation, .. }) if conversation == alice));
+    assert!(store.conversation(alice).await.is_ok());
+    prune(&store, 204).await;
+    assert!(store.conversation(alice).await.is_err());
+}
+
+/// R29
+#[tokio::test]
+async fn names_of_deliveries_go_in_small_slices_and_never_too_early() {
+    let (_directory, store) = fresh();
+    let fill = |tx: &rusqlite::Transaction<'_>| {
+        let mut insert = tx.prepare("INSERT INTO delivery (name, at) VALUES (?1, ?2)")?;
+        for number in 0..12_000_i64 {
+            let day = number % 4;
+            insert.execute(rusqlite::params![
+                format!("n{:05}", number * 7_919 % 12_000),
+                on(day, 0).as_millisecond()
+            ])?;
+        }
+        Ok::<_, StoreError>(())
+    };
+    store.write(fill).await.unwrap();
+    let (before, at) = (on(2, 0), on(5, 0));
+    let mut from = Some(Position::default());
+    let (mut slices, mut rows) = (0, 0);
+    while let Some(position) = from {
+        let slice = store
+            .prune_slice(DataKind::Deliveries, before, &position, Prune::Remove, at)
+            .await
+            .unwrap();
+        assert!(slice.rows <= u64::try_from(WEIGHT_MAX).unwrap());
+        (slices, rows, from) = (slices + 1, rows + slice.rows, slice.next);
+    }
+    assert!((15..40).contains(&slices), "{slices}");
+    assert_eq!(rows, 6_000);
+    let kept = number(&store, "SELECT COUNT(*) FROM delivery").await;
+    let oldest = store.stored(DataKind::Deliveries).await.unwrap().oldest;
+    assert_eq!((kept, oldest), (6_000, Some(before)));
+}
+
+/// R29
+#[tokio::test]
+async fn dead_letters_and_invites_stay_for_a_time_of_their_own() {
+    let (_directory, store) = fresh();
+    for (id, day) in [("old", 0), ("young", 8)] {
+        store
+            .enqueue(
+                vec![
+                    post(id, Some(id), "x"),
+                    post(&format!("{id}/sent"), Some("s"), "x"),
+                ],
+                on(day, 0),
+            )
+            .await
+            .unwrap();
+        store.failed(id, "refused", on(day, 0)).await.unwrap();
+        store
+            .delivered(&format!("{id}/sent"), None, on(day, 0))
+            .await
+            .unwrap();
+    }
+    let invite = |expires| crate::store::invite::InviteRow {
+        name: "carol".into(),
+        role: "viewer".into(),
+        repositories: "*".into(),
+        environments: Vec::new(),
+        bound_to: None,
+        issued_by: "operator".into(),
+        expires_at: expires,
+    };
+    for (token, expires) in [([1; 32], on(1, 0)), ([2; 32], on(11, 0))] {
+        let row = invite(expires);
+        store
+            .write(move |tx| crate::store::invite::insert(tx, token, &row, on(0, 0)))
+            .await
+            .unwrap();
+    }
+    let dry = prune_with(&store, 12, Prune::DryRun, async || ()).await;
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM outbox").await, 4);
+    let gone = prune(&store, 12).await;
+    assert_eq!(dry, gone);
+    assert_eq!(
+        gone,
+        BTreeMap::from([("dead letters", 1), ("invites", 1), ("operations", 2)])
+    );
+    let dead = store.stored(DataKind::DeadLetters).await.unwrap();
+    assert_eq!((dead.rows, dead.oldest), (1, Some(on(8, 0))));
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM invite").await, 1);
+}
+
+/// R29
+#[tokio::test]
+async fn what_is_stored_is_counted_with_its_bytes_and_its_age() {
+    let (_directory, store) = fresh();
+    turn(&store, "Alice", Some("x"), on(3, 0)).await;
+    turn(&store, "Bob", None, on(4, 0)).await;
+    for kind in DataKind::ALL {
+        let stored = store.stored(kind).await.unwrap();
+        let expected = match kind {
+            DataKind::DeadLetters | DataKind::Invites => 0,
+            DataKind::Edits | DataKind::Changes => 1,
+            // The file, its draft and the patch.
+            DataKind::Contents => 3,
+            _ => 2,
+        };
+        assert_eq!(stored.rows, expected, "{kind:?}");
+        assert!(stored.rows == 0 || stored.bytes > 0, "{kind:?}");
+    }
+    let messages = store.stored(DataKind::Messages).await.unwrap();
+    assert_eq!(messages.oldest, Some(on(3, 0)));
+    let bytes = store.bytes().await.unwrap();
+    assert!(bytes.all > messages.bytes && bytes.free < bytes.all);
+}
+
+/// What a statement does, step by step.
+async fn plan(store: &Store, sql: String) -> Vec<String> {
+    store
+        .write(move |tx| {
+            let mut statement = tx.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let mut rows = statement.raw_query();
+            let mut steps = Vec::new();
+            while let Some(row) = rows.next()? {
+                steps.push(row.get(3)?);
+            }
+            Ok(steps)
+        })
+        .await
+        .unwrap()
+}
+
+/// R29
+#[tokio::test]
+async fn what_removes_a_row_looks_through_no_table() {
+    let (_directory, store) = fresh();
+    for kind in DataKind::ALL {
+        let super::Way::Rows(rows) = super::way_of(kind) else {
+            continue;
+        };
+        for sql in [rows.ask(), rows.delete()] {
+            let steps = plan(&store, sql).await;
+            assert!(
+                !steps.iter().any(|step| step.contains("SCAN")),
+                "{kind:?}: {steps:#?}"
+            );
+        }
+        // What finds rows goes on from a key, in the order of the keys.
+        let steps = plan(&store, rows.select()).await;
+        let sorts = |step: &String| step.contains("SCAN") || step.contains("TEMP B-TREE");
+        assert!(!steps.iter().any(sorts), "{kind:?}: {steps:#?}");
+    }
+    // SQLite looks for rows that refer to one that goes: each reference to such a table has an index.
+    let unindexed = "SELECT tables.name || '.' || refers.\"from\"
+        FROM sqlite_schema AS tables JOIN pragma_foreign_key_list(tables.name) AS refers
+        WHERE tables.type = 'table' AND refers.\"table\" IN ('conversation', 'inbox', 'turn', 'blob', 'change')
+        AND NOT EXISTS (
+            SELECT 1 FROM pragma_index_list(tables.name) AS indexes
+            JOIN pragma_index_info(indexes.name) AS columns
+            WHERE indexes.partial = 0 AND columns.seqno = 0 AND columns.name = refers.\"from\")";
+    let found = store.read(move |tx| {
+        let mut statement = tx.prepare(unindexed)?;
+        let found = statement.query_map([], |row| row.get::<_, String>(0))?;
+        Ok(found.collect::<rusqlite::Result<Vec<_>>>()?)
+    });
+    assert_eq!(found.await.unwrap(), Vec::<String>::new());
+}

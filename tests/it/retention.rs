@@ -1,0 +1,237 @@
+//! What is older than it is kept goes, by itself and when an operator says so, and what somebody still works on
+//! does not.
+
+use crate::cli_serve::{TOML, serve, shell};
+use crate::support::app::{TestApp, step};
+use crate::support::shell::{BOUND, Shell};
+use crate::support::world::{advance, world};
+use drydock::admin::{Answer, Request};
+use drydock::emulator::model::{Answer as Said, Asked, calls, says};
+use drydock::gateway::Begin;
+use drydock::store::Prune;
+use rusqlite::Connection;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const ALICE: &str = "U0ALICE";
+const CLOCK: usize = 6;
+const DAY: i64 = 24 * 3_600;
+
+/// Sets the replicas of dev to four, and then to three; anything else is talk.
+fn replicas(asked: &Asked) -> Said {
+    let words = asked.last_user_text();
+    let edit = |from: u32, to: u32| {
+        let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
+        json!({ "path": "environments/dev/main.jsonnet", "old": of(from), "new": of(to) })
+    };
+    match step(asked) {
+        0 if words.contains("four replicas") => calls("file_edit", edit(2, 4)),
+        0 if words.contains("three replicas") => calls("file_edit", edit(4, 3)),
+        _ => says("Done."),
+    }
+}
+
+/// A whole round, as an operator asks for it.
+async fn prune(app: &TestApp, prune: Prune) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    let mut begin = Begin::Anew;
+    loop {
+        match app.operator(Request::Prune { prune, begin }).await {
+            Answer::Pruned {
+                pruned,
+                failed,
+                is_done,
+            } => {
+                assert_eq!(failed, Vec::<String>::new());
+                for kind in pruned {
+                    *all.entry(kind.kind).or_default() += kind.rows;
+                }
+                if is_done {
+                    return all;
+                }
+                begin = Begin::GoOn;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// R29
+#[tokio::test]
+async fn a_thread_goes_on_with_its_change_when_what_was_said_there_is_gone() {
+    let settings = [
+        ("retention.message_days_kept", "30"),
+        ("retention.recording_days_kept", "30"),
+        ("retention.change_days_kept", "60"),
+    ];
+    let app = TestApp::with(replicas, world::<CLOCK>(), &settings).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    assert!(first.text.contains("CHG-1 is ready"), "{}", first.text);
+    advance::<CLOCK>(20 * DAY);
+    app.ask(ALICE, "how are you?").await;
+    app.until_idle().await;
+    advance::<CLOCK>(20 * DAY);
+
+    let rows =
+        "SELECT (SELECT count(*) FROM inbox) + (SELECT count(*) FROM turn) + (SELECT count(*) FROM delivery)";
+    let before = app.count(rows);
+    let dry = prune(&app, Prune::DryRun).await;
+    assert_eq!((dry["messages"], app.count(rows)), (1, before), "{dry:?}");
+    let gone = prune(&app, Prune::Remove).await;
+    assert_eq!((gone["messages"], gone["recordings"]), (1, 1), "{gone:?}");
+    assert!(gone["deliveries"] >= 3 && gone["operations"] >= 2, "{gone:?}");
+    assert_eq!(app.column("SELECT user_text FROM turn").len(), 1);
+    assert_eq!(prune(&app, Prune::Remove).await, BTreeMap::new());
+
+    // The change is open still, and the next request goes on with its files.
+    let diff = app.command_in(ALICE, &first.thread, "!diff").await;
+    assert!(diff.contains("+    replicas: 4,"), "{diff}");
+    let second = app.ask_in(ALICE, &first.thread, "three replicas in dev").await;
+    assert!(second.text.contains("CHG-1 rev 2 is ready"), "{}", second.text);
+    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    assert!(undone.starts_with("Undone. CHG-1 rev 3"), "{undone}");
+
+    // Nobody comes back to it for long enough, and somebody works elsewhere.
+    app.until_idle().await;
+    advance::<CLOCK>(70 * DAY);
+    let last = app.ask(ALICE, "four replicas in dev").await;
+    assert!(last.text.contains("CHG-2 is ready"), "{}", last.text);
+    app.until_idle().await;
+    let gone = prune(&app, Prune::Remove).await;
+    assert_eq!(
+        (gone["edits"], gone["changes"], gone["conversations"]),
+        (1, 3, 2),
+        "{gone:?}"
+    );
+    assert_eq!(app.sessions().len(), 1);
+    assert_eq!(app.audited("change.expired").len(), 1);
+    let diff = app.command_in(ALICE, &last.thread, "!diff").await;
+    assert!(diff.contains("+    replicas: 4,"), "{diff}");
+    let audit = app.operator(Request::Audit).await;
+    assert!(matches!(audit, Answer::Audit { cut: 0, .. }), "{audit:?}");
+    let Answer::Data { kinds, .. } = app.operator(Request::Data).await else {
+        panic!("no data")
+    };
+    let changes = kinds.iter().find(|kind| kind.kind == "changes").unwrap();
+    assert_eq!(changes.rows, 1);
+}
+
+fn deliveries(shell: &Shell) -> i64 {
+    let database = Connection::open(shell.work().join("data/drydock.db")).unwrap();
+    database
+        .query_row("SELECT count(*) FROM delivery", [], |row| row.get(0))
+        .unwrap()
+}
+
+/// A server that has stopped, with what came in long ago.
+fn aged() -> Shell {
+    let shell = shell(TOML);
+    let (running, _) = serve(&shell);
+    running.terminate();
+    assert_eq!(running.end().code, Some(0));
+    let database = Connection::open(shell.work().join("data/drydock.db")).unwrap();
+    for number in 0..1_000 {
+        database
+            .execute(
+                "INSERT INTO delivery (name, at) VALUES (?1, 0)",
+                [format!("n{number}")],
+            )
+            .unwrap();
+    }
+    let line = json!({ "at": "2020-01-01T00:00:00Z", "turn": 1, "event": "began", "user": "x" });
+    shell.put(
+        &format!("data/sessions/{}.jsonl", "a".repeat(32)),
+        &format!("{line}\n"),
+    );
+    shell.put("data/mirrors/taken-out.git/config", "[core]\n");
+    shell.put("data/bases/infra/commit.tmp-4242", "half");
+    shell
+}
+
+/// R29
+#[test]
+fn an_operator_sees_what_is_too_old_and_removes_it() {
+    let shell = aged();
+    for (code, arguments, why) in [
+        (2, &["data", "prune"][..], "--dry-run"),
+        (2, &["data", "prune", "--yes", "--dry-run"], "cannot be used with"),
+        (
+            78,
+            &[
+                "data",
+                "prune",
+                "--yes",
+                "--set",
+                "retention.message_days_kept=-1",
+            ],
+            "retention.message_days_kept: expected a whole number from 0 to 36500",
+        ),
+        (
+            78,
+            &["data", "prune", "--yes", "--set", "retention.mesage_days_kept=1"],
+            "did you mean",
+        ),
+    ] {
+        let ended = shell.run(arguments);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{ended:?}");
+        assert!(ended.err.contains(why), "{ended:?}");
+    }
+    let dry = shell.run(&["data", "prune", "--dry-run"]);
+    assert_eq!(dry.code, Some(0), "{dry:?}");
+    let words: Vec<&str> = dry.out.split_whitespace().collect();
+    assert_eq!(
+        words,
+        ["KIND", "WOULD", "GO", "deliveries", "1000", "recordings", "1"]
+    );
+    assert_eq!(deliveries(&shell), 1_000);
+    // Kept for ever, nothing of it goes.
+    let kept = shell.run(&[
+        "data",
+        "prune",
+        "--yes",
+        "--json",
+        "--set",
+        "retention.recording_days_kept=0",
+        "--set",
+        "data.delivery_hours_kept=8760",
+    ]);
+    assert_eq!(
+        kept.json()["pruned"],
+        json!([{ "kind": "deliveries", "rows": 1_000 }])
+    );
+    let left = |path: &str| shell.work().join("data").join(path).exists();
+    assert!(!left("bases/infra/commit.tmp-4242"));
+    let recording = format!("sessions/{}.jsonl", "a".repeat(32));
+    assert!(left(&recording));
+    let pruned = shell.run(&["data", "prune", "--yes"]);
+    assert_eq!(pruned.code, Some(0), "{pruned:?}");
+    let words: Vec<&str> = pruned.out.split_whitespace().collect();
+    assert_eq!(words, ["KIND", "REMOVED", "recordings", "1"]);
+    assert!(!left(&recording) && deliveries(&shell) == 0);
+    // A mirror stays for a while; it was first missed just now.
+    assert!(left("mirrors/taken-out.git/config") && left("mirrors/taken-out.unused"));
+}
+
+/// R29
+#[test]
+fn a_server_removes_what_is_too_old_by_itself() {
+    let shell = aged();
+    let (running, _) = serve(&shell);
+    assert!(!shell.work().join("data/bases/infra/commit.tmp-4242").exists());
+    // The first round begins with the server. It tells nobody; a poll is bounded and ends as soon as it can.
+    let deadline = Instant::now() + BOUND;
+    while deliveries(&shell) > 0 {
+        assert!(Instant::now() < deadline, "the server removes nothing");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // An operator who asks waits for the round.
+    let pruned = shell.run(&["data", "prune", "--yes"]);
+    assert_eq!(pruned.code, Some(0), "{pruned:?}");
+    let recording = format!("data/sessions/{}.jsonl", "a".repeat(32));
+    assert!(!shell.work().join(recording).exists());
+    running.terminate();
+    assert_eq!(running.end().code, Some(0));
+    assert_eq!(shell.run(&["audit", "verify"]).code, Some(0));
+}
