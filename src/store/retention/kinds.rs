@@ -3,7 +3,7 @@
 use super::{DataKind, WEIGHT_BYTES};
 use rusqlite::types::Value;
 
-/// The rows of a kind, as SQL. In all of it `?2` is the time before which rows are too old, and `?3` is now.
+/// The rows of a kind, as SQL. In all of it `?2` is the time before which rows are too old.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) kind: DataKind,
@@ -37,7 +37,7 @@ impl Rows {
         } = self;
         format!(
             "SELECT {key}, {is_younger}, COALESCE(({may_go}), FALSE), 1 + COALESCE(({bytes}), 0) / {WEIGHT_BYTES}
-             FROM {table} AS this WHERE {key} > ?1 AND ?2 IS NOT NULL AND ?3 IS NOT NULL ORDER BY {key} LIMIT ?4"
+             FROM {table} AS this WHERE {key} > ?1 AND ?2 IS NOT NULL ORDER BY {key} LIMIT ?3"
         )
     }
 
@@ -46,9 +46,7 @@ impl Rows {
         let Self {
             table, key, may_go, ..
         } = self;
-        format!(
-            "SELECT 1 FROM {table} AS this WHERE {key} = ?1 AND ?2 IS NOT NULL AND ?3 IS NOT NULL AND ({may_go})"
-        )
+        format!("SELECT 1 FROM {table} AS this WHERE {key} = ?1 AND ?2 IS NOT NULL AND ({may_go})")
     }
 
     /// Removes the row `?1`.
@@ -67,14 +65,14 @@ fn number() -> Value {
 const MESSAGE: &str = "done_at < ?2 AND id < (SELECT MAX(id) FROM inbox) AND NOT EXISTS (
     SELECT 1 FROM turn WHERE turn.inbox = this.id AND (turn.id = (SELECT MAX(id) FROM turn) OR (
         turn.finished_at IS NULL AND EXISTS (
-            SELECT 1 FROM conversation WHERE conversation.id = this.conversation AND lease_until > ?3))))";
+            SELECT 1 FROM conversation WHERE conversation.id = this.conversation AND owner IS NOT NULL))))";
 
 const MESSAGE_BYTES: &str =
     "SELECT SUM(octet_length(step.step) + 4096) FROM turn JOIN step ON step.turn = turn.id
     WHERE turn.inbox = this.id AND this.done_at < ?2";
 
 /// Edits, or an open change, of a conversation that is silent.
-const EDITS: &str = "(edits <> '{}' OR change_number IS NOT NULL) AND pending = 0 AND lease_until <= ?3
+const EDITS: &str = "(edits <> '{}' OR change_number IS NOT NULL) AND pending = 0 AND owner IS NULL
     AND created_at < ?2 AND COALESCE(spoken_at, created_at) < ?2 AND NOT EXISTS (
         SELECT 1 FROM change WHERE change.number = this.change_number AND change.created_at >= ?2)";
 
@@ -86,7 +84,7 @@ const CHANGE: &str = "created_at < ?2 AND number < (SELECT MAX(number) FROM chan
 
 /// A silent conversation without anything that names it. The newest one stays, so that its number is not
 /// given again.
-const CONVERSATION: &str = "edits = '{}' AND change_number IS NULL AND pending = 0 AND lease_until <= ?3
+const CONVERSATION: &str = "edits = '{}' AND change_number IS NULL AND pending = 0 AND owner IS NULL
     AND created_at < ?2 AND COALESCE(spoken_at, created_at) < ?2 AND id < (SELECT MAX(id) FROM conversation)
     AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.conversation = this.id AND done_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.conversation = this.id AND done_at IS NOT NULL)

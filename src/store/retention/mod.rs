@@ -150,7 +150,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<Slice, StoreError> {
         let from = from.0.clone().unwrap_or_else(|| rows.start());
-        let found = self.read(move |tx| find(tx, &rows, before, from, at)).await?;
+        let found = self.read(move |tx| find(tx, &rows, before, from)).await?;
         let count = match (prune, found.keys.is_empty()) {
             (Prune::Remove, false) => {
                 let keys = found.keys;
@@ -192,15 +192,9 @@ impl Store {
 }
 
 /// Reads on from a place until there is enough for one transaction.
-fn find(
-    tx: &Transaction<'_>,
-    rows: &Rows,
-    before: Timestamp,
-    from: Value,
-    at: Timestamp,
-) -> Result<Found, StoreError> {
+fn find(tx: &Transaction<'_>, rows: &Rows, before: Timestamp, from: Value) -> Result<Found, StoreError> {
     let mut statement = tx.prepare_cached(&rows.select())?;
-    let mut found = statement.query(params![from, millis(before), millis(at), rows.looked_at_max])?;
+    let mut found = statement.query(params![from, millis(before), rows.looked_at_max])?;
     let mut keys = Vec::new();
     let (mut looked_at, mut weight) = (0, 0);
     let mut last = None;
@@ -235,7 +229,7 @@ fn remove(
     for key in keys {
         let may_go = tx
             .prepare_cached(&rows.ask())?
-            .exists(params![key, millis(before), millis(at)])?;
+            .exists(params![key, millis(before)])?;
         if !may_go {
             continue;
         }

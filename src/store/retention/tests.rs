@@ -1,7 +1,7 @@
 //! What goes and what stays, and that all that is stored reaches a size it keeps.
 
 use super::{DataKind, Position, Prune, WEIGHT_MAX};
-use crate::model::{ConversationId, Source, Verdict};
+use crate::model::{ConversationId, InboxId, Source, Verdict};
 use crate::store::fixture::{accept, answer, cost, edits, find, fresh, person, post, room, says, worker};
 use crate::store::{
     Accepted, Announcement, AuditState, Begin, Finish, Lane, NewAction, NewChange, Store, StoreError, Taken,
@@ -258,14 +258,9 @@ async fn months_of_work_reach_a_size_and_keep_it() {
 async fn what_is_not_finished_stays_however_old_it_is() {
     let (_directory, store) = fresh();
     let (_, unanswered, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
-    // A turn that runs holds its lease, whatever the clock says.
     let said = says("U2", "x", &["2"]);
-    let forever = crate::store::Worker {
-        lease: std::time::Duration::from_secs(10_000 * 86_400),
-        ..worker("w1")
-    };
     let accepted = store
-        .accept(&said, Lane::Turn, 20, Some(&forever), on(0, 0))
+        .accept(&said, Lane::Turn, room(20), Some(&worker("w1")), on(0, 0))
         .await
         .unwrap();
     let Accepted::Stored {
@@ -401,7 +396,10 @@ async fn a_conversation_with_a_button_that_is_good_stays() {
         .await
         .unwrap();
     prune(&store, 101).await;
-    let taken = store.take_action(token, &person("Alice"), on(101, 0)).await;
+    let pressed = InboxId(9);
+    let taken = store
+        .take_action(token, &person("Alice"), pressed, on(101, 0))
+        .await;
     assert!(matches!(taken, Ok(Taken::Yes { conversation, .. }) if conversation == alice));
     assert!(store.conversation(alice).await.is_ok());
     prune(&store, 204).await;
