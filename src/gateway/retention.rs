@@ -24,6 +24,8 @@ const ROUND_MAX: Duration = Duration::from_secs(600);
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 /// How long an operator waits while a round is running.
 const TURN_MAX: Duration = Duration::from_secs(15);
+/// How much further the clock may move between two rounds than the time that passed.
+const LEAP_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// Between two slices that wrote something, so that others write as well.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -100,6 +102,33 @@ struct Pass {
     recording: Option<String>,
 }
 
+/// The time that rounds go by: the clock's, but between two rounds no more than [`LEAP_MAX`] further than the time
+/// that passed. A clock that jumps ahead would end everything at once; one that was right all along is followed in
+/// some rounds.
+#[derive(Debug)]
+struct Followed {
+    last: Timestamp,
+    read_at: Instant,
+}
+
+impl Followed {
+    fn follow(&mut self, now: Timestamp, read_at: Instant) -> Timestamp {
+        let passed = SignedDuration::try_from(read_at.saturating_duration_since(self.read_at));
+        let most = passed.unwrap_or(SignedDuration::ZERO).saturating_add(LEAP_MAX);
+        let most = self.last.saturating_add(most).unwrap_or(Timestamp::MAX);
+        if now > most {
+            warn!(
+                "the clock is far ahead of what was stored last; what is too old is removed a little later"
+            );
+        }
+        *self = Self {
+            last: now.min(most),
+            read_at,
+        };
+        self.last
+    }
+}
+
 /// Whether an operator's round begins or goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -154,16 +183,22 @@ impl Retention {
     /// Ends what is too old, once an hour until `cancel`.
     pub async fn run(self: Arc<Self>, now: fn() -> Timestamp, cancel: CancellationToken) {
         let mut pass = Pass::default();
+        let mut followed = None;
         loop {
             let round = async {
                 let Ok(turn) = self.turn.acquire().await else {
                     return;
                 };
-                let until = Instant::now() + ROUND_MAX;
-                let round = self.round(&mut pass, Prune::Remove, now(), until).await;
-                told(&round);
-                if round.is_done {
-                    pass = Pass::default();
+                match self.time(&mut followed, now()).await {
+                    Ok(at) => {
+                        let until = Instant::now() + ROUND_MAX;
+                        let round = self.round(&mut pass, Prune::Remove, at, until).await;
+                        told(&round);
+                        if round.is_done {
+                            pass = Pass::default();
+                        }
+                    }
+                    Err(error) => warn!(%error, "old data is not removed now"),
                 }
                 drop(turn);
                 tokio::time::sleep(ROUND_EVERY).await;
@@ -173,6 +208,19 @@ impl Retention {
                 () = cancel.cancelled() => return,
             }
         }
+    }
+
+    /// The time that a round goes by.
+    async fn time(&self, followed: &mut Option<Followed>, now: Timestamp) -> Result<Timestamp, StoreError> {
+        let read_at = Instant::now();
+        let followed = match followed {
+            Some(followed) => followed,
+            None => followed.insert(Followed {
+                last: self.store.newest().await?.unwrap_or(now),
+                read_at,
+            }),
+        };
+        Ok(followed.follow(now, read_at))
     }
 
     /// A piece of a round that an operator asked for: some seconds of it.
@@ -429,5 +477,41 @@ async fn blocking<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::Followed;
+    use jiff::Timestamp;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    fn at(hour: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + 3_600 * hour).unwrap()
+    }
+
+    /// R20, R29
+    #[test]
+    fn a_clock_that_jumps_ahead_does_not_end_everything_at_once() {
+        let start = Instant::now();
+        let mut followed = Followed {
+            last: at(0),
+            read_at: start,
+        };
+        let mut read = |hour, passed| followed.follow(at(hour), start + Duration::from_hours(passed));
+        assert_eq!(read(1, 1), at(1));
+        // Ten years, for two rounds; then somebody mends it.
+        assert_eq!(read(87_600, 2), at(26));
+        assert_eq!(read(87_601, 3), at(51));
+        assert_eq!(read(4, 4), at(4));
+        assert_eq!(read(5, 5), at(5));
+        // After a week without a process the clock is right, and is followed soon.
+        let rounds: Vec<Timestamp> = (0..10)
+            .map(|round| read(206 + round, 6 + round.unsigned_abs()))
+            .collect();
+        assert_eq!(rounds[0], at(30));
+        assert_eq!(rounds[9], at(215));
     }
 }

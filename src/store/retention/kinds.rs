@@ -3,17 +3,21 @@
 use super::{DataKind, WEIGHT_BYTES};
 use rusqlite::types::Value;
 
-/// The rows of a kind, as SQL. In all of it `?2` is the time before which rows are too old.
+/// The rows of a kind, as SQL. In all of it `?2` is the time before which rows are too old; where
+/// rows are looked for, `?3` is now.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) kind: DataKind,
     table: &'static str,
     key: &'static str,
     start: fn() -> Value,
-    /// True for a row that has only younger ones behind it.
+    /// True for a row that has only younger ones behind it. One from the future, when the clock was wrong, says
+    /// nothing about those behind it.
     is_younger: &'static str,
     /// True for a row that may go.
     may_go: &'static str,
+    /// True for a row that nothing asks for any more.
+    is_settled: &'static str,
     /// Bytes of what goes with a row.
     bytes: &'static str,
     /// Rows of one read.
@@ -32,21 +36,28 @@ impl Rows {
             key,
             is_younger,
             may_go,
+            is_settled,
             bytes,
             ..
         } = self;
         format!(
-            "SELECT {key}, {is_younger}, COALESCE(({may_go}), FALSE), 1 + COALESCE(({bytes}), 0) / {WEIGHT_BYTES}
-             FROM {table} AS this WHERE {key} > ?1 AND ?2 IS NOT NULL ORDER BY {key} LIMIT ?3"
+            "SELECT {key}, {is_younger}, COALESCE(({may_go}) AND ({is_settled}), FALSE), 1 + COALESCE(({bytes}), 0) / {WEIGHT_BYTES}
+             FROM {table} AS this WHERE {key} > ?1 AND ?2 IS NOT NULL ORDER BY {key} LIMIT ?4"
         )
     }
 
     /// Whether the row `?1` may go.
     pub(super) fn ask(&self) -> String {
         let Self {
-            table, key, may_go, ..
+            table,
+            key,
+            may_go,
+            is_settled,
+            ..
         } = self;
-        format!("SELECT 1 FROM {table} AS this WHERE {key} = ?1 AND ?2 IS NOT NULL AND ({may_go})")
+        format!(
+            "SELECT 1 FROM {table} AS this WHERE {key} = ?1 AND ?2 IS NOT NULL AND ({may_go}) AND ({is_settled})"
+        )
     }
 
     /// Removes the row `?1`.
@@ -70,6 +81,21 @@ const MESSAGE: &str = "done_at < ?2 AND id < (SELECT MAX(id) FROM inbox) AND NOT
 const MESSAGE_BYTES: &str =
     "SELECT SUM(octet_length(step.step) + 4096) FROM turn JOIN step ON step.turn = turn.id
     WHERE turn.inbox = this.id AND this.done_at < ?2";
+
+/// Nothing asks for the operation any more: no message that is to be answered, since its card is shown once and
+/// filled in the end, and nothing of its chat and thread that is to be sent, such as what fills a post.
+const SETTLED: &str = "NOT EXISTS (SELECT 1 FROM inbox
+        WHERE this.op GLOB 'inbox-*' AND inbox.id = CAST(SUBSTR(this.op, 7) AS INTEGER) AND inbox.done_at IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM outbox AS open
+        WHERE open.channel = this.channel AND open.lane = this.lane AND open.done_at IS NULL)";
+
+const OPERATION: &str = "state = 'delivered' AND done_at < ?2";
+
+const DEAD_LETTER: &str = "state <> 'delivered' AND done_at < ?2";
+
+/// A button that expired. One that a message pressed stays until the message is answered.
+const BUTTON: &str = "expires_at < ?2 AND NOT EXISTS (
+    SELECT 1 FROM inbox WHERE inbox.id = this.used_by AND inbox.done_at IS NULL)";
 
 /// Edits, or an open change, of a conversation that is silent.
 const EDITS: &str = "(edits <> '{}' OR change_number IS NOT NULL) AND pending = 0 AND owner IS NULL
@@ -111,6 +137,7 @@ pub(super) fn way_of(kind: DataKind) -> Way {
         start: number,
         is_younger,
         may_go,
+        is_settled: "TRUE",
         bytes: "0",
         looked_at_max: 500,
     };
@@ -123,36 +150,30 @@ pub(super) fn way_of(kind: DataKind) -> Way {
         },
         DataKind::Operations => Rows {
             bytes: "octet_length(body)",
-            ..numbered(
-                "outbox",
-                "created_at >= ?2",
-                "state = 'delivered' AND done_at < ?2",
-            )
+            is_settled: SETTLED,
+            ..numbered("outbox", "created_at BETWEEN ?2 AND ?3", OPERATION)
         },
         DataKind::DeadLetters => Rows {
             bytes: "octet_length(body)",
-            ..numbered(
-                "outbox",
-                "created_at >= ?2",
-                "state <> 'delivered' AND done_at < ?2",
-            )
+            is_settled: SETTLED,
+            ..numbered("outbox", "created_at BETWEEN ?2 AND ?3", DEAD_LETTER)
         },
         DataKind::Buttons => Rows {
             key: "token_hash",
             start: || Value::Blob(Vec::new()),
-            ..numbered("action", "FALSE", "expires_at < ?2")
+            ..numbered("action", "FALSE", BUTTON)
         },
         DataKind::Invites => Rows {
             key: "rowid",
-            ..numbered("invite", "created_at >= ?2", "expires_at < ?2")
+            ..numbered("invite", "created_at BETWEEN ?2 AND ?3", "expires_at < ?2")
         },
         DataKind::Messages => Rows {
             bytes: MESSAGE_BYTES,
-            ..numbered("inbox", "accepted_at >= ?2", MESSAGE)
+            ..numbered("inbox", "accepted_at BETWEEN ?2 AND ?3", MESSAGE)
         },
-        DataKind::Usage => numbered("usage", "at >= ?2", "at < ?2"),
+        DataKind::Usage => numbered("usage", "at BETWEEN ?2 AND ?3", "at < ?2"),
         DataKind::Edits => numbered("conversation", "FALSE", EDITS),
-        DataKind::Changes => numbered("change", "created_at >= ?2", CHANGE),
+        DataKind::Changes => numbered("change", "created_at BETWEEN ?2 AND ?3", CHANGE),
         DataKind::Conversations => numbered("conversation", "FALSE", CONVERSATION),
         DataKind::Contents => return Way::Contents,
         DataKind::Audit => return Way::Audit,

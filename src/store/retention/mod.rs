@@ -150,7 +150,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<Slice, StoreError> {
         let from = from.0.clone().unwrap_or_else(|| rows.start());
-        let found = self.read(move |tx| find(tx, &rows, before, from)).await?;
+        let found = self.read(move |tx| find(tx, &rows, before, from, at)).await?;
         let count = match (prune, found.keys.is_empty()) {
             (Prune::Remove, false) => {
                 let keys = found.keys;
@@ -177,7 +177,9 @@ impl Store {
             _ => 0,
         };
         let first = before.checked_sub(AUDIT_CUT_AFTER).unwrap_or(before);
-        let old = self.read(move |tx| old_lines(tx, from, before, first)).await?;
+        let old = self
+            .read(move |tx| old_lines(tx, from, (before, first), at))
+            .await?;
         let Some((rows, last)) = old else {
             return Ok(Slice { rows: 0, next: None });
         };
@@ -192,9 +194,15 @@ impl Store {
 }
 
 /// Reads on from a place until there is enough for one transaction.
-fn find(tx: &Transaction<'_>, rows: &Rows, before: Timestamp, from: Value) -> Result<Found, StoreError> {
+fn find(
+    tx: &Transaction<'_>,
+    rows: &Rows,
+    before: Timestamp,
+    from: Value,
+    at: Timestamp,
+) -> Result<Found, StoreError> {
     let mut statement = tx.prepare_cached(&rows.select())?;
-    let mut found = statement.query(params![from, millis(before), rows.looked_at_max])?;
+    let mut found = statement.query(params![from, millis(before), millis(at), rows.looked_at_max])?;
     let mut keys = Vec::new();
     let (mut looked_at, mut weight) = (0, 0);
     let mut last = None;
@@ -274,8 +282,8 @@ fn let_go(tx: &Transaction<'_>, conversation: i64, at: Timestamp) -> Result<(), 
 fn old_lines(
     tx: &Transaction<'_>,
     from: i64,
-    before: Timestamp,
-    first: Timestamp,
+    (before, first): (Timestamp, Timestamp),
+    at: Timestamp,
 ) -> Result<Option<(usize, i64)>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT id, json_extract(line, '$.at') FROM audit WHERE id > ?1 ORDER BY id LIMIT ?2",
@@ -285,7 +293,8 @@ fn old_lines(
     while let Some(line) = lines.next()? {
         let written: i64 = line.get(1)?;
         let limit = if rows == 0 && from == 0 { first } else { before };
-        if written >= millis(limit) {
+        // One from the future, when the clock was wrong, goes with those around it.
+        if (millis(limit)..=millis(at)).contains(&written) {
             break;
         }
         (rows, last) = (rows + 1, line.get(0)?);

@@ -75,6 +75,21 @@ impl Store {
         .await
     }
 
+    /// When something was stored last: a message, or a line of the audit log.
+    pub async fn newest(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|tx| {
+            let newest: Option<i64> = tx.query_row(
+                "SELECT MAX(at) FROM (
+                    SELECT accepted_at AS at FROM inbox WHERE id = (SELECT MAX(id) FROM inbox) UNION ALL
+                    SELECT json_extract(line, '$.at') FROM audit WHERE id = (SELECT MAX(id) FROM audit))",
+                [],
+                |row| row.get(0),
+            )?;
+            newest.map(time).transpose()
+        })
+        .await
+    }
+
     /// The bytes of the database's file.
     pub async fn bytes(&self) -> Result<Bytes, StoreError> {
         self.read(|tx| {

@@ -2,7 +2,9 @@
 
 use super::{DataKind, Position, Prune, WEIGHT_MAX};
 use crate::model::{ConversationId, InboxId, Source, Verdict};
-use crate::store::fixture::{accept, answer, cost, edits, find, fresh, person, post, room, says, worker};
+use crate::store::fixture::{
+    accept, answer, cost, edits, fill, find, fresh, person, post, room, says, worker,
+};
 use crate::store::{
     Accepted, Announcement, AuditState, Begin, Finish, Lane, NewAction, NewChange, Store, StoreError, Taken,
     Undone,
@@ -156,7 +158,7 @@ async fn is_consistent(store: &Store) {
         "SELECT COUNT(*) FROM inbox WHERE conversation NOT IN (SELECT id FROM conversation)",
         "SELECT COUNT(*) FROM turn WHERE inbox NOT IN (SELECT id FROM inbox)",
         "SELECT COUNT(*) FROM turn WHERE id NOT IN (SELECT turn FROM step)",
-        "SELECT COUNT(*) FROM conversation WHERE change_number NOT IN (SELECT number FROM change)",
+        "SELECT COUNT(*) FROM conversation WHERE change_number IS NOT NULL AND change_number NOT IN (SELECT number FROM change)",
     ] {
         assert_eq!(number(store, sql).await, 0, "{sql}");
     }
@@ -564,4 +566,83 @@ async fn what_removes_a_row_looks_through_no_table() {
         Ok(found.collect::<rusqlite::Result<Vec<_>>>()?)
     });
     assert_eq!(found.await.unwrap(), Vec::<String>::new());
+}
+
+/// R29: what names an operation still is a message that is to be answered, or something that is to be sent after it.
+#[tokio::test]
+async fn an_operation_stays_while_its_message_or_its_thread_is_not_finished() {
+    let (_directory, store) = fresh();
+    let (waiting, _, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+    let card = format!("inbox-{}/card", waiting.0);
+    store
+        .enqueue(
+            vec![
+                post(&card, Some("1.0"), "Working"),
+                post("inbox-99/result", Some("2.0"), "..."),
+                post("inbox-99/other", Some("3.0"), "x"),
+            ],
+            on(0, 0),
+        )
+        .await
+        .unwrap();
+    for op in [card.as_str(), "inbox-99/result", "inbox-99/other"] {
+        store.delivered(op, None, on(0, 1)).await.unwrap();
+    }
+    let mut filled = fill("inbox-99/fill", "inbox-99/result", "Done");
+    filled.place.thread = Some("2.0".to_owned());
+    store.enqueue(vec![filled], on(0, 2)).await.unwrap();
+    assert_eq!(prune(&store, 5).await.get("operations"), Some(&1));
+    let left = store.read(|tx| {
+        let mut statement = tx.prepare("SELECT op FROM outbox ORDER BY id")?;
+        let left = statement.query_map([], |row| row.get(0))?;
+        Ok(left.collect::<rusqlite::Result<Vec<String>>>()?)
+    });
+    assert_eq!(
+        left.await.unwrap(),
+        [card.as_str(), "inbox-99/result", "inbox-99/fill"]
+    );
+    let claim = crate::store::fixture::claim(&store, "w").await.unwrap();
+    store
+        .dismiss(&claim, waiting, Vec::new(), on(5, 0))
+        .await
+        .unwrap();
+    store.delivered("inbox-99/fill", None, on(5, 0)).await.unwrap();
+    assert_eq!(prune(&store, 9).await.get("operations"), Some(&3));
+}
+
+/// R29
+#[tokio::test]
+async fn a_button_stays_until_the_message_that_pressed_it_is_answered() {
+    let (_directory, store) = fresh();
+    turn(&store, "Alice", None, on(0, 0)).await;
+    let pressed = crate::store::fixture::command(&store, "click", "c", 1).await;
+    let token = Sha256::digest(format!("Alice:{}", on(0, 0).as_millisecond()).as_bytes()).into();
+    let alice = person("Alice");
+    let press = || store.take_action(token, &alice, pressed, on(0, 2));
+    assert!(matches!(press().await, Ok(Taken::Yes { .. })));
+    assert_eq!(prune(&store, 50).await.get("buttons"), None);
+    // It is carried out again, and finds its button.
+    assert!(matches!(press().await, Ok(Taken::Yes { .. })));
+    store.command_done(pressed, Vec::new(), on(50, 0)).await.unwrap();
+    assert_eq!(prune(&store, 60).await.get("buttons"), Some(&1));
+}
+
+/// R20, R29: a row from a moment when the clock was far ahead keeps none of those behind it.
+#[tokio::test]
+async fn a_row_from_the_future_stays_alone() {
+    let (_directory, store) = fresh();
+    turn(&store, "Ahead", None, on(5_000, 0)).await;
+    for name in ["U1", "U2", "U3"] {
+        turn(&store, name, None, on(0, 0)).await;
+    }
+    turn(&store, "Newest", None, on(100, 0)).await;
+    let gone = prune(&store, 101).await;
+    let of = |kind| gone.get(kind).copied();
+    assert_eq!(
+        (of("messages"), of("usage"), of("operations")),
+        (Some(3), Some(3), Some(3)),
+        "{gone:?}"
+    );
+    assert_eq!(of("audit"), Some(4), "{gone:?}");
+    is_consistent(&store).await;
 }
