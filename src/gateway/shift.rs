@@ -124,12 +124,17 @@ fn permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
 impl Gateway {
     /// Runs turns until `cancel`; turns that run then get a moment to reach the end of a step.
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
-        if let Err(error) = self.parts.store.begin_work().await {
-            warn!(%error, "a crash of this process will not be counted against what it works on");
-        }
-        self.resume_commands().await;
         let shift = &self.shift;
         let _abandoned = Abandoned(shift);
+        while !cancel.is_cancelled() {
+            match self.begin_work().await {
+                Ok(()) => break,
+                Err(error) => {
+                    error!(%error, "no work can be begun; it is tried again");
+                    shift.wait_for_work(&cancel).await;
+                }
+            }
+        }
         let shutdown = shift.shutdown.get_or_init(|| cancel.clone());
         while !cancel.is_cancelled() {
             let slot = tokio::select! {
@@ -153,6 +158,13 @@ impl Gateway {
         self.ahead.ended().await;
         self.errands.close();
         self.errands.wait().await;
+    }
+
+    /// Puts on record that this process works, and begins what the last one left. Before that no turn begins: a crash
+    /// would not be counted, and a command that nobody carries out holds up its conversation.
+    async fn begin_work(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.parts.store.begin_work().await?;
+        self.resume_commands().await
     }
 
     /// Gives back what this process works on: what is unfinished is taken up at the next start, and not blamed for
@@ -207,6 +219,8 @@ impl Gateway {
             Ok(Err(error)) => {
                 error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
                 match error.downcast_ref() {
+                    // What a shutdown breaks is nobody's fault.
+                    _ if shutdown.is_cancelled() => Served::BrokenOff,
                     Some(StoreError::Unavailable(_) | StoreError::Fenced) => Served::BrokenOff,
                     Some(_) | None => Served::ItsOwnFault,
                 }

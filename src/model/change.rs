@@ -26,13 +26,19 @@ pub struct Change {
     pub effects: String,
 }
 
-impl std::fmt::Display for Change {
-    /// `CHG-42` for the first revision, `CHG-42 rev 2` after that.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.revision {
-            1 => write!(f, "CHG-{}", self.number),
-            revision => write!(f, "CHG-{} rev {revision}", self.number),
+impl Change {
+    /// The name of a revision: `CHG-42` for the first, `CHG-42 rev 2` after that.
+    pub fn name(number: ChangeNumber, revision: u32) -> String {
+        match revision {
+            1 => format!("CHG-{number}"),
+            revision => format!("CHG-{number} rev {revision}"),
         }
+    }
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&Self::name(self.number, self.revision))
     }
 }
 

@@ -121,6 +121,21 @@ pub(super) fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option
     }
 }
 
+/// The name of the open change, as `CHG-42 rev 2`, also of one that cannot be read.
+pub(super) fn current_name(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<String>, StoreError> {
+    let name = tx
+        .prepare_cached(
+            "SELECT change.number, MAX(change.revision) FROM conversation
+             JOIN change ON change.number = conversation.change_number
+             WHERE conversation.id = ?1 GROUP BY change.number",
+        )?
+        .query_row([id.0], |row| {
+            Ok(Change::name(ChangeNumber(row.get(0)?), row.get(1)?))
+        })
+        .optional()?;
+    Ok(name)
+}
+
 fn newest(
     tx: &Transaction<'_>,
     number: ChangeNumber,

@@ -241,7 +241,7 @@ fn discard(
     if claim::is_busy(tx, id)? {
         return Ok(Discarded::Busy);
     }
-    let name = change::current(tx, id)?.map(|change| change.to_string());
+    let name = change::current_name(tx, id)?;
     if name.is_none() && edits::are_none(&edits::snapshot(tx, id)?) {
         return Ok(Discarded::Nothing);
     }

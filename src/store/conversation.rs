@@ -5,7 +5,9 @@ use super::column::{json, millis, parse};
 use super::edits::Edits;
 use super::inbox::Lane;
 use super::{Store, StoreError, edits, key};
-use crate::model::{Account, ConversationId, ConversationKey, History, HistoryError, Inbound, Sender};
+use crate::model::{
+    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender,
+};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -32,6 +34,17 @@ const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
          ORDER BY id DESC LIMIT ?2) AS newest)
     ORDER BY turn.id, step.id";
 
+/// The conversation that had the newest message for a turn before a command. Where all its messages are gone, the
+/// time of the last one decides.
+const LATEST: &str = "SELECT id FROM (SELECT id, spoken_at, MAX(
+        COALESCE((SELECT MAX(id) FROM inbox WHERE inbox.conversation = conversation.id
+                  AND done_at IS NULL AND lane = 'turn' AND id < ?3), 0),
+        COALESCE((SELECT MAX(id) FROM inbox WHERE inbox.conversation = conversation.id
+                  AND done_at IS NOT NULL AND lane = 'turn' AND id < ?3), 0)) AS newest
+      FROM conversation WHERE key > ?1 AND key < ?2 AND spoken_at IS NOT NULL)
+    WHERE newest > 0 OR spoken_at <= (SELECT accepted_at FROM inbox WHERE id = ?3)
+    ORDER BY newest DESC, spoken_at DESC, id DESC LIMIT 1";
+
 /// A conversation as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
@@ -55,23 +68,23 @@ impl Store {
         self.read(move |tx| load(tx, id)).await
     }
 
-    /// The conversation of this person in this chat that last had a message for a turn, in any of its
-    /// threads: what a command means that was not typed in a thread.
+    /// The conversation of this person in this chat that last had a message for a turn when `command` was
+    /// accepted, in any of its threads: what a command means that was not typed in a thread. What was said
+    /// later does not change that.
     pub async fn latest_conversation(
         &self,
         sender: &Sender,
         account: &Account,
         chat: &str,
+        command: InboxId,
     ) -> Result<Option<ConversationId>, StoreError> {
         let (after, before) = key::neighbours(sender, account, chat)?;
         self.read(move |tx| {
             let id = tx
-                .prepare_cached(
-                    "SELECT id FROM conversation
-                     WHERE key > ?1 AND key < ?2 AND spoken_at IS NOT NULL
-                     ORDER BY spoken_at DESC, id DESC LIMIT 1",
-                )?
-                .query_row([after, before], |row| row.get(0).map(ConversationId))
+                .prepare_cached(LATEST)?
+                .query_row(params![after, before, command.0], |row| {
+                    row.get(0).map(ConversationId)
+                })
                 .optional()?;
             Ok(id)
         })

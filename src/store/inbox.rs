@@ -370,7 +370,7 @@ pub(super) fn finish(
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::{Accepted, Lane, Room, Unanswered};
-    use crate::model::{Kind, Platform};
+    use crate::model::{InboxId, Kind, Platform};
     use crate::store::fixture::{accept, at, claim, find, fresh, place, post, room, says};
 
     /// T15
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(find(&store, &inbound).await, Some(first));
         // A slash command means the thread that spoke last, not the place it was typed in.
         let latest = store
-            .latest_conversation(&inbound.sender, &inbound.place.account, "C1")
+            .latest_conversation(&inbound.sender, &inbound.place.account, "C1", InboxId(1_000))
             .await;
         assert_eq!(latest, Ok(Some(third)));
     }

@@ -1,11 +1,8 @@
 //! Many messages at once, delivered as badly as platforms deliver: each is answered once, in order.
 
 use crate::support::app::TestApp;
-use drydock::demo::stage::SLACK_CHANNEL;
 use drydock::emulator::model::{Asked, Fault, says};
 use drydock::emulator::slack::{EventOrder, Fault as SlackFault};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
@@ -58,99 +55,6 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
 fn number_in(text: &str) -> String {
     let (_, rest) = text.split_once("number ").unwrap();
     rest.chars().take_while(char::is_ascii_digit).collect()
-}
-
-/// A small generator, so that a failure can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % bound
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for index in (1..items.len()).rev() {
-            items.swap(index, self.below(index + 1));
-        }
-    }
-}
-
-/// R5
-#[tokio::test]
-async fn four_hundred_messages_delivered_again_and_again_in_any_order_are_answered_once_each() {
-    const MESSAGES: usize = 400;
-    let mut app = TestApp::new(echo).await;
-    app.slack_editor(ALICE).await;
-    let mut random = Random(5);
-    // Nobody listens while they are written: the workspace has them, the gateway does not yet.
-    app.stage.slack.connect_to("http://127.0.0.1:9/in/slack");
-    let mut deliveries: Vec<Value> = Vec::new();
-    for number in 0..MESSAGES {
-        let words = format!("@drydock message {number:03}");
-        assert!(app.stage.slack.say(ALICE, SLACK_CHANNEL, &words).await.is_err());
-    }
-    app.stage
-        .slack
-        .connect_to(&format!("{}/in/slack", app.stage.url()));
-    let written: Vec<(String, String)> = app.stage.slack.look(|state| {
-        let messages = state
-            .messages
-            .iter()
-            .filter(|message| message.channel == SLACK_CHANNEL && message.user == ALICE);
-        messages
-            .map(|message| (message.ts.clone(), message.text.clone()))
-            .collect()
-    });
-    assert_eq!(written.len(), MESSAGES);
-    for (index, (ts, text)) in written.iter().enumerate() {
-        let event = |kind: &str| {
-            app.stage.slack.envelope(&json!({"type": kind, "user": ALICE, "team": "T0ACME", "channel": SLACK_CHANNEL,
-                "channel_type": "channel", "ts": ts, "event_ts": ts, "text": text, "client_msg_id": format!("c-{index}")}))
-        };
-        let mention = event("app_mention");
-        let others = [
-            event("message"),
-            mention.clone(),
-            event("app_mention"),
-            event("message"),
-        ];
-        deliveries.push(mention);
-        deliveries.extend(others.into_iter().take(random.below(5)));
-    }
-    for window in deliveries.chunks_mut(100) {
-        random.shuffle(window);
-    }
-    let third = deliveries.len() / 3;
-    for (index, event) in deliveries.iter().enumerate() {
-        if index == third || index == 2 * third {
-            app.restart().await;
-        }
-        let answer = app.stage.slack.send_event(event).await.unwrap();
-        assert_eq!(answer.status, 200, "{}", answer.body);
-    }
-    for (ts, text) in &written {
-        let number = text.split_whitespace().last().unwrap();
-        let result = app.nth_result(ts, 1).await;
-        assert!(
-            result.text.contains(&format!("message {number}.")),
-            "{text}: {}",
-            result.text
-        );
-    }
-    let results: BTreeMap<usize, usize> = written.iter().fold(BTreeMap::new(), |mut counts, (ts, _)| {
-        *counts.entry(app.results(ts).len()).or_default() += 1;
-        counts
-    });
-    assert_eq!(results, BTreeMap::from([(1, MESSAGES)]));
-    assert_eq!(app.count("SELECT count(*) FROM inbox"), MESSAGES as i64);
-    assert_eq!(
-        app.count("SELECT count(DISTINCT inbox) FROM turn"),
-        MESSAGES as i64
-    );
 }
 
 /// P2: what there is no room for is refused aloud, once, whatever happens to the gateway then.

@@ -120,14 +120,18 @@ impl Gateway {
             }
             Ok(None) => said("Undone; the workspace is as the base again."),
             Err(error) if is_passing(&error) => Err(error),
-            Err(error) => {
-                let reference = self.failed(&error, "preparing what an undo left");
-                said(&format!(
-                    "Undone. What is left could not be prepared again, so `diff` and `patch` show it as it was before: \
-                     the next change mends that. (ref {reference})"
-                ))
-            }
+            Err(error) => Ok(self.unprepared(address, &error)),
         }
+    }
+
+    /// What is said of an undo that left something nobody can prepare.
+    pub(super) fn unprepared(&self, address: &Address, error: &anyhow::Error) -> Answer {
+        let reference = self.failed(error, "preparing what an undo left");
+        let text = format!(
+            "Undone. What is left could not be prepared again, so `diff` and `patch` show it as it was before: \
+             the next change mends that. (ref {reference})"
+        );
+        Answer::post(address, Reply::text(text))
     }
 
     /// What the workspace of a conversation comes to at a snapshot; nothing if that is the base.

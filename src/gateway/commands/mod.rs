@@ -92,7 +92,7 @@ impl Gateway {
                 return;
             };
             let stored = match answer {
-                Ok(answer) => self.store_answer(asked.inbox, answer).await,
+                Ok(answer) => self.store_answer(&asked, &address, answer).await,
                 Err(error) => Err(error),
             };
             match stored {
@@ -148,12 +148,32 @@ impl Gateway {
         }
     }
 
-    async fn store_answer(&self, inbox: InboxId, answer: Answer) -> Result<(), StoreError> {
-        let (store, now) = (&self.parts.store, (self.parts.now)());
-        let Answer { mut ops, revision } = answer;
+    /// Stores an answer. A revision that can never be stored is answered in words: it would be prepared again
+    /// without end.
+    async fn store_answer(&self, asked: &Asked, address: &Address, answer: Answer) -> Result<(), StoreError> {
+        let (store, inbox, now) = (&self.parts.store, asked.inbox, (self.parts.now)());
+        let Answer { ops, revision } = answer;
         let Some(revision) = revision else {
             return store.command_done(inbox, ops, now).await;
         };
+        match self.store_revision(inbox, ops.clone(), revision).await {
+            Ok(()) => Ok(()),
+            Err(error @ StoreError::Unavailable(_)) => Err(error),
+            Err(error) => {
+                let Answer { ops: told, .. } = self.unprepared(address, &error.into());
+                let ops = ops.into_iter().chain(told).collect();
+                store.command_done(inbox, ops, now).await
+            }
+        }
+    }
+
+    async fn store_revision(
+        &self,
+        inbox: InboxId,
+        mut ops: Vec<Op>,
+        revision: Revision,
+    ) -> Result<(), StoreError> {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
         let Revision {
             conversation,
             snapshot,
@@ -172,7 +192,7 @@ impl Gateway {
     async fn answer(&self, asked: &Asked, address: &Address, identity: &Identity) -> anyhow::Result<Answer> {
         let inbound = &asked.inbound;
         if let Some(command) = written(&inbound.kind) {
-            let conversation = self.meant(asked.conversation, inbound).await?;
+            let conversation = self.meant(asked).await?;
             return self
                 .carry_out(command, asked, address, identity, conversation)
                 .await;
@@ -200,8 +220,10 @@ impl Gateway {
         )
     }
 
-    /// A Slack slash command carries no thread: it means the sender's newest conversation there.
-    async fn meant(&self, own: ConversationId, inbound: &Inbound) -> anyhow::Result<ConversationId> {
+    /// A Slack slash command carries no thread: it means the conversation there that was the sender's newest when it
+    /// was typed.
+    async fn meant(&self, asked: &Asked) -> anyhow::Result<ConversationId> {
+        let (own, inbound) = (asked.conversation, &asked.inbound);
         if inbound.place.thread.is_some() || inbound.place.account.platform != Platform::Slack {
             return Ok(own);
         }
@@ -209,7 +231,7 @@ impl Gateway {
         let latest = self
             .parts
             .store
-            .latest_conversation(&inbound.sender, &place.account, &place.chat)
+            .latest_conversation(&inbound.sender, &place.account, &place.chat, asked.inbox)
             .await?;
         Ok(latest.unwrap_or(own))
     }
@@ -294,6 +316,11 @@ pub(super) fn may_change(kind: &Kind) -> bool {
 /// True for a failure that is over when the store can be used again.
 fn is_passing(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
+}
+
+/// True for a written `stop`.
+fn is_stop(kind: &Kind) -> bool {
+    written(kind).is_some_and(|command| command.verb == Verb::Stop)
 }
 
 /// Asks of environments, which may take long and changes nothing.

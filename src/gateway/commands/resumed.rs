@@ -1,11 +1,12 @@
 //! Commands that a restart found unanswered. Each is carried out again, unless that cannot be wanted any more: one that
 //! changes something and was said long ago, and one that may end the process again, are answered instead.
 
-use super::{Asked, is_inspection, may_change};
+use super::{Asked, WAIT_MAX, WAIT_MIN, is_inspection, is_stop, may_change};
 use crate::gateway::Gateway;
 use crate::model::{ConversationId, InboxId, Reply};
 use crate::store::{StoreError, Unanswered};
 use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Ends of the process after which a command is given up whose effect is not on record.
@@ -16,19 +17,10 @@ const CRASHES_WITH_EFFECT_MAX: u32 = 6;
 const AGE_MAX: SignedDuration = SignedDuration::from_mins(5);
 
 impl Gateway {
-    /// Begins to carry out commands that a restart left unanswered, beside everything else: in their order, and those
-    /// that may take long at the same time.
-    pub(in crate::gateway) async fn resume_commands(self: &Arc<Self>) {
-        let unanswered = match self.parts.store.unanswered().await {
-            Ok(unanswered) => unanswered,
-            Err(error) => return tracing::error!(%error, "unanswered commands could not be read"),
-        };
-        let is_long = |command: &Unanswered| {
-            let inbound = command.inbound.as_ref();
-            inbound.is_ok_and(|inbound| is_inspection(&inbound.kind))
-        };
-        let (long, short): (Vec<_>, Vec<_>) = unanswered.into_iter().partition(is_long);
-        for commands in long.into_iter().map(|command| vec![command]).chain([short]) {
+    /// Begins to carry out commands that a restart left unanswered, beside everything else.
+    pub(in crate::gateway) async fn resume_commands(self: &Arc<Self>) -> Result<(), StoreError> {
+        let unanswered = self.parts.store.unanswered().await?;
+        for commands in one_after_another(unanswered) {
             let gateway = Arc::clone(self);
             self.errands.spawn(async move {
                 for command in commands {
@@ -36,6 +28,7 @@ impl Gateway {
                 }
             });
         }
+        Ok(())
     }
 
     async fn resume(self: &Arc<Self>, command: Unanswered) {
@@ -58,29 +51,53 @@ impl Gateway {
                 };
                 self.command(asked).await;
             }
-            Err(error) => {
-                if let Err(error) = self.answer_unreadable(inbox, conversation, error).await {
-                    tracing::error!(%error, "a command that cannot be read could not be answered");
-                }
-            }
+            Err(error) => self.answer_unreadable(inbox, conversation, error).await,
         }
     }
 
-    async fn answer_unreadable(
-        &self,
-        inbox: InboxId,
-        conversation: ConversationId,
-        error: StoreError,
-    ) -> Result<(), StoreError> {
+    /// Answers a command that cannot be read. Until that is stored its conversation waits, so it is tried again.
+    async fn answer_unreadable(&self, inbox: InboxId, conversation: ConversationId, error: StoreError) {
         let reference = self.failed(&error.into(), "reading a command");
-        let address = self.address_in(conversation, inbox).await?;
         let text = format!("This command cannot be read any more; say it again. (ref {reference})");
-        let ops = vec![address.post("answer", Reply::text(text))];
-        let store = &self.parts.store;
-        store.command_done(inbox, ops, (self.parts.now)()).await?;
+        let mut wait = WAIT_MIN;
+        while let Err(error) = self.tell(inbox, conversation, &text).await {
+            tracing::warn!(%error, "the answer to a command that cannot be read is stored again");
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.leaving.cancelled() => return,
+            }
+            wait = (wait * 2).min(WAIT_MAX);
+        }
         self.wake_deliveries();
-        Ok(())
+        self.shift.wake();
     }
+
+    async fn tell(&self, inbox: InboxId, conversation: ConversationId, text: &str) -> Result<(), StoreError> {
+        let address = self.address_in(conversation, inbox).await?;
+        let ops = vec![address.post("answer", Reply::text(text))];
+        self.parts
+            .store
+            .command_done(inbox, ops, (self.parts.now)())
+            .await
+    }
+}
+
+/// Divides commands into lists that are carried out side by side, each in its order. Those of one conversation follow
+/// each other. What may take long, and a stop, wait for nothing: a stop names what was said before it.
+fn one_after_another(unanswered: Vec<Unanswered>) -> Vec<Vec<Unanswered>> {
+    let mut alone = Vec::new();
+    let mut by_conversation: BTreeMap<ConversationId, Vec<Unanswered>> = BTreeMap::new();
+    for command in unanswered {
+        let inbound = command.inbound.as_ref();
+        match inbound.is_ok_and(|inbound| is_inspection(&inbound.kind) || is_stop(&inbound.kind)) {
+            true => alone.push(vec![command]),
+            false => by_conversation
+                .entry(command.conversation)
+                .or_default()
+                .push(command),
+        }
+    }
+    alone.into_iter().chain(by_conversation.into_values()).collect()
 }
 
 /// What a command is answered instead of being carried out.
@@ -105,4 +122,65 @@ fn instead(command: &Unanswered, at: Timestamp) -> Option<Reply> {
         return Some(Reply::text(text));
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_after_another;
+    use crate::model::{Account, ConversationId, Inbound, InboxId, Kind, Place, Platform, Sender};
+    use crate::store::Unanswered;
+    use jiff::Timestamp;
+
+    fn command(inbox: i64, conversation: i64, text: &str) -> Unanswered {
+        let inbound = Inbound {
+            channel: "slack".to_owned(),
+            delivery: Vec::new(),
+            sender: Sender {
+                platform: Platform::Slack,
+                account: "T1".to_owned(),
+                id: "U1".to_owned(),
+            },
+            place: Place {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: "T1".to_owned(),
+                },
+                chat: "C1".to_owned(),
+                thread: None,
+            },
+            direct: false,
+            message: None,
+            kind: Kind::Text {
+                text: text.to_owned(),
+                quoted: None,
+                addressed: true,
+            },
+        };
+        Unanswered {
+            inbox: InboxId(inbox),
+            conversation: ConversationId(conversation),
+            accepted_at: Timestamp::UNIX_EPOCH,
+            has_effect: false,
+            crashes: 0,
+            inbound: Ok(Box::new(inbound)),
+        }
+    }
+
+    /// What an undo left takes long to render; nobody else's command waits for that, and no stop.
+    #[test]
+    fn commands_of_one_conversation_keep_their_order_and_a_stop_waits_for_none() {
+        let unanswered = vec![
+            command(1, 1, "!undo"),
+            command(2, 2, "!discard"),
+            command(3, 1, "!status"),
+            command(4, 1, "!stop"),
+            command(5, 2, "!undo"),
+            command(6, 1, "!envs"),
+        ];
+        let lists: Vec<Vec<i64>> = one_after_another(unanswered)
+            .into_iter()
+            .map(|list| list.into_iter().map(|command| command.inbox.0).collect())
+            .collect();
+        assert_eq!(lists, [vec![4], vec![6], vec![1, 3], vec![2, 5]]);
+    }
 }

@@ -15,7 +15,7 @@ use super::desk::Seat;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
 use crate::model::{
-    Action, ConversationId, History, Inbound, InboxId, Receipt, Reply, Source, TurnId, Usage, Verdict,
+    Action, ConversationId, History, Inbound, InboxId, Op, Receipt, Reply, Source, TurnId, Usage, Verdict,
 };
 use crate::session;
 use crate::store::{Begin, Begun, Claim, StoreError, Work};
@@ -75,8 +75,9 @@ impl Gateway {
         let opened = tokio::select! {
             biased;
             () = seat.stop.cancelled(), if is_new => Err(Refused::Told("Stopped before it began.".to_owned())),
-            opened = self.open(assigned, &identity) => opened,
+            // Before what was opened: a fetch that the shutdown ended is no answer.
             () = shutdown.cancelled() => return Ok(()),
+            opened = self.open(assigned, &identity) => opened,
         };
         let mut opened = match opened {
             Ok(opened) => opened,
@@ -157,7 +158,7 @@ impl Gateway {
             return Ok(());
         };
         let address = self.address_in(claim.conversation, inbox).await?;
-        let ops = vec![address.post("card", Reply::text(format!("{what} (ref {reference})")))];
+        let ops = refusal(&address, &format!("{what} (ref {reference})"));
         store.dismiss(&claim, inbox, ops, (self.parts.now)()).await?;
         self.wake_deliveries();
         Ok(())
@@ -207,14 +208,7 @@ impl Gateway {
             true => format!("{why}\nWhat it had edited before it was cut short is taken back."),
             false => why.to_owned(),
         };
-        let fill = Action::Fill {
-            post: address.id("card"),
-            reply: Reply::text(&why),
-        };
-        let ops = vec![
-            address.post("card", Reply::text(&why)),
-            address.op("card/refused", fill),
-        ];
+        let ops = refusal(address, &why);
         self.parts
             .store
             .dismiss(&assigned.claim, assigned.work.inbox, ops, (self.parts.now)())
@@ -361,9 +355,65 @@ impl Gateway {
     }
 }
 
+/// What is said of a message that is ended without a turn: in its card, if it has one.
+fn refusal(address: &Address, why: &str) -> Vec<Op> {
+    let fill = Action::Fill {
+        post: address.id("card"),
+        reply: Reply::text(why),
+    };
+    vec![
+        address.post("card", Reply::text(why)),
+        address.op("card/refused", fill),
+    ]
+}
+
 /// True if a shutdown cut the turn or its checks short, and no stop of the person: its message is taken up at the
-/// next start.
+/// next start. A check that fails counts, because the model was not asked to mend what failed.
 fn was_interrupted(outcome: &Outcome, seat: &Seat, shutdown: &CancellationToken) -> bool {
-    let is_cut = matches!(outcome.verdict, Verdict::Cancelled | Verdict::Incomplete);
+    let is_cut = matches!(
+        outcome.verdict,
+        Verdict::Cancelled | Verdict::Incomplete | Verdict::Fail
+    );
     is_cut && shutdown.is_cancelled() && !seat.stop.is_cancelled()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::was_interrupted;
+    use crate::agent::Outcome;
+    use crate::gateway::desk::Desk;
+    use crate::model::{ConversationId, Source, Usage, Verdict};
+    use tokio_util::sync::CancellationToken;
+
+    /// R23
+    #[test]
+    fn what_a_shutdown_left_unchecked_or_unmended_is_no_answer_and_what_was_done_is_one() {
+        let outcome = |verdict| Outcome {
+            verdict,
+            source: Source::Harness,
+            answer: "Done.".to_owned(),
+            notice: None,
+            steps: 1,
+            tool_calls: 0,
+            usage: Usage::default(),
+        };
+        let desk = Desk::default();
+        let seat = desk.sit(ConversationId(1));
+        let (running, shutdown) = (CancellationToken::new(), CancellationToken::new());
+        shutdown.cancel();
+        for (verdict, is_cut) in [
+            (Verdict::Cancelled, true),
+            (Verdict::Incomplete, true),
+            (Verdict::Fail, true),
+            (Verdict::Pass, false),
+            (Verdict::NoChange, false),
+        ] {
+            let outcome = outcome(verdict);
+            assert_eq!(was_interrupted(&outcome, &seat, &shutdown), is_cut, "{verdict:?}");
+            assert!(!was_interrupted(&outcome, &seat, &running), "{verdict:?}");
+        }
+        // A stop of the person is one, whatever else ends.
+        seat.stop.cancel();
+        assert!(!was_interrupted(&outcome(Verdict::Cancelled), &seat, &shutdown));
+    }
 }

@@ -70,6 +70,32 @@ async fn an_undo_takes_back_one_message_when_the_program_is_killed_before_its_an
     world.is_sound().await;
 }
 
+/// R3, P4: the program ends again while it begins again, before and after it listens.
+#[tokio::test]
+async fn an_undo_takes_back_one_message_however_often_the_program_is_killed_while_it_recovers() {
+    let mut world = World::build().await;
+    let said = world.says(REQUEST).await;
+    world.is_answered_once(&said).await;
+    world.asks_again(&said, 2).await;
+    world.kill();
+    world.start().await;
+    world.commands(&said, "!undo").await;
+    world.has_its_effect().await;
+    world.kill();
+    for _ in 0..2 {
+        world.spawn();
+        world.kill();
+        world.launch().await;
+        world.kill();
+    }
+    world.start().await;
+    world.has_one("Undone. CHG-1 rev 3 is now 2 files, +2 −0;").await;
+    let patch = world.patch_of(&said).await;
+    assert!(patch.contains("+one\n") && patch.contains("+two\n"), "{patch}");
+    assert!(!patch.contains("+three\n"), "{patch}");
+    world.is_sound().await;
+}
+
 /// P4: whenever the program ends, a discard discards once and is answered in its own words.
 #[tokio::test]
 async fn a_discard_is_told_as_what_it_was_when_the_program_is_killed_before_its_answer() {
@@ -155,8 +181,9 @@ async fn a_turn_whose_checks_a_deployment_cut_short_is_answered_after_it() {
     world.kill();
     // Nothing is rendered yet in a program that has just begun: the checks last.
     world.hold_at(NONE);
+    // It is asked for two edits again, and for the end.
+    let answered = world.model.asked().len() + 3;
     world.start().await;
-    let answered = world.model.asked().len() + 1;
     bounded(
         "the last answer of the model",
         poll(|| (world.model.asked().len() >= answered).then_some(())),

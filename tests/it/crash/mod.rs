@@ -88,6 +88,25 @@ async fn a_result_is_shown_once_when_word_of_it_was_lost_on_the_way_back() {
     world.has_one("is ready").await;
 }
 
+/// R3: the program ends again while it begins again, before and after it listens.
+#[tokio::test]
+async fn a_message_is_answered_once_however_often_the_program_is_killed_while_it_recovers() {
+    let mut world = World::build().await;
+    world.hold_at(1);
+    let said = world.says(REQUEST).await;
+    world.model_holds(1).await;
+    world.kill();
+    for _ in 0..3 {
+        world.spawn();
+        world.kill();
+    }
+    world.launch().await;
+    world.kill();
+    world.hold_at(NONE);
+    world.start().await;
+    world.is_answered_once(&said).await;
+}
+
 /// R1: everything was done.
 #[tokio::test]
 async fn nothing_is_said_twice_when_the_program_is_killed_after_the_result() {

@@ -113,6 +113,14 @@ impl World {
 
     /// Starts the program and waits until it listens.
     pub(super) async fn launch(&mut self) -> String {
+        let log = self.spawn();
+        let address = bounded("the program listens", poll(|| address_in(&log))).await;
+        self.slack.connect_to(&format!("http://{address}/in/slack"));
+        address
+    }
+
+    /// Starts the program and waits for nothing; where it writes its log.
+    pub(super) fn spawn(&mut self) -> PathBuf {
         let directory = self.directory.path();
         let config = directory.join("drydock.toml");
         std::fs::write(&config, self.toml()).expect("a configuration");
@@ -129,9 +137,7 @@ impl World {
             .stderr(std::fs::File::create(&log).expect("a log"))
             .spawn();
         self.program = Some(Program(child.expect("the program starts")));
-        let address = bounded("the program listens", poll(|| address_in(&log))).await;
-        self.slack.connect_to(&format!("http://{address}/in/slack"));
-        address
+        log
     }
 
     pub(super) async fn is_ready(&self, address: &str) {

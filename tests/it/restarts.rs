@@ -1,0 +1,205 @@
+//! What a start finds that the process before it left half done, and what a store that does not take a write for a
+//! while leaves behind. The database is changed as such a process would have left it.
+
+use crate::support::app::{TestApp, step, visible};
+use drydock::demo::stage::SLACK_CHANNEL;
+use drydock::emulator::model::{Answer, Asked, Fault, calls, says};
+use serde_json::json;
+
+const ALICE: &str = "U0ALICE";
+/// Ends the write that a statement below names.
+const REFUSED: &str = "BEGIN SELECT RAISE(ABORT, 'no'); END";
+
+/// Sets the replicas of dev to four, then to three; anything else is talk.
+fn replicas(asked: &Asked) -> Answer {
+    let words = asked.last_user_text();
+    let edit = |from: u32, to: u32| {
+        let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
+        json!({ "path": "environments/dev/main.jsonnet", "old": of(from), "new": of(to) })
+    };
+    match step(asked) {
+        0 if words.contains("four replicas") => calls("file_edit", edit(2, 4)),
+        0 if words.contains("three replicas") => calls("file_edit", edit(4, 3)),
+        _ => says("Done."),
+    }
+}
+
+/// Leaves the newest command as a process leaves it that ended before it was carried out, and as another one.
+fn left_over(app: &TestApp, was: &str, is: &str) {
+    left_over_row(app, "(SELECT MAX(id) FROM inbox WHERE lane <> 'turn')", was, is);
+}
+
+fn left_over_row(app: &TestApp, row: &str, was: &str, is: &str) {
+    app.sabotage(&format!(
+        "UPDATE inbox SET lane = 'change', done_at = NULL, effect = NULL, inbound = replace(inbound, '{was}', '{is}')
+           WHERE id = {row};
+         DELETE FROM outbox WHERE op LIKE 'inbox-' || {row} || '/%'"
+    ));
+}
+
+/// A slash command means the conversation that was the newest when it was typed, however late it is carried out.
+#[tokio::test]
+async fn a_slash_command_that_is_carried_out_late_means_what_it_meant_when_it_was_typed() {
+    let mut app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let older = app.ask(ALICE, "four replicas in dev").await;
+    let newest = app.ask(ALICE, "four replicas in dev").await;
+    app.slash(ALICE, "status").await;
+    // After the command somebody went on in the older thread.
+    app.ask_in(ALICE, &older.thread, "three replicas in dev").await;
+    app.until_idle().await;
+    let whispers = app.whispers(ALICE).len();
+    app.stage.stop().await;
+    left_over(&app, "status", "discard");
+    app.stage.start().await.unwrap();
+    let told = app.next_whisper(ALICE, whispers).await;
+    assert!(told.starts_with("CHG-2 is discarded"), "{told}");
+    let kept = app.command_in(ALICE, &older.thread, "!diff").await;
+    assert!(kept.contains("+    replicas: 3,"), "{kept}");
+    let gone = app.command_in(ALICE, &newest.thread, "!diff").await;
+    assert!(gone.starts_with("Nothing is prepared here."), "{gone}");
+}
+
+/// R3: a command that was not answered when the process ended three times is given up, and its person is told.
+#[tokio::test]
+async fn a_command_that_is_cut_short_three_times_is_given_up_aloud() {
+    let mut app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    for (crashes, is_given_up) in [(2, false), (3, true)] {
+        app.command_in(ALICE, &first.thread, "!status").await;
+        app.until_idle().await;
+        app.stage.stop().await;
+        left_over(&app, "!status", "!undo");
+        app.sabotage(&format!(
+            "UPDATE inbox SET crashes = {crashes} WHERE done_at IS NULL"
+        ));
+        app.stage.start().await.unwrap();
+        app.until_idle().await;
+        let told = app.written(&first.thread).last().unwrap().clone();
+        match is_given_up {
+            false => {
+                assert!(
+                    told.starts_with("Undone; the workspace is as the base again"),
+                    "{told}"
+                );
+                let again = app.ask_in(ALICE, &first.thread, "four replicas in dev").await;
+                assert!(again.text.contains("is ready"), "{}", again.text);
+            }
+            true => assert!(
+                told.starts_with("I was restarted 3 times before I could answer this"),
+                "{told}"
+            ),
+        }
+    }
+    let kept = app.command_in(ALICE, &first.thread, "!diff").await;
+    assert!(kept.contains("+    replicas: 4,"), "{kept}");
+}
+
+/// P2: a command nobody can read is answered as soon as that can be stored, and its conversation is not deaf until then.
+#[tokio::test]
+async fn a_command_that_cannot_be_read_is_answered_once_the_store_takes_the_answer() {
+    let mut app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "hello").await;
+    app.command_in(ALICE, &first.thread, "!status").await;
+    app.until_idle().await;
+    app.stage.stop().await;
+    left_over(&app, "{", "[");
+    app.sabotage(&format!(
+        "CREATE TRIGGER unanswered BEFORE UPDATE OF done_at ON inbox WHEN new.lane = 'change' {REFUSED}"
+    ));
+    app.stage.start().await.unwrap();
+    // The first attempt to answer it is over by the time a later command is answered.
+    let other = app.say(ALICE, "!help").await;
+    app.slack_reply(&other.ts, "These are answered without a model")
+        .await;
+    app.sabotage("DROP TRIGGER unanswered");
+    app.slack_reply(
+        &first.thread,
+        "This command cannot be read any more; say it again.",
+    )
+    .await;
+    let next = app.ask_in(ALICE, &first.thread, "hello again").await;
+    assert!(next.text.contains("Done."), "{}", next.text);
+}
+
+/// P2: a message that waits shows so on its card; what it is told in the end is told there.
+#[tokio::test]
+async fn a_waiting_message_that_cannot_be_read_any_more_is_told_so_on_its_card() {
+    let mut app = TestApp::new(|asked: &Asked| match asked.last_user_text().contains("stall") {
+        true => says("Never.").but(Fault::Stall),
+        false => says("Done."),
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    let first = app.say(ALICE, "stall").await;
+    app.until_asked(1).await;
+    app.say_in(ALICE, &first.ts, "the second").await;
+    let card = app.slack_reply(&first.ts, "Queued (1 ahead)").await;
+    app.stage.stop().await;
+    app.sabotage("UPDATE inbox SET inbound = '[' WHERE id = (SELECT MAX(id) FROM inbox)");
+    app.stage.start().await.unwrap();
+    app.until_asked(2).await;
+    app.say_in(ALICE, &first.ts, "!stop").await;
+    let told = app
+        .slack_reply(&first.ts, "This message cannot be read any more; say it again.")
+        .await;
+    assert_eq!(told.ts, card.ts, "{}", visible(&told));
+}
+
+/// P2: what an undo left is prepared again or said not to be; the command is answered in any case.
+#[tokio::test]
+async fn an_undo_whose_change_cannot_be_stored_is_answered() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    app.ask_in(ALICE, &first.thread, "three replicas in dev").await;
+    app.until_idle().await;
+    app.sabotage(&format!(
+        "CREATE TRIGGER unstored BEFORE INSERT ON change {REFUSED}"
+    ));
+    app.say_in(ALICE, &first.thread, "!undo").await;
+    app.slack_reply(&first.thread, "Undone. What is left could not be prepared again")
+        .await;
+    app.sabotage("DROP TRIGGER unstored");
+    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    assert!(
+        undone.starts_with("Undone; the workspace is as the base again"),
+        "{undone}"
+    );
+}
+
+/// A change whose patch is damaged is let go of as any other.
+#[tokio::test]
+async fn a_change_that_cannot_be_read_is_discarded() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    app.until_idle().await;
+    app.sabotage("UPDATE blob SET content = 'x' WHERE hash = (SELECT patch FROM change)");
+    let told = app.command_in(ALICE, &first.thread, "!discard").await;
+    assert_eq!(told, "CHG-1 is discarded; the workspace is as the base again.");
+    let again = app.ask_in(ALICE, &first.thread, "four replicas in dev").await;
+    assert!(again.text.contains("CHG-2 is ready"), "{}", again.text);
+}
+
+/// R3: a process says that it works on messages before it takes one up, or its crashes would count for nothing.
+#[tokio::test]
+async fn no_message_is_taken_up_before_it_is_on_record_that_the_process_works() {
+    let mut app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    app.until_idle().await;
+    app.stage.stop().await;
+    assert_eq!(app.count("SELECT works FROM process"), 0);
+    app.sabotage(&format!("CREATE TRIGGER idle BEFORE UPDATE ON process {REFUSED}"));
+    app.stage.start().await.unwrap();
+    let said = app.say(ALICE, "four replicas in dev").await;
+    assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
+    assert_eq!(app.asked().len(), 0);
+    app.sabotage("DROP TRIGGER idle");
+    app.nth_result(&said.ts, 1).await;
+    assert_eq!(app.count("SELECT works FROM process"), 1);
+    let shown = app.slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
+    assert!(visible(&shown).contains("+    replicas: 4,"));
+}

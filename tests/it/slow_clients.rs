@@ -1,0 +1,139 @@
+//! Clients that take their time, beside one that does not: they are cut at their deadlines, and nobody waits for them.
+
+use crate::support::app::TestApp;
+use drydock::emulator::model::{Asked, says};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+
+const ALICE: &str = "U0ALICE";
+/// Addresses that clients come from, and connections of each.
+const ADDRESSES: u8 = 4;
+const EACH: usize = 40;
+/// Slack delivers again after this.
+const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(3);
+/// Messages that are sent while the clients are there, at least.
+const MESSAGES_MIN: usize = 10;
+/// When a client gives up that nobody cuts.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Client {
+    /// It connects and says nothing.
+    Silent,
+    /// It sends its headers byte by byte.
+    DrippingHeaders,
+    /// It sends its body byte by byte.
+    DrippingBody,
+    /// It announces a gigabyte.
+    Large,
+}
+
+const CLIENTS: [Client; 4] = [
+    Client::Silent,
+    Client::DrippingHeaders,
+    Client::DrippingBody,
+    Client::Large,
+];
+
+impl Client {
+    fn begins(self) -> &'static str {
+        match self {
+            Self::Silent => "",
+            Self::DrippingHeaders => "POST /in/slack HTTP/1.1\r\nhost: d\r\nx-padding: ",
+            Self::DrippingBody => "POST /in/slack HTTP/1.1\r\nhost: d\r\ncontent-length: 1000000\r\n\r\n",
+            Self::Large => "POST /in/slack HTTP/1.1\r\nhost: d\r\ncontent-length: 1073741824\r\n\r\n",
+        }
+    }
+
+    fn drips(self) -> bool {
+        matches!(self, Self::DrippingHeaders | Self::DrippingBody)
+    }
+}
+
+async fn connect(from: u8, to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket
+        .bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, from), 0)))
+        .unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+/// Keeps a connection for as long as it may; what was answered before it was cut.
+async fn stay(client: Client, mut stream: TcpStream) -> (Client, String) {
+    stream.write_all(client.begins().as_bytes()).await.unwrap();
+    let (mut read, mut write) = stream.split();
+    let dripping = async {
+        let mut drops = tokio::time::interval(Duration::from_millis(50));
+        while client.drips() && write.write_all(b"a").await.is_ok() {
+            drops.tick().await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let mut answer = Vec::new();
+    tokio::select! {
+        // One that is reset was cut as well.
+        _ = read.read_to_end(&mut answer) => {}
+        () = dripping => {}
+        () = tokio::time::sleep(PATIENCE) => panic!("{client:?} was never cut"),
+    }
+    (client, String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// R22
+#[tokio::test]
+async fn slow_clients_are_cut_and_nobody_waits_for_them() {
+    let settings = [
+        ("server.header_seconds_max", "2"),
+        ("server.body_seconds_max", "2"),
+        ("server.idle_seconds_max", "2"),
+    ];
+    let app = TestApp::set(|_: &Asked| says("Here."), &settings).await;
+    app.slack_editor(ALICE).await;
+    let to = app.stage.app.as_ref().unwrap().address;
+    let mut clients = JoinSet::new();
+    for from in 0..ADDRESSES {
+        for client in CLIENTS.into_iter().cycle().take(EACH) {
+            let stream = connect(2 + from, to).await;
+            clients.spawn(stay(client, stream));
+        }
+    }
+    let mut threads = Vec::new();
+    let mut cut = Vec::new();
+    while threads.len() < MESSAGES_MIN || !clients.is_empty() {
+        let sent_at = Instant::now();
+        let said = app.say(ALICE, "hello").await;
+        assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
+        assert!(
+            sent_at.elapsed() < 2 * ACKNOWLEDGED_MAX,
+            "{:?}",
+            sent_at.elapsed()
+        );
+        threads.push(said.ts);
+        // The next message follows when a client was cut, or soon.
+        let next = tokio::time::timeout(Duration::from_millis(100), clients.join_next());
+        cut.extend(next.await.ok().flatten().map(Result::unwrap));
+        while let Some(client) = clients.try_join_next() {
+            cut.push(client.unwrap());
+        }
+    }
+    assert_eq!(cut.len(), usize::from(ADDRESSES) * EACH);
+    for (client, answer) in &cut {
+        let expected = match client {
+            Client::Silent | Client::DrippingHeaders => "",
+            Client::DrippingBody => "HTTP/1.1 408 ",
+            Client::Large => "HTTP/1.1 413 ",
+        };
+        // What is still being written when the connection is cut may reset it, and the answer is lost.
+        let is_lost = client.drips() && answer.is_empty();
+        assert!(answer.starts_with(expected) || is_lost, "{client:?}: {answer}");
+    }
+    for thread in &threads {
+        app.nth_result(thread, 1).await;
+        assert_eq!(app.results(thread).len(), 1);
+    }
+    assert_eq!(app.asked().len(), threads.len());
+}
