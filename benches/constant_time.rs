@@ -152,6 +152,7 @@ fn slack() -> Case {
             bot_token: secret.clone(),
             signing_secret: secret,
             api_base_url: String::new(),
+            paced: true,
             repository: None,
         });
         of_channel("slack", &settings, &installation(Platform::Slack)).unwrap()
@@ -202,6 +203,7 @@ fn telegram() -> Case {
             mode: TelegramMode::Webhook,
             secret_token: Some(secret),
             api_base_url: String::new(),
+            paced: true,
             repository: None,
         });
         of_channel("telegram", &settings, &installation(Platform::Telegram)).unwrap()

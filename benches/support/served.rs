@@ -59,6 +59,7 @@ kind = "slack"
 bot_token = {{ env = "BENCH_SLACK_TOKEN" }}
 signing_secret = {{ env = "BENCH_SLACK_SECRET" }}
 api_base_url = "http://{slack}/api"
+paced = false
 [limits]
 {limits}
 "#,

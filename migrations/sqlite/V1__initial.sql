@@ -181,6 +181,7 @@ CREATE TABLE outbox (
     message TEXT,
     why TEXT,
     created_at INTEGER NOT NULL,
+    tried_at INTEGER,
     done_at INTEGER
 );
 CREATE INDEX outbox_open ON outbox (channel, lane, id) WHERE done_at IS NULL;

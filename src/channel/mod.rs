@@ -2,10 +2,13 @@
 //! delivers operations. What comes in from a channel arrives through [`crate::webhook`] or, for
 //! platforms that are polled, through [`Channel::poll`].
 
+mod limit;
 mod markdown;
 mod slack;
 mod telegram;
 mod visible;
+
+pub use limit::{Call, Limit, Scope};
 
 use crate::config::{ChannelSettings, ServerSettings};
 use crate::model::{Inbound, Installation, MessageRef, Op, Reply};
@@ -27,7 +30,22 @@ pub struct Delivered {
 /// no URL and no message text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Definitely not sent, and worth another try: no connection, 5xx before effect, rate limit.
+    /// Definitely not sent: nobody could be reached, or the platform says that it is out of service. Says nothing
+    /// about the operation.
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    /// Definitely not sent: the platform does not take our token. Says nothing about the operation.
+    #[error("the token is not taken: {0}")]
+    Unauthorised(String),
+    /// Definitely not sent: the platform asks us to call less often.
+    #[error("limited: {why}")]
+    Limited {
+        /// A few words.
+        why: String,
+        /// What the platform asked us to wait.
+        retry_after: Option<Duration>,
+    },
+    /// It brought no answer, and may be done again without being seen twice.
     #[error("not sent: {why}")]
     NotSent {
         /// A few words.
@@ -80,6 +98,13 @@ pub trait Channel: Send + Sync {
     /// Looks for what [`Channel::deliver`] made of an operation whose outcome is unknown, and which was enqueued
     /// at `since`. Changes nothing; an error says only that the platform was not asked.
     async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError>;
+
+    /// Asks the platform for nothing but an answer: whether it is there and takes our token. Nobody sees it.
+    async fn probe(&self) -> Result<(), SendError>;
+
+    /// The limits a call for an operation counts against. The first is the one that is exhausted when the platform
+    /// answers [`SendError::Limited`].
+    fn limits(&self, op: &Op, call: Call) -> Vec<Limit>;
 
     /// Receives by polling until `cancel`, for installations without a webhook. Channels that only
     /// know webhooks return at once.

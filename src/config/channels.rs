@@ -39,11 +39,13 @@ fn slack(reader: &mut Reader<'_>, section: &str) -> Option<SlackSettings> {
     }
     let signing_secret = reader.required_secret(&format!("{section}.signing_secret"));
     let api_base_url = api_base_url(reader, section, SLACK_API);
+    let paced = reader.boolean(&format!("{section}.paced"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
     Some(SlackSettings {
         bot_token: bot_token?,
         signing_secret: signing_secret?,
         api_base_url,
+        paced,
         repository,
     })
 }
@@ -89,12 +91,14 @@ fn telegram(reader: &mut Reader<'_>, section: &str) -> Option<TelegramSettings> 
         );
     }
     let api_base_url = api_base_url(reader, section, TELEGRAM_API);
+    let paced = reader.boolean(&format!("{section}.paced"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
     Some(TelegramSettings {
         bot_token: bot_token?,
         mode,
         secret_token,
         api_base_url,
+        paced,
         repository,
     })
 }

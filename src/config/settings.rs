@@ -170,6 +170,14 @@ impl ChannelSettings {
             Self::Telegram(settings) => settings.repository.as_deref(),
         }
     }
+
+    /// Whether messages are sent no faster than the platform allows.
+    pub fn is_paced(&self) -> bool {
+        match self {
+            Self::Slack(settings) => settings.paced,
+            Self::Telegram(settings) => settings.paced,
+        }
+    }
 }
 
 /// A Slack app in one workspace, reached over HTTP.
@@ -181,6 +189,8 @@ pub struct SlackSettings {
     pub signing_secret: Secret,
     /// `api_base_url`, default `https://slack.com/api`.
     pub api_base_url: String,
+    /// `paced`, default true: keeps to the platform's limits.
+    pub paced: bool,
     /// `repository`: what this channel's people work on unless they name another.
     pub repository: Option<String>,
 }
@@ -196,6 +206,8 @@ pub struct TelegramSettings {
     pub secret_token: Option<Secret>,
     /// `api_base_url`, default `https://api.telegram.org`.
     pub api_base_url: String,
+    /// `paced`, default true: keeps to the platform's limits.
+    pub paced: bool,
     /// `repository`: what this bot's people work on unless they name another.
     pub repository: Option<String>,
 }

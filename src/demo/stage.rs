@@ -182,12 +182,14 @@ kind = "slack"
 bot_token = {{ env = "STAGE_SLACK_BOT_TOKEN" }}
 signing_secret = {{ env = "STAGE_SLACK_SIGNING_SECRET" }}
 api_base_url = "{slack}"
+paced = false
 
 [channels.telegram]
 kind = "telegram"
 bot_token = {{ env = "STAGE_TELEGRAM_BOT_TOKEN" }}
 mode = "polling"
 api_base_url = "{telegram}"
+paced = false
 
 [hooks.release]
 scheme = "github"

@@ -3,5 +3,6 @@
 
 pub mod model;
 mod server;
+mod standing;
 pub mod slack;
 pub mod telegram;

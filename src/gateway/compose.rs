@@ -172,6 +172,63 @@ impl Address {
     }
 }
 
+/// What the line that something is missing is called. It has none of its own.
+const MISSING: &str = "missing";
+
+/// What people are told instead of an operation that was not delivered and never will be: one line for all texts of
+/// a message, and one for each file.
+pub(super) fn not_delivered(op: &Op) -> Option<Op> {
+    let file =
+        |name: &str| format!("The file `{name}` could not be delivered; `patch` sends the change again.");
+    instead_of(op, "could not be delivered", file)
+}
+
+/// The same for one that may have been delivered.
+pub(super) fn maybe_missing(op: &Op) -> Option<Op> {
+    let file = |name: &str| format!("The file `{name}` may be missing here; `patch` sends the change again.");
+    instead_of(
+        op,
+        "may be missing here: nobody can tell whether it was posted",
+        file,
+    )
+}
+
+fn instead_of(op: &Op, what_happened: &str, file: impl Fn(&str) -> String) -> Option<Op> {
+    let post = op.id.strip_suffix("/fill").unwrap_or(&op.id);
+    let (message, name) = post.rsplit_once('/')?;
+    // The card only says how it goes; what was lost is the result.
+    if name == MISSING || name == "card" {
+        return None;
+    }
+    let text = format!(
+        "An answer {what_happened}. `diff` shows the prepared change and `patch` sends it; for anything else, ask again."
+    );
+    let (of, text) = match &op.action {
+        Action::Upload { file_name, .. } => (post, file(file_name)),
+        Action::Post { .. } | Action::Notice { .. } | Action::Edit { .. } | Action::Fill { .. } => {
+            (message, text)
+        }
+        Action::React { .. } | Action::AnswerClick { .. } => return None,
+    };
+    let reply = Reply::text(text);
+    let action = match &op.action {
+        Action::Notice { to, .. } => Action::Notice {
+            to: to.clone(),
+            reply,
+        },
+        _ => Action::Post {
+            reply,
+            reply_to: None,
+            placeholder: false,
+        },
+    };
+    Some(Op {
+        id: format!("{of}/{MISSING}"),
+        action,
+        ..op.clone()
+    })
+}
+
 /// What the messages of a result are called.
 fn result_name(index: usize) -> String {
     match index {

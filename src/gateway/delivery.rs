@@ -1,11 +1,25 @@
-//! Takes operations out of the outbox and hands them to lanes, which deliver side by side: a lane is one chat
-//! and thread.
+//! Takes operations out of the outbox, as the channel is open and its limits allow, and hands them to lanes, which
+//! deliver side by side: a lane is one chat and thread.
 
+mod circuit;
+mod failure;
+mod gate;
+mod health;
+mod kept;
 mod lane;
+mod pace;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
 
-use crate::channel::Channel;
-use crate::store::{Due, Store};
+pub use health::{ChannelHealth, ChannelState};
+
+use crate::channel::{Call, Channel, Delivered, SendError};
+use crate::model::Op;
+use crate::store::{Due, Store, StoreError};
+use gate::Gate;
 use jiff::Timestamp;
+use kept::kept;
 use lane::LaneDelivery;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +27,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::warn;
 
 /// Lanes delivered at once per channel.
 const LANES_MAX: usize = 32;
@@ -21,17 +35,20 @@ const LANES_MAX: usize = 32;
 const BROKEN_WAIT: Duration = Duration::from_secs(1);
 /// How long the pump sleeps when nothing is due and nobody wakes it.
 const IDLE_MAX: Duration = Duration::from_secs(60);
+/// How long it sleeps when it could take more than it may.
+const CALLS_WAIT: Duration = Duration::from_millis(500);
 /// Shortest sleep of the pump.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
 /// The outgoing side of one channel.
-pub(super) struct Delivery {
+pub struct Delivery {
     store: Store,
     name: String,
     now: fn() -> Timestamp,
     work: Arc<Notify>,
     lanes: Mutex<Lanes>,
     places: Arc<Semaphore>,
+    gate: Arc<Gate>,
     channel: watch::Sender<Option<Arc<dyn Channel>>>,
     delivered: watch::Sender<u64>,
 }
@@ -54,8 +71,16 @@ impl Drop for Abandoned<'_> {
 }
 
 impl Delivery {
-    pub(super) fn new(store: Store, name: String, now: fn() -> Timestamp) -> Self {
+    /// The outgoing side of a channel that is not connected yet.
+    pub fn new(
+        store: Store,
+        name: String,
+        is_paced: bool,
+        now: fn() -> Timestamp,
+        random: fn() -> [u8; 32],
+    ) -> Self {
         Self {
+            gate: Arc::new(Gate::new(name.clone(), is_paced, now, random)),
             store,
             name,
             now,
@@ -68,22 +93,30 @@ impl Delivery {
     }
 
     /// Says that the outbox has something new for this channel.
-    pub(super) fn wake(&self) {
+    pub fn wake(&self) {
         self.work.notify_one();
     }
 
     /// Delivers operations that were taken out of the outbox already; those there is no room for go back.
     pub(super) async fn take_over(&self, due: Vec<Due>) {
         for due in due {
-            let id = due.op.id.clone();
-            if self.start(due) {
-                continue;
-            }
-            if let Err(error) = self.store.give_back(&id).await {
-                error!(op.id = id, %error, "an operation could not be given back");
+            let Err(due) = self.start(due) else { continue };
+            if self.store.give_back(&due).await.is_err() {
+                self.give_back_later(*due);
             }
             self.wake();
         }
+    }
+
+    fn give_back_later(&self, due: Due) {
+        let (store, work) = (self.store.clone(), Arc::clone(&self.work));
+        let mut lanes = self.lanes();
+        let cancel = lanes.open.as_ref().map(|(_, cancel)| cancel.clone());
+        lanes.running.spawn(async move {
+            let outcome = format!("that `{}` was not tried", due.op.id);
+            kept(&outcome, &cancel.unwrap_or_default(), || store.give_back(&due)).await;
+            work.notify_one();
+        });
     }
 
     /// Delivers what a commit took; what it left in the outbox is looked for.
@@ -104,16 +137,61 @@ impl Delivery {
         self.channel.subscribe()
     }
 
+    /// True while operations may be taken by the commit that enqueues them, because they can be sent at once.
+    pub(super) fn takes_at_once(&self) -> bool {
+        self.channel.borrow().is_some() && self.gate.probe_at().is_none()
+    }
+
+    /// Whether it delivers.
+    pub fn state(&self) -> ChannelState {
+        match self.gate.closed() {
+            Some(closed) => closed,
+            None if self.channel.borrow().is_some() => ChannelState::Open,
+            None => ChannelState::NotConnected,
+        }
+    }
+
+    /// Whether it delivers, and how much waits for that.
+    pub async fn health(&self) -> Result<ChannelHealth, StoreError> {
+        Ok(ChannelHealth {
+            channel: self.name.clone(),
+            state: self.state(),
+            waiting: self.store.unsent(&self.name).await?,
+            given_up: self.store.given_up(&self.name).await?,
+        })
+    }
+
+    /// An operator says that something has changed: looks for work, and for the platform if it was gone.
+    pub(super) fn try_again(&self) {
+        self.gate.probe_now();
+        self.wake();
+    }
+
+    /// Delivers past the outbox, at once or not at all: for what nobody misses when it is lost. Leaves room for
+    /// what somebody waits for.
+    pub(super) async fn deliver_aside(&self, op: &Op) -> Result<Delivered, SendError> {
+        let Some(channel) = self.channel() else {
+            return Err(SendError::Unreachable("it is not connected".to_owned()));
+        };
+        let limits = channel.limits(op, Call::Deliver);
+        self.gate.admit_spare(&limits)?;
+        let delivered = channel.deliver(op).await;
+        if let Err(error) = &delivered {
+            self.gate.failed_aside(error, &limits);
+        }
+        delivered
+    }
+
     /// Changes each time an operation was delivered or given up.
-    pub(super) fn delivered(&self) -> watch::Receiver<u64> {
+    pub fn delivered(&self) -> watch::Receiver<u64> {
         self.delivered.subscribe()
     }
 
     /// Delivers until `cancel`; what is on its way then is finished first.
-    pub(super) async fn run(self: Arc<Self>, channel: Arc<dyn Channel>, cancel: CancellationToken) {
+    pub async fn run(self: Arc<Self>, channel: Arc<dyn Channel>, cancel: CancellationToken) {
         let _abandoned = Abandoned(&self);
         self.lanes().open = Some((Arc::clone(&channel), cancel.clone()));
-        self.channel.send_replace(Some(channel));
+        self.channel.send_replace(Some(Arc::clone(&channel)));
         // What is left from before waits in the outbox.
         self.wake();
         let mut wake_at = Instant::now();
@@ -125,8 +203,13 @@ impl Delivery {
                 () = tokio::time::sleep_until(wake_at) => {}
                 () = cancel.cancelled() => break,
             }
-            self.start_due().await;
-            wake_at = Instant::now() + self.wait().await;
+            if self.gate.probe_at().is_some_and(|at| at <= Instant::now()) {
+                cancel.run_until_cancelled(self.gate.probe(&channel)).await;
+            }
+            wake_at = match self.gate.probe_at() {
+                Some(probe_at) => probe_at,
+                None => self.start_due(&channel).await,
+            };
         }
         // Nothing more is taken over; what was is delivered.
         let Lanes { mut running, .. } = std::mem::take(&mut *self.lanes());
@@ -141,49 +224,68 @@ impl Delivery {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to deliver in the lane of an operation; false if there is no room, or no channel.
-    fn start(&self, due: Due) -> bool {
+    /// Begins to deliver in the lane of an operation; gives it back if there is no room, no channel, or a limit.
+    fn start(&self, due: Due) -> Result<(), Box<Due>> {
         let mut lanes = self.lanes();
         while lanes.running.try_join_next().is_some() {}
         let (Some((channel, cancel)), Ok(place)) =
             (lanes.open.clone(), Arc::clone(&self.places).try_acquire_owned())
         else {
-            return false;
+            return Err(Box::new(due));
         };
+        let limits = channel.limits(&due.op, call(due.doubtful_since.is_some()));
+        if !self.gate.admit(&limits) {
+            return Err(Box::new(due));
+        }
         let lane = LaneDelivery {
             store: self.store.clone(),
             name: self.name.clone(),
             channel,
+            gate: Arc::clone(&self.gate),
             now: self.now,
             work: Arc::clone(&self.work),
             delivered: self.delivered.clone(),
             cancel,
         };
         lanes.running.spawn(async move {
-            lane.run(vec![due]).await;
+            lane.run(due).await;
             drop(place);
         });
-        true
+        Ok(())
     }
 
-    async fn start_due(&self) {
-        let free = self.places.available_permits();
+    /// Starts what is due and admitted; answers when to look again. Whatever ends a lane says so.
+    async fn start_due(&self, channel: &Arc<dyn Channel>) -> Instant {
+        let (now, at) = (Instant::now(), (self.now)());
+        let free = self.places.available_permits().min(self.gate.room());
         if free == 0 {
-            return;
+            return now + CALLS_WAIT;
         }
-        match self.store.due(&self.name, (self.now)(), free).await {
-            Ok(due) => self.take_over(due).await,
-            Err(error) => warn!(channel = self.name, %error, "the outbox could not be read"),
-        }
-    }
-
-    /// How long nothing is due. Never zero: what is due and not handed out waits for its lane.
-    async fn wait(&self) -> Duration {
-        let wait = match self.store.next_due(&self.name).await {
-            Ok(Some(due)) => Duration::try_from(due.duration_since((self.now)())).unwrap_or_default(),
+        let batch = self.gate.batch(channel);
+        let (due, batch) = match self.store.due_admitted(&self.name, at, free, batch).await {
+            Ok(taken) => taken,
+            Err(error) => {
+                warn!(channel = self.name, %error, "the outbox could not be read");
+                return now + BROKEN_WAIT;
+            }
+        };
+        let is_all = due.len() < free;
+        self.take_over(due).await;
+        let later = match self.store.next_due_after(&self.name, at).await {
+            Ok(Some(due)) => Duration::try_from(due.duration_since(at)).unwrap_or_default(),
             Ok(None) => IDLE_MAX,
             Err(_) => BROKEN_WAIT,
         };
-        wait.clamp(WAIT_MIN, IDLE_MAX)
+        let later = if is_all { later } else { later.min(CALLS_WAIT) };
+        let wake_at = batch.next.map_or(now + later, |next| next.min(now + later));
+        wake_at.clamp(now + WAIT_MIN, now + IDLE_MAX)
+    }
+}
+
+/// What the first call for an operation is.
+fn call(is_doubtful: bool) -> Call {
+    match is_doubtful {
+        true => Call::Find,
+        false => Call::Deliver,
     }
 }

@@ -21,6 +21,7 @@ mod retention;
 mod shift;
 mod turn;
 
+pub use delivery::{ChannelHealth, ChannelState, Delivery};
 pub use housekeeping::RepositoriesLoaded;
 pub use repositories::{Repositories, Watcher};
 pub use retention::{Begin, Holding, Kept, Pruned, Retention, Round};
@@ -29,16 +30,15 @@ use crate::access::{Access, AccessError, Identity, Redeemed};
 use crate::channel::Channel;
 use crate::command;
 use crate::compare::Comparer;
-use crate::config::{Config, HookSettings};
+use crate::config::{ChannelSettings, Config, HookSettings};
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{Accepted, Due, Lane, Refusal, Room, Store};
+use crate::store::{Accepted, Due, Lane, Refusal, Room, Store, StoreError};
 use crate::tool::Toolbox;
 use ahead::RenderingAhead;
 use commands::Asked;
 use compose::Address;
-use delivery::Delivery;
 use desk::Desk;
 use inspections::Inspections;
 use jiff::Timestamp;
@@ -120,13 +120,12 @@ impl Gateway {
                 Err(error) => return Err(error),
             }
         }
-        let delivery = |name: &String| {
-            (
-                name.clone(),
-                Arc::new(Delivery::new(parts.store.clone(), name.clone(), parts.now)),
-            )
+        let delivery = |(name, settings): (&String, &ChannelSettings)| {
+            let (store, is_paced) = (parts.store.clone(), settings.is_paced());
+            let delivery = Delivery::new(store, name.clone(), is_paced, parts.now, parts.random);
+            (name.clone(), Arc::new(delivery))
         };
-        let deliveries = parts.config.channels.keys().map(delivery).collect();
+        let deliveries = parts.config.channels.iter().map(delivery).collect();
         Ok(Arc::new(Self {
             notes: Notes::default(),
             deliveries,
@@ -301,7 +300,37 @@ impl Gateway {
 
     /// True if operations for this channel may be taken by the commit that enqueues them.
     fn delivers_at_once(&self, channel: &str) -> bool {
-        self.channel(channel).is_some()
+        let delivery = self.deliveries.get(channel);
+        delivery.is_some_and(|delivery| delivery.takes_at_once())
+    }
+
+    /// Each channel: whether it delivers, and what waits for it.
+    pub async fn channels(&self) -> Result<Vec<ChannelHealth>, StoreError> {
+        let mut channels = Vec::with_capacity(self.deliveries.len());
+        for delivery in self.deliveries.values() {
+            channels.push(delivery.health().await?);
+        }
+        Ok(channels)
+    }
+
+    /// The channels that hold everything, by name, and why; nothing is read for it.
+    pub fn channels_closed(&self) -> Vec<(String, ChannelState)> {
+        let states = self.deliveries.iter();
+        let states = states.map(|(name, delivery)| (name.clone(), delivery.state()));
+        let is_closed = |(_, state): &(String, ChannelState)| {
+            matches!(
+                state,
+                ChannelState::Unreachable { .. } | ChannelState::Unauthorised { .. }
+            )
+        };
+        states.filter(is_closed).collect()
+    }
+
+    /// Looks for work of a channel at once, whatever it waits for.
+    pub fn deliver_again(&self, channel: &str) {
+        if let Some(delivery) = self.deliveries.get(channel) {
+            delivery.try_again();
+        }
     }
 
     /// Delivers what a commit took; what it left in the outbox is looked for.
@@ -339,7 +368,7 @@ impl Gateway {
 
     /// Delivers at once, past the outbox: for what nobody misses when it is lost.
     fn deliver_now(&self, inbound: &Inbound, action: Action) {
-        let Some(channel) = self.channel(&inbound.channel) else {
+        let Some(delivery) = self.deliveries.get(&inbound.channel).cloned() else {
             return;
         };
         let Ok(slot) = Arc::clone(&self.notices).try_acquire_owned() else {
@@ -354,7 +383,7 @@ impl Gateway {
         };
         let leaving = self.leaving.clone();
         self.errands.spawn(async move {
-            if let Some(Err(error)) = leaving.run_until_cancelled(channel.deliver(&op)).await {
+            if let Some(Err(error)) = leaving.run_until_cancelled(delivery.deliver_aside(&op)).await {
                 tracing::debug!(%error, "a receipt or notice was not delivered");
             }
             drop(slot);

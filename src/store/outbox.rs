@@ -1,6 +1,7 @@
 //! What goes out, in order per chat and thread. An operation is enqueued once under its id, handed
 //! out until its outcome is reported, and never handed out twice at a time.
 
+mod letters;
 mod taking;
 
 use super::column::{json, millis, parse, time};
@@ -8,11 +9,13 @@ use super::writer::Promise;
 use super::{Store, StoreError};
 use crate::model::{Action, MessageRef, Op};
 use jiff::Timestamp;
+pub use letters::{DeadLetter, Letters};
 use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) use taking::{Busy, take_enqueued};
 use taking::{HEADS, Taken, heads_due, take_due, take_next};
+use tracing::warn;
 
 /// Not handed out yet. What must not show twice is marked before it is.
 const WAITING: &str = "waiting";
@@ -20,6 +23,14 @@ const WAITING: &str = "waiting";
 const READY: &str = "ready";
 /// Not handed out now, and perhaps sent before: it is looked for first.
 const DOUBTFUL: &str = "doubtful";
+/// The same, and an operator asked for it: it is sent where nobody can tell whether it was.
+const AGAIN: &str = "again";
+/// Handed out after it was waiting or ready.
+const SENDING: &str = "sending";
+/// Handed out after it was doubtful.
+const LOOKING: &str = "looking";
+/// Handed out after an operator asked for it.
+const REPEATING: &str = "repeating";
 
 /// Operations of one chat and thread that are handed out at once.
 const TAKEN_MAX: u32 = 8;
@@ -31,8 +42,68 @@ pub struct Due {
     pub op: Op,
     /// How often it was tried before.
     pub attempts: u32,
+    /// When it was enqueued.
+    pub enqueued: Timestamp,
     /// It may have been sent before, and must not show twice: since when that may be.
     pub doubtful_since: Option<Timestamp>,
+    /// An operator asked for it: it is sent where nobody can tell whether it was.
+    pub is_insisted: bool,
+}
+
+/// Chooses among what is due, as a platform's limits allow.
+pub trait Admission: Clone + Send + 'static {
+    /// True if something may be sent to this chat.
+    fn admits_chat(&mut self, chat: &str) -> bool;
+
+    /// True if this may be sent, or looked for if it is doubtful; it is counted then.
+    fn admits(&mut self, op: &Op, is_doubtful: bool) -> bool;
+}
+
+/// Admits everything.
+#[derive(Clone, Copy, Debug)]
+struct Unlimited;
+
+impl Admission for Unlimited {
+    fn admits_chat(&mut self, _chat: &str) -> bool {
+        true
+    }
+
+    fn admits(&mut self, _op: &Op, _is_doubtful: bool) -> bool {
+        true
+    }
+}
+
+/// How an operation is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It was not delivered: it is sent.
+    Sent,
+    /// It may have been delivered: it is looked for.
+    LookedFor,
+    /// It may have been delivered, and an operator asked for it.
+    Insisted,
+}
+
+/// Whether a try is one of those after which an operation is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It is.
+    Counted,
+    /// It says nothing about the operation.
+    NotCounted,
+}
+
+/// An operation that is not settled, and what comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Postponed {
+    /// How it is tried again.
+    pub again: Again,
+    /// When it is due.
+    pub due_at: Timestamp,
+    /// Why it was not delivered.
+    pub why: String,
+    /// Whether that was an attempt.
+    pub attempt: Attempt,
 }
 
 impl Store {
@@ -44,17 +115,33 @@ impl Store {
 
     /// Takes what is due: at most one operation per chat and thread, the oldest, and only if nothing
     /// of that chat and thread is being sent. Each must be reported on with [`Store::delivered`],
-    /// [`Store::retry`], [`Store::doubt`], [`Store::failed`] or [`Store::ambiguous`]; until then it is not
-    /// handed out again. If the process ends before, all of it is, and what may show twice (posts, notices,
-    /// files) as doubtful.
+    /// [`Store::postpone`], [`Store::failed`], [`Store::ambiguous`], [`Store::replaced`] or [`Store::give_back`],
+    /// again if that fails; until it is stored it is not handed out again. If the process ends before, all of it
+    /// is, and what may show twice (posts, notices, files) as doubtful.
     /// Wait for the answer: operations handed out to a caller that is gone stay taken.
     pub async fn due(&self, channel: &str, at: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
-        if let Some(due) = self.due_unmarked(channel, at, limit).await? {
-            return Ok(due);
+        let (due, _) = self.due_admitted(channel, at, limit, Unlimited).await?;
+        Ok(due)
+    }
+
+    /// Like [`Store::due`], of what is admitted; answers with the admission as it is then.
+    pub async fn due_admitted<A: Admission>(
+        &self,
+        channel: &str,
+        at: Timestamp,
+        limit: usize,
+        admission: A,
+    ) -> Result<(Vec<Due>, A), StoreError> {
+        if let Some(taken) = self.due_unmarked(channel, at, limit, admission.clone()).await? {
+            return Ok(taken);
         }
         let channel = channel.to_owned();
-        self.write_taking(move |tx, busy| take_due(tx, &channel, at, limit, busy))
-            .await
+        self.write_taking(move |tx, busy| {
+            let mut admission = admission;
+            let due = take_due(tx, &channel, at, limit, busy, &mut admission)?;
+            Ok((due, admission))
+        })
+        .await
     }
 
     /// Runs a write that takes operations, which are in flight from then on; if nothing comes of it,
@@ -93,23 +180,27 @@ impl Store {
 
     /// Takes what is due if none of it has to be marked as being sent: then nothing is written, and
     /// nobody waits for a disk.
-    async fn due_unmarked(
+    async fn due_unmarked<A: Admission>(
         &self,
         channel: &str,
         at: Timestamp,
         limit: usize,
-    ) -> Result<Option<Vec<Due>>, StoreError> {
+        admission: A,
+    ) -> Result<Option<(Vec<Due>, A)>, StoreError> {
         let channel = channel.to_owned();
         let in_flight = Arc::clone(&self.inner.in_flight);
         self.read(move |tx| {
+            let mut admission = admission;
             // Locked before the snapshot is taken: whatever is not in flight any more is settled in it.
             let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-            let due = heads_due(tx, &channel, at, limit, |op| busy.contains(op))?;
-            if due.iter().any(|head| head.due.op.action.may_show_twice()) {
+            let heads = heads_due(tx, &channel, at, limit, |op| busy.contains(op), &mut admission)?;
+            let is_written = |head: &taking::Head| head.due.op.action.may_show_twice();
+            if !heads.unreadable.is_empty() || heads.due.iter().any(is_written) {
                 return Ok(None);
             }
-            busy.extend(due.iter().map(|head| head.due.op.id.clone()));
-            Ok(Some(due.into_iter().map(|head| head.due).collect()))
+            busy.extend(heads.due.iter().map(|head| head.due.op.id.clone()));
+            let due = heads.due.into_iter().map(|head| head.due).collect();
+            Ok(Some((due, admission)))
         })
         .await
     }
@@ -124,7 +215,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let id = op.to_owned();
         let result = self.write_soon(move |tx| delivered(tx, &id, message, at)).await;
-        self.reported(op);
+        self.reported_if(&result, op);
         result
     }
 
@@ -148,27 +239,44 @@ impl Store {
             }
             take_next(tx, (&channel, &lane), TAKEN_MAX, at, busy)
         };
-        let next = self.taking(Promise::Soon, work).await;
+        let (due, is_marked) = self.taking(Promise::Soon, work).await?;
         ids.iter().for_each(|id| self.reported(id));
-        let (due, is_marked) = next?;
-        if is_marked {
-            self.durable().await?;
+        if is_marked && let Err(error) = self.durable().await {
+            // They stay as they are marked: nobody knows whether that is on disk.
+            due.iter().for_each(|due| self.reported(&due.op.id));
+            warn!(%error, "what is due next is not sent before it is durable that it may be");
+            return Ok(Vec::new());
         }
         Ok(due)
     }
 
     /// It was taken and not tried: it is due as it was.
-    pub async fn give_back(&self, op: &str) -> Result<(), StoreError> {
-        let id = op.to_owned();
+    pub async fn give_back(&self, due: &Due) -> Result<(), StoreError> {
+        let id = due.op.id.clone();
+        if !due.op.action.may_show_twice() {
+            self.reported(&id);
+            return Ok(());
+        }
         let result = self
             .write(move |tx| {
-                tx.prepare_cached("UPDATE outbox SET state = 'waiting' WHERE op = ?1 AND state = 'sending'")?
-                    .execute([id])?;
+                tx.prepare_cached(
+                    "UPDATE outbox SET
+                       tried_at = CASE state WHEN 'sending' THEN NULL ELSE tried_at END,
+                       state = CASE state WHEN 'looking' THEN 'doubtful' WHEN 'repeating' THEN 'again' ELSE 'waiting' END
+                     WHERE op = ?1 AND state IN ('sending', 'looking', 'repeating')",
+                )?
+                .execute([id])?;
                 Ok(())
             })
             .await;
-        self.reported(op);
+        self.reported_if(&result, &due.op.id);
         result
+    }
+
+    /// Whoever was handed these operations has ended without a report: they are due again, and what may show twice
+    /// is looked for first.
+    pub fn let_go(&self, ops: &[String]) {
+        ops.iter().for_each(|op| self.reported(op));
     }
 
     /// What was ready and not handed out waits again: whoever delivered in this channel has ended in order.
@@ -182,48 +290,64 @@ impl Store {
         .await
     }
 
-    /// It was definitely not delivered; it is due again at `due_at`, and its lane waits for it.
-    pub async fn retry(&self, op: &str, due_at: Timestamp, why: &str) -> Result<(), StoreError> {
-        self.postpone(op, WAITING, due_at, why).await
-    }
-
-    /// It may or may not have been delivered; it is due again at `due_at`, to be looked for, and its lane waits
-    /// for it.
-    pub async fn doubt(&self, op: &str, due_at: Timestamp, why: &str) -> Result<(), StoreError> {
-        self.postpone(op, DOUBTFUL, due_at, why).await
-    }
-
-    async fn postpone(
-        &self,
-        op: &str,
-        state: &'static str,
-        due_at: Timestamp,
-        why: &str,
-    ) -> Result<(), StoreError> {
-        let (id, why) = (op.to_owned(), why.to_owned());
+    /// It is not settled; its lane waits until it is due again. A file goes on beside its thread instead: what
+    /// comes after it does not wait for it.
+    pub async fn postpone(&self, op: &str, postponed: Postponed) -> Result<(), StoreError> {
+        let id = op.to_owned();
+        let Postponed {
+            again,
+            due_at,
+            why,
+            attempt,
+        } = postponed;
+        let state = match again {
+            Again::Sent => WAITING,
+            Again::LookedFor => DOUBTFUL,
+            Again::Insisted => AGAIN,
+        };
         let result = self
             .write(move |tx| {
                 tx.prepare_cached(
-                    "UPDATE outbox SET state = ?2, due_at = ?3, attempts = attempts + 1, why = ?4
+                    "UPDATE outbox SET state = ?2, due_at = ?3, why = ?4, attempts = attempts + ?5,
+                       tried_at = CASE ?2 WHEN 'waiting' THEN NULL ELSE tried_at END,
+                       lane = CASE WHEN json_extract(body, '$.action.action') = 'upload' AND json_array_length(lane) = 2
+                         THEN json_insert(lane, '$[#]', op) ELSE lane END
                      WHERE op = ?1 AND done_at IS NULL",
                 )?
-                .execute(params![id, state, millis(due_at), why])?;
+                .execute(params![id, state, millis(due_at), why, attempt == Attempt::Counted])?;
                 Ok(())
             })
             .await;
-        self.reported(op);
+        self.reported_if(&result, op);
         result
     }
 
-    /// It was not delivered and never will be. Its lane goes on.
-    pub async fn failed(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
-        self.settle(op, "failed", why, at).await
+    /// It was not delivered and never will be. Its lane goes on; what people are told instead is enqueued.
+    pub async fn failed(
+        &self,
+        op: &str,
+        why: &str,
+        instead: Option<Op>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.settle(op, "failed", why, instead, at).await
     }
 
     /// It may or may not have been delivered, must not show twice, and nobody can tell: it is not sent again.
-    /// Its lane goes on.
-    pub async fn ambiguous(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
-        self.settle(op, "ambiguous", why, at).await
+    /// Its lane goes on; what people are told about it is enqueued.
+    pub async fn ambiguous(
+        &self,
+        op: &str,
+        why: &str,
+        instead: Option<Op>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.settle(op, "ambiguous", why, instead, at).await
+    }
+
+    /// It is a line that is filled later and may show already: its fill is posted instead.
+    pub async fn replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
+        self.settle(op, "replaced", why, None, at).await
     }
 
     /// The message that a post became.
@@ -234,6 +358,15 @@ impl Store {
 
     /// When [`Store::due`] has something for this channel next, as far as is known now.
     pub async fn next_due(&self, channel: &str) -> Result<Option<Timestamp>, StoreError> {
+        self.next_due_after(channel, Timestamp::MIN).await
+    }
+
+    /// The same for what is not due yet at a time.
+    pub async fn next_due_after(
+        &self,
+        channel: &str,
+        after: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
         let channel = channel.to_owned();
         let busy = self.in_flight().clone();
         self.read(move |tx| {
@@ -241,10 +374,10 @@ impl Store {
             let mut rows = statement.query([channel])?;
             let mut next: Option<i64> = None;
             while let Some(row) = rows.next()? {
-                if !is_open(&row.get::<_, String>(2)?) || busy.contains(&row.get::<_, String>(1)?) {
+                let due_at: i64 = row.get(3)?;
+                if due_at <= millis(after) || busy.contains(&row.get::<_, String>(1)?) {
                     continue;
                 }
-                let due_at: i64 = row.get(3)?;
                 next = Some(next.map_or(due_at, |next| next.min(due_at)));
             }
             next.map(time).transpose()
@@ -264,12 +397,14 @@ impl Store {
         .await
     }
 
-    /// Operations of a channel that were given up: refused by the platform, or tried too often.
+    /// Operations of a channel that were given up: refused by the platform, tried too often, or of unknown outcome.
     pub async fn given_up(&self, channel: &str) -> Result<u64, StoreError> {
         let channel = channel.to_owned();
         self.read(move |tx| {
             let given_up = tx
-                .prepare_cached("SELECT COUNT(*) FROM outbox WHERE channel = ?1 AND state = 'failed'")?
+                .prepare_cached(
+                    "SELECT COUNT(*) FROM outbox WHERE channel = ?1 AND state IN ('failed', 'ambiguous')",
+                )?
                 .query_row([channel], |row| row.get(0))?;
             Ok(super::column::count(given_up))
         })
@@ -281,20 +416,25 @@ impl Store {
         op: &str,
         state: &'static str,
         why: &str,
+        instead: Option<Op>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (id, why) = (op.to_owned(), why.to_owned());
         let result = self
             .write(move |tx| {
-                tx.prepare_cached(
-                    "UPDATE outbox SET state = ?2, why = ?3, done_at = ?4, attempts = attempts + 1
-                     WHERE op = ?1 AND done_at IS NULL",
-                )?
-                .execute(params![id, state, why, millis(at)])?;
-                Ok(())
+                let settled = tx
+                    .prepare_cached(
+                        "UPDATE outbox SET state = ?2, why = ?3, done_at = ?4, attempts = attempts + 1
+                         WHERE op = ?1 AND done_at IS NULL",
+                    )?
+                    .execute(params![id, state, why, millis(at)])?;
+                match instead.filter(|_| settled > 0) {
+                    Some(instead) => insert(tx, &instead, WAITING, at),
+                    None => Ok(()),
+                }
             })
             .await;
-        self.reported(op);
+        self.reported_if(&result, op);
         result
     }
 
@@ -303,6 +443,13 @@ impl Store {
             .in_flight
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What became of an operation is on record, so it is not in flight any more.
+    fn reported_if(&self, stored: &Result<(), StoreError>, op: &str) {
+        if stored.is_ok() {
+            self.reported(op);
+        }
     }
 
     fn reported(&self, op: &str) {
@@ -352,11 +499,6 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
         millis(at)
     ])?;
     Ok(())
-}
-
-/// True for an operation that was not handed out, as far as its row says.
-fn is_open(state: &str) -> bool {
-    [WAITING, READY, DOUBTFUL].contains(&state)
 }
 
 /// The chat and thread whose operations go out one after another.

@@ -78,7 +78,8 @@ impl Store {
 pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<()> {
     let tx = connection.transaction()?;
     tx.execute(
-        "UPDATE outbox SET state = 'doubtful', why = 'the process ended while it was sent' WHERE state IN ('sending', 'ready')",
+        "UPDATE outbox SET state = 'doubtful', why = 'the process ended while it was sent', attempts = attempts + (state <> 'ready')
+         WHERE state IN ('sending', 'looking', 'repeating', 'ready')",
         [],
     )?;
     if tx.query_row("SELECT works FROM process", [], |row| row.get(0))? {

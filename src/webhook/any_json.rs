@@ -109,6 +109,7 @@ fn slack() -> Arc<dyn Webhook> {
         bot_token: secret(),
         signing_secret: secret(),
         api_base_url: String::new(),
+        paced: true,
         repository: None,
     });
     of_channel("team", &settings, &installation(Platform::Slack)).unwrap()
@@ -120,6 +121,7 @@ fn telegram() -> Arc<dyn Webhook> {
         mode: TelegramMode::Webhook,
         secret_token: Some(secret()),
         api_base_url: String::new(),
+        paced: true,
         repository: None,
     });
     of_channel("phone", &settings, &installation(Platform::Telegram)).unwrap()

@@ -20,6 +20,15 @@ const SCOPES: &str = "x-oauth-scopes";
 /// Characters of an error code that are kept.
 const CODE_CHARS_MAX: usize = 64;
 
+/// What Slack says of a token it does not take, whatever is asked with it.
+const TOKEN_REFUSALS: [&str; 5] = [
+    "invalid_auth",
+    "not_authed",
+    "token_revoked",
+    "token_expired",
+    "account_inactive",
+];
+
 /// What happens if a call is made twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
@@ -119,10 +128,12 @@ impl Client {
         }
         let code = code(&answer);
         Err(match code.as_str() {
-            "ratelimited" | "rate_limited" | "service_unavailable" => SendError::NotSent {
+            "ratelimited" | "rate_limited" => SendError::Limited {
                 why: code,
                 retry_after,
             },
+            "service_unavailable" => SendError::Unreachable(code),
+            code_of_token if TOKEN_REFUSALS.contains(&code_of_token) => SendError::Unauthorised(code),
             // Slack says of these that part of what was asked may have been done.
             "internal_error" | "fatal_error" => lost(code, effect),
             _ => SendError::Refused(code),
@@ -150,11 +161,13 @@ fn check_status(response: &Response, effect: Effect) -> Result<(), SendError> {
     if status.is_server_error() && effect == Effect::Once {
         return Err(SendError::Ambiguous(why));
     }
-    if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
-        let retry_after = retry_after(response);
-        return Err(SendError::NotSent { why, retry_after });
-    }
-    Err(SendError::Refused(why))
+    let retry_after = retry_after(response);
+    Err(match status {
+        StatusCode::TOO_MANY_REQUESTS => SendError::Limited { why, retry_after },
+        StatusCode::UNAUTHORIZED => SendError::Unauthorised(why),
+        status if status.is_server_error() => SendError::NotSent { why, retry_after },
+        _ => SendError::Refused(why),
+    })
 }
 
 fn retry_after(response: &Response) -> Option<Duration> {
@@ -183,10 +196,7 @@ async fn read(response: &mut Response, effect: Effect) -> Result<Vec<u8>, SendEr
 /// What a transport error means. Its text names the address, so only its kind is told.
 fn broken(error: &reqwest::Error, effect: Effect) -> SendError {
     if error.is_connect() || error.is_builder() {
-        return SendError::NotSent {
-            why: "slack cannot be reached".to_owned(),
-            retry_after: None,
-        };
+        return SendError::Unreachable("slack cannot be reached".to_owned());
     }
     let why = if error.is_timeout() {
         "slack did not answer in time"

@@ -2,6 +2,7 @@
 //! events come in through [`crate::webhook`].
 
 mod client;
+mod limits;
 mod lookup;
 mod render;
 mod rich_text;
@@ -9,7 +10,7 @@ mod split;
 
 pub(super) use split::split;
 
-use super::{Channel, Delivered, Found, Polled, SendError};
+use super::{Call, Channel, Delivered, Found, Limit, Polled, SendError};
 use crate::config::{ServerSettings, SlackSettings};
 use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply, Sender};
 use async_trait::async_trait;
@@ -105,6 +106,14 @@ impl Channel for Slack {
             | Action::Edit { .. }
             | Action::Fill { .. } => Ok(Found::Nothing),
         }
+    }
+
+    async fn probe(&self) -> Result<(), SendError> {
+        self.client.who_we_are().await.map(|_| ())
+    }
+
+    fn limits(&self, op: &Op, call: Call) -> Vec<Limit> {
+        limits::limits(op, call)
     }
 
     async fn poll(&self, _inbox: mpsc::Sender<Polled>, _cancel: CancellationToken) {}

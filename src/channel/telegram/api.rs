@@ -27,11 +27,12 @@ pub(super) struct Api {
 /// Why a call brought nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ApiError {
-    /// No effect, and worth another try.
-    NotSent {
-        why: String,
-        retry_after: Option<Duration>,
-    },
+    /// Nobody could be reached.
+    Unreachable(String),
+    /// Telegram does not take the token.
+    Unauthorised(String),
+    /// Telegram asks us to call less often.
+    Limited(Option<Duration>),
     /// Telegram said no.
     Refused { code: u16, description: String },
     /// It may or may not have had its effect.
@@ -42,7 +43,12 @@ impl ApiError {
     /// For posts and uploads, which show twice when they are repeated.
     pub(super) fn of_post(self) -> SendError {
         match self {
-            Self::NotSent { why, retry_after } => SendError::NotSent { why, retry_after },
+            Self::Unreachable(why) => SendError::Unreachable(why),
+            Self::Unauthorised(why) => SendError::Unauthorised(why),
+            Self::Limited(retry_after) => SendError::Limited {
+                why: "telegram asks us to wait".to_owned(),
+                retry_after,
+            },
             Self::Refused { code, description } => SendError::Refused(format!("{code} {description}")),
             Self::Ambiguous(why) => SendError::Ambiguous(why),
         }
@@ -55,7 +61,9 @@ impl ApiError {
                 why,
                 retry_after: None,
             },
-            Self::NotSent { .. } | Self::Refused { .. } => self.of_post(),
+            Self::Unreachable(_) | Self::Unauthorised(_) | Self::Limited(_) | Self::Refused { .. } => {
+                self.of_post()
+            }
         }
     }
 
@@ -65,7 +73,7 @@ impl ApiError {
             Self::Refused { description, .. } => description
                 .to_ascii_lowercase()
                 .contains(&words.to_ascii_lowercase()),
-            Self::NotSent { .. } | Self::Ambiguous(_) => false,
+            Self::Unreachable(_) | Self::Unauthorised(_) | Self::Limited(_) | Self::Ambiguous(_) => false,
         }
     }
 }
@@ -159,16 +167,14 @@ impl Api {
             .unwrap_or(status);
         match answer {
             Some(answer) if answer.ok && (200..300).contains(&status) => Ok(answer.result),
-            Some(Answer { parameters, .. }) if code == 429 => Err(ApiError::NotSent {
-                why: "telegram asks us to wait".to_owned(),
-                retry_after: parameters
-                    .and_then(|parameters| parameters.retry_after)
-                    .map(Duration::from_secs),
-            }),
-            _ if code == 429 || code >= 500 => Err(ApiError::NotSent {
-                why: format!("telegram answered {code}"),
-                retry_after: None,
-            }),
+            Some(Answer { parameters, .. }) if code == 429 => {
+                let asked = parameters.and_then(|parameters| parameters.retry_after);
+                Err(ApiError::Limited(asked.map(Duration::from_secs)))
+            }
+            _ if code == 429 => Err(ApiError::Limited(None)),
+            _ if code == 401 => Err(ApiError::Unauthorised(format!("telegram answered {code}"))),
+            // What a server, or a gateway in front of it, fails at may be done.
+            _ if code >= 500 => Err(ApiError::Ambiguous(format!("telegram answered {code}"))),
             Some(answer) if !answer.ok => Err(ApiError::Refused {
                 code,
                 description: self.shown(&answer.description),
@@ -204,10 +210,7 @@ impl Api {
 /// Fixed words: an error of the client holds the address, and the address holds the token.
 fn failure(err: &reqwest::Error) -> ApiError {
     if err.is_connect() {
-        return ApiError::NotSent {
-            why: "telegram could not be reached".to_owned(),
-            retry_after: None,
-        };
+        return ApiError::Unreachable("telegram could not be reached".to_owned());
     }
     if err.is_builder() {
         return ApiError::Refused {

@@ -4,6 +4,7 @@
 mod api;
 mod form;
 mod guard;
+mod limits;
 mod poll;
 mod render;
 mod split;
@@ -11,7 +12,7 @@ mod text;
 
 pub(super) use split::split;
 
-use super::{Channel, Delivered, Found, Polled, SendError};
+use super::{Call, Channel, Delivered, Found, Limit, Polled, SendError};
 use crate::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply};
 use api::{Api, ApiError};
@@ -147,6 +148,15 @@ impl Channel for Telegram {
 
     async fn find(&self, _op: &Op, _since: Timestamp) -> Result<Found, SendError> {
         Ok(Found::CannotTell)
+    }
+
+    async fn probe(&self) -> Result<(), SendError> {
+        let asked = self.api.call("getMe", &json!({})).await;
+        asked.map(|_| ()).map_err(ApiError::of_idempotent)
+    }
+
+    fn limits(&self, op: &Op, _call: Call) -> Vec<Limit> {
+        limits::limits(op)
     }
 
     async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken) {

@@ -112,10 +112,10 @@ impl Poller<'_> {
 
     fn pause(&self, err: ApiError) -> Pause {
         let wait = match &err {
-            ApiError::NotSent { retry_after, .. } => retry_after.map(|wait| wait.min(BACKOFF_MAX)),
-            ApiError::Refused { .. } | ApiError::Ambiguous(_) => None,
+            ApiError::Limited(retry_after) => retry_after.map(|wait| wait.min(BACKOFF_MAX)),
+            _ => None,
         };
-        match &err {
+        match err {
             ApiError::Refused { code: 409, .. } => tracing::error!(
                 channel = self.name,
                 "another program polls this bot, or a webhook is set for it; only one may"
@@ -126,7 +126,8 @@ impl Poller<'_> {
                     "telegram refuses polling: {code} {description}"
                 );
             }
-            ApiError::NotSent { why, .. } | ApiError::Ambiguous(why) => {
+            error => {
+                let why = error.of_idempotent();
                 tracing::warn!(channel = self.name, "polling telegram: {why}");
             }
         }

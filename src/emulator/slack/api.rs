@@ -2,7 +2,7 @@
 
 use super::check;
 use super::history;
-use super::state::{Call, File, Message, State, Upload};
+use super::state::{File, Message, State, Upload};
 use super::{RateLimits, SlackOptions};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
@@ -45,10 +45,7 @@ pub(super) fn call(
         "files.completeUploadExternal" => complete_upload(state, options, body),
         _ => Err("unknown_method".to_owned()),
     };
-    state.calls.push(Call {
-        method: method.to_owned(),
-        refused: answer.as_ref().err().cloned(),
-    });
+    state.called(method, answer.as_ref().err().cloned());
     match answer {
         Ok(mut fields) => {
             fields["ok"] = json!(true);
@@ -76,7 +73,10 @@ pub(super) fn must_wait(
         | "reactions.remove"
         | "conversations.history"
         | "conversations.replies" => (method.to_owned(), 50),
-        "chat.postEphemeral" | "auth.test" => (method.to_owned(), 100),
+        "chat.postEphemeral"
+        | "auth.test"
+        | "files.getUploadURLExternal"
+        | "files.completeUploadExternal" => (method.to_owned(), 100),
         _ => (method.to_owned(), 20),
     };
     let used = state.used.entry(bucket).or_default();

@@ -13,6 +13,7 @@ pub use mentions::Mention;
 pub use people::{Answer, EventOrder, Said, SayError};
 pub use state::{Call, Fault, File, Message, ShownButton, State};
 
+use crate::emulator::standing::Standing;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -92,7 +93,13 @@ impl Shared {
     fn take_fault(&self, method: &str) -> Option<Fault> {
         // Nobody waits for a fault to be gone.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.faults.get_mut(method)?.pop_front()
+        let next = state.faults.get_mut(method).and_then(|faults| faults.pop_front());
+        next.or_else(|| {
+            state
+                .standing
+                .iter_mut()
+                .find_map(|standing| standing.meets(method))
+        })
     }
 }
 
@@ -171,9 +178,36 @@ impl SlackEmulator {
         });
     }
 
+    /// Makes all calls of a method fail until it recovers; of every method if it is empty.
+    pub fn fail_all(&self, method: &str, fault: Fault) {
+        let standing = Standing::always(method, fault);
+        self.shared.change(|state| state.standing.push(standing));
+    }
+
+    /// Makes so many of a thousand calls of a method fail until it recovers, the same ones for each seed.
+    pub fn fail_some(&self, method: &str, fault: Fault, of_thousand: u64, seed: u64) {
+        let standing = Standing::sometimes(method, fault, of_thousand, seed);
+        self.shared.change(|state| state.standing.push(standing));
+    }
+
     /// From now on a method works again.
     pub fn recover(&self, method: &str) {
-        self.shared.change(|state| state.faults.remove(method));
+        self.shared.change(|state| {
+            state.faults.remove(method);
+            state.standing.retain(|standing| !standing.is_of(method));
+        });
+    }
+
+    /// Takes the token no more, until [`SlackEmulator::restore_token`]: every call is refused with this code, such
+    /// as `token_revoked`.
+    pub fn refuse_token(&self, code: &str) {
+        self.shared
+            .change(|state| state.token_refusal = Some(code.to_owned()));
+    }
+
+    /// Takes the token again.
+    pub fn restore_token(&self) {
+        self.shared.change(|state| state.token_refusal = None);
     }
 
     /// Looks at the workspace.

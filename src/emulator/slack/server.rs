@@ -72,6 +72,10 @@ fn web_api(shared: &Shared, method: &str, headers: &HeaderMap, body: &Bytes) -> 
         shared.change(|state| state.problems.push(format!("{method} with a wrong token")));
         return as_json(&json!({"ok": false, "error": "invalid_auth"}));
     }
+    if let Some(code) = shared.change(|state| state.token_refusal.clone()) {
+        shared.change(|state| state.called(method, Some(code.clone())));
+        return as_json(&json!({"ok": false, "error": code}));
+    }
     let Some(body) = parsed(method, headers, body) else {
         shared.change(|state| {
             state

@@ -2,6 +2,7 @@
 //! the requests that made them.
 
 use super::mentions::{self, Mention, walk};
+use crate::emulator::standing::Standing;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -29,6 +30,9 @@ pub struct State {
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
     pub(super) uploads: BTreeMap<String, Upload>,
     pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    pub(super) standing: Vec<Standing<Fault>>,
+    /// What every call is refused with while the token is not taken.
+    pub(super) token_refusal: Option<String>,
     /// When each rate-limited bucket was used, within the last minute.
     pub(super) used: BTreeMap<String, VecDeque<Timestamp>>,
     pub(super) count: u64,
@@ -157,6 +161,13 @@ pub enum Fault {
 }
 
 impl State {
+    pub(super) fn called(&mut self, method: &str, refused: Option<String>) {
+        self.calls.push(Call {
+            method: method.to_owned(),
+            refused,
+        });
+    }
+
     /// A new, later message id.
     pub(super) fn next_ts(&mut self, at: Timestamp) -> String {
         self.count += 1;

@@ -78,6 +78,7 @@ fn settings(api_base_url: &str) -> SlackSettings {
         bot_token: Secret::new("xoxb-1".to_owned()),
         signing_secret: Secret::new("shh".to_owned()),
         api_base_url: api_base_url.to_owned(),
+        paced: true,
         repository: None,
     }
 }
@@ -163,6 +164,13 @@ fn not_sent(why: &str, seconds: Option<u64>) -> SendError {
     }
 }
 
+fn limited(why: &str, seconds: Option<u64>) -> SendError {
+    SendError::Limited {
+        why: why.to_owned(),
+        retry_after: seconds.map(Duration::from_secs),
+    }
+}
+
 /// Every place in a reply where foreign words may stand.
 fn surfaces(words: &str) -> Vec<Reply> {
     let owned = || words.to_owned();
@@ -235,5 +243,8 @@ async fn connecting_learns_who_we_are() {
         ..settings(&emulator.api_base_url())
     };
     let refused = channel::connect("slack", &ChannelSettings::Slack(wrong), &server(), &http()).await;
-    assert_eq!(refused.err(), Some(SendError::Refused("invalid_auth".to_owned())));
+    assert_eq!(
+        refused.err(),
+        Some(SendError::Unauthorised("invalid_auth".to_owned()))
+    );
 }

@@ -14,6 +14,7 @@ mod tests;
 
 pub use state::{Fault, Posted};
 
+use crate::emulator::standing::Standing;
 use serde_json::{Value, json};
 use server::Shared;
 use state::{State, User};
@@ -169,8 +170,8 @@ impl TelegramEmulator {
         }
     }
 
-    /// From now on messages come too fast at more than 1 per second in a chat, or 20 per minute in a
-    /// group.
+    /// From now on messages come too fast at more than 1 per second in a chat, 20 per minute in a
+    /// group, or 30 per second in all.
     pub fn limit_rates(&self) {
         self.shared
             .change(|state| state.rates = Some(state::Rates::default()));
@@ -180,6 +181,36 @@ impl TelegramEmulator {
     pub fn fail(&self, method: &str, count: usize, fault: Fault) {
         let faults = std::iter::repeat_n((method.to_owned(), fault), count);
         self.shared.change(|state| state.faults.extend(faults));
+    }
+
+    /// Makes all calls of a method fail until it recovers; of every method if it is empty.
+    pub fn fail_all(&self, method: &str, fault: Fault) {
+        let standing = Standing::always(method, fault);
+        self.shared.change(|state| state.standing.push(standing));
+    }
+
+    /// Makes so many of a thousand calls of a method fail until it recovers, the same ones for each seed.
+    pub fn fail_some(&self, method: &str, fault: Fault, of_thousand: u64, seed: u64) {
+        let standing = Standing::sometimes(method, fault, of_thousand, seed);
+        self.shared.change(|state| state.standing.push(standing));
+    }
+
+    /// From now on a method works again.
+    pub fn recover(&self, method: &str) {
+        self.shared.change(|state| {
+            state.faults.retain(|(of, _)| of != method);
+            state.standing.retain(|standing| !standing.is_of(method));
+        });
+    }
+
+    /// Takes the token no more, until [`TelegramEmulator::restore_token`]: every call is answered 401.
+    pub fn revoke_token(&self) {
+        self.shared.change(|state| state.is_revoked = true);
+    }
+
+    /// Takes the token again.
+    pub fn restore_token(&self) {
+        self.shared.change(|state| state.is_revoked = false);
     }
 
     /// Removes a message, so that it can be neither replied to nor edited.

@@ -125,6 +125,10 @@ fn read_call(head: &http::request::Parts, body: &Bytes, shared: &Shared) -> Resu
             ..Refusal::met(401, "Unauthorized")
         });
     };
+    if shared.read(|state| state.is_revoked) {
+        shared.change(|state| state.called(method, &Value::Null));
+        return Err(Refusal::met(401, "Unauthorized"));
+    }
     let content_type = head
         .headers
         .get(http::header::CONTENT_TYPE)

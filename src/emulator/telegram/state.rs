@@ -1,6 +1,7 @@
 //! Chats, messages and waiting updates of the emulated Telegram.
 
 use super::{BOT_ID, BOT_NAME};
+use crate::emulator::standing::Standing;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::time::Instant;
@@ -63,6 +64,8 @@ pub(super) struct Chat {
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     sent: BTreeMap<i64, VecDeque<Instant>>,
+    /// Messages of the last second in all chats.
+    all: VecDeque<Instant>,
 }
 
 pub(super) struct State {
@@ -80,6 +83,9 @@ pub(super) struct State {
     pub(super) reactions: BTreeMap<(i64, i64), String>,
     pub(super) rates: Option<Rates>,
     pub(super) faults: Vec<(String, Fault)>,
+    pub(super) standing: Vec<Standing<Fault>>,
+    /// Whether the token is taken: a revoked one is answered 401.
+    pub(super) is_revoked: bool,
     pub(super) calls: Vec<(String, Value)>,
     pub(super) problems: Vec<String>,
 }
@@ -109,6 +115,8 @@ impl State {
             reactions: BTreeMap::new(),
             rates: None,
             faults: Vec::new(),
+            standing: Vec::new(),
+            is_revoked: false,
             calls: Vec::new(),
             problems: Vec::new(),
         }
@@ -131,8 +139,13 @@ impl State {
     }
 
     pub(super) fn take_fault(&mut self, method: &str) -> Option<Fault> {
-        let index = self.faults.iter().position(|(of, _)| of == method)?;
-        Some(self.faults.remove(index).1)
+        match self.faults.iter().position(|(of, _)| of == method) {
+            Some(index) => Some(self.faults.remove(index).1),
+            None => self
+                .standing
+                .iter_mut()
+                .find_map(|standing| standing.meets(method)),
+        }
     }
 
     pub(super) fn is_wanted(&self, kind: &str) -> bool {
@@ -252,6 +265,12 @@ impl State {
 impl Rates {
     /// Counts a message, or says how many seconds to wait before it.
     pub(super) fn count(&mut self, chat: i64, now: Instant) -> Result<(), u64> {
+        while self.all.front().is_some_and(|at| (now - *at).as_millis() >= 1000) {
+            self.all.pop_front();
+        }
+        if self.all.len() >= 30 {
+            return Err(1);
+        }
         let sent = self.sent.entry(chat).or_default();
         while sent.front().is_some_and(|at| (now - *at).as_secs() >= 60) {
             sent.pop_front();
@@ -264,6 +283,7 @@ impl Rates {
             return Err(1);
         }
         sent.push_back(now);
+        self.all.push_back(now);
         Ok(())
     }
 }

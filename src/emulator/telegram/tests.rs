@@ -31,6 +31,7 @@ fn settings(api_base_url: &str, mode: TelegramMode) -> ChannelSettings {
         mode,
         secret_token: Some(Secret::new("s3cret".to_owned())),
         api_base_url: api_base_url.to_owned(),
+        paced: true,
         repository: None,
     })
 }

@@ -1,185 +1,275 @@
 //! The operations of one chat and thread, delivered in order and tried again with patience. What may have been
 //! sent and must not show twice is looked for before it is sent again.
 
-use crate::channel::{Channel, Delivered, Found, SendError};
-use crate::model::{Action, MessageRef, Op};
-use crate::store::{Due, Store, StoreError};
+use super::failure::{ATTEMPTS_MAX, attempt, patience};
+use super::gate::Gate;
+use super::kept::kept;
+use crate::channel::{Call, Channel, Found, SendError};
+use crate::gateway::compose;
+use crate::model::{MessageRef, Op};
+use crate::store::{Again, Attempt, Due, Postponed, Store};
+use futures_util::FutureExt;
 use jiff::Timestamp;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
-use tracing::error;
-
-/// Tries before an operation is given up and kept as a dead letter.
-const ATTEMPTS_MAX: u32 = 8;
-/// Longest wait between two tries that we choose ourselves.
-const WAIT_MAX: Duration = Duration::from_secs(180);
-/// Longest wait that a platform is granted.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+use tracing::{debug, error};
 
 /// Delivers what waits in one lane, one after another, for as long as it goes well.
 pub(super) struct LaneDelivery {
     pub(super) store: Store,
     pub(super) name: String,
     pub(super) channel: Arc<dyn Channel>,
+    pub(super) gate: Arc<Gate>,
     pub(super) now: fn() -> Timestamp,
     pub(super) work: Arc<Notify>,
     pub(super) delivered: watch::Sender<u64>,
     pub(super) cancel: CancellationToken,
 }
 
+/// What became of an operation.
+enum Fate {
+    Delivered(Option<MessageRef>),
+    /// It never will be.
+    Failed(String),
+    /// It may have been, and nobody can tell.
+    Lost(String),
+    /// It is a line that may show already: its fill says everything.
+    Replaced,
+    /// It is tried again.
+    Postponed(Postponed),
+    /// Nothing was tried.
+    Untried,
+}
+
+/// Operations in hand. If whoever has them ends without a report, they are due again.
+struct InHand<'a> {
+    lane: &'a LaneDelivery,
+    ops: Vec<String>,
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.lane.store.let_go(&self.ops);
+        self.lane.work.notify_one();
+    }
+}
+
 impl LaneDelivery {
-    pub(super) async fn run(self, first: Vec<Due>) {
-        let mut due = first;
+    /// The first was admitted by whoever took it.
+    pub(super) async fn run(self, first: Due) {
+        let mut in_hand = InHand {
+            lane: &self,
+            ops: Vec::new(),
+        };
+        let mut due = vec![first];
+        let mut is_admitted = true;
         while !due.is_empty() {
-            due = match self.all(due).await {
-                Ok(next) => next,
-                Err(error) => {
-                    error!(channel = self.name, %error, "the outcome of a delivery could not be stored");
-                    Vec::new()
-                }
-            };
+            in_hand.ops = due.iter().map(|due| due.op.id.clone()).collect();
+            due = self.all(due, is_admitted).await;
+            is_admitted = false;
             self.delivered.send_modify(|count| *count += 1);
         }
+        in_hand.ops.clear();
     }
 
     /// Delivers operations one after another and answers what comes after them, if that is due at once.
-    async fn all(&self, due: Vec<Due>) -> Result<Vec<Due>, StoreError> {
+    async fn all(&self, due: Vec<Due>, mut is_admitted: bool) -> Vec<Due> {
         let mut sent = Vec::with_capacity(due.len());
         let mut due = due.into_iter();
         while let Some(next) = due.next() {
-            match self.deliver(&next).await {
-                Ok(delivered) => sent.push((next.op, delivered.message)),
-                Err(failure) => {
-                    // Each is reported on, whatever became of the others: else nobody is handed it again.
-                    let mut stored = self.delivered(sent).await;
-                    stored = stored.and(self.failed(&next, failure).await);
-                    for Due { op, .. } in due {
-                        stored = stored.and(self.store.give_back(&op.id).await);
+            let fate = match std::mem::take(&mut is_admitted) || self.admit(&next) {
+                true => self.attempt(&next).await,
+                false => Fate::Untried,
+            };
+            match fate {
+                Fate::Delivered(message) => sent.push((next.op, message)),
+                fate => {
+                    // Each is reported on: else nobody is handed it again.
+                    self.store_delivered(&sent).await;
+                    self.settle(&next, fate).await;
+                    for due in due {
+                        self.settle(&due, Fate::Untried).await;
                     }
-                    // Something may be due later, or elsewhere, because of this.
-                    self.work.notify_one();
-                    return stored.map(|()| Vec::new());
+                    return Vec::new();
                 }
             }
         }
-        if self.cancel.is_cancelled() {
-            self.delivered(sent).await?;
-            return Ok(Vec::new());
+        if !self.cancel.is_cancelled() {
+            match self.store.delivered_and_next(sent.clone(), (self.now)()).await {
+                Ok(next) => return next,
+                Err(error) => debug!(%error, "what became of a delivery is stored alone"),
+            }
         }
-        let posted = sent.iter().any(|(op, _)| op.action.may_show_twice());
-        let next = self.store.delivered_and_next(sent, (self.now)()).await?;
-        if next.is_empty() && posted {
-            // A fill in another lane may have waited for this post.
-            self.work.notify_one();
-        }
-        Ok(next)
+        self.store_delivered(&sent).await;
+        Vec::new()
     }
 
-    async fn delivered(&self, sent: Vec<(Op, Option<MessageRef>)>) -> Result<(), StoreError> {
-        let mut stored = Ok(());
-        for (op, message) in sent {
-            stored = stored.and(self.store.delivered(&op.id, message, (self.now)()).await);
+    fn admit(&self, due: &Due) -> bool {
+        let call = super::call(due.doubtful_since.is_some());
+        self.gate.admit(&self.channel.limits(&due.op, call))
+    }
+
+    async fn attempt(&self, due: &Due) -> Fate {
+        if due.attempts >= ATTEMPTS_MAX {
+            return Fate::Lost("the process ended each time it was sent".to_owned());
         }
-        stored
+        // While the channel is closed, or the process stops, nothing is tried.
+        let Some(Some(_call)) = self.cancel.run_until_cancelled(self.gate.call()).await else {
+            return Fate::Untried;
+        };
+        match AssertUnwindSafe(self.deliver(due)).catch_unwind().await {
+            Ok(fate) => fate,
+            Err(_) => self.broken(due),
+        }
     }
 
     /// Delivers one operation; what may have been delivered before is looked for first.
-    async fn deliver(&self, due: &Due) -> Result<Delivered, Failure> {
+    async fn deliver(&self, due: &Due) -> Fate {
+        let op = &due.op;
+        let mut again = Again::Sent;
         if let Some(since) = due.doubtful_since {
-            let found = self.channel.find(&due.op, since).await;
-            match found.map_err(Failure::not_asked)? {
-                Found::Message(message) => {
-                    let message = Some(message);
-                    return Ok(Delivered { message });
+            again = match self.channel.find(op, since).await {
+                Ok(Found::Message(message)) => {
+                    self.gate.answered();
+                    return Fate::Delivered(Some(message));
                 }
-                Found::CannotTell if !due.op.action.is_placeholder() => return Err(Failure::Unknowable),
-                Found::Nothing | Found::CannotTell => {}
+                Ok(Found::CannotTell) if op.action.is_placeholder() => return Fate::Replaced,
+                Ok(Found::CannotTell) if !due.is_insisted => {
+                    return Fate::Lost("nobody can tell whether it was sent".to_owned());
+                }
+                Ok(Found::CannotTell) => Again::Insisted,
+                Ok(Found::Nothing) => Again::Sent,
+                Err(error) if due.is_insisted => return self.failed(due, error, Call::Find, Again::Insisted),
+                Err(error) => return self.failed(due, error, Call::Find, Again::LookedFor),
+            };
+            if !self.gate.admit(&self.channel.limits(op, Call::Deliver)) {
+                return Fate::Postponed(Postponed {
+                    again,
+                    due_at: (self.now)(),
+                    why: "it was looked for, and waits for a limit of the platform".to_owned(),
+                    attempt: Attempt::NotCounted,
+                });
             }
         }
-        let delivered = self.channel.deliver(&due.op).await;
-        delivered.map_err(|error| Failure::of(error, &due.op.action))
-    }
-
-    async fn failed(&self, due: &Due, failure: Failure) -> Result<(), StoreError> {
-        let (op, store, at) = (&due.op, &self.store, (self.now)());
-        match failure {
-            Failure::Refused(why) => {
-                error!(op.id = op.id, why, "refused by the platform");
-                store.failed(&op.id, &why, at).await
+        match self.channel.deliver(op).await {
+            Ok(delivered) => {
+                self.gate.answered();
+                Fate::Delivered(delivered.message)
             }
-            Failure::NotSent { why, retry_after } => match self.next_try(due, retry_after) {
-                Some(due_at) => store.retry(&op.id, due_at, &why).await,
-                None => {
-                    error!(op.id = op.id, why, "given up");
-                    store.failed(&op.id, &why, at).await
-                }
-            },
-            Failure::Doubtful { why, retry_after } => match self.next_try(due, retry_after) {
-                Some(due_at) => store.doubt(&op.id, due_at, &why).await,
-                None => self.lost(op, &why).await,
-            },
-            Failure::Unknowable => self.lost(op, "nobody can tell whether it was sent").await,
+            Err(error) => self.failed(due, error, Call::Deliver, again),
         }
     }
 
-    async fn lost(&self, op: &Op, why: &str) -> Result<(), StoreError> {
-        error!(op.id = op.id, why, "sent with unknown outcome, and not repeated");
-        self.store.ambiguous(&op.id, why, (self.now)()).await
+    /// What comes after a call that failed. `unsent` is how the operation is tried again if the call had no effect.
+    fn failed(&self, due: &Due, error: SendError, call: Call, unsent: Again) -> Fate {
+        let may_be_sent = call == Call::Deliver && due.op.action.may_show_twice();
+        let was_answered = self.gate.failed(&error, &self.channel.limits(&due.op, call));
+        let age = (self.now)().duration_since(due.enqueued);
+        let attempt = attempt(&error, was_answered, age);
+        let attempts = due.attempts + u32::from(attempt == Attempt::Counted);
+        let after = patience(attempts) + self.gate.pause();
+        let (why, wait, again) = match error {
+            SendError::Refused(why) if call == Call::Deliver => return Fate::Failed(why),
+            SendError::Refused(why) => (why, after, unsent),
+            // The channel, or what is limited of it, is closed: it is due as soon as that is open.
+            SendError::Unauthorised(why) | SendError::Limited { why, .. } => (why, Duration::ZERO, unsent),
+            SendError::Unreachable(why) => (why, patience(0), unsent),
+            SendError::NotSent { why, retry_after } => (why, retry_after.unwrap_or(after), unsent),
+            SendError::Ambiguous(why) if may_be_sent => (why, after, Again::LookedFor),
+            SendError::Ambiguous(why) => (why, after, unsent),
+        };
+        self.postponed(due, again, wait, why, attempt)
     }
 
-    /// When an operation is tried again, unless that was often enough.
-    fn next_try(&self, due: &Due, retry_after: Option<Duration>) -> Option<Timestamp> {
-        let attempts = due.attempts + 1;
-        if attempts >= ATTEMPTS_MAX {
-            return None;
+    /// It made its channel panic. That it did is held against it.
+    fn broken(&self, due: &Due) -> Fate {
+        error!(op.id = due.op.id, "an operation broke its delivery");
+        let again = match due.op.action.may_show_twice() {
+            true => Again::LookedFor,
+            false => Again::Sent,
+        };
+        let why = "it cannot be delivered: something of ours broke".to_owned();
+        self.postponed(due, again, patience(due.attempts + 1), why, Attempt::Counted)
+    }
+
+    /// Tried again after a wait, unless that was often enough.
+    fn postponed(&self, due: &Due, again: Again, wait: Duration, why: String, attempt: Attempt) -> Fate {
+        if attempt == Attempt::Counted && due.attempts + 1 >= ATTEMPTS_MAX {
+            return match again {
+                Again::Sent => Fate::Failed(why),
+                Again::LookedFor | Again::Insisted => Fate::Lost(why),
+            };
         }
-        let patience = Duration::from_secs(1 << attempts.min(8)).min(WAIT_MAX);
-        let wait = retry_after.map_or(patience, |asked| asked.min(RETRY_AFTER_MAX));
         let at = (self.now)();
-        Some(at.checked_add(wait).unwrap_or(at))
+        Fate::Postponed(Postponed {
+            again,
+            due_at: at.checked_add(wait).unwrap_or(at),
+            why,
+            attempt,
+        })
     }
-}
 
-/// Why an operation is not delivered, by what comes next.
-enum Failure {
-    /// It never will be.
-    Refused(String),
-    /// It is sent again.
-    NotSent {
-        why: String,
-        retry_after: Option<Duration>,
-    },
-    /// It may have been sent and must not show twice: it is looked for.
-    Doubtful {
-        why: String,
-        retry_after: Option<Duration>,
-    },
-    /// The same, and the platform cannot say.
-    Unknowable,
-}
-
-impl Failure {
-    fn of(error: SendError, action: &Action) -> Self {
-        let retry_after = None;
-        match error {
-            SendError::Refused(why) => Self::Refused(why),
-            SendError::NotSent { why, retry_after } => Self::NotSent { why, retry_after },
-            // An edit can be repeated safely; a post or a file that may have arrived must not be.
-            SendError::Ambiguous(why) if !action.may_show_twice() => Self::NotSent { why, retry_after },
-            SendError::Ambiguous(why) => Self::Doubtful { why, retry_after },
+    /// Stores what became of an operation that was not delivered.
+    async fn settle(&self, due: &Due, fate: Fate) {
+        let (op, store) = (&due.op, &self.store);
+        let outcome = format!("what became of `{}`", op.id);
+        let cancel = &self.cancel;
+        match fate {
+            Fate::Delivered(message) => self.store_delivered(&[(op.clone(), message)]).await,
+            Fate::Failed(why) => {
+                error!(
+                    channel = self.name,
+                    op.id = op.id,
+                    why,
+                    "given up: it was not delivered"
+                );
+                let instead = compose::not_delivered(op);
+                kept(&outcome, cancel, || {
+                    store.failed(&op.id, &why, instead.clone(), (self.now)())
+                })
+                .await;
+            }
+            Fate::Lost(why) => {
+                error!(
+                    channel = self.name,
+                    op.id = op.id,
+                    why,
+                    "given up: nobody knows whether it was delivered"
+                );
+                let instead = compose::maybe_missing(op);
+                kept(&outcome, cancel, || {
+                    store.ambiguous(&op.id, &why, instead.clone(), (self.now)())
+                })
+                .await;
+            }
+            Fate::Replaced => {
+                let why = "it may show already; what it stands for is posted whole";
+                kept(&outcome, cancel, || store.replaced(&op.id, why, (self.now)())).await;
+            }
+            Fate::Postponed(postponed) => {
+                debug!(
+                    op.id = op.id,
+                    why = postponed.why,
+                    "an operation is tried again later"
+                );
+                kept(&outcome, cancel, || store.postpone(&op.id, postponed.clone())).await;
+            }
+            Fate::Untried => {
+                kept(&outcome, cancel, || store.give_back(due)).await;
+            }
         }
     }
 
-    /// It was to be looked for, and that failed.
-    fn not_asked(error: SendError) -> Self {
-        match error {
-            SendError::NotSent { why, retry_after } => Self::Doubtful { why, retry_after },
-            SendError::Refused(why) | SendError::Ambiguous(why) => Self::Doubtful {
-                why,
-                retry_after: None,
-            },
+    async fn store_delivered(&self, sent: &[(Op, Option<MessageRef>)]) {
+        for (op, message) in sent {
+            let outcome = format!("that `{}` was delivered", op.id);
+            kept(&outcome, &self.cancel, || {
+                self.store.delivered(&op.id, message.clone(), (self.now)())
+            })
+            .await;
         }
     }
 }

@@ -155,9 +155,9 @@ impl CardEditor {
             }
             Shown::Late => return,
         };
-        let Some(channel) = self.connected(&done).await else {
+        if self.connected(&done).await.is_none() {
             return;
-        };
+        }
         let mut free_at = Instant::now();
         let mut message = None;
         loop {
@@ -182,13 +182,14 @@ impl CardEditor {
                 reply: newest.reply(),
             };
             let mut rest = interval(self.desk.at_work());
-            match channel.deliver(&self.address.op("card/progress", edit)).await {
+            let edit = self.address.op("card/progress", edit);
+            match self.delivery.deliver_aside(&edit).await {
                 Ok(_) | Err(SendError::Refused(_)) => shown = newest,
                 Err(error) => {
                     tracing::debug!(%error, "a progress edit was not taken");
                     // Nothing may change for a long time, so what was to be said is said again.
                     card.mark_changed();
-                    if let SendError::NotSent {
+                    if let SendError::Limited {
                         retry_after: Some(wait),
                         ..
                     } = error
@@ -205,7 +206,7 @@ impl CardEditor {
         let announcement = Announcement {
             ops: vec![self.address.placeholder("card", card.reply())],
             actions: vec![self.stop.clone()],
-            take: self.delivery.channel().is_some(),
+            take: self.delivery.takes_at_once(),
         };
         let shown = self.store.show_card(self.inbox, announcement, (self.now)()).await;
         shown.unwrap_or_else(|error| {

@@ -1,7 +1,7 @@
 //! Which operations are due, and what it means to take one: nobody else is handed it, and what must not show
 //! twice is marked before it is sent.
 
-use super::{DOUBTFUL, Due, WAITING, is_open, lane, message_of};
+use super::{AGAIN, Admission, DOUBTFUL, Due, LOOKING, READY, REPEATING, SENDING, WAITING, lane, message_of};
 use crate::model::{Action, Op};
 use crate::store::StoreError;
 use crate::store::column::{millis, parse, time};
@@ -11,8 +11,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::MutexGuard;
 
 /// The heads of all lanes of a channel: the oldest open operation of each.
-pub(super) const HEADS: &str = "SELECT id, op, state, due_at, attempts, body, created_at FROM outbox
-    WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane) ORDER BY id";
+pub(super) const HEADS: &str =
+    "SELECT id, op, state, due_at, attempts, body, created_at, tried_at, lane FROM outbox
+     WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane) ORDER BY id";
 
 /// What is being sent, while a write takes more of it.
 pub(in crate::store) struct Busy<'a> {
@@ -32,8 +33,25 @@ pub(super) struct Taken {
 pub(super) struct Head {
     id: i64,
     pub(super) due: Due,
+    /// What it is while it is handed out.
+    taken: &'static str,
     /// Whether it may show twice, and it is not durable yet that it may have been sent.
     is_unmarked: bool,
+}
+
+/// What was found of the heads of lanes.
+#[derive(Default)]
+pub(super) struct Heads {
+    pub(super) due: Vec<Head>,
+    /// Rows that hold no operation this build can read, and why.
+    pub(super) unreadable: Vec<(i64, String)>,
+}
+
+/// What is known of a row.
+enum Found {
+    Due(Box<Head>),
+    NotDue,
+    Unreadable(i64, String),
 }
 
 /// Takes those of these enqueued operations that are due at once: what is alone in its chat and thread.
@@ -60,9 +78,23 @@ pub(super) fn take_due(
     at: Timestamp,
     limit: usize,
     busy: &mut Busy<'_>,
+    admission: &mut impl Admission,
 ) -> Result<Vec<Due>, StoreError> {
-    let heads = heads_due(tx, channel, at, limit, |op| busy.in_flight.contains(op))?;
-    take(tx, heads, busy)
+    let heads = heads_due(
+        tx,
+        channel,
+        at,
+        limit,
+        |op| busy.in_flight.contains(op),
+        admission,
+    )?;
+    for (id, why) in heads.unreadable {
+        // Its lane goes on without it: nobody could ever send it.
+        tracing::error!(row = id, why, "an operation cannot be read; it is given up");
+        tx.prepare_cached("UPDATE outbox SET state = 'failed', why = ?2, done_at = ?3 WHERE id = ?1")?
+            .execute(params![id, why, millis(at)])?;
+    }
+    take(tx, heads.due, at, busy)
 }
 
 pub(super) fn take_next(
@@ -73,7 +105,7 @@ pub(super) fn take_next(
     busy: &mut Busy<'_>,
 ) -> Result<Vec<Due>, StoreError> {
     let next = next(tx, lane, limit, at, busy)?;
-    take(tx, next, busy)
+    take(tx, next, at, busy)
 }
 
 /// What is due next in a chat and thread: what must not show twice alone, other things with what follows.
@@ -85,17 +117,18 @@ fn next(
     busy: &Busy<'_>,
 ) -> Result<Vec<Head>, StoreError> {
     let mut statement = tx.prepare_cached(
-        "SELECT id, op, state, due_at, attempts, body, created_at FROM outbox
+        "SELECT id, op, state, due_at, attempts, body, created_at, tried_at FROM outbox
          WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT ?3",
     )?;
     let mut rows = statement.query(params![channel, lane, limit])?;
     let mut next: Vec<Head> = Vec::new();
+    // What cannot be read is left to whoever takes the heads.
     while let Some(row) = rows.next()?
-        && let Some(head) = if_due(tx, row, at, |op| busy.in_flight.contains(op))?
+        && let Found::Due(head) = look(tx, row, at, |op| busy.in_flight.contains(op))?
     {
         let alone = head.due.op.action.may_show_twice();
         if next.is_empty() || !alone {
-            next.push(head);
+            next.push(*head);
         }
         if alone {
             break;
@@ -104,65 +137,104 @@ fn next(
     Ok(next)
 }
 
-/// What is due and not being sent.
+/// What is due, admitted and not being sent.
 pub(super) fn heads_due(
     tx: &Transaction<'_>,
     channel: &str,
     at: Timestamp,
     limit: usize,
     is_busy: impl Fn(&str) -> bool,
-) -> Result<Vec<Head>, StoreError> {
+    admission: &mut impl Admission,
+) -> Result<Heads, StoreError> {
     let mut statement = tx.prepare_cached(HEADS)?;
     let mut rows = statement.query([channel])?;
-    let mut due = Vec::new();
-    while due.len() < limit
+    let mut heads = Heads::default();
+    while heads.due.len() < limit
         && let Some(row) = rows.next()?
     {
-        due.extend(if_due(tx, row, at, &is_busy)?);
+        // Asked first what costs least: a thousand threads may wait for one chat.
+        let is_due = row.get::<_, i64>(3)? <= millis(at) && !is_busy(&row.get::<_, String>(1)?);
+        if !is_due || !admission.admits_chat(&chat(&row.get::<_, String>(8)?)) {
+            continue;
+        }
+        match look(tx, row, at, &is_busy)? {
+            Found::Due(head) if admission.admits(&head.due.op, head.due.doubtful_since.is_some()) => {
+                heads.due.push(*head);
+            }
+            Found::Due(_) | Found::NotDue => {}
+            Found::Unreadable(id, why) => heads.unreadable.push((id, why)),
+        }
     }
-    Ok(due)
+    Ok(heads)
 }
 
-fn if_due(
+/// The chat of a lane.
+fn chat(lane: &str) -> String {
+    let parts: Vec<Option<String>> = serde_json::from_str(lane).unwrap_or_default();
+    parts.into_iter().next().flatten().unwrap_or_default()
+}
+
+fn look(
     tx: &Transaction<'_>,
     row: &Row<'_>,
     at: Timestamp,
     is_busy: impl Fn(&str) -> bool,
-) -> Result<Option<Head>, StoreError> {
+) -> Result<Found, StoreError> {
     let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
     let (state, due_at): (String, i64) = (row.get(2)?, row.get(3)?);
-    if !is_open(&state) || due_at > millis(at) || is_busy(&op) {
-        return Ok(None);
+    if due_at > millis(at) || is_busy(&op) {
+        return Ok(Found::NotDue);
     }
-    let attempts = row.get(4)?;
-    let Some(op) = resolve(tx, parse("operation", &row.get::<_, String>(5)?)?)? else {
-        return Ok(None);
+    let op = match parse::<Op>("operation", &row.get::<_, String>(5)?) {
+        Ok(op) => op,
+        Err(error) => return Ok(Found::Unreadable(id, error.to_string())),
+    };
+    let Some(op) = resolve(tx, op)? else {
+        return Ok(Found::NotDue);
     };
     let may_show_twice = op.action.may_show_twice();
-    let is_doubtful = state == DOUBTFUL && may_show_twice;
-    Ok(Some(Head {
+    let (taken, is_unsent) = match state.as_str() {
+        WAITING | READY => (SENDING, true),
+        AGAIN => (REPEATING, false),
+        // Handed out, and nobody has it: whoever was to send it has ended.
+        DOUBTFUL | SENDING | LOOKING | REPEATING => (LOOKING, false),
+        _ => return Ok(Found::Unreadable(id, format!("its state is `{state}`"))),
+    };
+    let enqueued: i64 = row.get(6)?;
+    let tried = row.get::<_, Option<i64>>(7)?.unwrap_or(enqueued);
+    let is_doubtful = !is_unsent && may_show_twice;
+    Ok(Found::Due(Box::new(Head {
         id,
+        taken,
         is_unmarked: state == WAITING && may_show_twice,
         due: Due {
             op,
-            attempts,
-            doubtful_since: is_doubtful.then(|| time(row.get(6)?)).transpose()?,
+            attempts: row.get(4)?,
+            enqueued: time(enqueued)?,
+            doubtful_since: is_doubtful.then(|| time(tried)).transpose()?,
+            is_insisted: state == AGAIN,
         },
-    }))
+    })))
 }
 
 /// Marks operations as being sent: in the database where that must not be forgotten.
-fn take(tx: &Transaction<'_>, heads: Vec<Head>, busy: &mut Busy<'_>) -> Result<Vec<Due>, StoreError> {
+fn take(
+    tx: &Transaction<'_>,
+    heads: Vec<Head>,
+    at: Timestamp,
+    busy: &mut Busy<'_>,
+) -> Result<Vec<Due>, StoreError> {
     let mut due = Vec::with_capacity(heads.len());
     for head in heads {
         let op = &head.due.op.id;
         busy.in_flight.insert(op.clone());
         busy.taken.ops.push(op.clone());
         busy.taken.is_marked |= head.is_unmarked;
-        // What is doubtful stays so until somebody has looked.
-        if head.due.op.action.may_show_twice() && head.due.doubtful_since.is_none() {
-            tx.prepare_cached("UPDATE outbox SET state = 'sending' WHERE id = ?1")?
-                .execute([head.id])?;
+        if head.due.op.action.may_show_twice() {
+            tx.prepare_cached(
+                "UPDATE outbox SET state = ?2, tried_at = COALESCE(tried_at, ?3) WHERE id = ?1",
+            )?
+            .execute(params![head.id, head.taken, millis(at)])?;
         }
         due.push(head.due);
     }

@@ -1,6 +1,7 @@
 use crate::model::{Action, MessageRef, Op, Reply};
 use crate::store::fixture::{at, fill, fresh, place, placeholder, post};
-use crate::store::{Due, Store};
+use crate::store::{Again, Attempt, Due, Postponed, Store};
+use jiff::Timestamp;
 
 fn message(id: &str) -> MessageRef {
     MessageRef {
@@ -17,6 +18,16 @@ fn only(due: Vec<Due>) -> Due {
 async fn due_ids(store: &Store, second: i64) -> Vec<String> {
     let due = store.due("slack", at(second), 10).await.unwrap();
     due.into_iter().map(|due| due.op.id).collect()
+}
+
+async fn postpone(store: &Store, op: &str, again: Again, due_at: Timestamp, why: &str) {
+    let postponed = Postponed {
+        again,
+        due_at,
+        why: why.to_owned(),
+        attempt: Attempt::Counted,
+    };
+    store.postpone(op, postponed).await.unwrap();
 }
 
 /// What is due, and whether it may have been sent before.
@@ -77,7 +88,7 @@ async fn edits_of_one_thread_are_handed_out_together_and_a_post_alone() {
     let thread = Some("1.0");
     let failed = vec![post("never", thread, "x")];
     store.enqueue(failed, at(0)).await.unwrap();
-    store.failed("never", "refused", at(0)).await.unwrap();
+    store.failed("never", "refused", None, at(0)).await.unwrap();
     let ops = vec![
         post("a", thread, "x"),
         post("b", thread, "x"),
@@ -156,7 +167,7 @@ async fn each_thread_goes_out_in_order_and_none_waits_for_another() {
     // Nothing is handed out twice at a time, and its thread waits for it.
     assert_eq!(due_ids(&store, 0).await, [""; 0]);
     assert_eq!(store.next_due("slack").await, Ok(None));
-    store.retry("a1", at(30), "rate limit").await.unwrap();
+    postpone(&store, "a1", Again::Sent, at(30), "rate limit").await;
     assert_eq!(due_ids(&store, 29).await, [""; 0]);
     assert_eq!(store.next_due("slack").await, Ok(Some(at(30))));
     let again = store.due("slack", at(30), 10).await.unwrap();
@@ -164,9 +175,9 @@ async fn each_thread_goes_out_in_order_and_none_waits_for_another() {
     store.delivered("a1", Some(message("1.1")), at(31)).await.unwrap();
     assert_eq!(store.message_of("a1").await, Ok(Some(message("1.1"))));
     assert_eq!(due_ids(&store, 31).await, ["a2"]);
-    store.failed("a2", "no such channel", at(32)).await.unwrap();
+    store.failed("a2", "no such channel", None, at(32)).await.unwrap();
     assert_eq!(store.given_up("slack").await, Ok(1));
-    store.ambiguous("b1", "reset", at(32)).await.unwrap();
+    store.ambiguous("b1", "reset", None, at(32)).await.unwrap();
     assert_eq!(due_ids(&store, 99).await, [""; 0]);
     assert_eq!(store.unsent("slack").await, Ok(0));
     assert_eq!(due_ids(&store, 99).await, [""; 0]);
@@ -206,7 +217,7 @@ async fn the_fill_of_a_post_that_failed_is_posted_once_and_edited_after() {
     ];
     store.enqueue(ops, at(0)).await.unwrap();
     assert_eq!(due_ids(&store, 0).await, ["p"]);
-    store.ambiguous("p", "reset", at(1)).await.unwrap();
+    store.ambiguous("p", "reset", None, at(1)).await.unwrap();
     let due = store.due("slack", at(1), 10).await.unwrap();
     assert_eq!(
         due[0].op.action,
@@ -278,23 +289,26 @@ async fn what_may_have_been_sent_stays_doubtful_until_somebody_could_tell() {
     let ops = vec![placeholder("p", thread, "..."), fill("f", "p", "done")];
     store.enqueue(ops, at(0)).await.unwrap();
     assert_eq!(doubts(&store, 0).await, [("p", false)]);
-    store.doubt("p", at(10), "reset").await.unwrap();
+    postpone(&store, "p", Again::LookedFor, at(10), "reset").await;
     // Its thread waits for it, and its fill too.
     assert_eq!(doubts(&store, 9).await, []);
     let due = only(store.due("slack", at(10), 10).await.unwrap());
     assert_eq!((due.attempts, due.doubtful_since), (1, Some(at(0))));
     // Nobody looked; then the process ended while somebody did.
-    store.give_back("p").await.unwrap();
+    store.give_back(&due).await.unwrap();
     assert_eq!(doubts(&store, 10).await, [("p", true)]);
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     assert_eq!(doubts(&store, 10).await, [("p", true)]);
     // It was not there, and could not be sent either.
-    store.retry("p", at(20), "slack answered 503").await.unwrap();
+    postpone(&store, "p", Again::Sent, at(20), "slack answered 503").await;
     assert_eq!(doubts(&store, 20).await, [("p", false)]);
-    store.doubt("p", at(30), "reset").await.unwrap();
+    postpone(&store, "p", Again::LookedFor, at(30), "reset").await;
     // The platform cannot tell: the fill is all that is left.
-    store.ambiguous("p", "nobody can tell", at(31)).await.unwrap();
+    store
+        .ambiguous("p", "nobody can tell", None, at(31))
+        .await
+        .unwrap();
     assert_eq!(doubts(&store, 31).await, [("f", false)]);
 }
 

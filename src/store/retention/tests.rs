@@ -457,7 +457,7 @@ async fn dead_letters_and_invites_stay_for_a_time_of_their_own() {
             )
             .await
             .unwrap();
-        store.failed(id, "refused", on(day, 0)).await.unwrap();
+        store.failed(id, "refused", None, on(day, 0)).await.unwrap();
         store
             .delivered(&format!("{id}/sent"), None, on(day, 0))
             .await

@@ -30,6 +30,7 @@ fn slack_named(name: &str) -> Arc<dyn Webhook> {
         bot_token: secret("xoxb-1"),
         signing_secret: secret(SECRET),
         api_base_url: String::new(),
+        paced: true,
         repository: None,
     };
     let installation = Installation {

@@ -101,6 +101,7 @@ mod tests {
             mode,
             secret_token: secret.map(|secret| Secret::new(secret.to_owned())),
             api_base_url: "http://127.0.0.1:1".to_owned(),
+            paced: true,
             repository: None,
         }
     }

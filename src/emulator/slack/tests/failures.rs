@@ -45,7 +45,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             posted("a"),
             "chat.postMessage",
             status(429, Some(7)),
-            not_sent("slack answered 429", Some(7)),
+            limited("slack answered 429", Some(7)),
         ),
         (
             posted("a"),
@@ -63,7 +63,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             posted("a"),
             "chat.postMessage",
             refuse("ratelimited"),
-            not_sent("ratelimited", None),
+            limited("ratelimited", None),
         ),
         (
             posted("a"),
@@ -75,7 +75,13 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             posted("a"),
             "chat.postMessage",
             refuse("service_unavailable"),
-            not_sent("service_unavailable", None),
+            SendError::Unreachable("service_unavailable".to_owned()),
+        ),
+        (
+            posted("a"),
+            "chat.postMessage",
+            refuse("token_revoked"),
+            SendError::Unauthorised("token_revoked".to_owned()),
         ),
         (
             posted("a"),
@@ -112,7 +118,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             edit,
             "chat.update",
             status(429, Some(1)),
-            not_sent("slack answered 429", Some(1)),
+            limited("slack answered 429", Some(1)),
         ),
         (
             react.clone(),
@@ -147,7 +153,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
     tokio::task::yield_now().await;
     let refused = channel.deliver(&posted("a")).await;
     assert!(
-        matches!(&refused, Err(SendError::NotSent { .. } | SendError::Ambiguous(_))),
+        matches!(&refused, Err(SendError::Unreachable(_) | SendError::Ambiguous(_))),
         "{refused:?}"
     );
 }
@@ -163,7 +169,10 @@ async fn nobody_listening_is_not_sent() {
     let error = channel::connect("slack", &settings, &server(), &http())
         .await
         .err();
-    assert_eq!(error, Some(not_sent("slack cannot be reached", None)));
+    assert_eq!(
+        error,
+        Some(SendError::Unreachable("slack cannot be reached".to_owned()))
+    );
 }
 
 #[tokio::test]
@@ -184,7 +193,7 @@ async fn rate_limits_are_answered_with_a_wait() {
     }
     assert_eq!(
         channel.deliver(&edit).await,
-        Err(not_sent("slack answered 429", Some(60)))
+        Err(limited("slack answered 429", Some(60)))
     );
 }
 

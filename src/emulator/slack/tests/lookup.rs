@@ -139,7 +139,7 @@ async fn whoever_may_not_look_cannot_tell_and_whoever_could_not_asks_again() {
         status: 429,
         retry_after_seconds: Some(7),
     });
-    let busy = Err(not_sent("slack answered 429", Some(7)));
+    let busy = Err(limited("slack answered 429", Some(7)));
     assert_eq!(channel.find(&named("lost"), now()).await, busy);
     fail(Fault::ResetAfter);
     let broke = Err(not_sent("the connection to slack broke", None));

@@ -12,6 +12,13 @@ fn not_sent(why: &str, seconds: Option<u64>) -> Result<(), SendError> {
     })
 }
 
+fn limited(seconds: u64) -> Result<(), SendError> {
+    Err(SendError::Limited {
+        why: "telegram asks us to wait".to_owned(),
+        retry_after: Some(Duration::from_secs(seconds)),
+    })
+}
+
 /// R17: the class of a failure decides whether a post may be repeated.
 #[tokio::test]
 async fn failures_are_told_apart_by_what_may_be_done_about_them() {
@@ -26,20 +33,21 @@ async fn failures_are_told_apart_by_what_may_be_done_about_them() {
     let refused = |why: &str| Err(SendError::Refused(why.to_owned()));
     let broke = || not_sent("the connection broke", None);
     for (fault, post, edit) in [
-        (
-            Fault::TooMany(7),
-            not_sent("telegram asks us to wait", Some(7)),
-            not_sent("telegram asks us to wait", Some(7)),
-        ),
+        (Fault::TooMany(7), limited(7), limited(7)),
         (
             Fault::Status(502),
-            not_sent("telegram answered 502", None),
+            Err(SendError::Ambiguous("telegram answered 502".to_owned())),
             not_sent("telegram answered 502", None),
         ),
         (
             Fault::Status(404),
             refused("404 without a reason"),
             refused("404 without a reason"),
+        ),
+        (
+            Fault::Refused(401, "Unauthorized".to_owned()),
+            Err(SendError::Unauthorised("telegram answered 401".to_owned())),
+            Err(SendError::Unauthorised("telegram answered 401".to_owned())),
         ),
         (
             Fault::Refused(403, "Forbidden".to_owned()),
@@ -117,7 +125,10 @@ async fn two_hundred_answers_over_a_bad_line_show_once_each() {
         let action = Action::Edit { message, reply };
         let mut attempts = 0;
         while let Err(err) = setup.deliver(place(ALICE, None), action.clone()).await {
-            assert!(matches!(err, SendError::NotSent { .. }), "{err}");
+            assert!(
+                matches!(err, SendError::NotSent { .. } | SendError::Limited { .. }),
+                "{err}"
+            );
             attempts += 1;
             assert!(attempts <= 3);
         }
@@ -174,7 +185,7 @@ async fn rates_are_answered_with_how_long_to_wait() {
     setup.telegram.limit_rates();
     setup.post(&Reply::text("one")).await.unwrap();
     let second = setup.post(&Reply::text("two")).await.map(|_| ());
-    assert_eq!(second, not_sent("telegram asks us to wait", Some(1)));
+    assert_eq!(second, limited(1));
 }
 
 #[derive(Clone, Default)]

@@ -1,0 +1,46 @@
+//! Faults that last until they are taken away: of one method or of all, each time or by chance from a seed.
+
+/// A fault that lasts.
+#[derive(Debug)]
+pub(super) struct Standing<F> {
+    /// Of this method, or of all if it is empty.
+    method: String,
+    fault: F,
+    /// Of a thousand calls, how many it meets.
+    of_thousand: u64,
+    random: u64,
+}
+
+impl<F: Clone> Standing<F> {
+    /// Meets every call of a method; of all if it is empty.
+    pub(super) fn always(method: &str, fault: F) -> Self {
+        Self::sometimes(method, fault, 1_000, 1)
+    }
+
+    /// Meets so many of a thousand calls.
+    pub(super) fn sometimes(method: &str, fault: F, of_thousand: u64, seed: u64) -> Self {
+        Self {
+            method: method.to_owned(),
+            fault,
+            of_thousand,
+            random: seed.max(1),
+        }
+    }
+
+    /// The fault, if it meets this call.
+    pub(super) fn meets(&mut self, method: &str) -> Option<F> {
+        if !self.is_of(method) {
+            return None;
+        }
+        // Xorshift: the same calls are met with the same seed.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random % 1_000 < self.of_thousand).then(|| self.fault.clone())
+    }
+
+    /// True if it is of this method, or of all.
+    pub(super) fn is_of(&self, method: &str) -> bool {
+        self.method.is_empty() || self.method == method
+    }
+}

@@ -1,0 +1,256 @@
+//! What every call of a channel passes: whether the channel is open, and whether the limits allow one more. What
+//! became of a call is told here, and here alone is decided whether the next may be made.
+
+use super::circuit::{Cause, Circuit, Moment};
+use super::health::ChannelState;
+use super::pace::{Batch, Pace};
+use crate::channel::{Channel, Limit, SendError};
+use jiff::Timestamp;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tracing::{error, info};
+
+/// Longest wait that a platform is granted.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+/// How long a scope is closed where a platform does not say.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// How often a call that waits looks again without being told to.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+pub(super) struct Gate {
+    name: String,
+    now: fn() -> Timestamp,
+    random: fn() -> [u8; 32],
+    state: Mutex<State>,
+    moved: Notify,
+}
+
+struct State {
+    circuit: Circuit,
+    pace: Pace,
+}
+
+/// A call that is under way.
+pub(super) struct CallGuard<'a> {
+    gate: &'a Gate,
+    began: Instant,
+}
+
+impl Drop for CallGuard<'_> {
+    fn drop(&mut self) {
+        self.gate.state().circuit.call_ends(self.began);
+        self.gate.moved.notify_waiters();
+    }
+}
+
+impl Gate {
+    pub(super) fn new(
+        name: String,
+        is_paced: bool,
+        now: fn() -> Timestamp,
+        random: fn() -> [u8; 32],
+    ) -> Self {
+        Self {
+            name,
+            now,
+            random,
+            state: Mutex::new(State {
+                circuit: Circuit::default(),
+                pace: Pace::new(is_paced),
+            }),
+            moved: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            now: Instant::now(),
+            at: (self.now)(),
+            jitter: (self.random)()[0],
+        }
+    }
+
+    /// Counts a call that somebody waits for; false while it may not be made.
+    pub(super) fn admit(&self, limits: &[Limit]) -> bool {
+        let mut state = self.state();
+        state.circuit.closed().is_none() && state.pace.take(limits, Instant::now()).is_ok()
+    }
+
+    /// Counts a call that may be left out, unless it has to be.
+    pub(super) fn admit_spare(&self, limits: &[Limit]) -> Result<(), SendError> {
+        let mut state = self.state();
+        if let Some(closed) = state.circuit.closed() {
+            return Err(SendError::Unreachable(closed.why.clone()));
+        }
+        let now = Instant::now();
+        state
+            .pace
+            .take_spare(limits, now)
+            .map_err(|free_at| SendError::Limited {
+                why: "others go first".to_owned(),
+                retry_after: Some(free_at - now),
+            })
+    }
+
+    /// Waits for the few calls that find out whether the platform is there; none if it is not.
+    pub(super) async fn call(&self) -> Option<CallGuard<'_>> {
+        loop {
+            let moved = self.moved.notified();
+            {
+                let mut state = self.state();
+                if state.circuit.closed().is_some() {
+                    return None;
+                }
+                let began = Instant::now();
+                if state.circuit.room(began) > 0 {
+                    state.circuit.call_begins(began);
+                    return Some(CallGuard { gate: self, began });
+                }
+            }
+            // A call that takes long stops counting by itself.
+            let _ = tokio::time::timeout(LOOK_AGAIN, moved).await;
+        }
+    }
+
+    /// How many more calls may be made now.
+    pub(super) fn room(&self) -> usize {
+        self.state().circuit.room(Instant::now())
+    }
+
+    /// What may be taken out of the outbox now.
+    pub(super) fn batch(&self, channel: &Arc<dyn Channel>) -> Batch {
+        Batch {
+            pace: self.state().pace.clone(),
+            channel: Arc::clone(channel),
+            now: Instant::now(),
+            next: None,
+        }
+    }
+
+    /// Something was delivered.
+    pub(super) fn answered(&self) {
+        if self.state().circuit.answered(Instant::now()) {
+            info!(channel = self.name, "channel {} is open again", self.name);
+        }
+        self.moved.notify_waiters();
+    }
+
+    /// A call for an operation failed. True if the call before it was answered.
+    pub(super) fn failed(&self, error: &SendError, limits: &[Limit]) -> bool {
+        let was_answered = self.state().circuit.is_answered();
+        match error {
+            SendError::Refused(_) => self.answered(),
+            SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
+            SendError::Unauthorised(why) => self.unauthorised(why),
+            SendError::Unreachable(why) | SendError::NotSent { why, .. } | SendError::Ambiguous(why) => {
+                let moment = self.moment();
+                let is_news = self.state().circuit.unanswered(why, moment);
+                self.tell(is_news, Cause::Unreachable, why);
+            }
+        }
+        self.moved.notify_waiters();
+        was_answered
+    }
+
+    /// A call that could be left out failed: that says nothing about the others, but for limits and the token.
+    pub(super) fn failed_aside(&self, error: &SendError, limits: &[Limit]) {
+        match error {
+            SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
+            SendError::Unauthorised(why) => self.unauthorised(why),
+            SendError::Refused(_)
+            | SendError::Unreachable(_)
+            | SendError::NotSent { .. }
+            | SendError::Ambiguous(_) => {}
+        }
+    }
+
+    fn limited(&self, limits: &[Limit], retry_after: Option<Duration>) {
+        let Some(limit) = limits.first() else { return };
+        let now = Instant::now();
+        let wait = retry_after.unwrap_or(RETRY_AFTER).min(RETRY_AFTER_MAX);
+        self.state().pace.close(limit, now + wait, now);
+        info!(
+            channel = self.name,
+            "{:?} waits {} s, as {} asks",
+            limit.scope,
+            wait.as_secs(),
+            self.name
+        );
+    }
+
+    fn unauthorised(&self, why: &str) {
+        let moment = self.moment();
+        let is_news = self.state().circuit.unauthorised(why, moment);
+        self.tell(is_news, Cause::Unauthorised, why);
+    }
+
+    /// The one line an operator is told; the state of the channel says it as long as it lasts.
+    fn tell(&self, is_news: bool, cause: Cause, why: &str) {
+        let name = &self.name;
+        match cause {
+            _ if !is_news => {}
+            Cause::Unreachable => error!(
+                channel = name,
+                why, "channel {name} is closed: nobody answers; everything is held until somebody does"
+            ),
+            Cause::Unauthorised => error!(
+                channel = name,
+                why,
+                "channel {name} is closed: its token is not taken; everything is held until it is. Give the bot a \
+                 valid `bot_token`"
+            ),
+        }
+    }
+
+    /// Why nothing is sent, if so.
+    pub(super) fn closed(&self) -> Option<ChannelState> {
+        let state = self.state();
+        state.circuit.closed().map(|closed| {
+            let (since, why) = (closed.since, closed.why.clone());
+            match closed.cause {
+                Cause::Unreachable => ChannelState::Unreachable { since, why },
+                Cause::Unauthorised => ChannelState::Unauthorised { since, why },
+            }
+        })
+    }
+
+    /// When to probe, while nothing is sent.
+    pub(super) fn probe_at(&self) -> Option<Instant> {
+        self.state().circuit.probe_at()
+    }
+
+    /// Makes the next probe due.
+    pub(super) fn probe_now(&self) {
+        self.state().circuit.probe_now(Instant::now());
+    }
+
+    /// Asks the platform whether it is there.
+    pub(super) async fn probe(&self, channel: &Arc<dyn Channel>) {
+        let (cause, why) = match channel.probe().await {
+            // Whatever it says, it says it.
+            Ok(()) | Err(SendError::Limited { .. } | SendError::Refused(_)) => {
+                self.state().circuit.probed();
+                self.moved.notify_waiters();
+                return;
+            }
+            Err(SendError::Unauthorised(why)) => (Cause::Unauthorised, why),
+            Err(SendError::Unreachable(why) | SendError::NotSent { why, .. } | SendError::Ambiguous(why)) => {
+                (Cause::Unreachable, why)
+            }
+        };
+        let moment = self.moment();
+        let is_news = self.state().circuit.not_probed(cause, &why, moment);
+        self.tell(is_news, cause, &why);
+    }
+
+    /// How long whoever failed lets others go first.
+    pub(super) fn pause(&self) -> Duration {
+        self.state().circuit.pause()
+    }
+}

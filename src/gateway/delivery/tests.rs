@@ -1,0 +1,6 @@
+//! What becomes of operations when a platform, a disk or our own code fails. Time is virtual: it moves on when a
+//! test says so.
+
+mod outages;
+mod poison;
+mod world;

@@ -1,0 +1,285 @@
+//! A platform, a token or a disk that is gone for a while: what waits is held, and goes on afterwards.
+
+use super::world::{Does, Fake, World, elapsed, file, op, post};
+use crate::channel::SendError;
+use crate::gateway::delivery::ChannelState;
+use crate::model::{Action, MessageRef, Op, Reply};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn unreachable() -> SendError {
+    SendError::Unreachable("slack cannot be reached".to_owned())
+}
+
+fn server_error() -> SendError {
+    SendError::NotSent {
+        why: "slack answered 503".to_owned(),
+        retry_after: None,
+    }
+}
+
+/// So many posts in chats of their own.
+fn many(count: usize) -> Vec<Op> {
+    (0..count)
+        .map(|number| post(&format!("inbox-{number}/result"), &format!("C{number}")))
+        .collect()
+}
+
+fn is_each_shown_once(world: &World, ops: &[Op]) {
+    let shown = world.fake.shown();
+    let expected: BTreeSet<String> = ops.iter().map(|op| op.id.clone()).collect();
+    assert_eq!(shown.iter().cloned().collect::<BTreeSet<_>>(), expected);
+    assert_eq!(shown.len(), ops.len());
+}
+
+/// R18, P2
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_hours_holds_everything_and_probes_one_at_a_time() {
+    let outage = 5 * HOUR;
+    let is_over = move || elapsed() > outage;
+    let fake = Fake::new(true, move |_| match is_over() {
+        true => Does::Shows,
+        false => Does::Fails(unreachable()),
+    });
+    let fake = fake.probed(move || if is_over() { Ok(()) } else { Err(unreachable()) });
+    let world = World::start(fake);
+    let ops = many(40);
+    world.enqueue(ops.clone()).await;
+    world.until(|| elapsed() > HOUR).await;
+    assert!(matches!(world.delivery.state(), ChannelState::Unreachable { .. }));
+    let tried = world.fake.calls.lock().unwrap().len();
+    assert!(tried <= 8, "{tried} calls found out that nobody is there");
+    world.until_settled().await;
+    assert_eq!(world.delivery.state(), ChannelState::Open);
+    is_each_shown_once(&world, &ops);
+    assert_eq!(world.letters().await, []);
+    let probes = world.fake.probes.lock().unwrap().clone();
+    let during = probes.iter().filter(|at| **at < outage).count();
+    // At least once a minute, and at most twice but for the first few.
+    assert!((300..=610).contains(&during), "{during}");
+    let last = probes.last().unwrap();
+    assert!(*last <= outage + Duration::from_secs(61), "{last:?}");
+}
+
+/// The platform answers a probe, and takes no message. R18, P2
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_takes_no_message_for_hours_loses_none() {
+    for error in [
+        server_error(),
+        SendError::Ambiguous("slack answered 500".to_owned()),
+    ] {
+        let outage = elapsed() + 3 * HOUR;
+        let world = World::start(Fake::new(true, move |_| match elapsed() > outage {
+            true => Does::Shows,
+            false => Does::Fails(error.clone()),
+        }));
+        let ops = many(12);
+        world.enqueue(ops.clone()).await;
+        world.until_settled().await;
+        is_each_shown_once(&world, &ops);
+        assert_eq!(world.letters().await, []);
+    }
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// R19
+#[tokio::test(start_paused = true)]
+async fn a_revoked_token_holds_everything_tells_once_and_heals_by_itself() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::WARN)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let revoked = || SendError::Unauthorised("token_revoked".to_owned());
+    let fake = Fake::new(true, move |_| match elapsed() > HOUR {
+        true => Does::Shows,
+        false => Does::Fails(revoked()),
+    });
+    let fake = fake.probed(move || if elapsed() > HOUR { Ok(()) } else { Err(revoked()) });
+    let world = World::start(fake);
+    let ops = many(100);
+    world.enqueue(ops.clone()).await;
+    world.until(|| elapsed() > HOUR / 2).await;
+    let tried = world.fake.calls.lock().unwrap().len();
+    assert!(tried <= 3, "{tried} calls");
+    let health = world.delivery.health().await.unwrap();
+    assert!(
+        matches!(&health.state, ChannelState::Unauthorised { why, .. } if why == "token_revoked"),
+        "{health:?}"
+    );
+    assert_eq!((health.waiting, health.given_up), (100, 0));
+    world.until_settled().await;
+    is_each_shown_once(&world, &ops);
+    let probes = world.fake.probes.lock().unwrap().len();
+    assert!((10..=25).contains(&probes), "{probes} probes in an hour");
+    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(
+        logged.lines().filter(|line| line.contains("ERROR")).count(),
+        1,
+        "{logged}"
+    );
+    assert_eq!(logged.matches("its token is not taken").count(), 1, "{logged}");
+}
+
+/// R17
+#[tokio::test(start_paused = true)]
+async fn a_chat_that_has_to_wait_waits_as_long_as_was_asked_and_keeps_nobody_else() {
+    let limited = Mutex::new(20);
+    let world = World::start(Fake::new(true, move |op| {
+        let mut limited = limited.lock().unwrap();
+        if op.place.chat != "C1" || *limited == 0 {
+            return Does::Shows;
+        }
+        *limited -= 1;
+        Does::Fails(SendError::Limited {
+            why: "slack answered 429".to_owned(),
+            retry_after: Some(Duration::from_secs(7)),
+        })
+    }));
+    world
+        .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C2")])
+        .await;
+    world.until_settled().await;
+    assert_eq!(world.fake.shown(), ["inbox-2/result", "inbox-1/result"]);
+    let calls = world.fake.calls.lock().unwrap().clone();
+    let of_chat: Vec<Duration> = calls
+        .into_iter()
+        .filter_map(|(op, at)| (op == "inbox-1/result").then_some(at))
+        .collect();
+    assert_eq!(of_chat.len(), 21, "it is no attempt, however often");
+    for pair in of_chat.windows(2) {
+        let wait = pair[1] - pair[0];
+        assert!(wait >= Duration::from_secs(7), "{wait:?}");
+    }
+    assert_eq!(world.fake.probes.lock().unwrap().len(), 0);
+}
+
+/// R14, R15, P2: neither the post nor the edit is sent again, and what follows goes on.
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
+    let lock = Arc::new(Mutex::new(None));
+    let held = Arc::clone(&lock);
+    let file = tempfile::tempdir().unwrap();
+    let path = Arc::new(Mutex::new(file.path().to_owned()));
+    let database = Arc::clone(&path);
+    let world = World::start(Fake::new(true, move |op| {
+        if op.id == "inbox-1/result" {
+            let other = rusqlite::Connection::open(&*database.lock().unwrap()).unwrap();
+            other.execute_batch("BEGIN IMMEDIATE").unwrap();
+            *held.lock().unwrap() = Some(other);
+        }
+        Does::Shows
+    }));
+    *path.lock().unwrap() = world.database();
+    let edit = Action::Edit {
+        message: MessageRef {
+            chat: "C2".to_owned(),
+            id: "1".to_owned(),
+        },
+        reply: Reply::text("edited"),
+    };
+    world
+        .enqueue(vec![
+            post("inbox-1/result", "C1"),
+            post("inbox-2/result", "C1"),
+            op("inbox-3/edit", "C2", edit),
+        ])
+        .await;
+    world.until(|| world.fake.calls_of("inbox-1/result") == 1).await;
+    // Another program holds the database for longer than anybody waits for it.
+    tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(2_500)))
+        .await
+        .unwrap();
+    assert_eq!(world.fake.calls_of("inbox-2/result"), 0);
+    lock.lock().unwrap().take();
+    world.until_settled().await;
+    let mut shown = world.fake.shown();
+    shown.sort();
+    assert_eq!(shown, ["inbox-1/result", "inbox-2/result", "inbox-3/edit"]);
+    assert_eq!(world.letters().await, []);
+}
+
+/// Whoever had it has ended without a word: no restart is needed. P2
+#[tokio::test(start_paused = true)]
+async fn a_post_that_is_in_nobodys_hands_is_looked_for() {
+    for was_shown in [true, false] {
+        let world = World::start(Fake::new(true, |_| Does::Shows));
+        if was_shown {
+            world.fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
+        }
+        let ops = vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")];
+        world.store.enqueue(ops, super::world::now()).await.unwrap();
+        // It is handed to somebody who forgets it.
+        let due = world.store.due("slack", super::world::now(), 1).await.unwrap();
+        let forgotten: Vec<String> = due.into_iter().map(|due| due.op.id).collect();
+        world.store.let_go(&forgotten);
+        world.delivery.wake();
+        world.until_settled().await;
+        assert_eq!(world.fake.shown(), ["inbox-1/result", "inbox-2/result"]);
+        assert_eq!(world.fake.calls_of("inbox-1/result"), usize::from(!was_shown));
+    }
+}
+
+/// P2
+#[tokio::test(start_paused = true)]
+async fn what_an_operator_has_sent_again_is_sent_where_nobody_can_tell() {
+    let world = World::start(Fake::new(false, |op| match elapsed() > HOUR {
+        true => Does::Shows,
+        false if op.id.ends_with("/missing") => Does::Shows,
+        false => Does::Fails(SendError::Ambiguous("the connection broke".to_owned())),
+    }));
+    world
+        .enqueue(vec![
+            post("inbox-1/answer", "C1"),
+            file("inbox-1/CHG-1.patch", "C1"),
+        ])
+        .await;
+    world.until_settled().await;
+    let letters = world.letters().await;
+    let states: Vec<(&str, &str)> = letters
+        .iter()
+        .map(|letter| (&*letter.op, &*letter.state))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("inbox-1/answer", "ambiguous"),
+            ("inbox-1/CHG-1.patch", "ambiguous")
+        ]
+    );
+    world.until(|| elapsed() > HOUR).await;
+    let again = crate::store::Letters::Channel("slack".to_owned());
+    let channels = world
+        .store
+        .send_again(again, "operator", super::world::now())
+        .await;
+    assert_eq!(channels.map(|channels| channels.len()), Ok(2));
+    world.delivery.try_again();
+    world.until_settled().await;
+    assert_eq!(world.letters().await, []);
+    let shown: BTreeSet<String> = world.fake.shown().into_iter().collect();
+    assert!(
+        shown.contains("inbox-1/answer") && shown.contains("inbox-1/CHG-1.patch"),
+        "{shown:?}"
+    );
+}

@@ -1,0 +1,213 @@
+//! An operation that cannot be delivered: it ends, people hear of it, and nobody else waits for it.
+
+use super::world::{Does, Fake, World, elapsed, file, in_two_steps, op, post};
+use crate::channel::SendError;
+use crate::model::{Action, Reply};
+use std::time::Duration;
+
+fn lost() -> SendError {
+    SendError::Ambiguous("the connection to slack broke".to_owned())
+}
+
+/// R18
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_and_holds_up_nobody() {
+    for error in [
+        SendError::NotSent {
+            why: "slack answered 500".to_owned(),
+            retry_after: None,
+        },
+        lost(),
+    ] {
+        let poison = "inbox-0/result";
+        let world = World::start(Fake::new(true, move |op| match op.id == poison {
+            true => Does::Fails(error.clone()),
+            false => Does::Shows,
+        }));
+        world
+            .enqueue(vec![post(poison, "C0"), post("inbox-0/second", "C0")])
+            .await;
+        // Others are answered all the time.
+        let mut others = 0;
+        while world.letters().await.is_empty() {
+            others += 1;
+            assert!(others < 5_000, "it is never given up");
+            let id = format!("inbox-{others}/result");
+            let asked = elapsed();
+            world.enqueue(vec![post(&id, &format!("C{others}"))]).await;
+            world.until(|| world.fake.calls_of(&id) > 0).await;
+            let waited = elapsed() - asked;
+            assert!(waited < Duration::from_secs(70), "{waited:?}");
+            world.pass(5).await;
+        }
+        world.until_settled().await;
+        let letters = world.letters().await;
+        assert_eq!(
+            (letters.len(), letters[0].op.as_str(), letters[0].attempts),
+            (1, poison, 8)
+        );
+        // What comes after it goes on, and one line says what is missing.
+        let shown = world.fake.shown();
+        assert!(shown.contains(&"inbox-0/second".to_owned()), "{shown:?}");
+        assert_eq!(shown.iter().filter(|op| *op == "inbox-0/missing").count(), 1);
+        assert!(world.fake.said().contains("`diff` shows the prepared change"));
+    }
+}
+
+/// R18
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_a_dead_letter_at_once_and_an_operator_can_have_it_sent_again() {
+    let is_refused = |op: &crate::model::Op| op.place.chat == "C1" && elapsed() < Duration::from_secs(60);
+    let world = World::start(Fake::new(true, move |op| match is_refused(op) {
+        true => Does::Fails(SendError::Refused("is_archived".to_owned())),
+        false => Does::Shows,
+    }));
+    world
+        .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C2")])
+        .await;
+    world.until_settled().await;
+    let letters = world.letters().await;
+    let refused: Vec<(&str, &str, &str)> = letters
+        .iter()
+        .map(|letter| (&*letter.op, &*letter.state, &*letter.why))
+        .collect();
+    // The line about it is refused as well, and has none of its own.
+    assert_eq!(
+        refused,
+        [
+            ("inbox-1/result", "failed", "is_archived"),
+            ("inbox-1/missing", "failed", "is_archived")
+        ]
+    );
+    assert_eq!(world.fake.shown(), ["inbox-2/result"]);
+    world.until(|| elapsed() > Duration::from_secs(60)).await;
+    let one = crate::store::Letters::Op("inbox-1/result".to_owned());
+    world
+        .store
+        .send_again(one, "operator", super::world::now())
+        .await
+        .unwrap();
+    world.delivery.try_again();
+    world.until_settled().await;
+    assert_eq!(world.fake.shown(), ["inbox-2/result", "inbox-1/result"]);
+    assert_eq!(world.letters().await.len(), 1);
+}
+
+/// R18, P2
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_breaks_its_delivery_ends_and_its_thread_goes_on_even_after_restarts() {
+    for can_find in [true, false] {
+        let fake = Fake::new(can_find, |op| match op.id.as_str() {
+            "inbox-1/result" => Does::Breaks,
+            _ => Does::Shows,
+        });
+        let mut world = World::start(fake);
+        world
+            .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")])
+            .await;
+        world.until(|| world.fake.calls_of("inbox-1/result") >= 1).await;
+        world = world.restarted().await;
+        world.until_settled().await;
+        let letters = world.letters().await;
+        assert_eq!((letters.len(), letters[0].op.as_str()), (1, "inbox-1/result"));
+        assert!(world.fake.calls_of("inbox-1/result") <= 8);
+        let mut shown = world.fake.shown();
+        shown.sort();
+        assert_eq!(shown, ["inbox-1/missing", "inbox-2/result"]);
+    }
+}
+
+/// R1, R17
+#[tokio::test(start_paused = true)]
+async fn a_result_leaves_one_line_behind_at_most_whatever_becomes_of_its_posts() {
+    let world = World::start(Fake::new(false, |op| match &op.action {
+        Action::Post { .. } if op.id != "inbox-1/missing" => Does::ShowsThen(lost()),
+        _ => Does::Shows,
+    }));
+    world.enqueue(in_two_steps("inbox-1/result", "C1")).await;
+    world.until_settled().await;
+    // The first line, the whole result, and the line that it may be missing: nobody knows better.
+    assert_eq!(
+        world.fake.shown(),
+        ["inbox-1/result", "inbox-1/result/fill", "inbox-1/missing"]
+    );
+}
+
+/// P2
+#[tokio::test(start_paused = true)]
+async fn what_may_be_missing_is_said_once_for_a_message_and_never_of_its_card() {
+    let mut ops = in_two_steps("inbox-1/card", "C1");
+    ops.extend(in_two_steps("inbox-1/result", "C1"));
+    ops.extend(in_two_steps("inbox-1/result-2", "C1"));
+    ops.push(op(
+        "inbox-2/answer",
+        "C1",
+        Action::Notice {
+            to: crate::model::Sender {
+                platform: crate::model::Platform::Slack,
+                account: "T1".to_owned(),
+                id: "U1".to_owned(),
+            },
+            reply: Reply::text("only you"),
+        },
+    ));
+    let world = World::start(Fake::new(false, |op| match op.id.ends_with("/missing") {
+        true => Does::Shows,
+        false => Does::Fails(lost()),
+    }));
+    world.enqueue(ops).await;
+    world.until_settled().await;
+    assert_eq!(world.fake.shown(), ["inbox-1/missing", "inbox-2/missing"]);
+    // Even the operator's next look changes nothing about that.
+    let world = world.restarted().await;
+    world.until_settled().await;
+    assert_eq!(world.fake.shown().len(), 2);
+}
+
+/// P2
+#[tokio::test(start_paused = true)]
+async fn a_file_that_cannot_be_delivered_holds_up_no_text_and_is_told_once() {
+    let world = World::start(Fake::new(true, |op| match &op.action {
+        Action::Upload { .. } => Does::Fails(SendError::Ambiguous("slack answered 500".to_owned())),
+        _ => Does::Shows,
+    }));
+    let ops = vec![
+        post("inbox-1/result", "C1"),
+        file("inbox-1/CHG-1.patch", "C1"),
+        post("inbox-2/result", "C1"),
+    ];
+    world.enqueue(ops).await;
+    world
+        .until(|| world.fake.shown().contains(&"inbox-2/result".to_owned()))
+        .await;
+    let calls: Vec<String> = world
+        .fake
+        .calls
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(op, _)| op.clone())
+        .collect();
+    assert_eq!(
+        calls[..3],
+        ["inbox-1/result", "inbox-1/CHG-1.patch", "inbox-2/result"]
+    );
+    // Text that is taken proves each time that the platform is there.
+    let mut others = 2;
+    while world.letters().await.is_empty() {
+        others += 1;
+        assert!(others < 5_000, "it is never given up");
+        world
+            .enqueue(vec![post(&format!("inbox-{others}/result"), "C1")])
+            .await;
+        world.pass(5).await;
+    }
+    world.until_settled().await;
+    let shown = world.fake.shown();
+    let told = shown
+        .iter()
+        .filter(|op| *op == "inbox-1/CHG-1.patch/missing")
+        .count();
+    assert_eq!(told, 1, "{shown:?}");
+    assert!(world.fake.said().contains("`patch` sends the change again"));
+}

@@ -1,0 +1,185 @@
+//! Operations that were given up: refused, tried too often, or of unknown outcome. An operator looks at them,
+//! has them sent again, or puts them away.
+
+use super::{AGAIN, WAITING};
+use crate::model::{Action, Op};
+use crate::store::audit::audit_in;
+use crate::store::column::{millis, parse, time};
+use crate::store::{Store, StoreError};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use serde::{Deserialize, Serialize};
+
+/// An operation that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// Its id.
+    pub op: String,
+    /// The channel that was to deliver it.
+    pub channel: String,
+    /// Where to.
+    pub chat: String,
+    /// In which thread.
+    pub thread: Option<String>,
+    /// `post`, `edit`, `notice`, `upload`, `react` or `answer`.
+    pub what: String,
+    /// `failed`: it was not sent. `ambiguous`: nobody can tell whether it was.
+    pub state: String,
+    /// What the platform said last.
+    pub why: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it was enqueued.
+    pub enqueued: Timestamp,
+    /// When it was given up.
+    pub given_up: Timestamp,
+}
+
+/// Which of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Letters {
+    /// One.
+    Op(String),
+    /// All of a channel.
+    Channel(String),
+}
+
+const LETTERS: &str =
+    "SELECT op, channel, body, state, COALESCE(why, ''), attempts, created_at, done_at FROM outbox
+    WHERE done_at IS NOT NULL AND state IN ('failed', 'ambiguous')";
+
+impl Store {
+    /// What was given up, the oldest first: of one channel, or of all.
+    pub async fn dead_letters(
+        &self,
+        channel: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        let channel = channel.map(str::to_owned);
+        self.read(move |tx| {
+            let sql = format!("{LETTERS} AND (?1 IS NULL OR channel = ?1) ORDER BY id LIMIT ?2");
+            let mut statement = tx.prepare_cached(&sql)?;
+            let mut rows = statement.query(params![channel, limit])?;
+            let mut letters = Vec::new();
+            while let Some(row) = rows.next()? {
+                letters.push(letter(row)?);
+            }
+            Ok(letters)
+        })
+        .await
+    }
+
+    /// Has what was given up sent again, as if it had not been tried. What may show already is looked for first,
+    /// and sent where nobody can tell. Answers with the channels of what is due now, one for each operation.
+    pub async fn send_again(
+        &self,
+        which: Letters,
+        by: &str,
+        at: Timestamp,
+    ) -> Result<Vec<String>, StoreError> {
+        let by = by.to_owned();
+        self.write(move |tx| {
+            let letters = chosen(tx, &which)?;
+            for (op, _, state) in &letters {
+                let state = if state == "failed" { WAITING } else { AGAIN };
+                tx.prepare_cached(
+                    "UPDATE outbox SET state = ?2, due_at = ?3, attempts = 0, done_at = NULL WHERE op = ?1",
+                )?
+                .execute(params![op, state, millis(at)])?;
+                audit_in(tx, "outbox.retry", serde_json::json!({ "by": by, "op": op }), at)?;
+            }
+            Ok(letters.into_iter().map(|(_, channel, _)| channel).collect())
+        })
+        .await
+    }
+
+    /// Puts away what was given up: it is never sent. Answers with the channel of each.
+    pub async fn drop_letters(
+        &self,
+        which: Letters,
+        by: &str,
+        at: Timestamp,
+    ) -> Result<Vec<String>, StoreError> {
+        let by = by.to_owned();
+        self.write(move |tx| {
+            let letters = chosen(tx, &which)?;
+            for (op, _, _) in &letters {
+                tx.prepare_cached("UPDATE outbox SET state = 'dropped' WHERE op = ?1")?
+                    .execute([op])?;
+                audit_in(tx, "outbox.drop", serde_json::json!({ "by": by, "op": op }), at)?;
+            }
+            Ok(letters.into_iter().map(|(_, channel, _)| channel).collect())
+        })
+        .await
+    }
+}
+
+/// Id, channel and state of what is chosen. One that is named must be there, and given up.
+fn chosen(tx: &Transaction<'_>, which: &Letters) -> Result<Vec<(String, String, String)>, StoreError> {
+    match which {
+        Letters::Channel(channel) => {
+            let mut statement = tx.prepare_cached(
+                "SELECT op, channel, state FROM outbox
+                 WHERE channel = ?1 AND done_at IS NOT NULL AND state IN ('failed', 'ambiguous') ORDER BY id",
+            )?;
+            let rows = statement.query_map([channel], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        }
+        Letters::Op(op) => {
+            let row: Option<(String, String, String)> = tx
+                .prepare_cached("SELECT op, channel, state FROM outbox WHERE op = ?1")?
+                .query_row([op], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .optional()?;
+            match row {
+                Some(row) if ["failed", "ambiguous"].contains(&row.2.as_str()) => Ok(vec![row]),
+                Some((_, _, state)) => Err(StoreError::NotFound(format!(
+                    "dead letter `{op}`: it is {}; `drydock outbox list` shows what was given up",
+                    told(&state)
+                ))),
+                None => Err(StoreError::NotFound(format!(
+                    "operation `{op}`; `drydock outbox list` shows what was given up"
+                ))),
+            }
+        }
+    }
+}
+
+/// A state in words.
+fn told(state: &str) -> &'static str {
+    match state {
+        "delivered" => "delivered",
+        "dropped" => "dropped",
+        "replaced" => "replaced by another message",
+        _ => "still to be sent",
+    }
+}
+
+fn letter(row: &Row<'_>) -> Result<DeadLetter, StoreError> {
+    // One that cannot be read was given up for that; it is listed all the same.
+    let body = parse::<Op>("operation", &row.get::<_, String>(2)?).ok();
+    let place = body.as_ref().map(|op| op.place.clone());
+    Ok(DeadLetter {
+        op: row.get(0)?,
+        channel: row.get(1)?,
+        chat: place.as_ref().map(|place| place.chat.clone()).unwrap_or_default(),
+        thread: place.and_then(|place| place.thread),
+        what: body.map_or("unreadable", |op| what(&op.action)).to_owned(),
+        state: row.get(3)?,
+        why: row.get(4)?,
+        attempts: row.get(5)?,
+        enqueued: time(row.get(6)?)?,
+        given_up: time(row.get(7)?)?,
+    })
+}
+
+fn what(action: &Action) -> &'static str {
+    match action {
+        Action::Post { .. } => "post",
+        Action::Edit { .. } | Action::Fill { .. } => "edit",
+        Action::Notice { .. } => "notice",
+        Action::Upload { .. } => "upload",
+        Action::React { .. } => "react",
+        Action::AnswerClick { .. } => "answer",
+    }
+}
