@@ -2,12 +2,13 @@
 //! server's socket and a command line that finds no server running.
 
 use crate::access::{Access, AccessError, NewInvite, Role, User};
-use crate::gateway::{Begin, Holding, Pruned, Retention};
+use crate::gateway::{Begin, ChannelHealth, Gateway, Holding, Pruned, Retention};
 use crate::model::{Installation, Platform};
 use crate::session;
-use crate::store::{AuditState, Bytes, Prune, Store, StoreError};
+use crate::store::{AuditState, Bytes, DeadLetter, Letters, Prune, Store, StoreError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const OPERATORS_MAX: usize = 8;
 /// How long one exchange may take.
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
+/// Operations that are listed at once.
+const LETTERS_MAX: u32 = 1_000;
 
 /// What can be asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,6 +70,21 @@ pub enum Request {
     Audit,
     /// How much is stored of each kind, and for how long.
     Data,
+    /// What was given up, and whether the channels deliver.
+    Outbox {
+        /// Of one channel, or of all.
+        channel: Option<String>,
+    },
+    /// Sends again what was given up.
+    OutboxRetry {
+        /// Which.
+        which: Letters,
+    },
+    /// Puts away what was given up: it is never sent.
+    OutboxDrop {
+        /// Which.
+        which: Letters,
+    },
     /// Removes what is older than it is kept: some seconds of it. Ask until it is done.
     Prune {
         /// Whether it is removed, or only counted.
@@ -122,6 +140,18 @@ pub enum Answer {
         /// The file of the database.
         database: Bytes,
     },
+    /// What was given up.
+    Outbox {
+        /// The channels of a running server.
+        channels: Vec<ChannelHealth>,
+        /// The oldest first.
+        letters: Vec<DeadLetter>,
+    },
+    /// What was given up is due again, or put away.
+    Letters {
+        /// How many operations.
+        count: u64,
+    },
     /// What was removed, or would be.
     Pruned {
         /// By kind.
@@ -164,6 +194,8 @@ pub struct Admin {
     pub data: PathBuf,
     /// How long what is stored is kept.
     pub retention: Arc<Retention>,
+    /// What delivers; none where no server runs.
+    pub gateway: Option<Arc<Gateway>>,
     /// The connected channels.
     pub routes: Arc<dyn Installations>,
     /// The clock.
@@ -200,6 +232,12 @@ impl Admin {
             Request::Session { which } => self.session(&which).await,
             Request::Audit => self.audit().await,
             Request::Data => self.holdings().await,
+            Request::Outbox { channel } => self.outbox(channel.as_deref()).await,
+            Request::OutboxRetry { which } => self.send_again(which).await,
+            Request::OutboxDrop { which } => {
+                let dropped = self.store.drop_letters(which, "operator", (self.now)()).await;
+                dropped.map(counted).map_err(AdminError::from)
+            }
             Request::Prune { prune, begin } => self.prune(begin, prune).await,
         };
         result.unwrap_or_else(|error| Answer::Failed {
@@ -290,6 +328,29 @@ impl Admin {
         Ok(Answer::Data { kinds, database })
     }
 
+    async fn outbox(&self, channel: Option<&str>) -> Result<Answer, AdminError> {
+        let mut channels = match &self.gateway {
+            Some(gateway) => gateway.channels().await?,
+            None => Vec::new(),
+        };
+        channels.retain(|health| channel.is_none_or(|channel| health.channel == channel));
+        Ok(Answer::Outbox {
+            channels,
+            letters: self.store.dead_letters(channel, LETTERS_MAX).await?,
+        })
+    }
+
+    async fn send_again(&self, which: Letters) -> Result<Answer, AdminError> {
+        let channels = self.store.send_again(which, "operator", (self.now)()).await?;
+        if let Some(gateway) = &self.gateway {
+            let woken: BTreeSet<&String> = channels.iter().collect();
+            woken
+                .into_iter()
+                .for_each(|channel| gateway.deliver_again(channel));
+        }
+        Ok(counted(channels))
+    }
+
     async fn prune(&self, begin: Begin, prune: Prune) -> Result<Answer, AdminError> {
         let round = self.retention.asked(begin, prune, (self.now)()).await;
         let round = round.map_err(AdminError::Other)?;
@@ -298,6 +359,12 @@ impl Admin {
             failed: round.failed,
             is_done: round.is_done,
         })
+    }
+}
+
+fn counted(channels: Vec<String>) -> Answer {
+    Answer::Letters {
+        count: channels.len() as u64,
     }
 }
 
@@ -469,6 +536,7 @@ mod tests {
             )),
             store,
             data: data.to_owned(),
+            gateway: None,
             routes: Arc::new(NoInstallations),
             now: || Timestamp::UNIX_EPOCH,
             random: || [7; 32],

@@ -138,6 +138,7 @@ impl App {
             access,
             data: config.data.directory.clone(),
             retention,
+            gateway: Some(Arc::clone(&gateway)),
             routes: Arc::clone(&routes) as Arc<dyn admin::Installations>,
             now: world.now,
             random: world.random,

@@ -1,4 +1,4 @@
-//! `drydock invite`, `user`, `session`, `audit` and `data`: asked of the running server if there is one, and
+//! `drydock invite`, `user`, `session`, `audit`, `data` and `outbox`: asked of the running server if there is one, and
 //! of its database if there is none.
 
 use super::output::Output;
@@ -283,6 +283,7 @@ impl Operator {
             access: Arc::new(access.map_err(Failure::failed)?),
             data: data.clone(),
             retention: Arc::new(retention),
+            gateway: None,
             routes: Arc::new(NoInstallations),
             now: world.now,
             random: world.random,

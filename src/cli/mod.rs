@@ -12,6 +12,7 @@ mod download;
 mod input;
 mod jb;
 mod jsonnet_files;
+mod outbox;
 mod output;
 mod serve;
 mod tanka;
@@ -148,6 +149,9 @@ enum Command {
     /// Checks the audit log
     #[command(subcommand, after_help = AUDIT_EXAMPLES)]
     Audit(admin::AuditCommand),
+    /// Lists what could not be delivered, and sends it again or never
+    #[command(subcommand, after_help = outbox::EXAMPLES)]
+    Outbox(outbox::OutboxCommand),
     /// Shows what is stored, and removes what is older than it is kept
     #[command(subcommand, after_help = data::EXAMPLES)]
     Data(data::DataCommand),
@@ -269,6 +273,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Command::Session(command) => admin::session(command, global, output).await,
         Command::Jb(command) => jb::run(command, global, output).await,
         Command::Audit(command) => admin::audit(command, global, output).await,
+        Command::Outbox(command) => outbox::run(command, global, output).await,
         Command::Data(command) => data::run(command, global, output).await,
     }
 }

@@ -130,7 +130,7 @@ pub const KEYS: &[Key] = &[
     key("channels.*.mode", Kind::Choice(&["polling", "webhook"]), Unset::Absent, "Telegram: how updates arrive"),
     key("channels.*.secret_token", SIGNING, Unset::Absent, "Telegram: verifies what Telegram sends"),
     key("channels.*.api_base_url", Kind::Url, Unset::Absent, "where the platform's API is"),
-    key("channels.*.paced", Kind::Boolean, Unset::Default("true"), "keeps to the platform's limits before it answers 429"),
+    key("channels.*.paced", Kind::Boolean, Unset::Default("true"), "sends no faster than the platform allows"),
     key("channels.*.repository", Kind::Text, Unset::Absent, "what people here work on unless they name another"),
 
     key("hooks.*.scheme", Kind::Choice(&["github", "generic", "generic-body"]), Unset::Required, "how deliveries are signed"),

@@ -3,8 +3,9 @@
 use crate::support::shell::Shell;
 use std::process::Stdio;
 
-const VERBS: [&str; 12] = [
-    "demo", "serve", "ask", "chat", "check", "tanka", "jb", "invite", "user", "session", "audit", "data",
+const VERBS: [&str; 13] = [
+    "demo", "serve", "ask", "chat", "check", "tanka", "jb", "invite", "user", "session", "audit", "outbox",
+    "data",
 ];
 
 #[test]

@@ -244,7 +244,7 @@ fn every_command_and_flag_in_the_readme_is_one_of_the_programs() {
     for line in lines.iter().filter(|line| line.starts_with("drydock ")) {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
-        let nested = ["user", "session", "audit", "data"].contains(words.first().expect("a verb"));
+        let nested = ["user", "session", "audit", "data", "outbox"].contains(words.first().expect("a verb"));
         let verbs = &words[..if nested { words.len().min(2) } else { 1 }];
         let Some(help) = verbs
             .iter()

@@ -28,14 +28,19 @@ impl Gateway {
             (Some(repository), Some(base)) => format!("{repository} at {}", compose::short(&base)),
             _ => "none yet".to_owned(),
         };
-        let delivery = match (
+        let mut delivery = match (
             store.unsent(&row.channel).await?,
             store.given_up(&row.channel).await?,
         ) {
             (0, 0) => "everything is sent".to_owned(),
             (unsent, 0) => format!("{unsent} to send"),
-            (unsent, given_up) => format!("{unsent} to send, {given_up} given up; the log says why"),
+            (unsent, given_up) => {
+                format!("{unsent} to send, {given_up} given up; `drydock outbox list` tells an operator why")
+            }
         };
+        for (channel, state) in self.channels_closed() {
+            delivery.push_str(&format!("; `{channel}` is {state}"));
+        }
         let rows = [
             ("Running", running),
             ("Waiting", waiting.to_string()),

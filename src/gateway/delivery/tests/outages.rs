@@ -53,6 +53,7 @@ async fn an_outage_of_hours_holds_everything_and_probes_one_at_a_time() {
     assert!(matches!(world.delivery.state(), ChannelState::Unreachable { .. }));
     let tried = world.fake.calls.lock().unwrap().len();
     assert!(tried <= 8, "{tried} calls found out that nobody is there");
+    assert_eq!(world.attempts().await, 0);
     world.until_settled().await;
     assert_eq!(world.delivery.state(), ChannelState::Open);
     is_each_shown_once(&world, &ops);
@@ -128,6 +129,7 @@ async fn a_revoked_token_holds_everything_tells_once_and_heals_by_itself() {
         "{health:?}"
     );
     assert_eq!((health.waiting, health.given_up), (100, 0));
+    assert_eq!(world.attempts().await, 0);
     world.until_settled().await;
     is_each_shown_once(&world, &ops);
     let probes = world.fake.probes.lock().unwrap().len();
@@ -206,8 +208,8 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
         ])
         .await;
     world.until(|| world.fake.calls_of("inbox-1/result") == 1).await;
-    // Another program holds the database for longer than anybody waits for it.
-    tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(2_500)))
+    // Another program holds the database for longer than two writes wait for it.
+    tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(4_600)))
         .await
         .unwrap();
     assert_eq!(world.fake.calls_of("inbox-2/result"), 0);

@@ -319,6 +319,15 @@ impl World {
         }
     }
 
+    /// The most that any operation was tried, of what counts.
+    pub(super) async fn attempts(&self) -> u32 {
+        let most = self.store.read(|tx| {
+            let most = "SELECT COALESCE(MAX(attempts), 0) FROM outbox";
+            Ok(tx.query_row(most, [], |row| row.get(0))?)
+        });
+        most.await.unwrap()
+    }
+
     pub(super) async fn letters(&self) -> Vec<DeadLetter> {
         self.store.dead_letters(None, 100).await.unwrap()
     }

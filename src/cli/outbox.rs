@@ -1,0 +1,131 @@
+//! `drydock outbox`: what was given up on its way to people, why, and what becomes of it.
+
+use super::admin::{ask, print_json};
+use super::output::Output;
+use super::{Failure, Global};
+use crate::admin::{Answer, Request};
+use crate::store::{DeadLetter, Letters};
+use clap::{Args, Subcommand};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  drydock outbox list                           what was given up, and whether each channel delivers
+  drydock outbox list --channel team --json
+  drydock outbox retry inbox-7/result           send one again
+  drydock outbox retry --all --channel team     send all of a channel again
+  drydock outbox drop inbox-7/result            never send it
+
+What is `failed` was not sent. What is `ambiguous` may have been: `retry` looks for it first where the platform
+allows that, and sends it where it does not, so look into the chat before. Each retry and drop is a line of the audit
+log. With a running server the delivery starts at once, without one at the next start.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum OutboxCommand {
+    /// Lists what was given up, the oldest first
+    List {
+        /// Only of this channel
+        #[arg(long, value_name = "NAME")]
+        channel: Option<String>,
+    },
+    /// Sends again what was given up
+    Retry(Chosen),
+    /// Puts away what was given up; it is never sent
+    Drop(Chosen),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Chosen {
+    /// The operation, as `list` shows it
+    #[arg(value_name = "OP", conflicts_with_all = ["all", "channel"])]
+    op: Option<String>,
+    /// All that was given up of a channel
+    #[arg(long, requires = "channel")]
+    all: bool,
+    /// The channel
+    #[arg(long, value_name = "NAME", requires = "all")]
+    channel: Option<String>,
+}
+
+impl Chosen {
+    fn letters(self) -> Result<Letters, Failure> {
+        match (self.op, self.channel) {
+            (Some(op), _) => Ok(Letters::Op(op)),
+            (None, Some(channel)) => Ok(Letters::Channel(channel)),
+            (None, None) => Err(Failure::usage(
+                "name an operation, or all of a channel: --all --channel NAME",
+            )),
+        }
+    }
+}
+
+pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+    let (request, done) = match command {
+        OutboxCommand::List { channel } => return list(channel, global, output).await,
+        OutboxCommand::Retry(chosen) => (
+            Request::OutboxRetry {
+                which: chosen.letters()?,
+            },
+            "due again",
+        ),
+        OutboxCommand::Drop(chosen) => (
+            Request::OutboxDrop {
+                which: chosen.letters()?,
+            },
+            "put away",
+        ),
+    };
+    let answer = ask(global, request).await?;
+    if output.json() {
+        return print_json(output, &answer);
+    }
+    match answer {
+        Answer::Letters { count: 0 } => output.message("Nothing was given up there."),
+        Answer::Letters { count: 1 } => output.line(&format!("1 operation is {done}")),
+        Answer::Letters { count } => output.line(&format!("{count} operations are {done}")),
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn list(channel: Option<String>, global: &Global, output: &Output) -> Result<(), Failure> {
+    let answer = ask(global, Request::Outbox { channel }).await?;
+    if output.json() {
+        return print_json(output, &answer);
+    }
+    let Answer::Outbox { channels, letters } = answer else {
+        return Ok(());
+    };
+    for health in channels {
+        output.message(&format!(
+            "Channel {} is {}; {} to send.",
+            health.channel, health.state, health.waiting
+        ));
+    }
+    if letters.is_empty() {
+        output.message("Nothing was given up.");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = letters.into_iter().map(row).collect();
+    let header = [
+        "OP", "STATE", "WHAT", "CHANNEL", "CHAT", "TRIES", "GIVEN UP", "WHY",
+    ];
+    output.table(&header, &rows);
+    Ok(())
+}
+
+fn row(letter: DeadLetter) -> Vec<String> {
+    let place = match letter.thread {
+        Some(thread) => format!("{}/{thread}", letter.chat),
+        None => letter.chat,
+    };
+    vec![
+        letter.op,
+        letter.state,
+        letter.what,
+        letter.channel,
+        place,
+        letter.attempts.to_string(),
+        format!("{:.0}", letter.given_up),
+        letter.why,
+    ]
+}

@@ -1,0 +1,175 @@
+//! `drydock outbox`, against a running server and without one.
+
+use crate::cli_serve::{TOML, serve, shell};
+use crate::support::shell::Shell;
+use drydock::model::{Account, Action, Op, Place, Platform, Reply};
+use drydock::store::Store;
+use jiff::Timestamp;
+use serde_json::json;
+
+/// Three operations that were given up: two of them in one channel.
+fn give_up(shell: &Shell) {
+    let at = Timestamp::from_second(1_795_262_400).unwrap();
+    let post = |id: &str, channel: &str| Op {
+        id: id.to_owned(),
+        channel: channel.to_owned(),
+        place: Place {
+            account: Account {
+                platform: Platform::Slack,
+                id: "T0ACME".to_owned(),
+            },
+            chat: "C0OPS".to_owned(),
+            thread: Some(id.to_owned()),
+        },
+        action: Action::Post {
+            reply: Reply::text("x"),
+            reply_to: None,
+            placeholder: false,
+        },
+    };
+    let store = Store::open(&shell.work().join("data")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let ops = ["inbox-1/result", "inbox-2/result"].map(|id| post(id, "team"));
+        store.enqueue(ops.to_vec(), at).await.unwrap();
+        let other = vec![post("inbox-3/result", "phone"), post("inbox-4/result", "phone")];
+        store.enqueue(other, at).await.unwrap();
+        store
+            .failed("inbox-1/result", "is_archived", None, at)
+            .await
+            .unwrap();
+        store
+            .ambiguous("inbox-2/result", "broke", None, at)
+            .await
+            .unwrap();
+        store
+            .failed("inbox-3/result", "403 Forbidden", None, at)
+            .await
+            .unwrap();
+        store.delivered("inbox-4/result", None, at).await.unwrap();
+    });
+}
+
+fn listed(shell: &Shell, arguments: &[&str]) -> Vec<(String, String)> {
+    let all = [&["outbox", "list", "--json"], arguments].concat();
+    let value = shell.run(&all).json();
+    let letters = value["letters"].as_array().unwrap().iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    letters
+        .map(|letter| (text(&letter["op"]), text(&letter["state"])))
+        .collect()
+}
+
+fn owned(letters: &[(&str, &str)]) -> Vec<(String, String)> {
+    let letters = letters.iter();
+    letters
+        .map(|(op, state)| ((*op).to_owned(), (*state).to_owned()))
+        .collect()
+}
+
+/// The same questions, whoever answers them.
+fn questions(shell: &Shell) {
+    let table = shell.run(&["outbox", "list"]);
+    assert_eq!(table.code, Some(0), "{table:?}");
+    let lines: Vec<&str> = table.out.lines().collect();
+    assert!(
+        lines[0].starts_with("OP ") && lines[0].ends_with("WHY"),
+        "{table:?}"
+    );
+    assert!(
+        lines[1].starts_with("inbox-1/result ") && lines[1].ends_with("is_archived"),
+        "{table:?}"
+    );
+    let all = owned(&[
+        ("inbox-1/result", "failed"),
+        ("inbox-2/result", "ambiguous"),
+        ("inbox-3/result", "failed"),
+    ]);
+    assert_eq!(listed(shell, &[]), all);
+    assert_eq!(listed(shell, &["--channel", "phone"]), all[2..]);
+    // What is unknown or was not given up changes nothing, and says so.
+    for (code, arguments, why) in [
+        (
+            1,
+            ["outbox", "retry", "inbox-9/result"].as_slice(),
+            "no operation `inbox-9/result`",
+        ),
+        (1, &["outbox", "drop", "inbox-4/result"], "it is delivered"),
+        (2, &["outbox", "retry"], "--all"),
+        (2, &["outbox", "retry", "--all"], "--channel"),
+        (
+            2,
+            &["outbox", "drop", "x", "--all", "--channel", "team"],
+            "cannot be used with",
+        ),
+    ] {
+        let ended = shell.run(arguments);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{ended:?}");
+        assert!(ended.err.contains(why), "{ended:?}");
+    }
+    assert_eq!(listed(shell, &[]), all);
+
+    let ended = shell.run(&["outbox", "retry", "inbox-1/result"]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "1 operation is due again\n")
+    );
+    assert_eq!(listed(shell, &[]), all[1..]);
+    let ended = shell.run(&["outbox", "retry", "--all", "--channel", "team", "--json"]);
+    assert_eq!(ended.json()["count"], json!(1));
+    let ended = shell.run(&["outbox", "drop", "inbox-3/result"]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "1 operation is put away\n")
+    );
+    let ended = shell.run(&["outbox", "list"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""));
+    assert!(ended.err.contains("Nothing was given up."), "{ended:?}");
+}
+
+/// What the audit log says of it, and what became of the rows.
+fn is_on_record(shell: &Shell) {
+    let file = shell.work().join("data/drydock.db");
+    let database = rusqlite::Connection::open(file).unwrap();
+    let mut lines = database.prepare("SELECT line FROM audit ORDER BY id").unwrap();
+    let lines = lines.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let events: Vec<(String, String)> = lines
+        .map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap())
+        .filter(|line| line["event"].as_str().unwrap().starts_with("outbox."))
+        .map(|line| {
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            (text(&line["event"]), text(&line["data"]["op"]))
+        })
+        .collect();
+    let expected = owned(&[
+        ("outbox.retry", "inbox-1/result"),
+        ("outbox.retry", "inbox-2/result"),
+        ("outbox.drop", "inbox-3/result"),
+    ]);
+    assert_eq!(events, expected);
+    let state = |op: &str| -> String {
+        let state = "SELECT state FROM outbox WHERE op = ?1";
+        database.query_row(state, [op], |row| row.get(0)).unwrap()
+    };
+    let states = ["inbox-1/result", "inbox-2/result", "inbox-3/result"].map(state);
+    assert_eq!(states, ["waiting", "again", "dropped"]);
+}
+
+#[test]
+fn a_running_server_lists_and_sends_again_what_was_given_up() {
+    let shell = shell(TOML);
+    give_up(&shell);
+    let (running, _) = serve(&shell);
+    questions(&shell);
+    running.terminate();
+    assert_eq!(running.end().code, Some(0));
+    is_on_record(&shell);
+}
+
+#[test]
+fn without_a_server_the_database_lists_what_was_given_up() {
+    let shell = shell(TOML);
+    give_up(&shell);
+    questions(&shell);
+    is_on_record(&shell);
+}
