@@ -10,6 +10,7 @@ mod parallel;
 pub mod config;
 pub mod redact;
 pub mod telemetry;
+pub mod health;
 // What we own on disk.
 pub mod store;
 pub mod session;

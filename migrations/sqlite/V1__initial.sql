@@ -24,7 +24,8 @@ CREATE TABLE user_grant (
 );
 CREATE INDEX user_grant_user ON user_grant (user_id);
 
--- Only a keyed hash of the token is kept.
+-- Only a keyed hash of the token is kept. `burned_at` is when it became worthless without being used: somebody else
+-- has seen it, or it has expired.
 CREATE TABLE invite (
     hash BLOB PRIMARY KEY,
     name TEXT NOT NULL,
@@ -47,6 +48,7 @@ CREATE TABLE stranger (
 );
 CREATE INDEX stranger_noticed ON stranger (noticed_at);
 
+-- `due` is the oldest message that waits: who has waited longest is told by it, and by no clock.
 -- `key` begins with the person and the chat, so that its own index finds what is theirs. `session` is a keyed
 -- hash of it, and so unique. Neither needs another index, which every message would write.
 CREATE TABLE conversation (
@@ -89,10 +91,13 @@ CREATE TABLE inbox (
 CREATE INDEX inbox_unfinished ON inbox (conversation, lane, id) WHERE done_at IS NULL;
 CREATE INDEX inbox_finished ON inbox (conversation) WHERE done_at IS NOT NULL;
 
--- Whether a process works on the messages; one that stops in order says that it does not any more.
+-- Whether a process works on the messages; one that stops in order says that it does not any more. `starts` counts
+-- how often the database was opened. `room` is empty, but while it is tried out whether there is room for a message.
 CREATE TABLE process (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    works INTEGER NOT NULL
+    works INTEGER NOT NULL,
+    starts INTEGER NOT NULL DEFAULT 0,
+    room BLOB
 );
 INSERT INTO process (id, works) VALUES (1, 0);
 

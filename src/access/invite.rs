@@ -92,7 +92,8 @@ impl Attempts {
 
     /// Counts an attempt; false if there were too many.
     fn allow(&mut self, sender: &Sender, at: i64) -> bool {
-        let is_recent = |since: i64| at.saturating_sub(since) < MINUTE_MS;
+        // What lies ahead was counted by a clock that was set back since.
+        let is_recent = |since: i64| (0..MINUTE_MS).contains(&at.saturating_sub(since));
         if self.counted.len() >= self.senders_max && !self.counted.contains_key(sender) {
             self.counted.retain(|_, (since, _)| is_recent(*since));
             if self.counted.len() >= self.senders_max {
@@ -244,7 +245,7 @@ pub fn check_name(name: &str) -> Result<(), AccessError> {
 #[allow(clippy::unwrap_used, clippy::string_slice)]
 #[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
 mod tests {
-    use super::{NewInvite, Redeemed};
+    use super::{InviteToken, NewInvite, Redeemed};
     use crate::access::fixture::{at, editor, fresh, limits, telegram};
     use crate::access::{Access, AccessError, Role};
     use crate::store::Store;
@@ -333,6 +334,40 @@ mod tests {
         for (number, name) in (1..).zip(["alice", "Ana María", "李雷", &long[1..]]) {
             assert!(invite(name, number).await.is_ok(), "{name}");
         }
+    }
+
+    /// R20: an invite that has expired stays so when the clock is set back, and none is good before it was made.
+    #[tokio::test]
+    async fn a_clock_that_is_set_back_brings_no_invite_to_life() {
+        let (_directory, access) = fresh().await;
+        let invite = async |byte: u8, second| {
+            let invite = access.invite(editor("alice"), "operator", [byte; 32], at(second));
+            invite.await.unwrap()
+        };
+        let redeem = async |token: &InviteToken, delivery: &str, second| {
+            let delivery = [delivery.to_owned()];
+            let sender = telegram("1");
+            let redeemed = access.redeem(token.expose(), &sender, &delivery, |_| Vec::new(), at(second));
+            redeemed.await.unwrap()
+        };
+        let day = 24 * 60 * 60;
+        let token = invite(7, 0).await;
+        access.store.look(at(2 * day)).await.unwrap();
+        assert_eq!(redeem(&token, "d1", 60).await, Redeemed::Invalid);
+        let later = invite(8, day).await;
+        assert_eq!(redeem(&later, "d2", 120).await, Redeemed::Invalid);
+        // A clock that is a little behind is like any other.
+        assert_eq!(redeem(&later, "d3", day - 200).await, welcome());
+    }
+
+    /// R20: whoever tried to join before the clock was set back is not locked out until it is there again.
+    #[test]
+    fn attempts_of_a_clock_that_was_ahead_do_not_count() {
+        let mut attempts = super::Attempts::new(2, 10);
+        let day = 24 * 60 * 60 * 1_000;
+        let mut allow = |at| attempts.allow(&telegram("1"), at);
+        assert_eq!([allow(day), allow(day), allow(day)], [true, true, false]);
+        assert_eq!([allow(0), allow(1), allow(2)], [true, true, false]);
     }
 
     /// T94

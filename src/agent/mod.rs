@@ -111,6 +111,9 @@ pub trait Journal: Send {
     /// Called with each answer of the model, before anything is done with it.
     async fn answered(&mut self) -> anyhow::Result<()>;
 
+    /// Called with an answer that is thrown away: it is paid for all the same.
+    async fn thrown_away(&mut self, usage: Usage, model: &str) -> anyhow::Result<()>;
+
     /// Called after each step, with its edits already in the workspace, before the next model call.
     async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
 }
@@ -223,6 +226,9 @@ impl Running<'_> {
             if completion.assistant.calls().next().is_none() {
                 if completion.assistant.text().is_empty() && empty_answers == 0 {
                     empty_answers += 1;
+                    journal
+                        .thrown_away(completion.assistant.usage, &completion.model)
+                        .await?;
                     continue;
                 }
                 match self.finish(completion, history, journal, events).await? {
@@ -314,6 +320,7 @@ impl Running<'_> {
         let stop = assistant.stop;
         let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
         if answer.is_empty() {
+            journal.thrown_away(assistant.usage, &model).await?;
             let end = End::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
             return Ok(Some(end));
         }

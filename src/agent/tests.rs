@@ -236,8 +236,13 @@ async fn an_empty_answer_is_asked_for_once_more_and_then_told() {
     let bench = Bench::new();
     let ran = bench.run(&Scripted::new([says(" "), says("Here.")])).await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Pass, 2));
+    // Each answer is paid for, also one that is thrown away.
+    assert_eq!((ran.steps.len(), ran.thrown_away.len()), (1, 1));
     let ran = bench.run(&Scripted::new([says(""), says("\n")])).await;
     assert_eq!(notice(&ran), "The model gave an empty answer twice.");
+    assert_eq!((ran.steps.len(), ran.thrown_away.len()), (0, 2));
+    let paid: u64 = ran.thrown_away.iter().sum();
+    assert_eq!(paid, ran.outcome().usage.output);
 }
 
 #[tokio::test]

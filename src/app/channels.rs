@@ -1,16 +1,20 @@
 //! Connects a channel, again and again until it works, then keeps it attached to the engine.
 
 use super::ingress::Routes;
+use crate::access::AccessError;
 use crate::channel::{self, Channel, Polled};
 use crate::config::{ChannelSettings, ServerSettings};
 use crate::gateway::Gateway;
+use futures_util::FutureExt;
 use jiff::Timestamp;
+use std::future::Future;
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 /// Longest wait between two attempts to connect.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -51,12 +55,21 @@ impl Connecting {
             self.name
         );
         let (inbox, polled) = mpsc::channel(POLLED_MAX);
-        tokio::join!(
-            self.gateway
-                .attach(&self.name, Arc::clone(&channel), self.cancel.clone()),
-            channel.poll(inbox, self.cancel.clone()),
-            self.take_in(polled),
-        );
+        let delivering = self
+            .gateway
+            .attach(&self.name, Arc::clone(&channel), self.cancel.clone());
+        let polling = async { tokio::join!(channel.poll(inbox, self.cancel.clone()), self.take_in(polled)) };
+        tokio::pin!(delivering, polling);
+        tokio::select! {
+            () = &mut delivering => {
+                // Before its time, that is the end of this task, which is noticed.
+                if self.cancel.is_cancelled() {
+                    polling.await;
+                }
+            }
+            // A channel with a webhook is not polled.
+            _ = &mut polling => delivering.await,
+        }
     }
 
     async fn connect(&self) -> Option<Arc<dyn Channel>> {
@@ -78,10 +91,62 @@ impl Connecting {
     /// Tells the platform that a message is ours only once it is durable.
     async fn take_in(&self, mut polled: mpsc::Receiver<Polled>) {
         while let Some(Polled { inbound, accepted }) = polled.recv().await {
-            match self.gateway.receive(inbound, (self.now)()).await {
-                Ok(_) => drop(accepted.send(())),
-                Err(error) => warn!(%error, "a polled message could not be stored; it will be polled again"),
+            let at = (self.now)();
+            match taken(self.gateway.receive(inbound, at)).await {
+                Taken::Stored => {
+                    // It may poll no more.
+                    let _gone = accepted.send(());
+                }
+                Taken::NotNow(error) => {
+                    warn!(%error, "a polled message could not be stored; it will be polled again");
+                }
+                Taken::Poison => {
+                    error!(
+                        channel = self.name,
+                        "a polled message made its handler panic, and is dropped"
+                    );
+                    self.gateway.rejected(&self.name, "update.panicked", at);
+                    let _gone = accepted.send(());
+                }
             }
         }
+    }
+}
+
+/// What became of a polled message.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    /// It is durable, or refused for good.
+    Stored,
+    /// It is to come again.
+    NotNow(AccessError),
+    /// It must not: it would do the same again.
+    Poison,
+}
+
+async fn taken<T>(receiving: impl Future<Output = Result<T, AccessError>>) -> Taken {
+    match AssertUnwindSafe(receiving).catch_unwind().await {
+        Ok(Ok(_)) => Taken::Stored,
+        Ok(Err(error)) => Taken::NotNow(error),
+        Err(_panic) => Taken::Poison,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Taken, taken};
+    use crate::access::AccessError;
+
+    #[tokio::test]
+    async fn a_message_that_makes_its_handler_panic_does_not_come_again() {
+        assert_eq!(taken(async { Ok(()) }).await, Taken::Stored);
+        let unknown = AccessError::Unknown("alice".into());
+        let refused = Err::<(), _>(unknown.clone());
+        assert_eq!(taken(async { refused }).await, Taken::NotNow(unknown.clone()));
+        let receiving = async {
+            assert_eq!(unknown.to_string(), "", "a defect");
+            Ok(())
+        };
+        assert_eq!(taken(receiving).await, Taken::Poison);
     }
 }

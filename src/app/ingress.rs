@@ -1,8 +1,10 @@
 //! What the HTTP side asks of the engine: which webhook is behind a name, and is it durable yet.
 
+use super::clocks::Clocks;
 use crate::admin::Installations;
 use crate::config::{ChannelSettings, Config};
 use crate::gateway::{self, Gateway, RepositoriesLoaded};
+use crate::health::{Health, Severity};
 use crate::http::{Acknowledged, Ingress, Readiness, Route, Unavailable};
 use crate::model::{Inbound, Installation};
 use crate::webhook::{self, Webhook};
@@ -17,10 +19,11 @@ pub(super) struct Routes {
     installations: RwLock<BTreeMap<String, Installation>>,
     connecting: Mutex<BTreeSet<String>>,
     loading: Mutex<BTreeSet<String>>,
+    health: Health,
 }
 
 impl Routes {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config, health: Health) -> Self {
         let hooks = config.hooks.iter();
         let webhooks =
             hooks.filter_map(|(name, settings)| Some((name.clone(), webhook::of_hook(name, settings)?)));
@@ -29,6 +32,7 @@ impl Routes {
             installations: RwLock::default(),
             connecting: Mutex::new(config.channels.keys().cloned().collect()),
             loading: Mutex::new(config.repositories.keys().cloned().collect()),
+            health,
         }
     }
 
@@ -55,7 +59,11 @@ impl Routes {
         };
         let mut reasons = waiting(&self.connecting, "connecting channel");
         reasons.extend(waiting(&self.loading, "loading repository"));
-        Readiness { waiting_for: reasons }
+        reasons.extend(self.health.told(Severity::Unready));
+        Readiness {
+            waiting_for: reasons,
+            degraded: self.health.told(Severity::Degraded),
+        }
     }
 }
 
@@ -82,12 +90,14 @@ impl RepositoriesLoaded for Routes {
 pub(super) struct Clocked {
     pub(super) gateway: Arc<Gateway>,
     pub(super) routes: Arc<Routes>,
+    pub(super) clocks: Clocks,
     pub(super) now: fn() -> Timestamp,
 }
 
 #[async_trait]
 impl Ingress for Clocked {
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable> {
+        self.clocks.fresh(&inbound.channel);
         // In a task of its own: a sender that hangs up must not stop what it has begun.
         let gateway = Arc::clone(&self.gateway);
         let received = tokio::spawn(async move { gateway.receive(inbound, at).await });
@@ -128,7 +138,12 @@ impl Ingress for Clocked {
         self.gateway.rejected(name, reason, at);
     }
 
+    fn stale(&self, name: &str, seconds: i64) {
+        self.clocks.stale(name, seconds);
+    }
+
     fn ignored(&self, name: &str, reason: &'static str, at: Timestamp) {
+        self.clocks.fresh(name);
         self.gateway.ignored(name, reason, at);
     }
 

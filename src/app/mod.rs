@@ -1,7 +1,10 @@
 //! Builds everything from the configuration, and owns start and shutdown.
 
 mod channels;
+mod clocks;
 mod ingress;
+mod tasks;
+mod watch;
 
 use crate::access::{Access, AccessError};
 use crate::admin::{self, Admin};
@@ -9,22 +12,24 @@ use crate::bundler::{Fetch, Network, Offline};
 use crate::compare::Comparer;
 use crate::config::Config;
 use crate::gateway::{Gateway, Parts, Repositories, Retention};
+use crate::health::Health;
 use crate::helm::{ChartRepositories, Helm};
 use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
 use crate::sandbox::{Program, Scratch};
-use crate::store::{OpenError, Store};
+use crate::store::{Condition, OpenError, Store};
 use crate::tanka::{Evaluate, OnDemand};
 use crate::tool::{self, Reach, Toolbox};
+use clocks::Clocks;
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tasks::{Course, Tasks};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -67,6 +72,22 @@ pub enum StartError {
     Setup(String),
 }
 
+/// Why a server ends that nobody stopped. One line.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// Nothing can be stored any more.
+    #[error("the store is broken: {0}; the process ends, and the next start looks at what the disk holds")]
+    Store(String),
+    /// Something ended that it cannot do without.
+    #[error("{task} {how}; the process ends, because it does not work without")]
+    Task {
+        /// What.
+        task: String,
+        /// `panicked` or `ended`.
+        how: &'static str,
+    },
+}
+
 /// A running server.
 pub struct App {
     /// Where it listens; the port is real even if the configuration said 0.
@@ -75,9 +96,12 @@ pub struct App {
     pub gateway: Arc<Gateway>,
     /// What an operator can ask.
     pub admin: Arc<Admin>,
+    /// What does not work now.
+    pub health: Health,
+    condition: tokio::sync::watch::Receiver<Condition>,
     cancel: CancellationToken,
     accepting: CancellationToken,
-    tasks: JoinSet<()>,
+    tasks: Tasks,
 }
 
 impl App {
@@ -112,6 +136,7 @@ impl App {
             Arc::clone(&redactor),
             mask_key,
         ));
+        let health = Health::default();
         let parts = Parts {
             store: store.clone(),
             access: Arc::clone(&access),
@@ -121,6 +146,7 @@ impl App {
             repositories,
             redactor,
             config: Arc::clone(&config),
+            health: health.clone(),
             now: world.now,
             random: world.random,
         };
@@ -132,7 +158,8 @@ impl App {
         let address = listener
             .local_addr()
             .map_err(|why| StartError::Listen { address: listen, why })?;
-        let routes = Arc::new(Routes::new(&config));
+        let routes = Arc::new(Routes::new(&config, health.clone()));
+        let condition = store.condition();
         let admin = Arc::new(Admin {
             store,
             access,
@@ -147,9 +174,11 @@ impl App {
             address,
             gateway,
             admin,
+            health,
+            condition,
             cancel: CancellationToken::new(),
             accepting: CancellationToken::new(),
-            tasks: JoinSet::new(),
+            tasks: Tasks::default(),
         };
         app.spawn_all(listener, config, routes, client, world)?;
         info!(%address, "listening on http://{address}");
@@ -166,15 +195,23 @@ impl App {
     ) -> Result<(), StartError> {
         let socket =
             admin::listen(&config.data.directory).map_err(|why| StartError::Setup(why.to_string()))?;
+        let (store, health) = (self.admin.store.clone(), self.health.clone());
+        let admin = admin::serve(socket, Arc::clone(&self.admin), self.cancel.clone());
+        self.tasks.spawn("the admin socket", Course::Endless, admin);
+        let watching = watch::watch_store(store.clone(), health.clone(), world.now, self.cancel.clone());
         self.tasks
-            .spawn(admin::serve(socket, Arc::clone(&self.admin), self.cancel.clone()));
+            .spawn("the watch of the store", Course::Endless, watching);
+        let checking = watch::check_store(store, health.clone(), self.cancel.clone());
+        self.tasks
+            .spawn("the check of the database", Course::Finite, checking);
         let ingress = Arc::new(Clocked {
             gateway: Arc::clone(&self.gateway),
             routes: Arc::clone(&routes),
+            clocks: Clocks::new(health),
             now: world.now,
         });
         let serving = http::serve(listener, &config.server, ingress, self.accepting.clone());
-        self.tasks.spawn(async move {
+        self.tasks.spawn("the listener", Course::Endless, async move {
             let served = serving.await;
             if served.connections_cut > 0 {
                 warn!(
@@ -194,15 +231,26 @@ impl App {
                 now: world.now,
                 cancel: self.cancel.clone(),
             };
-            self.tasks.spawn(connecting.run());
+            self.tasks
+                .spawn(format!("channel {name}"), Course::Endless, connecting.run());
         }
+        let turns = Arc::clone(&self.gateway).run(self.cancel.clone());
+        self.tasks.spawn("the loop of turns", Course::Endless, turns);
+        let loading = Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone());
         self.tasks
-            .spawn(Arc::clone(&self.gateway).run(self.cancel.clone()));
-        self.tasks
-            .spawn(Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone()));
-        self.tasks
-            .spawn(Arc::clone(&self.admin.retention).run(world.now, self.cancel.clone()));
+            .spawn("the loading of repositories", Course::Finite, loading);
+        let retention = Arc::clone(&self.admin.retention).run(world.now, self.cancel.clone());
+        self.tasks.spawn("retention", Course::Endless, retention);
         Ok(())
+    }
+
+    /// Waits until the server cannot do its work any more although nobody stopped it. Safe to drop at any time.
+    pub async fn ended(&mut self) -> Ended {
+        tokio::select! {
+            biased;
+            why = watch::broken(&mut self.condition) => Ended::Store(why),
+            ended = self.tasks.ended() => ended,
+        }
     }
 
     /// Stops: no new requests, running turns are stopped at their next await, what is in the outbox
@@ -210,8 +258,10 @@ impl App {
     pub async fn shutdown(mut self) {
         self.accepting.cancel();
         self.cancel.cancel();
-        let all = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(SHUTDOWN_MAX, all).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_MAX, self.tasks.all_ended())
+            .await
+            .is_err()
+        {
             warn!(
                 "some tasks did not end in {} s; what they did is in the journal",
                 SHUTDOWN_MAX.as_secs()

@@ -1,5 +1,6 @@
 //! The command line: arguments in, exit code out. Data goes to standard output, messages to standard
-//! error. Exit codes: 0 done, 1 failed, 2 wrong usage, 78 wrong configuration.
+//! error. Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a part of the server ended, 74 the store is broken, 78 wrong
+//! configuration.
 
 mod admin;
 mod ask;
@@ -8,6 +9,7 @@ mod chat;
 mod check;
 mod data;
 mod demo;
+mod descriptors;
 mod download;
 mod input;
 mod jb;
@@ -57,7 +59,10 @@ Examples:
   drydock serve --config drydock.toml --set server.listen=127.0.0.1:8080
   DRYDOCK_MODEL__DEFAULT=openai/gpt-4o drydock serve --config drydock.toml
 
-SIGTERM or Ctrl-C stops it; what was accepted is answered after the next start. A second one stops at once.";
+SIGTERM or Ctrl-C stops it; what was accepted is answered after the next start. A second one stops at once.
+
+It ends by itself with 74 when nothing can be stored safely any more, and with 70 when a part of it ended: start it
+again. With 78 somebody has to look at the configuration or the data directory first.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `drydock serve`: the gateway until it is told to stop.
 
-use super::{Failure, Global};
-use crate::app::{App, StartError, World};
+use super::{Failure, Global, descriptors};
+use crate::app::{App, Ended, StartError, World};
 use crate::config::Config;
 use crate::redact::Redactor;
 use crate::store::OpenError;
@@ -9,13 +9,22 @@ use crate::telemetry::{self, Format};
 use jiff::Timestamp;
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Exit code when something ended that the server cannot do without (`EX_SOFTWARE`).
+const CODE_TASK: u8 = 70;
+/// Exit code when nothing can be stored any more (`EX_IOERR`).
+const CODE_STORE: u8 = 74;
+/// How long a server whose store is broken takes to tell those who ask: there is nothing else left to do.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     // The allocator asks for large pages, and a gateway that mostly waits would hold them whole. A kernel
     // that has none refuses, and that is as good.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
-    let config = Config::load(global.sources()?).map_err(Failure::config)?;
+    let limit = descriptors::raise();
+    let mut config = Config::load(global.sources()?).map_err(Failure::config)?;
     let format = if std::io::stderr().is_terminal() {
         Format::Pretty
     } else {
@@ -25,16 +34,46 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     telemetry::init(format, global.log.as_deref(), redactor).map_err(Failure::config)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
-    let app = App::start(config, world()).await.map_err(failure)?;
+    bound_connections(&mut config, limit);
+    let mut app = App::start(config, world()).await.map_err(failure)?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        ended = app.ended() => return Err(collapsed(app, &ended).await),
     }
     tracing::info!("stopping; a second signal ends at once");
     tokio::select! {
         () = app.shutdown() => Ok(()),
         _ = terminate.recv() => Err(Failure::failed("stopped at once")),
         _ = interrupt.recv() => Err(Failure::failed("stopped at once")),
+    }
+}
+
+/// No more connections than there are descriptors for, beside everything else.
+fn bound_connections(config: &mut Config, limit: Option<u64>) {
+    let wanted = config.server.connections_max;
+    let connections = descriptors::connections(limit, wanted);
+    if connections < wanted {
+        tracing::warn!(
+            limit,
+            "{connections} connections at once, not {wanted}: this process may open no more files; raise its limit \
+             (`ulimit -n`, `LimitNOFILE`), or lower `server.connections_max`"
+        );
+        config.server.connections_max = connections;
+    }
+}
+
+/// Ends a server that does not work any more.
+async fn collapsed(app: App, ended: &Ended) -> Failure {
+    let (code, time_max) = match ended {
+        Ended::Store(_) => (CODE_STORE, FAREWELL_MAX),
+        Ended::Task { .. } => (CODE_TASK, Duration::MAX),
+    };
+    // What does not end in time is ended with the process.
+    let _late = tokio::time::timeout(time_max, app.shutdown()).await;
+    Failure {
+        code,
+        message: ended.to_string(),
     }
 }
 
@@ -52,7 +91,18 @@ fn failure(error: StartError) -> Failure {
 
 /// A data directory nobody can work in.
 pub(super) fn is_unusable(error: &OpenError) -> bool {
-    matches!(error, OpenError::ReadOnly(_) | OpenError::Directory { .. })
+    match error {
+        OpenError::ReadOnly(_)
+        | OpenError::Directory { .. }
+        | OpenError::Missing(_)
+        | OpenError::Damaged { .. }
+        | OpenError::Torn { .. }
+        | OpenError::Older { .. }
+        | OpenError::Pepper(_)
+        | OpenError::Newer { .. }
+        | OpenError::Migration(_) => true,
+        OpenError::Busy { .. } | OpenError::Resources(_) => false,
+    }
 }
 
 /// The real clock and the system's randomness.

@@ -31,6 +31,7 @@ use crate::channel::Channel;
 use crate::command;
 use crate::compare::Comparer;
 use crate::config::{ChannelSettings, Config, HookSettings};
+use crate::health::Health;
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
 use crate::provider::Providers;
 use crate::redact::Redactor;
@@ -74,6 +75,8 @@ pub struct Parts {
     pub redactor: Arc<Redactor>,
     /// The settings.
     pub config: Arc<Config>,
+    /// Where what does not work is said.
+    pub health: Health,
     /// The clock.
     pub now: fn() -> Timestamp,
     /// The source of randomness for tokens.

@@ -27,7 +27,8 @@ pub(super) struct Shift {
     hooks: Arc<Semaphore>,
     /// One message at a time of those that were in work when the process ended more than once.
     suspects: Arc<Semaphore>,
-    turns: Mutex<JoinSet<()>>,
+    /// None once no more shall begin.
+    turns: Mutex<Option<JoinSet<()>>>,
     wake: Notify,
     /// There once turns may begin; fires when no more shall.
     shutdown: OnceLock<CancellationToken>,
@@ -44,7 +45,8 @@ struct Abandoned<'a>(&'a Shift);
 
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
-        self.0.turns().abort_all();
+        // Ends those that are in it.
+        *self.0.turns() = None;
     }
 }
 
@@ -64,13 +66,14 @@ impl Shift {
         let worker = Worker {
             name: hex(&random[..8]),
             turns_max: limits.turn.history_turns_max,
+            bytes_max: limits.turn.history_bytes_max,
         };
         Self {
             worker,
             slots: Arc::new(Semaphore::new(limits.turns_at_once_max)),
             hooks: Arc::new(Semaphore::new(limits.turns_at_once_max.div_ceil(2))),
             suspects: Arc::new(Semaphore::new(1)),
-            turns: Mutex::default(),
+            turns: Mutex::new(Some(JoinSet::new())),
             wake: Notify::new(),
             shutdown: OnceLock::new(),
         }
@@ -104,7 +107,7 @@ impl Shift {
         self.wake.notify_one();
     }
 
-    fn turns(&self) -> MutexGuard<'_, JoinSet<()>> {
+    fn turns(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,8 +141,9 @@ impl Gateway {
         let shutdown = shift.shutdown.get_or_init(|| cancel.clone());
         while !cancel.is_cancelled() {
             let slot = tokio::select! {
-                slot = Arc::clone(&shift.slots).acquire_owned() => slot,
+                biased;
                 () = cancel.cancelled() => break,
+                slot = Arc::clone(&shift.slots).acquire_owned() => slot,
             };
             let Ok(slot) = slot else { break };
             match self.claim_next(slot, shutdown).await {
@@ -153,8 +157,11 @@ impl Gateway {
         }
         self.parts.repositories.stop();
         self.leaving.cancel();
-        let mut turns = std::mem::take(&mut *shift.turns());
-        while turns.join_next().await.is_some() {}
+        // Nothing is taken up from here on, also not by a message that comes in at this moment.
+        let turns = shift.turns().take();
+        if let Some(mut turns) = turns {
+            while turns.join_next().await.is_some() {}
+        }
         self.ahead.ended().await;
         self.errands.close();
         self.errands.wait().await;
@@ -201,10 +208,14 @@ impl Gateway {
         Ok(Some((taken_up, Slot { permits, shutdown })))
     }
 
-    /// Begins the turn of a claimed conversation.
+    /// Begins the turn of a claimed conversation, unless the process stops: then the claim is given back with all
+    /// others.
     pub(super) fn take_up(self: &Arc<Self>, TakenUp { claim, work }: TakenUp, slot: Slot) {
         let gateway = Arc::clone(self);
         let mut turns = self.shift.turns();
+        let Some(turns) = turns.as_mut().filter(|_| !slot.shutdown.is_cancelled()) else {
+            return;
+        };
         while turns.try_join_next().is_some() {}
         turns.spawn(async move { gateway.serve(claim, work, slot).await });
     }
@@ -221,7 +232,8 @@ impl Gateway {
                 match error.downcast_ref() {
                     // What a shutdown breaks is nobody's fault.
                     _ if shutdown.is_cancelled() => Served::BrokenOff,
-                    Some(StoreError::Unavailable(_) | StoreError::Fenced) => Served::BrokenOff,
+                    Some(StoreError::Fenced) => Served::BrokenOff,
+                    Some(error) if error.may_pass() => Served::BrokenOff,
                     Some(_) | None => Served::ItsOwnFault,
                 }
             }
@@ -268,10 +280,15 @@ impl Gateway {
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
         let seat = self.desk.sit(claim.conversation);
-        let turns_max = self.shift.worker().turns_max;
+        let worker = self.shift.worker();
         let work = match work {
             Some(work) => *work,
-            None => match self.parts.store.work(&claim, turns_max).await {
+            None => match self
+                .parts
+                .store
+                .work(&claim, worker.turns_max, worker.bytes_max)
+                .await
+            {
                 Ok(Some(work)) => work,
                 Ok(None) => return Ok(()),
                 Err(error @ StoreError::Unreadable { .. }) => return self.unreadable(claim, error).await,

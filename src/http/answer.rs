@@ -32,15 +32,19 @@ pub(super) fn alive() -> Answer {
 
 /// Whether the process can do its work.
 pub(super) fn ready(readiness: &Readiness) -> Answer {
-    if readiness.waiting_for.is_empty() {
-        return json(StatusCode::OK, br#"{"ready":true}"#);
+    let is_ready = readiness.waiting_for.is_empty();
+    let mut body = serde_json::json!({ "ready": is_ready });
+    if !is_ready {
+        body["waiting_for"] = serde_json::json!(readiness.waiting_for);
     }
-    let body = serde_json::json!({ "ready": false, "waiting_for": readiness.waiting_for });
-    build(
-        StatusCode::SERVICE_UNAVAILABLE,
-        Some(JSON),
-        Bytes::from(body.to_string()),
-    )
+    if !readiness.degraded.is_empty() {
+        body["degraded"] = serde_json::json!(readiness.degraded);
+    }
+    let status = match is_ready {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    build(status, Some(JSON), Bytes::from(body.to_string()))
 }
 
 /// A text the protocol asks for (Slack `url_verification`); never anything a browser would run.

@@ -41,6 +41,10 @@ pub trait Ingress: Send + Sync {
     /// Notes a refused request. Never blocks. `name` is a configured name or [`NAME_UNKNOWN`].
     fn rejected(&self, name: &str, reason: &'static str, at: Timestamp);
 
+    /// Notes a request whose signature is right and whose time is not: so many seconds after ours, or before it if
+    /// negative. It is rejected as well. Never blocks.
+    fn stale(&self, name: &str, seconds: i64);
+
     /// Notes a verified event that is not for us. Never blocks.
     fn ignored(&self, name: &str, reason: &'static str, at: Timestamp);
 
@@ -81,8 +85,10 @@ pub enum Route {
 /// Whether the process can do its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// What is still missing, as short fixed phrases without paths or secrets; ready when empty.
+    /// What is missing, as short phrases without paths or secrets; ready when empty.
     pub waiting_for: Vec<String>,
+    /// What does not work as it should while messages are taken all the same.
+    pub degraded: Vec<String>,
 }
 
 /// How the listener ended.

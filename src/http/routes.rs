@@ -15,6 +15,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tracing::error;
 
+/// Why a request is refused whose signature is right and whose time is not.
+const STALE: &str = "hook.stale";
+
 /// What every connection shares.
 pub(super) struct Routes {
     pub(super) bounds: Bounds,
@@ -126,6 +129,10 @@ impl Routes {
     fn reject(&self, name: &str, rejected: &Rejected, at: Timestamp) -> Answer {
         let (reason, answer) = match rejected {
             Rejected::Unauthenticated(reason) => (reason, answer::unauthenticated()),
+            Rejected::Stale { seconds } => {
+                self.ingress.stale(name, *seconds);
+                (&STALE, answer::unauthenticated())
+            }
             Rejected::Malformed(reason) => (reason, answer::malformed(reason)),
             Rejected::Unsupported(reason) => (reason, answer::unsupported(reason)),
         };

@@ -239,6 +239,15 @@ impl Step {
         &self.results
     }
 
+    /// Bytes a model reads of it.
+    pub fn bytes(&self) -> usize {
+        let calls = self.assistant.calls();
+        let calls: usize = calls.map(|call| call.name.len() + call.arguments.len()).sum();
+        let results: usize = self.results.iter().map(|result| result.content.len()).sum();
+        let remark = self.remark.as_ref().map_or(0, String::len);
+        self.assistant.text().len() + calls + results + remark
+    }
+
     /// Why the answer was sent back, if it was.
     pub fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
@@ -274,17 +283,7 @@ impl Turn {
     }
 
     fn bytes(&self) -> usize {
-        let step_bytes = |step: &Step| {
-            let calls: usize = step
-                .assistant
-                .calls()
-                .map(|call| call.name.len() + call.arguments.len())
-                .sum();
-            let results: usize = step.results.iter().map(|result| result.content.len()).sum();
-            let remark = step.remark.as_ref().map_or(0, String::len);
-            step.assistant.text().len() + calls + results + remark
-        };
-        self.user.len() + self.steps.iter().map(step_bytes).sum::<usize>()
+        self.user.len() + self.steps.iter().map(Step::bytes).sum::<usize>()
     }
 }
 

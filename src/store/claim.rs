@@ -36,6 +36,8 @@ pub struct Worker {
     pub name: String,
     /// Of what was said before, how many turns they want to know.
     pub turns_max: usize,
+    /// And how many bytes.
+    pub bytes_max: usize,
 }
 
 /// Which of the waiting messages a claim may take.
@@ -195,13 +197,22 @@ impl Store {
     }
 
     /// The oldest waiting message of a claimed conversation, with everything its turn starts from: of what was
-    /// said, the newest `turns_max` turns.
-    pub async fn work(&self, claim: &Claim, turns_max: usize) -> Result<Option<Work>, StoreError> {
+    /// said, the newest turns that fit both bounds.
+    pub async fn work(
+        &self,
+        claim: &Claim,
+        turns_max: usize,
+        bytes_max: usize,
+    ) -> Result<Option<Work>, StoreError> {
         let claim = *claim;
         self.read(move |tx| {
             check_fence(tx, claim)?;
             match inbox::next(tx, claim.conversation)? {
-                Some((inbox, inbound)) => work(tx, claim, (inbox, inbound?), turns_max, usize::MAX),
+                Some((inbox, inbound)) => {
+                    let inbound = inbound?;
+                    let history = conversation::recent(tx, claim.conversation, turns_max, bytes_max)?;
+                    work(tx, claim, (inbox, inbound), history).map(Some)
+                }
                 None => Ok(None),
             }
         })
@@ -209,18 +220,14 @@ impl Store {
     }
 }
 
-/// What its turn starts from; nothing if more than so many bytes were said and done before.
+/// What its turn starts from, beside what was said before.
 fn work(
     tx: &Transaction<'_>,
     claim: Claim,
     (inbox, inbound): (InboxId, Inbound),
-    turns_max: usize,
-    bytes_max: usize,
-) -> Result<Option<Work>, StoreError> {
+    history: History,
+) -> Result<Work, StoreError> {
     let id = claim.conversation;
-    let Some(history) = conversation::history(tx, id, turns_max, bytes_max)? else {
-        return Ok(None);
-    };
     let (begun, has_edited) = tx
         .prepare_cached(
             "SELECT COUNT(*), COALESCE(MAX(edits_before <> edits_after AND undone_at IS NULL), 0) FROM turn WHERE inbox = ?1",
@@ -229,7 +236,7 @@ fn work(
     let (all, own, is_stopped) = tx
         .prepare_cached("SELECT crashes, own_crashes, stopped_by IS NOT NULL FROM inbox WHERE id = ?1")?
         .query_row([inbox.0], |row| row.try_into())?;
-    Ok(Some(Work {
+    Ok(Work {
         inbox,
         inbound,
         begun,
@@ -240,7 +247,7 @@ fn work(
         conversation: conversation::load(tx, id)?,
         edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
         history,
-    }))
+    })
 }
 
 /// Claims a conversation whose only waiting message has just come in, unless somebody works on it still.
@@ -263,7 +270,11 @@ pub(super) fn take_up(
     let is_edited = !edits::are_none(&edits::snapshot(tx, id)?);
     let work = match is_edited {
         true => Ok(None),
-        false => work(tx, claim, message, worker.turns_max, AT_HAND_BYTES_MAX),
+        false => conversation::history(tx, id, worker.turns_max, AT_HAND_BYTES_MAX).and_then(|history| {
+            history
+                .map(|history| work(tx, claim, message, history))
+                .transpose()
+        }),
     };
     let work = match work {
         Ok(work) => work.map(Box::new),

@@ -2,6 +2,8 @@
 
 use super::StoreError;
 use jiff::Timestamp;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,6 +29,20 @@ pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, StoreErro
 /// The value of a JSON text.
 pub(super) fn parse<T: DeserializeOwned>(what: &'static str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|err| unreadable(what, &err))
+}
+
+/// The text of a column, whatever its row was made of.
+pub(super) fn text(what: &'static str, row: &Row<'_>, index: usize) -> Result<String, StoreError> {
+    let unreadable = |why: &str| StoreError::Unreadable {
+        what,
+        why: why.to_owned(),
+    };
+    match row.get_ref(index)? {
+        ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec()).map_err(|_| unreadable("it is not UTF-8")),
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => {
+            Err(unreadable("it is no text"))
+        }
+    }
 }
 
 /// The word of a plain enum.

@@ -1,12 +1,12 @@
 //! One person's history in one place: what it is bound to, what was said.
 
 use super::claim::Worker;
-use super::column::{json, millis, parse};
+use super::column::{json, millis, parse, text};
 use super::edits::Edits;
 use super::inbox::Lane;
 use super::{Store, StoreError, edits, key};
 use crate::model::{
-    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender,
+    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -24,6 +24,11 @@ const TURNS: &str = "SELECT id, user_text FROM
     (SELECT id, user_text FROM turn
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
+
+/// The same turns, newest first.
+const NEWEST: &str = "SELECT id, user_text FROM turn
+     WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+     ORDER BY id DESC LIMIT ?2";
 
 /// The same turns with their steps, in the order of two indexes: nothing is sorted, however long a step is.
 const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
@@ -208,6 +213,45 @@ pub(super) fn history(
     Ok(Some(history))
 }
 
+/// The newest turns that fit both bounds, as a window on them would show them: no more is read.
+pub(super) fn recent(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    turns_max: usize,
+    bytes_max: usize,
+) -> Result<History, StoreError> {
+    let invalid = |err: HistoryError| StoreError::Unreadable {
+        what: "history",
+        why: err.to_string(),
+    };
+    let mut newest = tx.prepare_cached(NEWEST)?;
+    let mut rows = newest.query(params![id.0, i64::try_from(turns_max).unwrap_or(i64::MAX)])?;
+    let (mut turns, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let (turn, said): (i64, String) = (row.get(0)?, row.get(1)?);
+        let mut steps = tx.prepare_cached("SELECT step FROM step WHERE turn = ?1 ORDER BY id")?;
+        let mut rows = steps.query([turn])?;
+        let mut steps = Vec::new();
+        while let Some(row) = rows.next()? {
+            steps.push(parse::<Step>("step", &text("step", row, 0)?)?);
+        }
+        bytes += said.len() + steps.iter().map(Step::bytes).sum::<usize>();
+        if bytes > bytes_max {
+            break;
+        }
+        turns.push((said, steps));
+    }
+    let mut history = History::default();
+    for (said, steps) in turns.into_iter().rev() {
+        history.begin(said).map_err(invalid)?;
+        for step in steps {
+            history.push(step).map_err(invalid)?;
+        }
+        history.close(INTERRUPTED);
+    }
+    Ok(history)
+}
+
 pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {
     type Row = (String, String, String, Option<String>, Option<String>);
     let (key, channel, session, repository, base): Row = tx
@@ -249,7 +293,7 @@ pub(super) fn find(
     Ok(id)
 }
 
-/// The conversation of a message that is its first one; it waits if it is for a turn, and belongs to
+/// The conversation of a message that is its first one and is stored next; it waits if it is for a turn, and belongs to
 /// `worker` at once, if there is one.
 pub(super) fn create(
     tx: &Transaction<'_>,
@@ -263,15 +307,15 @@ pub(super) fn create(
     let key_text = key::text(&key)?;
     let session = session_name(pepper, &key_text)?;
     let at = millis(at);
-    let (pending, due, spoken_at) = match lane {
-        Lane::Turn => (1, at, Some(at)),
-        Lane::Command | Lane::Change => (0, 0, None),
+    let (pending, spoken_at) = match lane {
+        Lane::Turn => (1, Some(at)),
+        Lane::Command | Lane::Change => (0, None),
     };
     tx.prepare_cached(
         "INSERT INTO conversation
            (key, sender, channel, session, edits, cleared_turn, owner, fence, pending,
             due, spoken_at, created_at)
-         VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, ?8, ?9, ?10)",
+         VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox), ?8, ?9)",
     )?
     .execute(params![
         key_text,
@@ -281,7 +325,6 @@ pub(super) fn create(
         worker.map(|worker| worker.name.as_str()),
         i64::from(worker.is_some()),
         pending,
-        due,
         spoken_at,
         at,
     ])?;
@@ -310,10 +353,11 @@ fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
     Ok(name)
 }
 
-/// One more message waits for a turn.
+/// One more message waits for a turn: the one that is stored next.
 pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestamp) -> Result<(), StoreError> {
     tx.prepare_cached(
-        "UPDATE conversation SET due = CASE WHEN pending = 0 THEN ?2 ELSE due END, pending = pending + 1, spoken_at = ?2
+        "UPDATE conversation SET due = CASE WHEN pending = 0 THEN (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox) ELSE due END,
+           pending = pending + 1, spoken_at = ?2
          WHERE id = ?1",
     )?
     .execute(params![id.0, millis(at)])?;
@@ -324,7 +368,7 @@ pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestam
 pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     tx.prepare_cached(
         "UPDATE conversation SET pending = pending - 1, due = COALESCE(
-           (SELECT MIN(accepted_at) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL), due)
+           (SELECT MIN(id) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL), due)
          WHERE id = ?1",
     )?
     .execute(params![id.0, Lane::Turn.as_str()])?;
@@ -335,8 +379,46 @@ pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::store::Begin;
-    use crate::store::fixture::{accept, at, begin, fresh, says};
+    use crate::store::fixture::{accept, answer, at, begin, cost, fresh, says};
     use std::collections::HashSet;
+
+    /// A long conversation costs the start of a turn what the model sees of it, and no more: what lies before is not
+    /// even parsed.
+    #[tokio::test]
+    async fn a_turn_starts_from_as_much_as_its_window_shows() {
+        let (_directory, store) = fresh();
+        let mut last = None;
+        for second in 0..6 {
+            let (claim, inbox, turn) = begin(&store, "U1", second).await;
+            let step = answer(&"x".repeat(1_000));
+            store
+                .record_step(&claim, turn, &step, &cost(1), None, at(second))
+                .await
+                .unwrap();
+            if second < 5 {
+                store
+                    .dismiss(&claim, inbox, Vec::new(), at(second))
+                    .await
+                    .unwrap();
+                store.release(&claim).await.unwrap();
+            }
+            last = Some((claim, turn));
+        }
+        let (claim, turn) = last.unwrap();
+        let spoil = "UPDATE step SET step = 'torn' WHERE turn = ?1";
+        let oldest = turn.0 - 5;
+        store
+            .write(move |tx| Ok(tx.execute(spoil, [oldest])?))
+            .await
+            .unwrap();
+        let turns = async |turns_max, bytes_max| {
+            let work = store.work(&claim, turns_max, bytes_max).await;
+            work.map(|work| work.unwrap().history.turns().len())
+        };
+        assert_eq!(turns(40, 3_500).await, Ok(3));
+        assert_eq!(turns(2, usize::MAX).await, Ok(2));
+        assert!(turns(40, usize::MAX).await.is_err());
+    }
 
     #[tokio::test]
     async fn a_session_name_is_hex_and_nobody_elses() {
@@ -368,7 +450,7 @@ mod tests {
             .begin_turn(&claim, inbox, Begin::quiet("please"), at(1))
             .await
             .unwrap();
-        let work = store.work(&claim, 1).await.unwrap().unwrap();
+        let work = store.work(&claim, 1, usize::MAX).await.unwrap().unwrap();
         assert_eq!((work.begun, work.history.turns().len()), (2, 1));
         assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
         assert_eq!(store.said(claim.conversation).await.unwrap(), ["please"; 2]);

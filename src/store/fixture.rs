@@ -21,6 +21,7 @@ pub(super) fn worker(name: &str) -> Worker {
     Worker {
         name: name.to_owned(),
         turns_max: 40,
+        bytes_max: usize::MAX,
     }
 }
 
@@ -192,7 +193,7 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     let delivery = format!("{name}:{second}");
     accept(store, &says(name, "please", &[&delivery]), second).await;
     let claim = claim(store, "w1").await.unwrap();
-    let inbox = store.work(&claim, 40).await.unwrap().unwrap().inbox;
+    let inbox = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap().inbox;
     let begun = store
         .begin_turn(&claim, inbox, Begin::quiet("please"), at(second))
         .await

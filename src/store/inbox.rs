@@ -2,7 +2,7 @@
 //! it arrives again.
 
 use super::claim::{Claim, TakenUp, Work, Worker};
-use super::column::{json, millis, parse, time};
+use super::column::{json, millis, parse, text, time};
 use super::writer::Promise;
 use super::{Store, StoreError, claim, conversation, key, outbox};
 use crate::model::{ConversationId, Inbound, InboxId, Op};
@@ -139,14 +139,15 @@ impl Store {
             let mut rows = statement.query([])?;
             let mut commands = Vec::new();
             while let Some(row) = rows.next()? {
-                let inbound: String = row.get(2)?;
+                let inbound = text("message", row, 2).and_then(|text| parse("message", &text));
+                let accepted_at = time(row.get(3)?);
                 commands.push(Unanswered {
                     inbox: InboxId(row.get(0)?),
                     conversation: ConversationId(row.get(1)?),
-                    accepted_at: time(row.get(3)?)?,
+                    accepted_at: accepted_at.clone().unwrap_or_default(),
                     has_effect: row.get(4)?,
                     crashes: row.get(5)?,
-                    inbound: parse("message", &inbound).map(Box::new),
+                    inbound: accepted_at.and(inbound.map(Box::new)),
                 });
             }
             Ok(commands)
@@ -306,15 +307,13 @@ pub(super) fn next(
     tx: &Transaction<'_>,
     conversation: ConversationId,
 ) -> Result<Option<Waiting>, StoreError> {
-    let row = tx
-        .prepare_cached(
-            "SELECT id, inbound FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT 1",
-        )?
-        .query_row(params![conversation.0, Lane::Turn.as_str()], |row| {
-            Ok((InboxId(row.get(0)?), row.get::<_, String>(1)?))
-        })
-        .optional()?;
-    Ok(row.map(|(id, text)| (id, parse("message", &text))))
+    let mut oldest = tx.prepare_cached(
+        "SELECT id, inbound FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT 1",
+    )?;
+    let mut rows = oldest.query(params![conversation.0, Lane::Turn.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let inbound = text("message", row, 1).and_then(|text| parse("message", &text));
+    Ok(Some((InboxId(row.get(0)?), inbound)))
 }
 
 /// True once a message was answered.
@@ -514,6 +513,25 @@ mod tests {
         assert!(matches!(said().await, Ok(Accepted::NotMeant)));
         accept(&store, &says("U1", "hello", &["3"]), 0).await;
         assert!(matches!(said().await, Ok(Accepted::Stored { ahead: 1, .. })));
+    }
+
+    /// R18: a row that cannot be read is told as such, beside the others.
+    #[tokio::test]
+    async fn a_command_that_cannot_be_read_stops_no_other() {
+        let (_directory, store) = fresh();
+        for name in ["a", "b", "c"] {
+            let said = says("U1", "status", &[name]);
+            store
+                .accept(&said, Lane::Command, room(20), None, at(0))
+                .await
+                .unwrap();
+        }
+        let spoil = "UPDATE inbox SET inbound = CASE id WHEN 1 THEN x'ff00' ELSE inbound END,
+            accepted_at = CASE id WHEN 2 THEN 9000000000000000000 ELSE accepted_at END";
+        store.write(|tx| Ok(tx.execute(spoil, [])?)).await.unwrap();
+        let unanswered = store.unanswered().await.unwrap();
+        let read: Vec<bool> = unanswered.iter().map(|command| command.inbound.is_ok()).collect();
+        assert_eq!(read, [false, false, true]);
     }
 
     #[tokio::test]

@@ -7,6 +7,9 @@ use crate::model::{Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
+/// How far the clock may be behind the one an invite was made by.
+const CLOCK_DIFFERENCE_MS_MAX: i64 = 5 * 60 * 1_000;
+
 /// An invite as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InviteRow {
@@ -87,10 +90,19 @@ pub(crate) fn redeem(
     let spent: Option<Row> = tx
         .prepare_cached(
             "UPDATE invite SET used_at = ?2, used_by = ?3
-             WHERE hash = ?1 AND used_at IS NULL AND expires_at > ?2 AND (bound_to IS NULL OR bound_to = ?3)
+             WHERE hash = ?1 AND used_at IS NULL AND burned_at IS NULL AND expires_at > ?2 AND created_at <= ?4
+               AND (bound_to IS NULL OR bound_to = ?3)
              RETURNING name, role, repositories, environments, issued_by",
         )?
-        .query_row(params![hash, millis(at), json(sender)?], |row| row.try_into())
+        .query_row(
+            params![
+                hash,
+                millis(at),
+                json(sender)?,
+                millis(at).saturating_add(CLOCK_DIFFERENCE_MS_MAX)
+            ],
+            |row| row.try_into(),
+        )
         .optional()?;
     let Some((name, role, repositories, environments, issued_by)) = spent else {
         return Ok(Redemption::Invalid);
@@ -107,12 +119,21 @@ pub(crate) fn redeem(
     Ok(Redemption::Admitted(user))
 }
 
+/// Marks what has expired by now. It stays so if the clock is set back.
+pub(crate) fn expire(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "UPDATE invite SET burned_at = ?1 WHERE used_at IS NULL AND burned_at IS NULL AND expires_at <= ?1",
+    )?
+    .execute([millis(at)])?;
+    Ok(())
+}
+
 /// Makes an invite worthless; false if it was already, or never existed.
 pub(crate) fn burn(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
     let name: Option<String> = tx
         .prepare_cached(
             "UPDATE invite SET burned_at = ?2, expires_at = ?2
-             WHERE hash = ?1 AND used_at IS NULL AND expires_at > ?2 RETURNING name",
+             WHERE hash = ?1 AND used_at IS NULL AND burned_at IS NULL AND expires_at > ?2 RETURNING name",
         )?
         .query_row(params![hash, millis(at)], |row| row.get(0))
         .optional()?;

@@ -1,6 +1,8 @@
 //! How much is committed and only in the log, and moving it into the database: after the callers of a commit
 //! have their answers, so that none of them waits for it.
 
+use super::StoreError;
+use super::condition::is_fatal;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use std::sync::Arc;
@@ -28,10 +30,10 @@ impl Log {
     }
 
     /// Moves what is in the log, if that is enough. What could not be moved stays in the log, where it is as
-    /// safe, and is moved another time.
-    pub(super) fn settle(&self, connection: &Connection) {
+    /// safe, and is moved another time; but a sync that failed on the way is told once, here, and never again.
+    pub(super) fn settle(&self, connection: &Connection) -> Result<(), StoreError> {
         if self.pages.load(Ordering::Relaxed) < PAGES_MAX {
-            return;
+            return Ok(());
         }
         let moved = connection
             .prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")
@@ -39,8 +41,10 @@ impl Log {
         match moved {
             // The next commit says what is in it then.
             Ok(()) => self.pages.store(0, Ordering::Relaxed),
+            Err(error) if is_fatal(&error) => return Err(error.into()),
             Err(error) => warn!(%error, "the log could not be moved into the database; it is tried again"),
         }
+        Ok(())
     }
 }
 

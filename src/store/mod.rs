@@ -6,15 +6,19 @@ mod action;
 mod audit;
 mod card;
 mod change;
+mod check;
 mod claim;
 mod column;
 mod command;
+mod condition;
 mod conversation;
 mod edits;
 mod inbox;
 pub(crate) mod invite;
 mod key;
+mod last_start;
 mod log;
+mod look;
 mod migration;
 mod open;
 mod outbox;
@@ -38,6 +42,7 @@ pub use card::Shown;
 pub use change::NewChange;
 pub use claim::{Claim, Claimable, Claimed, TakenUp, Work, Worker};
 pub use command::{Cleared, Discarded, Stopped, Undone};
+pub use condition::Condition;
 pub use conversation::Conversation;
 pub use edits::Edits;
 pub use inbox::{Accepted, Lane, Refusal, Room, Unanswered};
@@ -50,19 +55,24 @@ pub use retention::{Bytes, DataKind, Position, Prune, Slice, Stored};
 pub use turn::{Announce, Announcement, Begin, Begun, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 
+use condition::Reporter;
 use reader::Reader;
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use writer::{Promise, Writer};
 
 /// Why the store did not do what it was asked, by what the caller can do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Nothing was stored; the disk is full, locked or broken. Ingress answers 503 and the platform
+    /// Nothing was stored; the disk is full, or somebody else holds a lock. Ingress answers 503 and the platform
     /// delivers again.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// Nothing was stored, and nothing will be before the next start: nobody knows what the disk holds, or the
+    /// database is damaged.
+    #[error("the store is broken: {0}")]
+    Broken(String),
     /// A statement failed for what it says or what the database holds: trying again changes nothing.
     #[error("the store failed: {0}")]
     Failed(String),
@@ -82,12 +92,30 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    fn full() -> Self {
+        Self::Unavailable("the disk is full".to_owned())
+    }
+
+    fn is_broken(&self) -> bool {
+        matches!(self, Self::Broken(_))
+    }
+
+    /// True if the same may succeed later, here or after a restart.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Broken(_))
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(err: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         // The message of SQLite names tables and conditions, never the values of a row.
+        if condition::is_fatal(&err) {
+            return Self::Broken(err.to_string());
+        }
         match err.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => Self::Unavailable("the disk is full".to_owned()),
+            Some(ErrorCode::DiskFull) => Self::full(),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 Self::Unavailable("another program holds a lock on the database".to_owned())
             }
@@ -96,8 +124,6 @@ impl From<rusqlite::Error> for StoreError {
                 | ErrorCode::CannotOpen
                 | ErrorCode::OutOfMemory
                 | ErrorCode::ReadOnly
-                | ErrorCode::DatabaseCorrupt
-                | ErrorCode::NotADatabase
                 | ErrorCode::FileLockingProtocolFailed
                 | ErrorCode::PermissionDenied,
             ) => Self::Unavailable(err.to_string()),
@@ -118,7 +144,11 @@ struct Inner {
     // then the lock.
     reader: Reader,
     writer: Writer,
+    reporter: Reporter,
     pepper: [u8; 32],
+    directory: PathBuf,
+    /// Whether the whole database was read at the start.
+    is_checked: bool,
     /// Ops handed out by `due` and not reported on yet. A restart forgets them, on purpose.
     in_flight: Arc<Mutex<HashSet<String>>>,
     _lock: Option<DirectoryLock>,
@@ -138,11 +168,15 @@ impl Store {
     }
 
     fn start(opened: open::Opened) -> Result<Self, OpenError> {
+        let reporter = Reporter::default();
         Ok(Self {
             inner: Arc::new(Inner {
-                reader: Reader::start(opened.readers)?,
-                writer: Writer::start(opened.writer, &opened.log)?,
+                reader: Reader::start(opened.readers, reporter.clone())?,
+                writer: Writer::start(opened.writer, &opened.log, reporter.clone())?,
+                reporter,
                 pepper: opened.pepper,
+                directory: opened.directory,
+                is_checked: opened.is_checked,
                 in_flight: Arc::default(),
                 _lock: opened.lock,
             }),

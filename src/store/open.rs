@@ -1,6 +1,8 @@
 //! Taking possession of a data directory: lock, file, settings, schema. Never replaces a database
-//! that is damaged or missing by an empty one.
+//! that is damaged or missing by an empty one, and looks at what is there before it touches it.
 
+use super::check::{Checked, Torn, check, torn};
+use super::last_start::{self, LastStart};
 use super::{migration, recovery};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -8,18 +10,22 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Connections for reading.
 const READERS: usize = 2;
 /// How long a statement waits for another program's lock.
-const BUSY_MAX: Duration = Duration::from_secs(2);
+pub(super) const BUSY_MAX: Duration = Duration::from_secs(2);
+/// How long a start waits for a look at the whole database: some hundred megabytes. What takes longer is looked at
+/// again beside the work.
+const CHECK_MAX: Duration = Duration::from_millis(200);
 /// A page of the database: half of what SQLite chooses.
 const PAGE_BYTES: i64 = 2_048;
 /// `Dryd`: tells our databases from others.
 const APPLICATION_ID: i64 = 0x4472_7964;
 const DATABASE: &str = "drydock.db";
 const LOG: &str = "drydock.db-wal";
+const INDEX: &str = "drydock.db-shm";
 const LOCK: &str = "drydock.lock";
 const PEPPER: &str = "pepper";
 
@@ -62,6 +68,39 @@ pub enum OpenError {
         /// What is wrong with it.
         why: String,
     },
+    /// What was committed last is not in the log any more.
+    #[error(
+        "`{}` was cut or changed: {} of {} pages that were committed can be read; restore the directory from a backup, or remove `{}` to go on without the rest", .log.display(), .found, .committed, .index.display()
+    )]
+    Torn {
+        /// The log.
+        log: PathBuf,
+        /// Its index, which says what should be there.
+        index: PathBuf,
+        /// Pages that can be read of the log.
+        found: u32,
+        /// Pages of whole transactions that the last process had put there.
+        committed: u32,
+    },
+    /// An older database was put in the place of the one that was used here.
+    #[error(
+        "`{}` is older than what was used here: it knows of {found} starts, and {last} were made; put the newer one back, or remove `{}` to go on with this one, as after restoring a backup", .file.display(), .word.display()
+    )]
+    Older {
+        /// The database.
+        file: PathBuf,
+        /// Where the last start left word.
+        word: PathBuf,
+        /// The starts it knows of.
+        found: i64,
+        /// The number of the last start.
+        last: i64,
+    },
+    /// The key of the invites and recordings is gone.
+    #[error(
+        "`{}` is missing, and without it no invite is good and no recording is found; restore it from a backup, or move the directory away to start afresh", .0.display()
+    )]
+    Pepper(PathBuf),
     /// A newer build has migrated it.
     #[error(
         "database is schema {found}, this build knows up to {known}; use a newer drydock, or restore a backup from before the upgrade"
@@ -88,6 +127,9 @@ pub(super) struct Opened {
     pub(super) lock: Option<DirectoryLock>,
     /// Where SQLite writes what it commits.
     pub(super) log: PathBuf,
+    pub(super) directory: PathBuf,
+    /// Whether the whole database was read, and found whole.
+    pub(super) is_checked: bool,
 }
 
 /// The right to a data directory.
@@ -104,6 +146,11 @@ impl Drop for DirectoryLock {
 
 /// Takes possession of `directory`.
 pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
+    open_within(directory, CHECK_MAX)
+}
+
+/// Takes possession of `directory`, with so much time for a look at the whole database.
+pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opened, OpenError> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -113,25 +160,49 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
     let pepper = read_pepper(directory)?;
     let file = directory.join(DATABASE);
     create_file(directory, &file, pepper.is_some())?;
+    let last = LastStart::read(directory).map_err(|err| directory_error(directory, &err))?;
+    look_at_log(directory, last.as_ref())?;
     let mut writer = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Until all is well: a connection that closes would move its log into the database.
+    let untouched = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    let of_file = |err| database_error(&file, err);
+    writer.set_db_config(untouched, true).map_err(of_file)?;
     if writer.is_readonly("main").unwrap_or(true) {
         return Err(OpenError::ReadOnly(file));
     }
-    check(&file, &writer)?;
-    settle(&writer).map_err(|err| database_error(&file, err))?;
+    let schema = look_at_schema(&file, &writer)?;
+    let is_checked = look_at_pages(&file, &mut writer, check_max)?;
+    if schema > 0 {
+        look_at_age(directory, &file, &writer, last.as_ref())?;
+        if pepper.is_none() && is_keyed(&writer).map_err(of_file)? {
+            return Err(OpenError::Pepper(directory.join(PEPPER)));
+        }
+    }
+    writer.set_db_config(untouched, false).map_err(of_file)?;
+    settle(&writer).map_err(of_file)?;
     migration::migrate(&mut writer).map_err(|err| OpenError::Migration(err.to_string()))?;
-    recovery::recover(&mut writer).map_err(|err| database_error(&file, err))?;
+    let number = recovery::recover(&mut writer).map_err(of_file)?;
     let pepper = match pepper {
         Some(pepper) => pepper,
         None => create_pepper(directory)?,
     };
+    LastStart::now(number)
+        .write(directory)
+        .map_err(|err| directory_error(directory, &err))?;
     Ok(Opened {
         writer,
         readers: readers(&file)?,
         pepper,
         lock: Some(lock),
         log: directory.join(LOG),
+        directory: directory.to_owned(),
+        is_checked,
     })
+}
+
+/// A connection of its own to the database of an open store, that cannot write.
+pub(super) fn connect_to_read(directory: &Path) -> Result<Connection, OpenError> {
+    connect(&directory.join(DATABASE), OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
 fn readers(file: &Path) -> Result<Vec<Connection>, OpenError> {
@@ -281,8 +352,64 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION_ID)
 }
 
+/// What the last process committed is in the log, if the machine has run since.
+fn look_at_log(directory: &Path, last: Option<&LastStart>) -> Result<(), OpenError> {
+    if !last.is_some_and(LastStart::is_of_this_boot) {
+        return Ok(());
+    }
+    let (log, index) = (directory.join(LOG), directory.join(INDEX));
+    match torn(&log, &index).map_err(|err| directory_error(directory, &err))? {
+        Some(Torn { found, committed }) => Err(OpenError::Torn {
+            log,
+            index,
+            found,
+            committed,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The pages of the database fit together, as far as there is time to look. True if all were looked at.
+fn look_at_pages(file: &Path, connection: &mut Connection, time_max: Duration) -> Result<bool, OpenError> {
+    let began = Instant::now();
+    let checked = check(connection, move || began.elapsed() < time_max);
+    match checked.map_err(|err| database_error(file, err))? {
+        Checked::Whole => Ok(true),
+        Checked::Cut => Ok(false),
+        Checked::Damaged(why) => Err(OpenError::Damaged {
+            file: file.to_owned(),
+            why,
+        }),
+    }
+}
+
+/// The database is not older than the last start.
+fn look_at_age(
+    directory: &Path,
+    file: &Path,
+    connection: &Connection,
+    last: Option<&LastStart>,
+) -> Result<(), OpenError> {
+    let found = recovery::starts(connection).map_err(|err| database_error(file, err))?;
+    match last {
+        Some(last) if found < last.number => Err(OpenError::Older {
+            file: file.to_owned(),
+            word: last_start::path(directory),
+            found,
+            last: last.number,
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// True if anything that is stored was made with the pepper.
+fn is_keyed(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM invite) OR EXISTS (SELECT 1 FROM conversation)";
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
 // Reads before anything is written: a file we should not touch stays as it is. Says which schema it is.
-fn check(file: &Path, connection: &Connection) -> Result<i64, OpenError> {
+fn look_at_schema(file: &Path, connection: &Connection) -> Result<i64, OpenError> {
     let read = |sql: &str| {
         connection
             .query_row(sql, [], |row| row.get::<_, i64>(0))

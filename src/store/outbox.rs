@@ -3,6 +3,7 @@
 
 mod letters;
 mod taking;
+mod unreadable;
 
 use super::column::{json, millis, parse, time};
 use super::writer::Promise;
@@ -193,13 +194,16 @@ impl Store {
             let mut admission = admission;
             // Locked before the snapshot is taken: whatever is not in flight any more is settled in it.
             let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-            let heads = heads_due(tx, &channel, at, limit, |op| busy.contains(op), &mut admission)?;
-            let is_written = |head: &taking::Head| head.due.op.action.may_show_twice();
-            if !heads.unreadable.is_empty() || heads.due.iter().any(is_written) {
+            let heads = match heads_due(tx, &channel, at, limit, |op| busy.contains(op), &mut admission) {
+                // To be set aside, which is a write.
+                Err(StoreError::Unreadable { .. }) => return Ok(None),
+                heads => heads?,
+            };
+            if heads.iter().any(|head| head.due.op.action.may_show_twice()) {
                 return Ok(None);
             }
-            busy.extend(heads.due.iter().map(|head| head.due.op.id.clone()));
-            let due = heads.due.into_iter().map(|head| head.due).collect();
+            busy.extend(heads.iter().map(|head| head.due.op.id.clone()));
+            let due = heads.into_iter().map(|head| head.due).collect();
             Ok(Some((due, admission)))
         })
         .await

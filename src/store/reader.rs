@@ -1,5 +1,6 @@
 //! A few threads that read. Their connections cannot write.
 
+use super::condition::Reporter;
 use super::{OpenError, StoreError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,10 +18,11 @@ type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 pub(super) struct Reader {
     queue: Option<mpsc::Sender<Work>>,
     threads: Vec<JoinHandle<()>>,
+    reporter: Reporter,
 }
 
 impl Reader {
-    pub(super) fn start(connections: Vec<Connection>) -> Result<Self, OpenError> {
+    pub(super) fn start(connections: Vec<Connection>, reporter: Reporter) -> Result<Self, OpenError> {
         let (queue, works) = mpsc::channel(WAITING_MAX);
         let works = Arc::new(Mutex::new(works));
         let start = |connection| {
@@ -33,6 +35,7 @@ impl Reader {
         Ok(Self {
             threads: connections.into_iter().map(start).collect::<Result<_, _>>()?,
             queue: Some(queue),
+            reporter,
         })
     }
 
@@ -41,11 +44,15 @@ impl Reader {
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answered) = oneshot::channel();
+        let reporter = self.reporter.clone();
         let work: Work = Box::new(move |connection| {
             let result = connection
                 .transaction_with_behavior(TransactionBehavior::Deferred)
                 .map_err(StoreError::from)
                 .and_then(|transaction| work(&transaction));
+            if let Err(StoreError::Broken(why)) = &result {
+                reporter.broken(why);
+            }
             // The caller may have stopped waiting.
             let _ = reply.send(result);
         });

@@ -74,8 +74,8 @@ impl Store {
 
 /// Voids what belongs to a process that is gone, and blames what was in work if that ended without notice. The
 /// caller owns the database. What was being sent, or was ready to be, has an unknown outcome and is asked for
-/// before it is sent again.
-pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<()> {
+/// before it is sent again. Answers the number of this start.
+pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<i64> {
     let tx = connection.transaction()?;
     tx.execute(
         "UPDATE outbox SET state = 'doubtful', why = 'the process ended while it was sent', attempts = attempts + (state <> 'ready')
@@ -88,7 +88,15 @@ pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<()> {
         set_working(&tx, false)?;
     }
     void_claims(&tx)?;
-    tx.commit()
+    let sql = "UPDATE process SET starts = starts + 1 RETURNING starts";
+    let number = tx.query_row(sql, [], |row| row.get(0))?;
+    tx.commit()?;
+    Ok(number)
+}
+
+/// How often this database was opened.
+pub(super) fn starts(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT starts FROM process", [], |row| row.get(0))
 }
 
 fn set_working(tx: &Transaction<'_>, works: bool) -> rusqlite::Result<()> {

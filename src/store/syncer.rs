@@ -1,20 +1,28 @@
 //! Makes durable what was committed without waiting for the disk: at once where somebody waits for it, else
 //! a moment later, on a thread of its own, unless a commit that waited has taken it along.
 
+use super::condition::Reporter;
 use super::{OpenError, StoreError};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// How long after a commit: so much may be lost when the power fails.
 const DELAY: Duration = Duration::from_millis(20);
+/// Between two attempts to open the log.
+const AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// How long the log may be impossible to open before those who wait are told that nothing is durable yet.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The thread. It ends with this.
 pub(super) struct Syncer {
     shared: Arc<Shared>,
+    reporter: Reporter,
 }
 
 #[derive(Default)]
@@ -28,7 +36,7 @@ struct State {
     /// Commits that did not wait for the disk, and how many of them are durable by now.
     committed: u64,
     durable: u64,
-    /// Who waits until so many are. Told false when the disk failed.
+    /// Who waits until so many are. Told false when that is not known.
     waiting: Vec<(u64, oneshot::Sender<bool>)>,
     /// The disk failed, so that nobody knows what it holds.
     failed: bool,
@@ -36,15 +44,24 @@ struct State {
 }
 
 impl Syncer {
-    /// Syncs this file, the log of the database. It is opened when it is needed: SQLite makes it.
-    pub(super) fn start(log: &Path) -> Result<Self, OpenError> {
+    /// Syncs this file, the log of the database, which is there.
+    pub(super) fn start(log: &Path, reporter: Reporter) -> Result<Self, OpenError> {
+        let resources = |err: std::io::Error| OpenError::Resources(err.to_string());
         let shared = Arc::<Shared>::default();
-        let (there, log) = (Arc::clone(&shared), log.to_owned());
+        let mut log = LogFile::at(log);
+        // Now, while there are descriptors: it is not opened again.
+        log.current().map_err(resources)?;
+        let (there, told) = (Arc::clone(&shared), reporter.clone());
         std::thread::Builder::new()
             .name("store-syncer".to_owned())
-            .spawn(move || run(&there, &log))
-            .map_err(|err| OpenError::Resources(err.to_string()))?;
-        Ok(Self { shared })
+            .spawn(move || {
+                if catch_unwind(AssertUnwindSafe(|| run(&there, &mut log, &told))).is_err() {
+                    told.broken("the thread that syncs panicked");
+                    there.fail();
+                }
+            })
+            .map_err(resources)?;
+        Ok(Self { shared, reporter })
     }
 
     /// There is a commit that did not wait for the disk.
@@ -65,7 +82,7 @@ impl Syncer {
         let durable = {
             let mut state = self.shared.state();
             if state.failed {
-                return Err(failed());
+                return Err(self.reporter.why_dropped());
             }
             if !state.is_pending() {
                 return Ok(());
@@ -78,18 +95,21 @@ impl Syncer {
         };
         match durable.await {
             Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(failed()),
+            Ok(false) | Err(_) if self.reporter.is_broken() => Err(self.reporter.why_dropped()),
+            Ok(false) | Err(_) => Err(StoreError::Unavailable(
+                "what was committed could not be synced yet".to_owned(),
+            )),
         }
+    }
+
+    /// The store is broken: nothing is called durable any more.
+    pub(super) fn fail(&self) {
+        self.shared.fail();
     }
 
     #[cfg(test)]
     pub(super) fn is_durable(&self) -> bool {
         !self.shared.state().is_pending()
-    }
-
-    /// Whether the disk failed, so that nobody knows what it holds.
-    pub(super) fn has_failed(&self) -> bool {
-        self.shared.state().failed
     }
 }
 
@@ -100,13 +120,15 @@ impl Drop for Syncer {
     }
 }
 
-fn failed() -> StoreError {
-    StoreError::Unavailable("the disk could not be synced".to_owned())
-}
-
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self) {
+        let mut state = self.state();
+        state.failed = true;
+        state.tell_those_who_wait();
     }
 
     /// Waits until there is something to sync, and either somebody waits for it or the moment is over. False at
@@ -145,55 +167,162 @@ impl State {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
-fn run(shared: &Shared, log: &Path) {
+/// The log, opened once and kept: a file that is opened anew may be one descriptor too many, and does not hear of a
+/// sync that failed before.
+struct LogFile {
+    path: PathBuf,
+    kept: Option<(File, Metadata)>,
+}
+
+/// How a sync ended.
+enum Synced {
+    Done,
+    /// It was not tried. The files are as they were.
+    NotYet(std::io::Error),
+    /// Nobody knows what the disk holds.
+    Failed(std::io::Error),
+}
+
+impl LogFile {
+    fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            kept: None,
+        }
+    }
+
+    fn sync(&mut self) -> Synced {
+        match self.current() {
+            Err(error) => Synced::NotYet(error),
+            // The database was closed, with everything in it.
+            Ok(None) => Synced::Done,
+            Ok(Some(file)) => match file.sync_data() {
+                Ok(()) => Synced::Done,
+                Err(error) => Synced::Failed(error),
+            },
+        }
+    }
+
+    /// The file that is kept, unless there is another one in its place.
+    #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
+    fn current(&mut self) -> std::io::Result<Option<&File>> {
+        match std::fs::metadata(&self.path) {
+            Ok(there) if self.kept.as_ref().is_some_and(|(_, kept)| is_same(kept, &there)) => {}
+            Ok(_) => {
+                let file = File::open(&self.path)?;
+                let metadata = file.metadata()?;
+                self.kept = Some((file, metadata));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(self.kept.as_ref().map(|(file, _)| file))
+    }
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+fn run(shared: &Shared, log: &mut LogFile, reporter: &Reporter) {
+    let mut not_since: Option<Instant> = None;
     while shared.wait_for_work() {
         // What is committed from here on is for the next time.
         let committed = shared.state().committed;
-        let synced = match File::open(log).and_then(|file| file.sync_data()) {
-            Ok(()) => true,
-            // The database was closed meanwhile, with everything in it.
-            Err(error) if error.kind() == ErrorKind::NotFound => true,
-            Err(error) => {
-                tracing::error!(%error, "what was committed could not be synced");
-                false
+        match log.sync() {
+            Synced::Done if !reporter.is_broken() => {
+                not_since = None;
+                let mut state = shared.state();
+                state.durable = state.durable.max(committed);
+                state.tell_those_who_wait();
             }
-        };
-        let mut state = shared.state();
-        state.failed |= !synced;
-        state.durable = state.durable.max(committed);
-        state.tell_those_who_wait();
+            Synced::Done => return shared.fail(),
+            Synced::Failed(error) => {
+                reporter.broken(&format!("what was committed could not be synced: {error}"));
+                return shared.fail();
+            }
+            Synced::NotYet(error) => {
+                if not_since.is_none() {
+                    tracing::warn!(%error, "the log could not be opened to sync it; it is tried again");
+                }
+                let mut state = shared.state();
+                let waited = not_since.get_or_insert_with(Instant::now).elapsed();
+                if waited >= PATIENCE || state.closed {
+                    // It is durable for nobody yet. Whoever asks again waits again.
+                    state.waiting.clear();
+                }
+                if state.closed {
+                    return;
+                }
+                drop(state);
+                std::thread::sleep(AGAIN_AFTER);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::disallowed_methods)]
 mod tests {
-    use super::{Shared, Syncer, run};
+    use super::{LogFile, Reporter, Shared, Syncer, run};
+    use crate::store::StoreError;
     use std::path::Path;
     use std::sync::Arc;
 
+    /// A file the system opens and does not sync.
+    const UNSYNCED: &str = "/proc/self/stat";
+
     /// What the thread makes of one commit that did not wait, at the end of its store.
-    fn synced(pending: bool, log: &Path) -> Shared {
-        let shared = Shared::default();
+    fn synced(pending: bool, log: &Path) -> (Shared, Reporter) {
+        let (shared, reporter) = (Shared::default(), Reporter::default());
         shared.state().committed = u64::from(pending);
         shared.state().closed = true;
-        run(&shared, log);
-        shared
+        run(&shared, &mut LogFile::at(log), &reporter);
+        (shared, reporter)
     }
 
+    /// R14
     #[test]
     fn a_log_that_cannot_be_synced_is_told_and_one_that_is_gone_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        assert!(!synced(true, &log).state().failed);
+        assert!(!synced(true, &log).0.state().failed);
         std::fs::write(&log, "x").unwrap();
-        let shared = synced(true, &log);
+        let (shared, reporter) = synced(true, &log);
         assert!(!shared.state().failed && !shared.state().is_pending());
-        // No file, and no log that anybody could read.
-        let odd = log.join("below a file");
-        assert!(synced(true, &odd).state().failed);
-        assert!(!synced(false, &odd).state().failed);
+        assert!(!reporter.is_broken());
+        let (shared, reporter) = synced(true, Path::new(UNSYNCED));
+        assert!(shared.state().failed && shared.state().is_pending());
+        assert!(reporter.is_broken());
+        assert!(!synced(false, Path::new(UNSYNCED)).1.is_broken());
+    }
+
+    /// No file, and no log that anybody could open: that says nothing about the disk.
+    #[test]
+    fn a_log_that_cannot_be_opened_is_no_disk_that_failed() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        std::fs::write(&log, "x").unwrap();
+        let (shared, reporter) = synced(true, &log.join("below a file"));
+        assert!(!shared.state().failed && !reporter.is_broken());
+        assert!(shared.state().is_pending());
+    }
+
+    #[test]
+    fn another_log_in_its_place_is_the_one_that_is_synced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        std::fs::write(&path, "one").unwrap();
+        let mut log = LogFile::at(&path);
+        let length = |log: &mut LogFile| log.current().unwrap().unwrap().metadata().unwrap().len();
+        assert_eq!(length(&mut log), 3);
+        let other = directory.path().join("other");
+        std::fs::write(&other, "another").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(length(&mut log), 7);
+        // What is kept is still there when its name is gone.
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(length(&mut log), 7);
     }
 
     #[tokio::test]
@@ -201,18 +330,33 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         std::fs::write(&log, "x").unwrap();
-        let syncer = Syncer::start(&log).unwrap();
+        let syncer = Syncer::start(&log, Reporter::default()).unwrap();
         assert!(syncer.durable().await.is_ok());
         for _ in 0..3 {
             syncer.later();
             assert!(syncer.durable().await.is_ok());
             assert!(!syncer.shared.state().is_pending());
         }
-        let syncer = Syncer::start(&log.join("below a file")).unwrap();
+        let reporter = Reporter::default();
+        let syncer = Syncer::start(Path::new(UNSYNCED), reporter.clone()).unwrap();
         syncer.later();
-        assert!(syncer.durable().await.is_err());
-        assert!(syncer.has_failed());
+        let told = syncer.durable().await.unwrap_err();
+        assert!(matches!(told, StoreError::Broken(_)), "{told}");
+        assert!(reporter.is_broken());
         // Nothing after it is called durable either.
+        syncer.later();
+        assert_eq!(syncer.durable().await, Err(told));
+    }
+
+    /// R14: a sync of somebody else that failed is no better than one of its own.
+    #[tokio::test]
+    async fn nothing_is_called_durable_once_the_store_is_broken() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        std::fs::write(&log, "x").unwrap();
+        let reporter = Reporter::default();
+        let syncer = Syncer::start(&log, reporter.clone()).unwrap();
+        reporter.broken("a checkpoint could not be synced");
         syncer.later();
         assert!(syncer.durable().await.is_err());
     }
@@ -222,6 +366,7 @@ mod tests {
         // Without its thread nothing else could tell.
         let syncer = Syncer {
             shared: Arc::default(),
+            reporter: Reporter::default(),
         };
         syncer.later();
         let (told, ()) = tokio::join!(syncer.durable(), async { syncer.done() });

@@ -1,5 +1,6 @@
 //! What model calls cost, by person.
 
+use super::claim::{Claim, check_fence};
 use super::column::{count, millis, of_count};
 use super::{Store, StoreError};
 use crate::model::{ConversationId, TurnId, Usage, UserId};
@@ -29,6 +30,22 @@ pub struct UsageReport {
 }
 
 impl Store {
+    /// Notes what a call cost whose answer is not kept.
+    pub async fn record_cost(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        cost: &Cost,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (claim, cost) = (*claim, cost.clone());
+        self.write_soon(move |tx| {
+            check_fence(tx, claim)?;
+            record(tx, claim.conversation, turn, &cost, at)
+        })
+        .await
+    }
+
     /// What a person used since `since`.
     pub async fn usage_of(&self, user: UserId, since: Timestamp) -> Result<UsageReport, StoreError> {
         self.read(move |tx| {
@@ -104,8 +121,27 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Usage> {
 mod tests {
     use super::UsageReport;
     use crate::model::Usage;
+    use crate::store::StoreError;
     use crate::store::fixture::{answer, at, begin, cost, fresh, person};
     use crate::store::people::add_person;
+
+    #[tokio::test]
+    async fn an_answer_that_is_thrown_away_is_paid_for() {
+        let (_directory, store) = fresh();
+        let grant = ("editor".into(), "*".into(), vec!["**".into()]);
+        let added = store.write(move |tx| add_person(tx, "U1", "operator", &person("U1"), &grant, at(0)));
+        let user = added.await.unwrap();
+        let (claim, inbox, turn) = begin(&store, "U1", 1).await;
+        store.record_cost(&claim, turn, &cost(9), at(1)).await.unwrap();
+        let used = store.usage_of(user, at(0)).await.unwrap();
+        assert_eq!((used.usage.input, used.calls), (9, 1));
+        store.dismiss(&claim, inbox, Vec::new(), at(2)).await.unwrap();
+        store.release(&claim).await.unwrap();
+        let (newer, ..) = begin(&store, "U1", 3).await;
+        assert_eq!(newer.conversation, claim.conversation);
+        let refused = store.record_cost(&claim, turn, &cost(9), at(3)).await;
+        assert_eq!(refused, Err(StoreError::Fenced));
+    }
 
     #[tokio::test]
     async fn a_person_is_charged_for_their_own_calls_only() {

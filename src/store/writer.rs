@@ -1,14 +1,18 @@
 //! The one thread that writes. What waits is committed together, and nobody is answered before the
 //! commit that holds their work.
 
+use super::condition::Reporter;
 use super::log::Log;
+use super::open::BUSY_MAX;
 use super::syncer::Syncer;
 use super::{OpenError, StoreError};
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
@@ -16,6 +20,8 @@ use tracing::error;
 const WAITING_MAX: usize = 1_024;
 /// Works of one commit.
 const GROUP_MAX: usize = 256;
+/// How long a work that waited for [`BUSY_MAX`] in the queue waits for another program's lock.
+const BUSY_MIN: Duration = Duration::from_millis(10);
 
 /// What a caller is promised with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +39,14 @@ pub(super) enum Promise {
 struct Work {
     run: Box<dyn FnOnce(&Transaction<'_>) -> Pending + Send>,
     promise: Promise,
+    queued: Instant,
 }
 
 /// A work that ran and whose caller waits for the commit.
 struct Pending {
     failed: bool,
+    /// It found out that the store is broken.
+    broken: Option<StoreError>,
     answer: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
 }
 
@@ -46,22 +55,39 @@ pub(super) struct Writer {
     queue: Option<mpsc::Sender<Work>>,
     thread: Option<JoinHandle<()>>,
     syncer: Arc<Syncer>,
+    reporter: Reporter,
 }
 
 impl Writer {
-    pub(super) fn start(mut connection: Connection, file: &Path) -> Result<Self, OpenError> {
-        let syncer = Arc::new(Syncer::start(file)?);
-        let there = Arc::clone(&syncer);
+    pub(super) fn start(
+        mut connection: Connection,
+        file: &Path,
+        reporter: Reporter,
+    ) -> Result<Self, OpenError> {
+        let syncer = Arc::new(Syncer::start(file, reporter.clone())?);
         let log = Log::of(&mut connection).map_err(|err| OpenError::Resources(err.to_string()))?;
         let (queue, works) = mpsc::channel(WAITING_MAX);
+        let mut thread = Committing {
+            connection,
+            log,
+            syncer: Arc::clone(&syncer),
+            reporter: reporter.clone(),
+            synced: true,
+        };
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || run(connection, works, &log, &there))
+            .spawn(move || {
+                if catch_unwind(AssertUnwindSafe(|| thread.run(works))).is_err() {
+                    thread.reporter.broken("the thread that writes panicked");
+                }
+                thread.close();
+            })
             .map_err(|err| OpenError::Resources(err.to_string()))?;
         Ok(Self {
             queue: Some(queue),
             thread: Some(thread),
             syncer,
+            reporter,
         })
     }
 
@@ -87,10 +113,14 @@ impl Writer {
             let result = work(transaction);
             Pending {
                 failed: result.is_err(),
+                broken: result.as_ref().err().filter(|error| error.is_broken()).cloned(),
                 answer: Box::new(move |committed| {
                     let result = committed.and(result);
-                    if let Ok(value) = &result {
-                        after(value);
+                    if let Ok(value) = &result
+                        && catch_unwind(AssertUnwindSafe(|| after(value))).is_err()
+                    {
+                        // What was committed stands, and its caller is told so.
+                        error!("what follows a commit panicked");
                     }
                     // The caller may have stopped waiting; the work stands.
                     let _ = reply.send(result);
@@ -100,13 +130,18 @@ impl Writer {
         let work = Work {
             run: Box::new(run),
             promise,
+            queued: Instant::now(),
         };
-        let closed = || StoreError::Unavailable("it is shutting down".to_owned());
-        let queue = self.queue.as_ref().ok_or_else(closed)?;
-        queue.send(work).await.map_err(|_| closed())?;
-        answered
-            .await
-            .map_err(|_| StoreError::Unavailable("nothing was committed".to_owned()))?
+        let queue = self.queue.as_ref().ok_or_else(|| self.closed())?;
+        queue.send(work).await.map_err(|_| self.closed())?;
+        answered.await.map_err(|_| self.reporter.why_dropped())?
+    }
+
+    fn closed(&self) -> StoreError {
+        match self.reporter.is_broken() {
+            true => self.reporter.why_dropped(),
+            false => StoreError::Unavailable("it is shutting down".to_owned()),
+        }
     }
 }
 
@@ -122,72 +157,100 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, mut works: mpsc::Receiver<Work>, log: &Log, syncer: &Syncer) {
-    // After a failed fsync nobody knows what the disk holds: the kernel may report it once and drop
-    // the pages. Nothing is stored any more until a restart has read the file again.
-    let mut broken = false;
-    let mut synced = true;
-    while let Some(first) = works.blocking_recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP_MAX
-            && let Ok(work) = works.try_recv()
-        {
-            group.push(work);
+/// What the thread that writes has.
+struct Committing {
+    connection: Connection,
+    log: Log,
+    syncer: Arc<Syncer>,
+    reporter: Reporter,
+    /// Whether commits wait for the disk.
+    synced: bool,
+}
+
+impl Committing {
+    fn run(&mut self, mut works: mpsc::Receiver<Work>) {
+        while let Some(first) = works.blocking_recv() {
+            let mut group = vec![first];
+            while group.len() < GROUP_MAX
+                && let Ok(work) = works.try_recv()
+            {
+                group.push(work);
+            }
+            // After a failed fsync nobody knows what the disk holds: the kernel may report it once and drop
+            // the pages. Nothing is stored any more until a restart has read the file again. A work that is
+            // dropped tells its caller so.
+            if !self.reporter.is_broken() {
+                self.commit(group);
+            }
+            if !self.reporter.is_broken()
+                && let Err(error) = self.log.settle(&self.connection)
+            {
+                self.reporter.failed(&error);
+            }
+            if self.reporter.is_broken() {
+                self.syncer.fail();
+            }
         }
-        // A work that is dropped tells its caller that nothing was stored.
-        broken = broken || syncer.has_failed();
-        if !broken {
-            let soon = group.iter().any(|work| work.promise == Promise::Soon);
+    }
+
+    /// Runs a group and answers it.
+    fn commit(&mut self, group: Vec<Work>) {
+        let soon = group.iter().any(|work| work.promise == Promise::Soon);
+        let mut done = Vec::with_capacity(group.len());
+        let outcome = self
+            .promise(&group)
+            .and_then(|()| attempt(&self.connection, group, &mut done));
+        match &outcome {
             // Told before anybody is answered: who is told of a commit may ask whether it is durable.
-            let committed = |synced| match (synced, soon) {
-                (true, _) => syncer.done(),
-                (false, true) => syncer.later(),
+            Ok(()) => match (self.synced, soon) {
+                (true, _) => self.syncer.done(),
+                (false, true) => self.syncer.later(),
                 (false, false) => {}
-            };
-            broken = settle(&connection, &group, &mut synced).is_err()
-                || commit(&mut connection, group, || committed(synced));
+            },
+            Err(error) => self.reporter.failed(error),
         }
-        if !broken {
-            log.settle(&connection);
+        for work in done {
+            if catch_unwind(AssertUnwindSafe(|| (work.answer)(outcome.clone()))).is_err() {
+                error!("an answer of the store panicked");
+            }
         }
     }
-    if let Err((_, err)) = connection.close() {
-        error!("the database did not close cleanly: {err}");
+
+    /// Makes the next commit wait for the disk, or not: one that syncs takes along all before it. Whoever waited in
+    /// the queue waits for the lock of another program so much less.
+    fn promise(&mut self, group: &[Work]) -> Result<(), StoreError> {
+        let wanted = group.iter().any(|work| work.promise == Promise::Durable);
+        if self.synced != wanted {
+            let level = if wanted { "FULL" } else { "NORMAL" };
+            self.connection.pragma_update(None, "synchronous", level)?;
+            self.synced = wanted;
+        }
+        let waited = group
+            .first()
+            .map(|work| work.queued.elapsed())
+            .unwrap_or_default();
+        let patience = BUSY_MAX.saturating_sub(waited).max(BUSY_MIN);
+        self.connection.busy_timeout(patience)?;
+        Ok(())
+    }
+
+    fn close(self) {
+        if self.reporter.is_broken() {
+            // What is in the log stays there, for whoever can read it: a checkpoint would trust this process's view
+            // of a disk that failed.
+            let kept = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            if let Err(error) = self.connection.set_db_config(kept, true) {
+                error!("the log could not be kept as it is: {error}");
+            }
+        }
+        if let Err((_, err)) = self.connection.close() {
+            error!("the database did not close cleanly: {err}");
+        }
     }
 }
 
-/// Makes the next commit wait for the disk, or not: one that syncs takes along all before it.
-fn settle(connection: &Connection, group: &[Work], synced: &mut bool) -> rusqlite::Result<()> {
-    let wanted = group.iter().any(|work| work.promise == Promise::Durable);
-    if *synced != wanted {
-        let level = if wanted { "FULL" } else { "NORMAL" };
-        connection.pragma_update(None, "synchronous", level)?;
-        *synced = wanted;
-    }
-    Ok(())
-}
-
-/// Runs a group and answers it. True if the disk must not be trusted any more.
-fn commit(connection: &mut Connection, group: Vec<Work>, committed: impl FnOnce()) -> bool {
-    let mut done = Vec::with_capacity(group.len());
-    let outcome = attempt(connection, group, &mut done);
-    if outcome.is_ok() {
-        committed();
-    }
-    let fatal = outcome.as_ref().is_err_and(is_fatal);
-    let outcome = outcome.map_err(|err| {
-        error!("a commit failed: {err}");
-        StoreError::from(err)
-    });
-    for work in done {
-        (work.answer)(outcome.clone());
-    }
-    fatal
-}
-
-fn attempt(connection: &mut Connection, group: Vec<Work>, done: &mut Vec<Pending>) -> rusqlite::Result<()> {
+fn attempt(connection: &Connection, group: Vec<Work>, done: &mut Vec<Pending>) -> Result<(), StoreError> {
     // By reference, so that one can be begun anew after another.
-    let connection: &Connection = connection;
     let begin = || Transaction::new_unchecked(connection, TransactionBehavior::Immediate);
     let mut transaction = begin()?;
     // A work alone in a transaction needs no savepoint: what it did is all there is.
@@ -199,11 +262,14 @@ fn attempt(connection: &mut Connection, group: Vec<Work>, done: &mut Vec<Pending
         // A work that panics is a defect of its own; the others of the group are not.
         let pending = catch_unwind(AssertUnwindSafe(|| (work.run)(&transaction))).ok();
         let failed = pending.as_ref().is_none_or(|pending| pending.failed);
+        let broken = pending.as_ref().and_then(|pending| pending.broken.clone());
         done.extend(pending);
+        if let Some(broken) = broken {
+            return Err(broken);
+        }
         if transaction.is_autocommit() {
             // A full disk rolls the whole transaction back under us.
-            let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
-            return Err(rusqlite::Error::SqliteFailure(full, None));
+            return Err(StoreError::full());
         }
         match (failed, is_alone) {
             (false, true) => is_alone = false,
@@ -219,24 +285,16 @@ fn attempt(connection: &mut Connection, group: Vec<Work>, done: &mut Vec<Pending
             }
         }
     }
-    transaction.commit()
-}
-
-/// Errors after which the state of the disk is unknown.
-fn is_fatal(err: &rusqlite::Error) -> bool {
-    matches!(
-        err.sqlite_error_code(),
-        Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    )
+    Ok(transaction.commit()?)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use super::is_fatal;
-    use crate::store::fixture::fresh;
+    use crate::store::condition::Condition;
+    use crate::store::fixture::{at, fresh};
     use crate::store::{Store, StoreError};
-    use rusqlite::{Connection, Transaction, ffi};
+    use rusqlite::{Connection, Transaction};
     use std::sync::mpsc::{Sender, channel};
     use std::sync::{Arc, Mutex};
     use tokio::sync::oneshot;
@@ -384,14 +442,99 @@ mod tests {
         assert_eq!(store.write(|tx| Ok(tx.execute(INSERT, ["x"])?)).await, Ok(1));
     }
 
-    #[test]
-    fn after_a_failed_fsync_the_disk_is_not_trusted() {
-        let failure = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-        assert!(is_fatal(&failure(ffi::SQLITE_IOERR_FSYNC)));
-        assert!(is_fatal(&failure(ffi::SQLITE_IOERR_WRITE)));
-        assert!(is_fatal(&failure(ffi::SQLITE_CORRUPT)));
-        assert!(!is_fatal(&failure(ffi::SQLITE_FULL)));
-        assert!(!is_fatal(&failure(ffi::SQLITE_BUSY)));
+    /// R14: a work that finds the database damaged ends the store, and nothing of its group is committed.
+    #[tokio::test]
+    async fn a_broken_store_says_so_and_stores_nothing_more() {
+        let (directory, store) = fresh();
+        let (held, open) = hold(&store).await;
+        let before = store.write(|tx| Ok(tx.execute(INSERT, ["before"])?));
+        let broken = || Err::<(), _>(StoreError::Broken("the database disk image is malformed".into()));
+        let breaks = store.write(move |_| broken());
+        let opener = async { open.send(()).unwrap() };
+        let (before, breaks, ()) = tokio::join!(before, breaks, opener);
+        assert_eq!(held.await.unwrap(), Ok(()));
+        let expected = StoreError::Broken("the database disk image is malformed".into());
+        assert_eq!((before, breaks), (Err(expected.clone()), Err(expected.clone())));
+        assert_eq!(
+            store.write(|tx| Ok(tx.execute(INSERT, ["after"])?)).await,
+            Err(expected.clone())
+        );
+        assert_eq!(store.durable().await, Err(expected));
+        assert!(matches!(*store.condition().borrow(), Condition::Broken(_)));
+        drop(store);
+        // The log is left as it is.
+        assert!(directory.path().join("drydock.db-wal").exists());
+        let (again, names) = (
+            Store::open(directory.path()).unwrap(),
+            "SELECT COUNT(*) FROM delivery",
+        );
+        let rows: Result<i64, StoreError> = again
+            .read(move |tx| Ok(tx.query_row(names, [], |row| row.get(0))?))
+            .await;
+        assert_eq!(rows, Ok(0));
+    }
+
+    /// What was committed is committed: its caller hears so, and the thread goes on.
+    #[tokio::test]
+    async fn a_panic_behind_a_commit_is_not_the_end_of_the_thread() {
+        let (_directory, store) = fresh();
+        let written = store.write_then(|tx| Ok(tx.execute(INSERT, ["x"])?), |_| panic!("a defect"));
+        assert_eq!(written.await, Ok(1));
+        assert_eq!(store.write(|tx| Ok(tx.execute(INSERT, ["y"])?)).await, Ok(1));
+        assert_eq!(*store.condition().borrow(), Condition::Sound);
+    }
+
+    /// R14, R36: said as soon as a write fails, and taken back once there is room for a message again.
+    #[tokio::test]
+    async fn a_full_disk_is_told_until_there_is_room_again() {
+        let (_directory, store) = fresh();
+        let seen = store.condition();
+        let pages =
+            |count: i64| move |tx: &Transaction<'_>| Ok(tx.pragma_update(None, "max_page_count", count)?);
+        store.look(at(0)).await.unwrap();
+        assert_eq!(*seen.borrow(), Condition::Sound);
+        store.write(pages(1)).await.unwrap();
+        let blob = vec![7_u8; 1_000_000];
+        let insert = "INSERT INTO blob (hash, content) VALUES (x'00', ?1)";
+        let refused = store.write(move |tx| Ok(tx.execute(insert, [blob])?)).await;
+        let full = "the disk is full";
+        assert_eq!(refused, Err(StoreError::Unavailable(full.into())));
+        assert_eq!(*seen.borrow(), Condition::Unavailable(full.into()));
+        // A write that needs no room passes, and does not mean that there is some.
+        assert_eq!(store.write(|_| Ok(())).await, Ok(()));
+        assert_eq!(store.look(at(1)).await, Err(StoreError::Unavailable(full.into())));
+        assert_eq!(*seen.borrow(), Condition::Unavailable(full.into()));
+        store.write(pages(1_000_000)).await.unwrap();
+        assert_eq!(store.look(at(2)).await, Ok(()));
+        assert_eq!(*seen.borrow(), Condition::Sound);
+    }
+
+    /// R15: whoever waited in the queue behind another does not wait for the lock as long again.
+    #[tokio::test]
+    async fn a_foreign_lock_keeps_nobody_waiting_for_more_than_two_seconds() {
+        let (directory, store) = fresh();
+        let other = Connection::open(directory.path().join("drydock.db")).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let write = |after: u64| {
+            let store = &store;
+            async move {
+                tokio::time::sleep(std::time::Duration::from_millis(after)).await;
+                let asked = std::time::Instant::now();
+                let refused = store.write(|tx| Ok(tx.execute(INSERT, ["x"])?)).await;
+                assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+                asked.elapsed()
+            }
+        };
+        let (first, second, third) = tokio::join!(write(0), write(300), write(900));
+        for waited in [first, second, third] {
+            assert!(waited.as_millis() < 2_400, "{waited:?}");
+        }
+        let seen = store.condition();
+        let locked = "another program holds a lock on the database";
+        assert_eq!(*seen.borrow(), Condition::Unavailable(locked.into()));
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(store.look(at(0)).await, Ok(()));
+        assert_eq!(*seen.borrow(), Condition::Sound);
     }
 
     #[tokio::test]

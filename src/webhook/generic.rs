@@ -3,7 +3,7 @@
 
 use super::event::{HookEvents, content_identity, decode, is_name, require_json};
 use super::foreign::refuse_foreign;
-use super::signature::{fresh, single_header, verify_hex_hmac_sha256};
+use super::signature::{require_fresh, single_header, verify_hex_hmac_sha256};
 use super::{Received, Rejected, Webhook};
 use crate::config::{HookScheme, HookSettings};
 use crate::model::Secret;
@@ -50,9 +50,7 @@ impl Webhook for Generic {
             &[id.as_bytes(), b".", seconds.as_bytes(), b".", request.body()],
         )?;
         // After the signature, so that the audit log can tell a replay from a forgery.
-        if !fresh(seconds, at) {
-            return Err(Rejected::Unauthenticated("hook.stale"));
-        }
+        require_fresh(seconds, at)?;
         require_json(headers)?;
         // A dot is what joins the signed parts: an id with one could be read as another id and time.
         if !is_name(id) || id.contains('.') {

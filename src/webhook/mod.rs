@@ -32,10 +32,16 @@ pub enum Received {
 /// Why a request is not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// Missing, duplicate, mixed, malformed, stale or wrong signature. The answer is the same 401 for
+    /// Missing, duplicate, mixed, malformed or wrong signature. The answer is the same 401 for
     /// all of them; the reason goes to the audit log only.
     #[error("{0}")]
     Unauthenticated(&'static str),
+    /// The signature is right, and its time too far from ours: the same 401.
+    #[error("the signature is of a time that is {seconds} s from now")]
+    Stale {
+        /// Seconds after our time; before it if negative.
+        seconds: i64,
+    },
     /// Signed, but not readable: 400.
     #[error("{0}")]
     Malformed(&'static str),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use sha2::Sha256;
 
 /// Clock difference tolerated between a sender and us, in both directions.
-const CLOCK_DIFFERENCE_SECONDS_MAX: i64 = 300;
+const CLOCK_DIFFERENCE_SECONDS_MAX: u64 = 300;
 /// Bytes of a SHA-256 digest.
 const DIGEST_BYTES: usize = 32;
 /// Digits of a timestamp in seconds that anybody will send in this millennium.
@@ -41,15 +41,18 @@ pub(super) fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'
         .map_err(|_| Rejected::Unauthenticated("a signature header is not text"))
 }
 
-/// True when a timestamp in whole seconds is at most 300 s before or after `at`.
-pub(super) fn fresh(seconds: &str, at: Timestamp) -> bool {
+/// Fails unless a timestamp in whole seconds, of a signature that is right, is at most 300 s before or after `at`.
+pub(super) fn require_fresh(seconds: &str, at: Timestamp) -> Result<(), Rejected> {
     let strict = !seconds.is_empty()
         && seconds.len() <= TIMESTAMP_DIGITS_MAX
         && seconds.bytes().all(|byte| byte.is_ascii_digit());
-    strict
-        && seconds
-            .parse::<i64>()
-            .is_ok_and(|sent| at.as_second().abs_diff(sent) <= CLOCK_DIFFERENCE_SECONDS_MAX.unsigned_abs())
+    let sent = seconds.parse::<i64>().ok().filter(|_| strict);
+    let sent = sent.ok_or(Rejected::Unauthenticated("hook.stale"))?;
+    let seconds = sent.saturating_sub(at.as_second());
+    match seconds.unsigned_abs() <= CLOCK_DIFFERENCE_SECONDS_MAX {
+        true => Ok(()),
+        false => Err(Rejected::Stale { seconds }),
+    }
 }
 
 fn is_digest_of(secret: &Secret, message_parts: &[&[u8]], digest: &[u8; DIGEST_BYTES]) -> bool {
@@ -86,7 +89,7 @@ fn hex_value(digit: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{fresh, single_header, verify_hex_hmac_sha256};
+    use super::{require_fresh, single_header, verify_hex_hmac_sha256};
     use crate::model::Secret;
     use crate::webhook::Rejected;
     use http::{HeaderMap, HeaderValue};
@@ -171,23 +174,25 @@ mod tests {
     #[test]
     fn five_minutes_of_clock_difference_is_the_most() {
         let at = Timestamp::from_second(1_531_420_618).unwrap();
+        let stale = |seconds| Err(Rejected::Stale { seconds });
+        let unreadable = || Err(Rejected::Unauthenticated("hook.stale"));
         for (seconds, expected) in [
-            ("1531420618", true),
-            ("1531420318", true),
-            ("1531420918", true),
-            ("1531420317", false),
-            ("1531420919", false),
-            ("", false),
-            ("-1531420618", false),
-            ("+1531420618", false),
-            (" 1531420618", false),
-            ("1531420618.0", false),
-            ("1531420618000", false),
-            ("99999999999999999999", false),
-            ("١٥٣", false),
-            ("0", false),
+            ("1531420618", Ok(())),
+            ("1531420318", Ok(())),
+            ("1531420918", Ok(())),
+            ("1531420317", stale(-301)),
+            ("1531420919", stale(301)),
+            ("", unreadable()),
+            ("-1531420618", unreadable()),
+            ("+1531420618", unreadable()),
+            (" 1531420618", unreadable()),
+            ("1531420618.0", unreadable()),
+            ("1531420618000", unreadable()),
+            ("99999999999999999999", unreadable()),
+            ("١٥٣", unreadable()),
+            ("0", stale(-1_531_420_618)),
         ] {
-            assert_eq!(fresh(seconds, at), expected, "{seconds:?}");
+            assert_eq!(require_fresh(seconds, at), expected, "{seconds:?}");
         }
     }
 

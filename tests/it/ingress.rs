@@ -139,6 +139,36 @@ async fn every_badly_signed_or_stale_slack_event_is_refused_in_the_same_words() 
     assert_eq!(app.asked().len(), 0);
 }
 
+/// R20: a clock that differs is told as such, and is no silence of 401s.
+#[tokio::test]
+async fn signatures_that_are_right_and_of_another_time_show_in_the_probe() {
+    let app = TestApp::new(nobody_asks()).await;
+    app.slack_editor(ALICE).await;
+    let event = json!({"type": "app_mention", "user": "U0NOBODY", "team": "T0ACME", "channel": SLACK_CHANNEL,
+        "ts": "1795293600.900001", "text": "<@U0DRYDOCK> hello"});
+    let body = app.stage.slack.envelope(&event).to_string().into_bytes();
+    let send = async |at: i64| {
+        let (time, signature) = (at.to_string(), sign::slack(SLACK_SIGNING_SECRET, at, &body));
+        let headers = [
+            ("x-slack-request-timestamp", time.as_str()),
+            ("x-slack-signature", signature.as_str()),
+            ("content-type", "application/json"),
+        ];
+        app.post("/in/slack", &headers, &body).await.0
+    };
+    for _ in 0..5 {
+        assert_eq!(send(seconds() - 7_200).await, 401);
+    }
+    assert_eq!(app.get("/readyz").await, (200, r#"{"ready":true}"#.to_owned()));
+    assert_eq!(send(seconds() - 7_200).await, 401);
+    let (status, told) = app.get("/readyz").await;
+    assert_eq!(status, 200);
+    let why = "signatures of slack: the clock of this machine or of the sender differs by 7";
+    assert!(told.contains(why), "{told}");
+    assert_eq!(send(seconds()).await, 200);
+    assert_eq!(app.get("/readyz").await, (200, r#"{"ready":true}"#.to_owned()));
+}
+
 /// T17
 #[tokio::test]
 async fn a_body_that_was_touched_after_signing_is_refused() {

@@ -192,7 +192,9 @@ async fn no_message_is_taken_up_before_it_is_on_record_that_the_process_works() 
     app.until_idle().await;
     app.stage.stop().await;
     assert_eq!(app.count("SELECT works FROM process"), 0);
-    app.sabotage(&format!("CREATE TRIGGER idle BEFORE UPDATE ON process {REFUSED}"));
+    app.sabotage(&format!(
+        "CREATE TRIGGER idle BEFORE UPDATE OF works ON process {REFUSED}"
+    ));
     app.stage.start().await.unwrap();
     let said = app.say(ALICE, "four replicas in dev").await;
     assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");

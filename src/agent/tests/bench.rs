@@ -4,7 +4,7 @@
 use crate::access::{Identity, Role, testing::identity};
 use crate::agent::{Event, Finding, Journal, Outcome, Postconditions, TurnContext, run_turn};
 use crate::compare::Progress;
-use crate::model::{Effect, History, Limits, Secret, Step};
+use crate::model::{Effect, History, Limits, Secret, Step, Usage};
 use crate::provider::ToolSpec;
 use crate::provider::scripted::Scripted;
 use crate::redact::Redactor;
@@ -44,6 +44,8 @@ pub(super) struct Ran {
     pub(super) outcome: anyhow::Result<Outcome>,
     pub(super) events: Vec<Event>,
     pub(super) steps: Vec<Step>,
+    /// Output tokens of answers that were thrown away.
+    pub(super) thrown_away: Vec<u64>,
 }
 
 impl Ran {
@@ -140,6 +142,7 @@ impl Bench {
             outcome,
             events,
             steps: book.steps,
+            thrown_away: book.thrown_away,
         }
     }
 }
@@ -184,6 +187,8 @@ impl Postconditions for Rules {
 #[derive(Default)]
 pub(super) struct Book {
     pub(super) steps: Vec<Step>,
+    /// Output tokens of answers that were thrown away.
+    pub(super) thrown_away: Vec<u64>,
     /// The step, from 0, that cannot be written.
     pub(super) breaks_at: Option<usize>,
     /// Whether the turn cannot be put on record.
@@ -194,6 +199,11 @@ pub(super) struct Book {
 impl Journal for Book {
     async fn answered(&mut self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.never_begins, "there is no such turn");
+        Ok(())
+    }
+
+    async fn thrown_away(&mut self, usage: Usage, _model: &str) -> anyhow::Result<()> {
+        self.thrown_away.push(usage.output);
         Ok(())
     }
 

@@ -5,9 +5,10 @@ use super::ALLOWED_UPDATES;
 use super::api::{Api, ApiError};
 use crate::channel::Polled;
 use crate::model::{Inbound, Installation};
-use crate::webhook::Received;
 use crate::webhook::telegram::decode;
+use crate::webhook::{Received, Rejected};
 use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -38,8 +39,10 @@ pub(super) async fn poll(
     let mut poller = Poller {
         name,
         installation,
+        decode,
         inbox,
         offset: None,
+        panics: 0,
     };
     let polling = async {
         let mut backoff = BACKOFF_MIN;
@@ -71,10 +74,16 @@ enum Pause {
 struct Poller<'a> {
     name: &'a str,
     installation: &'a Installation,
+    decode: Decode,
     inbox: &'a mpsc::Sender<Polled>,
     /// The first update that is not durable yet; `None` when Telegram knows that all are.
     offset: Option<i64>,
+    /// Updates that made the decoder panic.
+    panics: u64,
 }
+
+/// Reads an update of the channel of this name.
+type Decode = fn(&str, &Value, &Installation) -> Result<Received, Rejected>;
 
 impl Poller<'_> {
     async fn round(&mut self, api: &Api) -> Result<(), Pause> {
@@ -169,8 +178,19 @@ impl Poller<'_> {
     }
 
     /// An update that cannot be read is skipped: it would come again and again, and hold up all others.
-    fn inbound(&self, id: i64, update: &Value) -> Option<Inbound> {
-        match decode(self.name, update, self.installation) {
+    fn inbound(&mut self, id: i64, update: &Value) -> Option<Inbound> {
+        let decoding = AssertUnwindSafe(|| (self.decode)(self.name, update, self.installation));
+        let Ok(decoded) = catch_unwind(decoding) else {
+            self.panics += 1;
+            tracing::error!(
+                channel = self.name,
+                update.id = id,
+                panics = self.panics,
+                "skipped update {id}: reading it panicked"
+            );
+            return None;
+        };
+        match decoded {
             Ok(Received::Inbound(inbound)) => Some(*inbound),
             Ok(Received::Ignored(why)) => {
                 tracing::info!(channel = self.name, update.id = id, "ingress.ignored: {why}");
@@ -182,5 +202,58 @@ impl Poller<'_> {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::{Decode, Poller};
+    use crate::model::{Account, Installation, Platform};
+    use crate::webhook::telegram::decode;
+    use serde_json::{Value, json};
+    use tokio::sync::mpsc;
+
+    fn says(id: i64, text: &str) -> Value {
+        json!({"update_id": id, "message": {"message_id": id, "date": 1_800_000_000, "text": text,
+            "chat": {"id": 7, "type": "private"}, "from": {"id": 7, "is_bot": false, "first_name": "Bob"}}})
+    }
+
+    /// R18: an update nobody can read is confirmed like the others, and holds up none of them.
+    #[tokio::test]
+    async fn an_update_that_makes_the_decoder_panic_is_skipped_and_confirmed() {
+        let installation = Installation {
+            account: Account {
+                platform: Platform::Telegram,
+                id: "99".into(),
+            },
+            bot_id: "99".into(),
+            bot_name: "drydock_bot".into(),
+        };
+        let poisoned: Decode = |name, update, installation| {
+            assert!(update["message"]["text"] != "poison", "a defect");
+            decode(name, update, installation)
+        };
+        let (inbox, mut polled) = mpsc::channel(8);
+        let mut poller = Poller {
+            name: "telegram",
+            installation: &installation,
+            decode: poisoned,
+            inbox: &inbox,
+            offset: None,
+            panics: 0,
+        };
+        let updates = [says(1, "one"), says(2, "poison"), says(3, "three")];
+        let accepting = async {
+            let mut taken = 0;
+            while taken < 2 {
+                let next = polled.recv().await.unwrap();
+                next.accepted.send(()).unwrap();
+                taken += 1;
+            }
+        };
+        let (took, ()) = tokio::join!(poller.take(&updates), accepting);
+        assert!(took.is_ok());
+        assert_eq!((poller.offset, poller.panics), (Some(4), 1));
     }
 }

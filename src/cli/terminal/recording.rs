@@ -3,7 +3,7 @@
 use crate::agent::Journal;
 use crate::cli::Failure;
 use crate::cli::serve::world;
-use crate::model::Step;
+use crate::model::{Step, Usage};
 use crate::redact::Redactor;
 use crate::session::{self, Event, Record, Recorder};
 use async_trait::async_trait;
@@ -58,6 +58,11 @@ impl Recording {
 #[async_trait]
 impl Journal for &Recording {
     async fn answered(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    async fn thrown_away(&mut self, _usage: Usage, _model: &str) -> anyhow::Result<()> {
+        // It is no part of the conversation, and the end of the turn counts it.
         Ok(())
     }
 

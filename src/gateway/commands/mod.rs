@@ -20,7 +20,7 @@ use std::time::Duration;
 /// First wait before a command is tried again that the store could not serve; each further one is twice as long.
 const WAIT_MIN: Duration = Duration::from_millis(200);
 /// Longest such wait.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// A command that was accepted.
 pub(super) struct Asked {
@@ -158,7 +158,7 @@ impl Gateway {
         };
         match self.store_revision(inbox, ops.clone(), revision).await {
             Ok(()) => Ok(()),
-            Err(error @ StoreError::Unavailable(_)) => Err(error),
+            Err(error) if error.may_pass() => Err(error),
             Err(error) => {
                 let Answer { ops: told, .. } = self.unprepared(address, &error.into());
                 let ops = ops.into_iter().chain(told).collect();
@@ -315,7 +315,7 @@ pub(super) fn may_change(kind: &Kind) -> bool {
 
 /// True for a failure that is over when the store can be used again.
 fn is_passing(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
+    error.downcast_ref().is_some_and(StoreError::may_pass)
 }
 
 /// True for a written `stop`.

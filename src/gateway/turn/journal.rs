@@ -4,7 +4,7 @@ use super::recording::Recording;
 use super::{Assigned, Opened};
 use crate::agent::Journal;
 use crate::gateway::Gateway;
-use crate::model::{Step, TurnId};
+use crate::model::{Step, TurnId, Usage};
 use crate::session;
 use crate::store::{Claim, Cost, Store};
 use crate::workspace::Overlay;
@@ -64,6 +64,14 @@ impl TurnJournal {
         }
     }
 
+    fn cost(&self, usage: Usage, model: &str) -> Cost {
+        Cost {
+            provider: self.provider.clone(),
+            model: model.to_owned(),
+            usage,
+        }
+    }
+
     /// The turn, as soon as it is on record.
     pub(super) async fn on_record(&mut self) -> anyhow::Result<&mut OnRecord> {
         if let Some(beginning) = self.beginning.take() {
@@ -80,13 +88,16 @@ impl Journal for TurnJournal {
         Ok(())
     }
 
+    async fn thrown_away(&mut self, usage: Usage, model: &str) -> anyhow::Result<()> {
+        let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
+        let cost = self.cost(usage, model);
+        let OnRecord { turn, .. } = self.on_record().await?;
+        store.record_cost(&claim, *turn, &cost, at).await?;
+        Ok(())
+    }
+
     async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
-        let usage = step.assistant().usage;
-        let cost = Cost {
-            provider: self.provider.clone(),
-            model: model.to_owned(),
-            usage,
-        };
+        let cost = self.cost(step.assistant().usage, model);
         if step.is_final() {
             let step = step.clone();
             self.last = Some(LastStep { step, cost });

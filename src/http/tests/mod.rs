@@ -43,6 +43,8 @@ pub(super) struct Remembering {
     pub(super) entered: Semaphore,
     pub(super) down: bool,
     pub(super) waiting_for: Vec<String>,
+    pub(super) degraded: Vec<String>,
+    pub(super) stale: Mutex<Vec<(String, i64)>>,
     pub(super) accepted: Mutex<Vec<Inbound>>,
     pub(super) rejected: Mutex<Vec<(String, &'static str)>>,
     pub(super) ignored: Mutex<Vec<(String, &'static str)>>,
@@ -66,6 +68,8 @@ impl Remembering {
             entered: Semaphore::new(0),
             down: false,
             waiting_for: Vec::new(),
+            degraded: Vec::new(),
+            stale: Mutex::default(),
             accepted: Mutex::default(),
             rejected: Mutex::default(),
             ignored: Mutex::default(),
@@ -103,6 +107,10 @@ impl Ingress for Remembering {
         self.rejected.lock().unwrap().push((name.to_owned(), reason));
     }
 
+    fn stale(&self, name: &str, seconds: i64) {
+        self.stale.lock().unwrap().push((name.to_owned(), seconds));
+    }
+
     fn ignored(&self, name: &str, reason: &'static str, _at: Timestamp) {
         self.ignored.lock().unwrap().push((name.to_owned(), reason));
     }
@@ -110,6 +118,7 @@ impl Ingress for Remembering {
     fn ready(&self) -> Readiness {
         Readiness {
             waiting_for: self.waiting_for.clone(),
+            degraded: self.degraded.clone(),
         }
     }
 

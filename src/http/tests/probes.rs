@@ -26,6 +26,18 @@ async fn a_living_process_says_so() {
     );
 }
 
+/// R20, R36
+#[tokio::test]
+async fn a_process_that_works_says_what_does_not_work_as_it_should() {
+    let mut ingress = Remembering::new();
+    ingress.degraded = vec!["mirror infra: it cannot be fetched".to_owned()];
+    let running = Running::with(bounds(), ingress).await;
+    let answer = get(&running, "GET", "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let body = r#"{"degraded":["mirror infra: it cannot be fetched"],"ready":true}"#;
+    assert!(answer.ends_with(body), "{answer}");
+}
+
 #[tokio::test]
 async fn a_process_that_cannot_work_yet_says_what_it_waits_for() {
     let mut ingress = Remembering::new();

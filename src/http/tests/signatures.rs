@@ -158,6 +158,17 @@ async fn every_unauthenticated_generic_request_reads_the_same() {
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
     assert_eq!(running.ingress.accepted.lock().unwrap().len(), 2);
+    // How far a clock is off is noted of a signature that is right, and of no other.
+    let late = generic_headers("evt-3", NOW - 7_200, BODY);
+    let mut forged = late.clone();
+    forged[2] = format!("x-webhook-signature: {}", "0".repeat(64));
+    for headers in [late, forged] {
+        assert_eq!(running.post("/in/generic", &headers, BODY).await, UNAUTHENTICATED);
+    }
+    assert_eq!(
+        *running.ingress.stale.lock().unwrap(),
+        [("generic".to_owned(), -7_200)]
+    );
 }
 
 /// T13

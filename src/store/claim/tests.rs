@@ -30,7 +30,10 @@ async fn a_conversation_is_claimed_by_one_worker_until_it_is_given_back() {
         (first.conversation, first.fence + 1)
     );
     assert_eq!(store.release(&first).await, Err(StoreError::Fenced));
-    assert_eq!(store.work(&first, 40).await.unwrap_err(), StoreError::Fenced);
+    assert_eq!(
+        store.work(&first, 40, usize::MAX).await.unwrap_err(),
+        StoreError::Fenced
+    );
     store.release(&second).await.unwrap();
     assert!(claim(&store, "w1").await.is_some());
 }
@@ -40,12 +43,13 @@ async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
     let (_directory, store) = fresh();
     for number in 0..20 {
         let (name, delivery) = (format!("U{number}"), format!("m{number}"));
+        // Whatever the clock said.
         accept(&store, &says(&name, "x", &[&delivery]), 100 - number).await;
     }
     let oldest = claim(&store, "w").await.unwrap();
     assert_eq!(
         store.conversation(oldest.conversation).await.unwrap().key.user.id,
-        "U19"
+        "U0"
     );
     let workers = (0..40).map(|number| {
         let store = store.clone();
@@ -121,7 +125,7 @@ async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_
         .unwrap();
     assert_eq!(claim(&store, "w").await, None);
     let told = first.work.unwrap();
-    let found = store.work(&first.claim, 40).await.unwrap().unwrap();
+    let found = store.work(&first.claim, 40, usize::MAX).await.unwrap().unwrap();
     assert_eq!(format!("{told:?}"), format!("{found:?}"));
     // Somebody works on it: what comes now waits.
     assert!(
@@ -139,7 +143,7 @@ async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_
         .dismiss(&first.claim, told.inbox, Vec::new(), at(2))
         .await
         .unwrap();
-    let behind = store.work(&first.claim, 40).await.unwrap().unwrap();
+    let behind = store.work(&first.claim, 40, usize::MAX).await.unwrap().unwrap();
     store
         .dismiss(&first.claim, behind.inbox, Vec::new(), at(2))
         .await
@@ -205,7 +209,7 @@ async fn what_a_message_goes_on_with_is_told_with_it_unless_that_is_much_or_edit
         let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2)
             .await
             .unwrap();
-        let found = store.work(&next.claim, 40).await.unwrap().unwrap();
+        let found = store.work(&next.claim, 40, usize::MAX).await.unwrap().unwrap();
         assert_eq!(found.history.turns()[0].steps().len(), 1);
         let told = next.work.map(|work| format!("{work:?}"));
         assert_eq!(told, is_told.then(|| format!("{found:?}")));
@@ -227,9 +231,34 @@ async fn a_message_is_taken_whatever_cannot_be_read_of_what_was_said_before() {
     let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2).await;
     let TakenUp { claim, work } = next.unwrap();
     assert!(work.is_none());
-    let told = store.work(&claim, 40).await.unwrap_err();
+    let told = store.work(&claim, 40, usize::MAX).await.unwrap_err();
     assert!(
         matches!(told, StoreError::Unreadable { what: "step", .. }),
         "{told}"
     );
+}
+
+/// R20: who has waited longest is told by what came first, and not by a clock that was ahead then.
+#[tokio::test]
+async fn a_message_of_a_clock_that_was_ahead_is_not_passed_over() {
+    let (_directory, store) = fresh();
+    let day = 24 * 60 * 60;
+    let (_, ahead, _) = accept(&store, &says("U1", "x", &["1"]), day).await;
+    let (_, later, _) = accept(&store, &says("U2", "x", &["2"]), 0).await;
+    let claim = async || {
+        store
+            .claim(&worker("w"), Claimable::ALL)
+            .await
+            .unwrap()
+            .unwrap()
+            .claim
+    };
+    let first = claim().await;
+    assert_eq!(first.conversation, ahead);
+    let inbox = store.next_message(&first).await.unwrap().unwrap();
+    accept(&store, &says("U1", "again", &["3"]), 1).await;
+    store.dismiss(&first, inbox, Vec::new(), at(1)).await.unwrap();
+    store.release(&first).await.unwrap();
+    assert_eq!(claim().await.conversation, later);
+    assert_eq!(claim().await.conversation, ahead);
 }

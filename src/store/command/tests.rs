@@ -127,7 +127,7 @@ async fn undo_takes_back_all_turns_of_a_message_that_was_cut_short() {
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     let resumed = claim(&store, "w").await.unwrap();
-    let work = store.work(&resumed, 40).await.unwrap().unwrap();
+    let work = store.work(&resumed, 40, usize::MAX).await.unwrap().unwrap();
     assert!(work.inbox == inbox && work.has_edited);
     let begun = store
         .begin_turn(&resumed, inbox, Begin::quiet("please"), at(2))
@@ -249,12 +249,12 @@ async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     let resumed = claim(&store, "w").await.unwrap();
-    let work = store.work(&resumed, 40).await.unwrap().unwrap();
+    let work = store.work(&resumed, 40, usize::MAX).await.unwrap().unwrap();
     assert!(work.inbox == running && work.is_stopped);
     store.dismiss(&resumed, running, Vec::new(), at(3)).await.unwrap();
     // Carried out again, it stops nothing else.
     assert_eq!(store.stop(id, stop, None).await, Ok(stopped));
-    let work = store.work(&resumed, 40).await.unwrap().unwrap();
+    let work = store.work(&resumed, 40, usize::MAX).await.unwrap().unwrap();
     assert!(work.inbox == later && !work.is_stopped);
     // A message that begins after the stop is on record learns of it as it begins.
     let stop = command(&store, "stop", "t", 4).await;

@@ -1,14 +1,18 @@
 //! Which operations are due, and what it means to take one: nobody else is handed it, and what must not show
 //! twice is marked before it is sent.
 
+use super::unreadable::without_unreadable;
 use super::{AGAIN, Admission, DOUBTFUL, Due, LOOKING, READY, REPEATING, SENDING, WAITING, lane, message_of};
 use crate::model::{Action, Op};
 use crate::store::StoreError;
-use crate::store::column::{millis, parse, time};
+use crate::store::column::{millis, parse, text, time};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::MutexGuard;
+
+/// Longer than any retry waits. What is due later than that was written by a clock that was ahead, and is due now.
+pub(super) const DUE_IN_MS_MAX: i64 = 2 * 60 * 60 * 1_000;
 
 /// The heads of all lanes of a channel: the oldest open operation of each.
 pub(super) const HEADS: &str =
@@ -39,21 +43,6 @@ pub(super) struct Head {
     is_unmarked: bool,
 }
 
-/// What was found of the heads of lanes.
-#[derive(Default)]
-pub(super) struct Heads {
-    pub(super) due: Vec<Head>,
-    /// Rows that hold no operation this build can read, and why.
-    pub(super) unreadable: Vec<(i64, String)>,
-}
-
-/// What is known of a row.
-enum Found {
-    Due(Box<Head>),
-    NotDue,
-    Unreadable(i64, String),
-}
-
 /// Takes those of these enqueued operations that are due at once: what is alone in its chat and thread.
 pub(in crate::store) fn take_enqueued(
     tx: &Transaction<'_>,
@@ -80,21 +69,20 @@ pub(super) fn take_due(
     busy: &mut Busy<'_>,
     admission: &mut impl Admission,
 ) -> Result<Vec<Due>, StoreError> {
-    let heads = heads_due(
-        tx,
-        channel,
-        at,
-        limit,
-        |op| busy.in_flight.contains(op),
-        admission,
-    )?;
-    for (id, why) in heads.unreadable {
-        // Its lane goes on without it: nobody could ever send it.
-        tracing::error!(row = id, why, "an operation cannot be read; it is given up");
-        tx.prepare_cached("UPDATE outbox SET state = 'failed', why = ?2, done_at = ?3 WHERE id = ?1")?
-            .execute(params![id, why, millis(at)])?;
-    }
-    take(tx, heads.due, at, busy)
+    let before = admission.clone();
+    let look = || {
+        *admission = before.clone();
+        heads_due(
+            tx,
+            channel,
+            at,
+            limit,
+            |op| busy.in_flight.contains(op),
+            admission,
+        )
+    };
+    let heads = without_unreadable(tx, channel, at, look)?;
+    take(tx, heads, at, busy)
 }
 
 pub(super) fn take_next(
@@ -104,7 +92,7 @@ pub(super) fn take_next(
     at: Timestamp,
     busy: &mut Busy<'_>,
 ) -> Result<Vec<Due>, StoreError> {
-    let next = next(tx, lane, limit, at, busy)?;
+    let next = without_unreadable(tx, lane.0, at, || next(tx, lane, limit, at, busy))?;
     take(tx, next, at, busy)
 }
 
@@ -122,13 +110,12 @@ fn next(
     )?;
     let mut rows = statement.query(params![channel, lane, limit])?;
     let mut next: Vec<Head> = Vec::new();
-    // What cannot be read is left to whoever takes the heads.
     while let Some(row) = rows.next()?
-        && let Found::Due(head) = look(tx, row, at, |op| busy.in_flight.contains(op))?
+        && let Some(head) = look(tx, row, at, |op| busy.in_flight.contains(op))?
     {
         let alone = head.due.op.action.may_show_twice();
         if next.is_empty() || !alone {
-            next.push(*head);
+            next.push(head);
         }
         if alone {
             break;
@@ -145,24 +132,22 @@ pub(super) fn heads_due(
     limit: usize,
     is_busy: impl Fn(&str) -> bool,
     admission: &mut impl Admission,
-) -> Result<Heads, StoreError> {
+) -> Result<Vec<Head>, StoreError> {
     let mut statement = tx.prepare_cached(HEADS)?;
     let mut rows = statement.query([channel])?;
-    let mut heads = Heads::default();
-    while heads.due.len() < limit
+    let mut heads = Vec::new();
+    while heads.len() < limit
         && let Some(row) = rows.next()?
     {
         // Asked first what costs least: a thousand threads may wait for one chat.
-        let is_due = row.get::<_, i64>(3)? <= millis(at) && !is_busy(&row.get::<_, String>(1)?);
-        if !is_due || !admission.admits_chat(&chat(&row.get::<_, String>(8)?)) {
+        let may_go = is_due(row.get(3)?, at) && !is_busy(&row.get::<_, String>(1)?);
+        if !may_go || !admission.admits_chat(&chat(&row.get::<_, String>(8)?)) {
             continue;
         }
-        match look(tx, row, at, &is_busy)? {
-            Found::Due(head) if admission.admits(&head.due.op, head.due.doubtful_since.is_some()) => {
-                heads.due.push(*head);
-            }
-            Found::Due(_) | Found::NotDue => {}
-            Found::Unreadable(id, why) => heads.unreadable.push((id, why)),
+        if let Some(head) = look(tx, row, at, &is_busy)?
+            && admission.admits(&head.due.op, head.due.doubtful_since.is_some())
+        {
+            heads.push(head);
         }
     }
     Ok(heads)
@@ -179,31 +164,21 @@ fn look(
     row: &Row<'_>,
     at: Timestamp,
     is_busy: impl Fn(&str) -> bool,
-) -> Result<Found, StoreError> {
+) -> Result<Option<Head>, StoreError> {
     let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
     let (state, due_at): (String, i64) = (row.get(2)?, row.get(3)?);
-    if due_at > millis(at) || is_busy(&op) {
-        return Ok(Found::NotDue);
+    if !is_due(due_at, at) || is_busy(&op) {
+        return Ok(None);
     }
-    let op = match parse::<Op>("operation", &row.get::<_, String>(5)?) {
-        Ok(op) => op,
-        Err(error) => return Ok(Found::Unreadable(id, error.to_string())),
-    };
-    let Some(op) = resolve(tx, op)? else {
-        return Ok(Found::NotDue);
+    let Some(op) = resolve(tx, parse("operation", &text("operation", row, 5)?)?)? else {
+        return Ok(None);
     };
     let may_show_twice = op.action.may_show_twice();
-    let (taken, is_unsent) = match state.as_str() {
-        WAITING | READY => (SENDING, true),
-        AGAIN => (REPEATING, false),
-        // Handed out, and nobody has it: whoever was to send it has ended.
-        DOUBTFUL | SENDING | LOOKING | REPEATING => (LOOKING, false),
-        _ => return Ok(Found::Unreadable(id, format!("its state is `{state}`"))),
-    };
+    let (taken, is_unsent) = taken_as(&state)?;
     let enqueued: i64 = row.get(6)?;
     let tried = row.get::<_, Option<i64>>(7)?.unwrap_or(enqueued);
     let is_doubtful = !is_unsent && may_show_twice;
-    Ok(Found::Due(Box::new(Head {
+    Ok(Some(Head {
         id,
         taken,
         is_unmarked: state == WAITING && may_show_twice,
@@ -214,7 +189,25 @@ fn look(
             doubtful_since: is_doubtful.then(|| time(tried)).transpose()?,
             is_insisted: state == AGAIN,
         },
-    })))
+    }))
+}
+
+/// What an open operation is while it is handed out, and whether it was surely not sent before.
+pub(super) fn taken_as(state: &str) -> Result<(&'static str, bool), StoreError> {
+    match state {
+        WAITING | READY => Ok((SENDING, true)),
+        AGAIN => Ok((REPEATING, false)),
+        // Handed out, and nobody has it: whoever was to send it has ended.
+        DOUBTFUL | SENDING | LOOKING | REPEATING => Ok((LOOKING, false)),
+        _ => Err(StoreError::Unreadable {
+            what: "operation",
+            why: format!("its state is `{state}`"),
+        }),
+    }
+}
+
+fn is_due(due_at: i64, at: Timestamp) -> bool {
+    due_at <= millis(at) || due_at > millis(at).saturating_add(DUE_IN_MS_MAX)
 }
 
 /// Marks operations as being sent: in the database where that must not be forgotten.

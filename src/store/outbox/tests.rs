@@ -338,3 +338,54 @@ async fn two_senders_are_never_handed_the_same_operation() {
     assert_eq!(taken.len(), 50);
     assert_eq!(taken.iter().collect::<std::collections::HashSet<_>>().len(), 50);
 }
+
+/// R18: what cannot be read is a dead letter, and neither its thread nor its channel waits for it.
+#[tokio::test]
+async fn an_operation_that_cannot_be_read_is_given_up_alone() {
+    let (_directory, store) = fresh();
+    let ops = vec![
+        post("a1", Some("1.0"), "first"),
+        post("a2", Some("1.0"), "second"),
+        post("b1", Some("2.0"), "other thread"),
+        post("c1", Some("3.0"), "another"),
+    ];
+    store.enqueue(ops, at(0)).await.unwrap();
+    let spoil = "UPDATE outbox SET body = CASE op WHEN 'a1' THEN substr(body, 1, 20) ELSE x'ff00' END WHERE op IN ('a1', 'c1')";
+    store.write(|tx| Ok(tx.execute(spoil, [])?)).await.unwrap();
+    let due = store.due("slack", at(1), 10).await.unwrap();
+    let ids: Vec<&str> = due.iter().map(|due| due.op.id.as_str()).collect();
+    assert_eq!(ids, ["a2", "b1"]);
+    let given_up = "SELECT op, state, why FROM outbox WHERE done_at IS NOT NULL ORDER BY op";
+    let given_up = store
+        .read(move |tx| {
+            let mut statement = tx.prepare(given_up)?;
+            let rows = statement.query_map([], |row| row.try_into())?;
+            Ok(rows.collect::<rusqlite::Result<Vec<(String, String, String)>>>()?)
+        })
+        .await
+        .unwrap();
+    let dead = |op: &str| (op.to_owned(), "failed".to_owned(), "cannot be read".to_owned());
+    assert_eq!(given_up, [dead("a1"), dead("c1")]);
+    assert_eq!(store.given_up("slack").await, Ok(2));
+}
+
+/// R20: a clock that was ahead when an operation was put off, or enqueued, holds nothing up once it is set right.
+#[tokio::test]
+async fn what_a_clock_that_was_ahead_put_off_is_due() {
+    let (_directory, store) = fresh();
+    let day = 24 * 60 * 60;
+    store
+        .enqueue(
+            vec![post("a1", Some("1.0"), "x"), post("b1", Some("2.0"), "y")],
+            at(day),
+        )
+        .await
+        .unwrap();
+    assert_eq!(store.due("slack", at(day), 1).await.unwrap().len(), 1);
+    postpone(&store, "a1", Again::Sent, at(day + 60), "no connection").await;
+    assert_eq!(store.due("slack", at(0), 10).await.unwrap().len(), 2);
+    // What waits for a retry waits for it.
+    postpone(&store, "a1", Again::Sent, at(3_600), "slow down").await;
+    postpone(&store, "b1", Again::Sent, at(30), "slow down").await;
+    assert_eq!(store.due("slack", at(31), 10).await.unwrap().len(), 1);
+}

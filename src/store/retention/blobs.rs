@@ -247,7 +247,7 @@ mod tests {
             .unwrap();
         accept(&store, &says("U2", "x", &["2"]), 2).await;
         let second = claim(&store, "w1").await.unwrap();
-        let inbox = store.work(&second, 40).await.unwrap().unwrap().inbox;
+        let inbox = store.work(&second, 40, usize::MAX).await.unwrap().unwrap().inbox;
         let begun = store
             .begin_turn(&second, inbox, Begin::quiet("x"), at(2))
             .await

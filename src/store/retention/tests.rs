@@ -289,7 +289,7 @@ async fn what_is_not_finished_stays_however_old_it_is() {
     assert_eq!(store.waiting(unanswered).await, Ok(1));
     assert_eq!(store.waiting(taken.claim.conversation).await, Ok(1));
     assert_eq!(store.unsent("slack").await, Ok(1));
-    assert!(store.work(&taken.claim, 40).await.unwrap().is_some());
+    assert!(store.work(&taken.claim, 40, usize::MAX).await.unwrap().is_some());
 }
 
 async fn is_consistent_but_for_turns_without_steps(store: &Store) {

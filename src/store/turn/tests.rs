@@ -20,7 +20,7 @@ async fn the_end_of_a_turn_is_one_transaction() {
     let change = change.unwrap();
     assert_eq!(due, None);
     assert_eq!(change.to_string(), "CHG-1");
-    assert!(store.work(&claim, 40).await.unwrap().is_none());
+    assert!(store.work(&claim, 40, usize::MAX).await.unwrap().is_none());
     let due = store.due("slack", at(2), 10).await.unwrap();
     assert_eq!(due[0].op, post("result", None, "CHG-1"));
     let turns = store.turns(claim.conversation, 5).await.unwrap();
@@ -42,7 +42,7 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
     let (_directory, store) = fresh();
     let (claim, inbox, id) = begin(&store, "U1", 0).await;
     store.interrupt_turn(&claim, id, at(1)).await.unwrap();
-    let work = store.work(&claim, 40).await.unwrap().unwrap();
+    let work = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap();
     assert_eq!((work.inbox, work.begun), (inbox, 1));
     let late = store.finish_turn(&claim, id, ends(None), at(2)).await;
     assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
@@ -178,7 +178,11 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
     assert_eq!(store.dismiss(&old, inbox, Vec::new(), at(62)).await, fenced);
     assert_eq!(store.edits(new.conversation).await, Ok(edits(&[])));
     assert_eq!(
-        store.work(&new, 40).await.unwrap().map(|work| work.inbox),
+        store
+            .work(&new, 40, usize::MAX)
+            .await
+            .unwrap()
+            .map(|work| work.inbox),
         Some(inbox)
     );
 }
@@ -203,7 +207,11 @@ async fn a_crash_leaves_the_message_and_the_edits_and_no_claim() {
         }
     );
     assert_eq!(
-        store.work(&next, 40).await.unwrap().map(|work| work.inbox),
+        store
+            .work(&next, 40, usize::MAX)
+            .await
+            .unwrap()
+            .map(|work| work.inbox),
         Some(inbox)
     );
     assert_eq!(store.edits(next.conversation).await, Ok(files));

@@ -7,7 +7,7 @@ mod form;
 mod text;
 
 use super::foreign::refuse_foreign;
-use super::signature::{fresh, single_header, verify_hex_hmac_sha256};
+use super::signature::{require_fresh, single_header, verify_hex_hmac_sha256};
 use super::{Received, Rejected, Webhook};
 use crate::config::SlackSettings;
 use crate::model::{Account, Installation, Kind, Platform, Secret, Sender};
@@ -85,10 +85,7 @@ impl Slack {
             return Err(Rejected::Unauthenticated("hook.forged"));
         }
         // Only now, so that the audit log can tell a replay from a forgery.
-        if !fresh(sent, at) {
-            return Err(Rejected::Unauthenticated("hook.stale"));
-        }
-        Ok(())
+        require_fresh(sent, at)
     }
 }
 

@@ -2,6 +2,7 @@
 //! this process, so they remember what was said before.
 
 mod commands;
+mod storage;
 mod world;
 
 use drydock::emulator::slack::Fault as SlackFault;

@@ -32,6 +32,8 @@ pub(super) struct World {
     /// How often it did not.
     held: watch::Receiver<usize>,
     program: Option<Program>,
+    /// What starts the program, if it is not started by itself.
+    wrapper: Vec<String>,
     directory: TempDir,
     starts: usize,
 }
@@ -97,6 +99,7 @@ impl World {
             hold,
             held,
             program: None,
+            wrapper: Vec::new(),
             directory,
             starts: 0,
         };
@@ -126,7 +129,10 @@ impl World {
         std::fs::write(&config, self.toml()).expect("a configuration");
         self.starts += 1;
         let log = directory.join(format!("log-{}", self.starts));
-        let child = Command::new(env!("CARGO_BIN_EXE_drydock"))
+        let program = env!("CARGO_BIN_EXE_drydock").to_owned();
+        let words: Vec<String> = self.wrapper.iter().cloned().chain([program]).collect();
+        let child = Command::new(&words[0])
+            .args(&words[1..])
             .args(["serve", "--config"])
             .arg(&config)
             .env("CRASH_BOT_TOKEN", "xoxb-220033004400-crash-bot-token")
@@ -154,6 +160,43 @@ impl World {
             }
         };
         bounded("the program is ready", ready).await;
+    }
+
+    /// Starts the program by means of another one from now on.
+    pub(super) fn wrap(&mut self, wrapper: &[&str]) {
+        self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
+    }
+
+    /// The process that was started.
+    pub(super) fn id(&self) -> u32 {
+        self.program.as_ref().expect("a running program").0.id()
+    }
+
+    /// The exit code, once the program has ended by itself.
+    pub(super) fn ended(&mut self) -> Option<i32> {
+        let program = self.program.as_mut().expect("a running program");
+        let status = program.0.try_wait().expect("a status")?;
+        self.program = None;
+        status.code()
+    }
+
+    /// Starts the program, which ends: its exit code and its last words.
+    pub(super) async fn refuses_to_start(&mut self) -> (i32, String) {
+        self.spawn();
+        let code = bounded("the program ends", poll(|| self.ended())).await;
+        (code, self.log())
+    }
+
+    /// Slack delivers a message again of which it heard that it was not taken.
+    pub(super) async fn delivers_again(&self, ts: &str) -> Option<u16> {
+        let said = |message: &&Message| message.ts == ts;
+        let said = self.slack.look(|state| state.messages.iter().find(said).cloned());
+        let said = said.expect("a message");
+        let event = self
+            .slack
+            .envelope(&serde_json::json!({"type": "app_mention", "user": said.user,
+            "team": "T0ACME", "channel": said.channel, "ts": ts, "event_ts": ts, "text": said.text}));
+        Some(self.slack.send_event(&event).await.ok()?.status)
     }
 
     /// `kill -9`.

@@ -398,6 +398,18 @@ impl TestApp {
         (status, String::from_utf8(text).unwrap())
     }
 
+    /// What a probe answers: status and body.
+    pub(crate) async fn get(&self, path: &str) -> (u16, String) {
+        let request = reqwest_client().get(format!("{}{path}", self.stage.url()));
+        let mut answer = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        let mut text = Vec::new();
+        while let Some(chunk) = answer.chunk().await.unwrap() {
+            text.extend_from_slice(&chunk);
+        }
+        (status, String::from_utf8(text).unwrap())
+    }
+
     /// The first column of the first row of a query, as a number.
     pub(crate) fn count(&self, query: &str) -> i64 {
         self.database().query_row(query, [], |row| row.get(0)).unwrap()

@@ -64,6 +64,17 @@ fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
             "strace",
             "apt-get install strace, and allow ptrace",
         ),
+        "tmpfs" => (
+            &[
+                "unshare",
+                "-Urm",
+                "sh",
+                "-c",
+                "mount -t tmpfs -o size=1m tmpfs /mnt",
+            ],
+            "a small file system of its own",
+            "install util-linux, and allow user namespaces",
+        ),
         "script" => (
             &["script", "--version"],
             "script of util-linux",

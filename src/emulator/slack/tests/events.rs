@@ -21,7 +21,7 @@ async fn receive(
         }
         Ok(Received::Ignored(reason)) => (200, reason.to_owned()),
         Ok(Received::Answer(text)) => (200, text),
-        Err(Rejected::Unauthenticated(_)) => (401, String::new()),
+        Err(Rejected::Unauthenticated(_) | Rejected::Stale { .. }) => (401, String::new()),
         Err(Rejected::Malformed(_)) => (400, String::new()),
         Err(Rejected::Unsupported(_)) => (415, String::new()),
     };

@@ -106,8 +106,8 @@ fn a_replay_is_told_from_a_forgery() {
         (0, Ok(Received::Answer("x".to_owned()))),
         (300, Ok(Received::Answer("x".to_owned()))),
         (-300, Ok(Received::Answer("x".to_owned()))),
-        (301, Err(Rejected::Unauthenticated("hook.stale"))),
-        (-301, Err(Rejected::Unauthenticated("hook.stale"))),
+        (301, Err(Rejected::Stale { seconds: -301 })),
+        (-301, Err(Rejected::Stale { seconds: 301 })),
     ] {
         let request = signed("application/json", body.as_bytes());
         assert_eq!(

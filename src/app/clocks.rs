@@ -1,0 +1,82 @@
+//! Notices that our clock and a sender's differ: then its signatures are right, and none is taken for its age.
+
+use crate::health::{Health, Severity};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// So many in a row may be old ones that somebody repeats.
+const IN_A_ROW_MAX: u32 = 5;
+
+/// Requests of each name in a row whose signature is right and whose time is not.
+pub(super) struct Clocks {
+    health: Health,
+    in_a_row: Mutex<BTreeMap<String, u32>>,
+}
+
+impl Clocks {
+    pub(super) fn new(health: Health) -> Self {
+        Self {
+            health,
+            in_a_row: Mutex::default(),
+        }
+    }
+
+    /// One more was signed so many seconds from now.
+    pub(super) fn stale(&self, name: &str, seconds: i64) {
+        let mut in_a_row = self.in_a_row();
+        let count = in_a_row.entry(name.to_owned()).or_default();
+        *count = count.saturating_add(1);
+        if *count == IN_A_ROW_MAX + 1 {
+            let by = seconds.unsigned_abs();
+            let why = format!("the clock of this machine or of the sender differs by {by} s");
+            self.health.set(&of(name), Severity::Degraded, why);
+        }
+    }
+
+    /// One was signed a moment ago.
+    pub(super) fn fresh(&self, name: &str) {
+        if self.in_a_row().remove(name).is_some() {
+            self.health.clear(&of(name));
+        }
+    }
+
+    fn in_a_row(&self) -> MutexGuard<'_, BTreeMap<String, u32>> {
+        self.in_a_row.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn of(name: &str) -> String {
+    format!("signatures of {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Clocks;
+    use crate::health::{Health, Severity};
+
+    /// R20
+    #[test]
+    fn six_stale_signatures_in_a_row_are_a_clock_that_differs() {
+        let health = Health::default();
+        let clocks = Clocks::new(health.clone());
+        let told = || health.told(Severity::Degraded);
+        for _ in 0..5 {
+            clocks.stale("slack", -7_200);
+        }
+        // Nothing in a row is old requests that somebody repeats.
+        clocks.fresh("slack");
+        for _ in 0..5 {
+            clocks.stale("slack", -7_200);
+            clocks.stale("ci", 400);
+            clocks.fresh("ci");
+        }
+        assert_eq!(told(), [""; 0]);
+        clocks.stale("slack", -7_200);
+        clocks.stale("slack", -7_201);
+        let why = "the clock of this machine or of the sender differs by 7200 s";
+        assert_eq!(told(), [format!("signatures of slack: {why}")]);
+        assert_eq!(health.told(Severity::Unready), [""; 0]);
+        clocks.fresh("slack");
+        assert_eq!(told(), [""; 0]);
+    }
+}

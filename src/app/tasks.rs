@@ -1,0 +1,97 @@
+//! The long-running tasks of a server, by name. None ends before the server does, but those that may: whoever waits
+//! here hears of the first that does.
+
+use super::Ended;
+use std::collections::HashMap;
+use std::future::Future;
+use tokio::task::{Id, JoinError, JoinSet};
+
+/// Whether a task may come to its end while the server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// It runs as long as the server does.
+    Endless,
+    /// It has something to do, and is done then.
+    Finite,
+}
+
+/// The tasks that run.
+#[derive(Default)]
+pub(super) struct Tasks {
+    running: JoinSet<()>,
+    names: HashMap<Id, (String, Course)>,
+}
+
+impl Tasks {
+    pub(super) fn spawn(
+        &mut self,
+        name: impl Into<String>,
+        course: Course,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let id = self.running.spawn(task).id();
+        self.names.insert(id, (name.into(), course));
+    }
+
+    /// Waits until a task panics, or ends that may not. Safe to drop at any time.
+    pub(super) async fn ended(&mut self) -> Ended {
+        loop {
+            let (id, how) = match self.running.join_next_with_id().await {
+                Some(Ok((id, ()))) => (id, None),
+                Some(Err(error)) => (error.id(), Some(how(&error))),
+                None => return std::future::pending().await,
+            };
+            let (task, course) = self
+                .names
+                .remove(&id)
+                .unwrap_or_else(|| ("a task".to_owned(), Course::Endless));
+            let how = match (how, course) {
+                (Some(how), _) => how,
+                (None, Course::Endless) => "ended",
+                (None, Course::Finite) => continue,
+            };
+            return Ended::Task { task, how };
+        }
+    }
+
+    /// Waits until all have ended.
+    pub(super) async fn all_ended(&mut self) {
+        while self.running.join_next().await.is_some() {}
+    }
+
+    /// Ends those that run.
+    pub(super) async fn shutdown(&mut self) {
+        self.running.shutdown().await;
+    }
+}
+
+fn how(error: &JoinError) -> &'static str {
+    match error.is_panic() {
+        true => "panicked",
+        false => "was aborted",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::panic)]
+mod tests {
+    use super::{Course, Tasks};
+
+    async fn told(task: impl Future<Output = ()> + Send + 'static, course: Course) -> String {
+        let mut tasks = Tasks::default();
+        tasks.spawn("loading", Course::Finite, async {});
+        tasks.spawn("accepting", Course::Endless, std::future::pending());
+        tasks.spawn("delivering", course, task);
+        tasks.ended().await.to_string()
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ends_before_its_server_is_named() {
+        let ended = told(async {}, Course::Endless).await;
+        assert!(ended.starts_with("delivering ended;"), "{ended}");
+        for course in [Course::Endless, Course::Finite] {
+            let ended = told(async { panic!("a defect") }, course).await;
+            assert!(ended.starts_with("delivering panicked;"), "{ended}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What keeps this process from doing all of its work, by the name of what is to blame. Whoever notices says so, and
+//! takes it back when it is over; `/readyz` shows it. It decides nothing and asks nobody.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracing::{info, warn};
+
+/// Reasons that are told apart; a further one is logged only.
+const REASONS_MAX: usize = 256;
+
+/// How much of the work a reason stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Messages would be refused: `/readyz` answers 503.
+    Unready,
+    /// Messages are taken, and something does not work as it should: `/readyz` answers 200 and names it.
+    Degraded,
+}
+
+/// A register of what does not work. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    reasons: Arc<Mutex<BTreeMap<String, Reason>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Reason {
+    severity: Severity,
+    why: String,
+}
+
+impl Health {
+    /// Says that something does not work, in the place of what was said of it before. `name` is what an operator knows
+    /// it by, such as `store` or `channel slack`; `why` is short and holds no path, address or secret. Logged where it
+    /// is news.
+    pub fn set(&self, name: &str, severity: Severity, why: impl Into<String>) {
+        let why = why.into();
+        let mut reasons = self.reasons();
+        let reason = Reason { severity, why };
+        if reasons.get(name) == Some(&reason) {
+            return;
+        }
+        warn!(health = name, "{name}: {}", reason.why);
+        if reasons.len() < REASONS_MAX || reasons.contains_key(name) {
+            reasons.insert(name.to_owned(), reason);
+        }
+    }
+
+    /// Says that it works again.
+    pub fn clear(&self, name: &str) {
+        if self.reasons().remove(name).is_some() {
+            info!(health = name, "{name}: it works again");
+        }
+    }
+
+    /// What is wrong as severely as this, one line each, sorted.
+    pub fn told(&self, severity: Severity) -> Vec<String> {
+        let reasons = self.reasons();
+        let told = reasons.iter().filter(|(_, reason)| reason.severity == severity);
+        told.map(|(name, reason)| format!("{name}: {}", reason.why))
+            .collect()
+    }
+
+    fn reasons(&self) -> MutexGuard<'_, BTreeMap<String, Reason>> {
+        self.reasons.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Health, REASONS_MAX, Severity};
+
+    /// R36
+    #[test]
+    fn what_does_not_work_is_told_until_it_works_again() {
+        let health = Health::default();
+        let other = health.clone();
+        other.set("store", Severity::Unready, "the disk is full");
+        other.set("mirror infra", Severity::Degraded, "it cannot be fetched");
+        assert_eq!(health.told(Severity::Unready), ["store: the disk is full"]);
+        assert_eq!(
+            health.told(Severity::Degraded),
+            ["mirror infra: it cannot be fetched"]
+        );
+        // The newest word counts, also on how bad it is.
+        other.set("store", Severity::Degraded, "it is being checked");
+        assert_eq!(health.told(Severity::Unready), [""; 0]);
+        health.clear("store");
+        health.clear("mirror infra");
+        health.clear("never heard of");
+        assert_eq!(other.told(Severity::Degraded), [""; 0]);
+    }
+
+    #[test]
+    fn there_is_a_bound_to_what_is_remembered() {
+        let health = Health::default();
+        for number in 0..2 * REASONS_MAX {
+            health.set(&format!("channel {number}"), Severity::Unready, "held");
+        }
+        assert_eq!(health.told(Severity::Unready).len(), REASONS_MAX);
+    }
+}

@@ -1,0 +1,168 @@
+//! Whether the store takes writes: said by the threads that find out, seen by whoever watches. Which errors it does
+//! not survive is decided here and nowhere else.
+
+use super::StoreError;
+use rusqlite::{ErrorCode, ffi};
+use std::sync::Arc;
+use tokio::sync::watch;
+use tracing::error;
+
+/// Failures of the system that leave the files as they are: no memory, no descriptor, no lock, no room for the index
+/// of the log.
+const PASSING: [i32; 10] = [
+    ffi::SQLITE_IOERR_NOMEM,
+    ffi::SQLITE_IOERR_BLOCKED,
+    ffi::SQLITE_IOERR_LOCK,
+    ffi::SQLITE_IOERR_RDLOCK,
+    ffi::SQLITE_IOERR_UNLOCK,
+    ffi::SQLITE_IOERR_CHECKRESERVEDLOCK,
+    ffi::SQLITE_IOERR_SHMOPEN,
+    ffi::SQLITE_IOERR_SHMSIZE,
+    ffi::SQLITE_IOERR_SHMLOCK,
+    ffi::SQLITE_IOERR_SHMMAP,
+];
+
+/// Whether the store takes writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// It does.
+    #[default]
+    Sound,
+    /// It did not take the last one, for this reason. The next one may pass.
+    Unavailable(String),
+    /// It takes none any more, for this reason: only the next start can tell what the disk holds.
+    Broken(String),
+}
+
+/// True for an error after which nobody knows what the disk holds, or the database is damaged: nothing more is
+/// stored by this process.
+pub(super) fn is_fatal(err: &rusqlite::Error) -> bool {
+    let Some(error) = err.sqlite_error() else {
+        return false;
+    };
+    match error.code {
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => true,
+        ErrorCode::SystemIoFailure => !PASSING.contains(&error.extended_code),
+        _ => false,
+    }
+}
+
+/// Says how the store is. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reporter(Arc<watch::Sender<Condition>>);
+
+impl Reporter {
+    /// The store does not survive this. The first reason stays.
+    pub(super) fn broken(&self, why: &str) {
+        if self.tell(Condition::Broken(why.to_owned())) {
+            error!("the store is broken: {why}");
+        }
+    }
+
+    /// A work of the store failed as a whole.
+    pub(super) fn failed(&self, error: &StoreError) {
+        match error {
+            StoreError::Broken(why) => self.broken(why),
+            StoreError::Unavailable(why) => {
+                if self.tell(Condition::Unavailable(why.clone())) {
+                    error!("nothing can be stored now: {why}");
+                }
+            }
+            StoreError::Failed(why) => error!("a commit failed: {why}"),
+            StoreError::Fenced | StoreError::NotFound(_) | StoreError::Unreadable { .. } => {}
+        }
+    }
+
+    /// The store takes writes, whatever was before.
+    pub(super) fn recovered(&self) {
+        self.tell(Condition::Sound);
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        *self.0.borrow() == Condition::Sound
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(*self.0.borrow(), Condition::Broken(_))
+    }
+
+    /// Why a work was dropped that nobody answered.
+    pub(super) fn why_dropped(&self) -> StoreError {
+        match &*self.0.borrow() {
+            Condition::Broken(why) => StoreError::Broken(why.clone()),
+            Condition::Unavailable(why) => StoreError::Unavailable(why.clone()),
+            Condition::Sound => StoreError::Unavailable("nothing was committed".to_owned()),
+        }
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Condition> {
+        self.0.subscribe()
+    }
+
+    /// True if it is news. Nothing follows the end.
+    fn tell(&self, condition: Condition) -> bool {
+        self.0.send_if_modified(|current| {
+            let is_news = *current != condition && !matches!(current, Condition::Broken(_));
+            if is_news {
+                *current = condition;
+            }
+            is_news
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Condition, Reporter, is_fatal};
+    use crate::store::StoreError;
+    use rusqlite::ffi;
+
+    /// R14: a failed fsync is final wherever it comes from, a lack of room, memory or descriptors is not.
+    #[test]
+    fn what_the_store_does_not_survive_is_told_from_what_passes() {
+        let failure = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        for code in [
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_DIR_FSYNC,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_READ,
+            ffi::SQLITE_IOERR_TRUNCATE,
+            ffi::SQLITE_CORRUPT,
+            ffi::SQLITE_CORRUPT_INDEX,
+            ffi::SQLITE_NOTADB,
+        ] {
+            assert!(is_fatal(&failure(code)), "{code}");
+            let error = StoreError::from(failure(code));
+            assert!(matches!(error, StoreError::Broken(_)), "{code}: {error}");
+        }
+        for code in [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_BUSY,
+            ffi::SQLITE_LOCKED,
+            ffi::SQLITE_CANTOPEN,
+            ffi::SQLITE_NOMEM,
+            ffi::SQLITE_IOERR_NOMEM,
+            ffi::SQLITE_IOERR_SHMSIZE,
+            ffi::SQLITE_IOERR_LOCK,
+        ] {
+            assert!(!is_fatal(&failure(code)), "{code}");
+            let error = StoreError::from(failure(code));
+            assert!(matches!(error, StoreError::Unavailable(_)), "{code}: {error}");
+        }
+    }
+
+    #[test]
+    fn nothing_follows_the_end() {
+        let reporter = Reporter::default();
+        let seen = reporter.watch();
+        reporter.failed(&StoreError::Unavailable("the disk is full".into()));
+        assert_eq!(*seen.borrow(), Condition::Unavailable("the disk is full".into()));
+        reporter.recovered();
+        assert!(reporter.is_sound());
+        reporter.broken("first");
+        reporter.broken("second");
+        reporter.recovered();
+        assert_eq!(*seen.borrow(), Condition::Broken("first".into()));
+        assert_eq!(reporter.why_dropped(), StoreError::Broken("first".into()));
+    }
+}

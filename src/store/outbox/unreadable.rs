@@ -1,0 +1,59 @@
+//! Operations that this build cannot read. Each becomes a dead letter, and the others of its channel go on.
+
+use super::taking::taken_as;
+use crate::model::{MessageRef, Op};
+use crate::store::StoreError;
+use crate::store::column::{millis, parse, text, time};
+use jiff::Timestamp;
+use rusqlite::{Transaction, params};
+use tracing::error;
+
+/// Looks for operations; where one of them cannot be read, those are set aside that cannot, and it looks again.
+pub(super) fn without_unreadable<T>(
+    tx: &Transaction<'_>,
+    channel: &str,
+    at: Timestamp,
+    mut look: impl FnMut() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    match look() {
+        Err(StoreError::Unreadable { .. }) => {
+            set_aside(tx, channel, at)?;
+            look()
+        }
+        looked => looked,
+    }
+}
+
+fn set_aside(tx: &Transaction<'_>, channel: &str, at: Timestamp) -> Result<(), StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT id, op, body, message IS NOT NULL, message, created_at, state FROM outbox
+         WHERE channel = ?1 AND done_at IS NULL",
+    )?;
+    let mut rows = statement.query([channel])?;
+    let mut unreadable = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
+        let body = text("operation", row, 2).and_then(|text| parse::<Op>("operation", &text));
+        let message = match row.get(3)? {
+            true => text("message", row, 4).and_then(|text| parse::<MessageRef>("message", &text).map(drop)),
+            false => Ok(()),
+        };
+        let state = taken_as(&row.get::<_, String>(6)?).map(drop);
+        let read = body
+            .map(drop)
+            .and(message)
+            .and(time(row.get(5)?).map(drop))
+            .and(state);
+        if let Err(why) = read {
+            error!(op.id = op, %why, "an operation cannot be read, and is given up");
+            unreadable.push(id);
+        }
+    }
+    let mut give_up = tx.prepare_cached(
+        "UPDATE outbox SET state = 'failed', why = 'cannot be read', message = NULL, done_at = ?2 WHERE id = ?1",
+    )?;
+    for id in unreadable {
+        give_up.execute(params![id, millis(at)])?;
+    }
+    Ok(())
+}

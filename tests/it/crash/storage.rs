@@ -1,0 +1,330 @@
+//! Storage that fails under the real program: no room, a foreign lock, a sync that fails, no descriptors. It says so,
+//! takes nothing it cannot keep, and goes on or ends.
+
+use super::world::{ALICE, CHANNEL, REQUEST, World, bot, bounded, poll, results, texts};
+use crate::support::require::component;
+use drydock::emulator::slack::State;
+use rusqlite::Connection;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How soon a failure shows, and its end.
+const SOON: Duration = Duration::from_secs(5);
+/// How long a message may wait for a refusal.
+const REFUSED_WITHIN: Duration = Duration::from_millis(2_500);
+
+impl World {
+    /// What a probe answers: status and body.
+    async fn probe(&self, address: &str, path: &str) -> (u16, String) {
+        let client = drydock::provider::http_client().expect("a client");
+        let url = format!("http://{address}/{path}");
+        let mut answer = client.get(&url).send().await.expect("an answer");
+        let status = answer.status().as_u16();
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.expect("a body") {
+            body.extend_from_slice(&chunk);
+        }
+        (status, String::from_utf8(body).expect("text"))
+    }
+
+    /// Waits until `/readyz` answers so; that takes no longer than it may.
+    async fn is_soon(&self, address: &str, status: u16, words: &str) {
+        let began = Instant::now();
+        loop {
+            let (answered, body) = self.probe(address, "readyz").await;
+            if answered == status && body.contains(words) {
+                break;
+            }
+            assert!(began.elapsed() < SOON, "{answered} {body}\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(self.probe(address, "livez").await.0, 200);
+    }
+
+    /// Alice says something that cannot be kept now: Slack hears so in time, and nobody hears anything else.
+    async fn is_refused(&self, text: &str) -> String {
+        let shown = self.slack.look(|state| bot(state).count());
+        let asked = Instant::now();
+        let said = self.slack.say(ALICE, CHANNEL, text).await.expect("an answer");
+        let each = asked.elapsed() / u32::try_from(said.answers.len()).expect("a few");
+        assert!(said.answers.iter().all(|answer| answer.status == 503), "{said:?}");
+        assert!(each <= REFUSED_WITHIN, "{each:?}");
+        assert_eq!(self.slack.look(|state| bot(state).count()), shown);
+        said.ts
+    }
+
+    /// Commands until the program ends by itself: those that were acknowledged, and the exit code.
+    async fn commands_until_it_ends(&mut self, thread: &str) -> (usize, i32) {
+        let mut acknowledged = 0;
+        for _ in 0..400 {
+            if let Some(code) = self.ended() {
+                return (acknowledged, code);
+            }
+            let said = self
+                .slack
+                .reply_in_thread(ALICE, CHANNEL, thread, "!status")
+                .await;
+            acknowledged += said.map_or(0, |said| usize::from(said.answers[0].status == 200));
+        }
+        let code = bounded("the program ends", poll(|| self.ended())).await;
+        (acknowledged, code)
+    }
+
+    /// Everything that was acknowledged is answered once, by a program that finds its disk well again.
+    async fn answers_all(&mut self, commands: usize) {
+        let said_why = self.log();
+        let last = said_why.lines().last().unwrap_or_default();
+        assert!(last.starts_with("the store is broken: "), "{said_why}");
+        self.wrap(&[]);
+        self.start().await;
+        let answers = |count: usize| {
+            move |state: &State| {
+                let answers = bot(state).filter(|message| message.visible().join("\n").contains("Delivery"));
+                (answers.count() >= count).then_some(())
+            }
+        };
+        self.waits("the answers", answers(commands)).await;
+        self.is_sound().await;
+    }
+}
+
+/// Whether there is a result in this thread.
+fn is_answered(state: &State, thread: &str) -> Option<()> {
+    let mut results = results(state).into_iter();
+    let is_there = results.any(|message| message.thread_ts.as_deref() == Some(thread));
+    is_there.then_some(())
+}
+
+/// The data directory as a process sees it that has it on a file system of its own.
+fn inside(id: u32, data: &std::path::Path) -> PathBuf {
+    PathBuf::from(format!("/proc/{id}/root")).join(data.strip_prefix("/").expect("an absolute path"))
+}
+
+/// R14, R36: messages are refused while there is no room, and taken as soon as there is.
+#[tokio::test]
+async fn a_full_disk_refuses_messages_says_so_and_heals() {
+    if component("tmpfs").is_none() {
+        return;
+    }
+    let mut world = World::build().await;
+    world.terminate().await;
+    let data = world.data();
+    let room = data.with_file_name("room");
+    let script = format!(
+        "mkdir -p {room} && mount -t tmpfs -o size=6m tmpfs {room} && cp -a {data}/. {room}/ \
+         && mount --bind {room} {data} && exec \"$@\"",
+        room = room.display(),
+        data = data.display()
+    );
+    world.wrap(&["unshare", "-Urm", "sh", "-c", &script, "sh"]);
+    let address = world.launch().await;
+    world.is_ready(&address).await;
+    let filler = inside(world.id(), &data).join("filler");
+    let mut file = std::fs::File::create(&filler).expect("a file");
+    // The size of a page of the database, so that nothing less than that is left.
+    let full = std::iter::repeat_with(|| file.write_all(&[7; 512])).find_map(Result::err);
+    assert_eq!(full.expect("a full disk").kind(), std::io::ErrorKind::StorageFull);
+    let mut said = Vec::new();
+    // What is in the log already is written over first.
+    for _ in 0..200 {
+        let answer = world.slack.say(ALICE, CHANNEL, REQUEST).await.expect("an answer");
+        if answer.answers.iter().any(|answer| answer.status == 503) {
+            said.push(answer.ts);
+            break;
+        }
+    }
+    world.is_soon(&address, 503, "store: the disk is full").await;
+    said.push(world.is_refused(REQUEST).await);
+    std::fs::remove_file(&filler).expect("it goes");
+    drop(file);
+    world.is_soon(&address, 200, "true").await;
+    for ts in &said {
+        assert_eq!(world.delivers_again(ts).await, Some(200), "{}", world.log());
+    }
+    for ts in &said {
+        world.waits("the result", |state| is_answered(state, ts)).await;
+    }
+    assert!(!world.log().contains("broken"), "{}", world.log());
+}
+
+/// R14: a sync that fails is the end of the process, and nothing that was acknowledged is lost.
+#[tokio::test]
+async fn a_sync_that_fails_ends_the_program_with_74() {
+    if component("strace").is_none() {
+        return;
+    }
+    let mut world = World::build().await;
+    let said = world.says(REQUEST).await;
+    world.is_answered_once(&said).await;
+    world.terminate().await;
+    // Counted for each thread: those that start are done by then.
+    let inject = "inject=fsync,fdatasync:error=EIO:when=25+";
+    world.wrap(&[
+        "strace",
+        "-f",
+        "-qqq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=fsync,fdatasync",
+        "-e",
+        inject,
+    ]);
+    world.start().await;
+    let (acknowledged, code) = world.commands_until_it_ends(&said).await;
+    assert_eq!(code, 74, "{}", world.log());
+    assert!(acknowledged > 0);
+    world.answers_all(acknowledged).await;
+}
+
+/// R14: the same where the log is moved into the database, behind the back of all who wait.
+#[tokio::test]
+async fn a_checkpoint_that_cannot_be_synced_ends_the_program_with_74() {
+    if component("strace").is_none() {
+        return;
+    }
+    let mut world = World::build().await;
+    let said = world.says(REQUEST).await;
+    world.is_answered_once(&said).await;
+    world.terminate().await;
+    let database = world.data().join("drydock.db").display().to_string();
+    let inject = "inject=fsync,fdatasync:error=EIO:when=1+";
+    world.wrap(&[
+        "strace",
+        "-f",
+        "-qqq",
+        "-o",
+        "/dev/null",
+        "-P",
+        &database,
+        "-e",
+        "trace=fsync,fdatasync",
+        "-e",
+        inject,
+    ]);
+    world.start().await;
+    let (acknowledged, code) = world.commands_until_it_ends(&said).await;
+    assert_eq!(code, 74, "{}", world.log());
+    world.answers_all(acknowledged).await;
+}
+
+/// R15, R36: another program holds a lock for some seconds.
+#[tokio::test]
+async fn a_foreign_lock_refuses_messages_says_so_and_heals() {
+    let mut world = World::build().await;
+    world.terminate().await;
+    let address = world.launch().await;
+    world.is_ready(&address).await;
+    let other = Connection::open(world.data().join("drydock.db")).expect("a database");
+    other
+        .busy_timeout(Duration::from_secs(10))
+        .expect("it waits for the others");
+    other.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
+    let said = world.is_refused(REQUEST).await;
+    let locked = "store: another program holds a lock on the database";
+    world.is_soon(&address, 503, locked).await;
+    let again = world.delivers_again(&said).await;
+    assert_eq!(again, Some(503));
+    other.execute_batch("ROLLBACK").expect("it lets go");
+    world.is_soon(&address, 200, "true").await;
+    assert_eq!(world.delivers_again(&said).await, Some(200));
+    world.is_answered_once(&said).await;
+    let shown = world.slack.look(texts);
+    assert!(!shown.contains("lock"), "{shown}");
+}
+
+/// R22: whoever opens more connections than there are descriptors for costs nobody their message.
+#[tokio::test]
+async fn idle_connections_beyond_the_limit_of_open_files_break_nothing() {
+    let mut world = World::build().await;
+    world.terminate().await;
+    world.wrap(&["sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"]);
+    let address = world.launch().await;
+    world.is_ready(&address).await;
+    let bounded_to = "128 connections at once, not 4096: this process may open no more files";
+    assert!(world.log().contains(bounded_to), "{}", world.log());
+    let server: SocketAddr = address.parse().expect("an address");
+    let mut idle = Vec::new();
+    for source in 2..8 {
+        for _ in 0..64 {
+            idle.extend(connect_from(&format!("127.0.0.{source}:0"), server).await);
+        }
+    }
+    assert!(idle.len() > 256, "{}", idle.len());
+    // Whether it finds a place is a matter of luck; what it does is not.
+    let crowded = world.slack.say(ALICE, CHANNEL, REQUEST).await;
+    drop(idle);
+    let taken = crowded.is_ok_and(|said| said.answers.iter().all(|answer| answer.status == 200));
+    let said = async {
+        loop {
+            let said = world.slack.say(ALICE, CHANNEL, REQUEST).await;
+            if let Ok(said) = said
+                && said.answers.iter().all(|answer| answer.status == 200)
+            {
+                break said.ts;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let said = bounded("a message is taken", said).await;
+    let wanted = 1 + usize::from(taken);
+    let enough = |state: &State| (results(state).len() >= wanted).then_some(());
+    world.waits("the results", enough).await;
+    world.waits("the result", |state| is_answered(state, &said)).await;
+    assert!(!world.log().contains("broken"), "{}", world.log());
+    assert_eq!(world.probe(&address, "readyz").await.0, 200);
+}
+
+/// A connection that says nothing.
+async fn connect_from(source: &str, server: SocketAddr) -> Option<TcpStream> {
+    let socket = tokio::net::TcpSocket::new_v4().ok()?;
+    socket.bind(source.parse().ok()?).ok()?;
+    let connected = socket.connect(server).await.ok()?;
+    connected.into_std().ok()
+}
+
+/// R16: the program refuses what is damaged with the code for a person, and touches nothing.
+#[tokio::test]
+async fn a_damaged_database_is_refused_with_78() {
+    let mut world = World::build().await;
+    let said = world.says(REQUEST).await;
+    world.is_answered_once(&said).await;
+    world.kill();
+    let log = world.data().join("drydock.db-wal");
+    let written = std::fs::read(&log).expect("a log");
+    std::fs::write(&log, &written[..written.len() / 3]).expect("it is cut");
+    let (code, told) = world.refuses_to_start().await;
+    assert_eq!(code, 78, "{told}");
+    assert!(told.contains("drydock.db-wal` was cut or changed: "), "{told}");
+    assert!(
+        told.contains("pages that were committed can be read; restore the directory from a backup"),
+        "{told}"
+    );
+    std::fs::write(&log, &written).expect("it is put back");
+    let pepper = world.data().join("pepper");
+    let kept = std::fs::read(&pepper).expect("a pepper");
+    std::fs::remove_file(&pepper).expect("it goes");
+    let (code, told) = world.refuses_to_start().await;
+    assert_eq!(code, 78, "{told}");
+    assert!(told.contains("pepper` is missing"), "{told}");
+    std::fs::write(&pepper, kept).expect("it is put back");
+    world.start().await;
+    world.is_answered_once(&said).await;
+    world.terminate().await;
+    let database = world.data().join("drydock.db");
+    let older = std::fs::read(&database).expect("a database");
+    world.start().await;
+    world.terminate().await;
+    std::fs::write(&database, older).expect("the older one is put back");
+    let (code, told) = world.refuses_to_start().await;
+    assert_eq!(code, 78, "{told}");
+    assert!(
+        told.contains("drydock.db` is older than what was used here"),
+        "{told}"
+    );
+    std::fs::remove_file(world.data().join("last-start")).expect("it goes");
+    world.start().await;
+    world.is_answered_once(&said).await;
+}
