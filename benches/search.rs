@@ -169,6 +169,7 @@ impl SearchTool {
             files_changed_max: 100,
             environments_changed_max: 0,
             cancel: &cancel,
+            writers: &tokio_util::task::TaskTracker::new(),
             watch: &Watch::nobody(),
         };
         let arguments = serde_json::json!({ "glob_pattern": glob, "text_query": text });

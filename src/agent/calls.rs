@@ -6,11 +6,18 @@ use crate::download::Watch;
 use crate::model::{Assistant, Effect, StopReason, ToolCall, ToolResult};
 use crate::tool::{Context, Prepared, ToolError, Toolbox};
 use futures_util::future::join_all;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Words of running calls that wait to be passed on; more than these are lost.
 const WORDS_WAITING_MAX: usize = 16;
+
+/// How long a write that was admitted may take after its turn was stopped or ran out of time. The turn breaks off
+/// where one takes longer, and goes back to its last recorded step.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Where running calls tell how far they are: the place of a call in its group, and words for people.
 type Told = mpsc::Sender<(usize, String)>;
@@ -33,12 +40,27 @@ pub(super) enum Outcome {
 
 /// The calls of one answer.
 pub(super) struct Calls<'a> {
-    pub(super) cx: TurnContext<'a>,
-    pub(super) offered: &'a Toolbox,
-    pub(super) deadline: Instant,
+    cx: TurnContext<'a>,
+    offered: &'a Toolbox,
+    deadline: Instant,
+    /// Fires when the turn is stopped or out of time: no write is admitted after that.
+    ended: CancellationToken,
+    writers: TaskTracker,
 }
 
-impl Calls<'_> {
+impl<'a> Calls<'a> {
+    pub(super) fn new(cx: TurnContext<'a>, offered: &'a Toolbox, deadline: Instant) -> Self {
+        let writers = TaskTracker::new();
+        writers.close();
+        Self {
+            cx,
+            offered,
+            deadline,
+            ended: cx.cancel.child_token(),
+            writers,
+        }
+    }
+
     /// Runs all calls. Neighbouring read-only calls run in parallel; a call that writes waits for
     /// those before it. Results come back in the order of the calls.
     pub(super) async fn run(
@@ -63,7 +85,16 @@ impl Calls<'_> {
             }
             done.extend(self.side_by_side(group, events).await?);
         }
+        self.end_writes().await?;
         Ok(done)
+    }
+
+    /// Ends the step for calls that were left behind: they write nothing any more, and a write that was
+    /// admitted before that is done. So what is recorded as the step's edits is all of them.
+    async fn end_writes(&self) -> anyhow::Result<()> {
+        self.ended.cancel();
+        let done = tokio::time::timeout(WRITE_TIME_MAX, self.writers.wait()).await;
+        done.map_err(|_| anyhow::anyhow!("a write did not end within {} s", WRITE_TIME_MAX.as_secs()))
     }
 
     async fn side_by_side(
@@ -127,7 +158,7 @@ impl Calls<'_> {
     fn watch(&self, index: usize, told: &Told) -> Watch {
         let told = told.clone();
         let tell = move |text| drop(told.try_send((index, text)));
-        Watch::in_words(tell, self.cx.cancel)
+        Watch::in_words(tell, &self.ended)
     }
 
     fn prepare(&self, index: usize, call: &ToolCall, cut: bool) -> Result<Prepared, ToolError> {
@@ -181,16 +212,24 @@ impl Calls<'_> {
             identity: self.cx.identity,
             files_changed_max: self.cx.limits.files_changed_max,
             environments_changed_max: self.cx.limits.environments_changed_max,
-            cancel: self.cx.cancel,
+            cancel: &self.ended,
+            writers: &self.writers,
             watch,
         };
+        let out_of_time = || {
+            self.ended.cancel();
+            ToolError::Failed("stopped: the turn ran out of time".to_owned())
+        };
+        if Instant::now() >= self.deadline {
+            return Err(out_of_time());
+        }
         let effect = prepared.tool.effect();
         let content = tokio::select! {
+            // What is done at the last moment is done.
+            biased;
             result = prepared.tool.call(cx, prepared.arguments) => result?,
             () = self.cx.cancel.cancelled() => return Err(ToolError::Failed("stopped before it was done".to_owned())),
-            () = tokio::time::sleep_until(self.deadline) => {
-                return Err(ToolError::Failed("stopped: the turn ran out of time".to_owned()));
-            }
+            () = tokio::time::sleep_until(self.deadline) => return Err(out_of_time()),
         };
         Ok((
             content,

@@ -401,11 +401,7 @@ impl Running<'_> {
         events: &mut (dyn FnMut(Event) + Send),
     ) -> anyhow::Result<Option<End>> {
         let Completion { assistant, model } = completion;
-        let calls = Calls {
-            cx: self.cx,
-            offered: &self.offered,
-            deadline: self.deadline,
-        };
+        let calls = Calls::new(self.cx, &self.offered, self.deadline);
         let done = calls.run(&assistant, events).await?;
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
         self.has_written |= done.iter().any(|done| done.outcome == calls::Outcome::Wrote);

@@ -10,6 +10,7 @@ use crate::compare::Progress;
 use crate::model::{Assistant, Block, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict};
 use crate::provider::scripted::{Line, Scripted, calls, says};
 use crate::provider::{Completion, ProviderError};
+use crate::tool::testing::late_write;
 use crate::workspace::Tree;
 use bench::{Bench, Book, SECRET};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
@@ -154,6 +155,74 @@ async fn a_model_or_a_tool_that_never_answers_ends_with_the_time_of_the_turn() {
     assert_eq!(ran.outcome().verdict, Verdict::Limit);
     assert_eq!(ran.results(), [("stopped: the turn ran out of time", true)]);
     assert_eq!(started.elapsed().as_secs(), 600);
+}
+
+/// R28
+#[tokio::test]
+async fn a_call_that_ran_out_of_time_writes_nothing_afterwards() {
+    let (tool, steps, go_on) = late_write(false);
+    let mut bench = Bench::new().with_tool(tool);
+    bench.limits.turn_time_max = Duration::from_secs(1);
+    let model = Scripted::new([calls(&[("1", "late_write", "{}")]), says("never")]);
+    let ran = bench.run(&model).await;
+    assert_eq!(ran.results(), [("stopped: the turn ran out of time", true)]);
+    assert_eq!(ran.outcome().verdict, Verdict::Limit);
+    go_on.send(()).unwrap();
+    let _ended = steps.ended.acquire().await.unwrap();
+    assert!(bench.overlay.is_untouched(), "it wrote after its turn");
+}
+
+/// R28
+#[tokio::test]
+async fn a_write_that_has_begun_when_the_time_is_up_belongs_to_its_step() {
+    for by_stop in [false, true] {
+        let (tool, steps, go_on) = late_write(true);
+        let mut bench = Bench::new().with_tool(tool);
+        if !by_stop {
+            bench.limits.turn_time_max = Duration::from_secs(1);
+        }
+        let model = Scripted::new([calls(&[("1", "late_write", "{}")]), says("never")]);
+        let running = bench.run(&model);
+        tokio::pin!(running);
+        let begun = async {
+            let _waits = steps.waits.acquire().await.unwrap();
+            if by_stop {
+                bench.cancel.cancel();
+            }
+            // Long enough for the time of the turn to be over.
+            tokio::time::sleep(Duration::from_millis(1_200)).await;
+        };
+        tokio::select! {
+            _ = &mut running => panic!("the step ended before its write"),
+            () = begun => {}
+        }
+        go_on.send(()).unwrap();
+        let ran = running.await;
+        assert!(ran.outcome.is_ok(), "{:?}", ran.outcome);
+        assert!(!bench.overlay.is_untouched(), "by_stop: {by_stop}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_of_an_answer_begins_after_the_time_is_up() {
+    let mut bench = Bench::new();
+    // The first call takes as long as the turn has: both are due at once.
+    bench.limits.turn_time_max = Duration::from_millis(100);
+    let model = Scripted::new([
+        calls(&[("1", "slow_write", ""), ("2", "slow_write", "")]),
+        says("never"),
+    ]);
+    let ran = bench.run(&model).await;
+    assert_eq!(ran.outcome().verdict, Verdict::Limit);
+    assert_eq!(ran.results()[1], ("stopped: the turn ran out of time", true));
+    let begun = bench
+        .log
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|line| line.ends_with("begins"))
+        .count();
+    assert_eq!(begun, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ use gix::objs::tree::EntryKind;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 struct Bench {
     workspace: Workspace,
@@ -82,6 +83,7 @@ impl Bench {
             files_changed_max: 50,
             environments_changed_max: 0,
             cancel: &self.cancel,
+            writers: &TaskTracker::new(),
             watch: &Watch::nobody(),
         };
         let answer = prepared.tool.call(cx, prepared.arguments).await;

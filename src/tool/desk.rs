@@ -13,6 +13,8 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// How a hidden secret begins in what the model reads.
 const SECRET_PLACEHOLDER: &str = "⟦secret:";
@@ -33,8 +35,10 @@ pub(super) struct Desk {
     pub(super) files_changed_max: usize,
     /// Environments whose own files may differ from the base; 0 means no bound.
     pub(super) environments_changed_max: usize,
-    /// Fires when the turn is stopped.
+    /// Fires when the turn is stopped, and when it runs out of time.
     pub(super) cancel: CancellationToken,
+    /// Counts the writes that are under way: the end of a step waits for them.
+    pub(super) writers: TaskTracker,
     /// Whoever waits for what is downloaded here.
     pub(super) watch: Watch,
 }
@@ -48,9 +52,17 @@ impl From<Context<'_>> for Desk {
             files_changed_max: cx.files_changed_max,
             environments_changed_max: cx.environments_changed_max,
             cancel: cx.cancel.clone(),
+            writers: cx.writers.clone(),
             watch: cx.watch.clone(),
         }
     }
+}
+
+/// A write that was admitted. Its step does not end while this is held.
+#[derive(Debug)]
+#[must_use = "a write is waited for only while this is held"]
+pub(super) struct Admitted {
+    _under_way: TaskTrackerToken,
 }
 
 impl From<TreeError> for ToolError {
@@ -69,13 +81,13 @@ impl Desk {
     /// Writes a file. `written` is the part of the content that the model wrote.
     pub(super) fn write(&self, path: &RepoPath, content: String, written: &str) -> Result<(), ToolError> {
         refuse_hidden_secrets(written)?;
-        self.admit_write(path)?;
+        let _admitted = self.admit_write(path)?;
         Ok(self.tree.write(path, Bytes::from(content))?)
     }
 
     /// Deletes a file.
     pub(super) fn delete(&self, path: &RepoPath) -> Result<(), ToolError> {
-        self.admit_write(path)?;
+        let _admitted = self.admit_write(path)?;
         Ok(self.tree.delete(path)?)
     }
 
@@ -85,16 +97,15 @@ impl Desk {
         if prepared.changes.is_empty() {
             return Ok(());
         }
-        self.admit_write(file)?;
+        let _admitted = self.admit_write(file)?;
         Ok(prepared.apply(self.tree.as_ref())?)
     }
 
     /// Puts in place what a program of the operator has made, or takes it away. All of it is admitted before
     /// the first file is touched.
     pub(super) fn place(&self, changes: &BTreeMap<RepoPath, Option<Bytes>>) -> Result<(), ToolError> {
-        for path in changes.keys() {
-            self.admit_write(path)?;
-        }
+        let admitted = changes.keys().map(|path| self.admit_write(path));
+        let _admitted = admitted.collect::<Result<Vec<Admitted>, _>>()?;
         let before = self.tree.changes()?;
         let is_new = |path: &&RepoPath| before.iter().all(|change| change.path != **path);
         let counted = before.len() + changes.keys().filter(is_new).count();
@@ -137,7 +148,7 @@ impl Desk {
     }
 
     /// Refuses a write that the grant or the budget does not allow, or that comes too late.
-    pub(super) fn admit_write(&self, path: &RepoPath) -> Result<(), ToolError> {
+    pub(super) fn admit_write(&self, path: &RepoPath) -> Result<Admitted, ToolError> {
         let files = self.tree.files()?;
         self.identity
             .may_write(&self.repository, path, environment_of(path, &files))
@@ -158,10 +169,14 @@ impl Desk {
             )));
         }
         self.admit_environment(path, &changes, &files)?;
+        // Counted before the look: whoever cancels and then waits for the count misses no write.
+        let admitted = Admitted {
+            _under_way: self.writers.token(),
+        };
         if self.cancel.is_cancelled() {
             return Err(stopped());
         }
-        Ok(())
+        Ok(admitted)
     }
 
     /// Refuses one environment too many.

@@ -56,6 +56,7 @@ use rendering::FramedRendering;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use work::Framed;
 
 /// What a call works with.
@@ -69,8 +70,10 @@ pub struct Context<'a> {
     pub files_changed_max: usize,
     /// Environments whose own files may differ from the base; 0 means no bound.
     pub environments_changed_max: usize,
-    /// Fires when the turn is stopped.
+    /// Fires when the turn is stopped, and when it runs out of time.
     pub cancel: &'a CancellationToken,
+    /// Counts the writes that are under way.
+    pub writers: &'a TaskTracker,
     /// Whoever waits for what the call downloads: is told how far it is. Ends with the turn.
     pub watch: &'a Watch,
 }

@@ -5,7 +5,7 @@
 
 use super::arguments::bind;
 use super::desk::Desk;
-use super::work::{Work, perform, readable};
+use super::work::{Framed, Work, perform, readable};
 use super::{Reach, Tool, ToolError, all, schema};
 use crate::access::{Role, testing::identity};
 use crate::bundler::Offline;
@@ -13,7 +13,7 @@ use crate::compare::Comparer;
 use crate::config::SandboxSettings;
 use crate::download::Watch;
 use crate::helm::Helm;
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::model::{Effect, FileChange, FileVersion, Mode, RepoPath};
 use crate::redact::Redactor;
 use crate::sandbox::Program;
 use crate::tanka::testing::JsonFiles;
@@ -23,6 +23,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 type Files = BTreeMap<RepoPath, FileVersion>;
 
@@ -142,6 +143,70 @@ fn not_found(path: &RepoPath) -> TreeError {
     }
 }
 
+/// A tool that writes the file `late` through the desk, as the tools do, when the test lets it.
+pub(crate) struct LateWrite;
+
+/// How a [`LateWrite`] is held by its test.
+pub(crate) struct Held {
+    desk: Desk,
+    /// Whether it is admitted before it waits, or only when it goes on.
+    admitted_first: bool,
+    steps: Arc<Steps>,
+}
+
+/// What a [`LateWrite`] tells its test, and waits for.
+pub(crate) struct Steps {
+    pub(crate) waits: tokio::sync::Semaphore,
+    pub(crate) go_on: Mutex<std::sync::mpsc::Receiver<()>>,
+    pub(crate) ended: tokio::sync::Semaphore,
+}
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoArguments {}
+
+impl super::arguments::Arguments for NoArguments {}
+
+impl Work for LateWrite {
+    type Arguments = NoArguments;
+    type On = Held;
+
+    const NAME: &'static str = "late_write";
+    const DESCRIPTION: &'static str = "Writes a file late.";
+    const EFFECT: Effect = Effect::WriteWorkspace;
+
+    fn run(held: &Held, _: NoArguments) -> Result<String, ToolError> {
+        let Held { desk, steps, .. } = held;
+        let late = path("late");
+        let admitted = held.admitted_first.then(|| desk.admit_write(&late)).transpose();
+        steps.waits.add_permits(1);
+        let _ = steps.go_on.lock().unwrap().recv();
+        let written = admitted.and_then(|admitted| match admitted {
+            Some(_) => Ok(desk.tree.write(&late, Bytes::from_static(b"x"))?),
+            None => desk.write(&late, "x".to_owned(), "x"),
+        });
+        steps.ended.add_permits(1);
+        written.map(|()| "written".to_owned())
+    }
+}
+
+/// A [`LateWrite`], what it says, and what lets it go on.
+pub(crate) fn late_write(admitted_first: bool) -> (Arc<dyn Tool>, Arc<Steps>, std::sync::mpsc::Sender<()>) {
+    let (go_on, waits) = std::sync::mpsc::channel();
+    let steps = Arc::new(Steps {
+        waits: tokio::sync::Semaphore::new(0),
+        go_on: Mutex::new(waits),
+        ended: tokio::sync::Semaphore::new(0),
+    });
+    let of_tool = Arc::clone(&steps);
+    let tool = Framed::<LateWrite>::on(move |cx| Held {
+        desk: Desk::from(cx),
+        admitted_first,
+        steps: Arc::clone(&of_tool),
+    });
+    (Arc::new(tool), steps, go_on)
+}
+
 /// A path that is one.
 pub(super) fn path(text: &str) -> RepoPath {
     RepoPath::parse(text).unwrap()
@@ -172,6 +237,7 @@ pub(super) fn desk_of<C: AsRef<[u8]>>(files: &[(&str, C)], role: Role, environme
         files_changed_max: 50,
         environments_changed_max: 0,
         cancel: CancellationToken::new(),
+        writers: TaskTracker::new(),
         watch: Watch::nobody(),
     }
 }

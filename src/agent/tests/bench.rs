@@ -108,6 +108,14 @@ impl Bench {
         }
     }
 
+    /// Adds a tool.
+    pub(super) fn with_tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        let mut tools = tool::of_files_and_history();
+        tools.push(tool);
+        self.toolbox = Toolbox::new(tools).unwrap();
+        self
+    }
+
     /// The workspace without edits, and nobody has said stop.
     pub(super) fn reset(&mut self) {
         self.overlay = Arc::new(Overlay::new(Arc::clone(&self.base), Edits::new()));

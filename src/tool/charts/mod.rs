@@ -58,7 +58,8 @@ impl Bench {
         // Who may not change the chart has nothing fetched for them.
         let file = RepoPath::parse(&format!("{chart}/Chart.yaml"));
         self.desk
-            .admit_write(&file.map_err(|why| ToolError::Failed(why.to_string()))?)?;
+            .admit_write(&file.map_err(|why| ToolError::Failed(why.to_string()))?)
+            .map(drop)?;
         let tree = self.desk.tree.as_ref();
         let packed = self.helm.pack(tree, chart, how, &self.desk.watch)?;
         self.desk.place(&packed.changes)?;

@@ -56,7 +56,7 @@ impl Shelf {
 
     /// Refuses who may not change the project, before anything is downloaded for them.
     fn admit(&self, project: Project<'_>) -> Result<(), ToolError> {
-        self.desk.admit_write(&project.path(bundler::FILE)?)
+        self.desk.admit_write(&project.path(bundler::FILE)?).map(drop)
     }
 
     fn put(&self, project: Project<'_>, prepared: &Prepared) -> Result<(), ToolError> {
