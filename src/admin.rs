@@ -521,6 +521,8 @@ mod tests {
             turns_at_once_max: 1,
             waiting_events_max: 1,
             waiting_messages_max: 1,
+            mirror_age_max: std::time::Duration::from_secs(60),
+            fetch_wait_max: std::time::Duration::from_secs(10),
             inbound_text_chars_max: 1,
             inline_diff_bytes_max: 1,
             strangers_remembered_max: 1,

@@ -17,6 +17,8 @@ pub(super) fn limits(strangers_remembered_max: usize) -> LimitSettings {
         turns_at_once_max: 64,
         waiting_events_max: 200,
         waiting_messages_max: 20,
+        mirror_age_max: std::time::Duration::from_secs(60),
+        fetch_wait_max: std::time::Duration::from_secs(10),
         inbound_text_chars_max: 16_000,
         inline_diff_bytes_max: 2_500,
         strangers_remembered_max,

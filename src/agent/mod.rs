@@ -46,6 +46,8 @@ pub struct TurnContext<'a> {
     pub limits: &'a Limits,
     /// Applied to every tool result before the model, or anybody, sees it.
     pub redactor: &'a Redactor,
+    /// When the turn began: its time counts from here.
+    pub began: Instant,
     /// Fires when the turn is stopped.
     pub cancel: &'a CancellationToken,
 }
@@ -148,7 +150,7 @@ pub async fn run_turn(
 ) -> anyhow::Result<Outcome> {
     let mut turn = Running {
         cx,
-        deadline: Instant::now() + cx.limits.turn_time_max,
+        deadline: cx.began + cx.limits.turn_time_max,
         offered: cx.toolbox.offered(cx.identity, cx.workspace.repository.name()),
         repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
         repairs: 0,

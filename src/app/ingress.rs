@@ -148,7 +148,13 @@ impl Ingress for Clocked {
     }
 
     fn ready(&self) -> Readiness {
-        self.routes.readiness()
+        let mut readiness = self.routes.readiness();
+        let closed = self.gateway.channels_closed().into_iter();
+        readiness
+            .degraded
+            .extend(closed.map(|(name, state)| format!("channel {name}: {state}")));
+        readiness.degraded.extend(self.gateway.stale_repositories());
+        readiness
     }
 
     fn now(&self) -> Timestamp {

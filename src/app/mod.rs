@@ -11,7 +11,7 @@ use crate::admin::{self, Admin};
 use crate::bundler::{Fetch, Network, Offline};
 use crate::compare::Comparer;
 use crate::config::Config;
-use crate::gateway::{Gateway, Parts, Repositories, Retention};
+use crate::gateway::{Bounds, Gateway, Parts, Repositories, Retention};
 use crate::health::Health;
 use crate::helm::{ChartRepositories, Helm};
 use crate::http;
@@ -125,7 +125,9 @@ impl App {
         let repositories = Repositories::new(
             &config.repositories,
             config.data.directory.clone(),
+            Bounds::from(&config.limits),
             Arc::new(log_progress),
+            world.now,
         );
         let client = provider::http_client().map_err(|error| StartError::Setup(error.to_string()))?;
         // Nothing is started for an evaluation before one is asked for.

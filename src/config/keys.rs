@@ -174,6 +174,8 @@ pub const KEYS: &[Key] = &[
     int("limits.turns_at_once_max", "64", 1, 4_096, "turns that run at the same time"),
     int("limits.waiting_events_max", "200", 1, 10_000, "events of one hook that wait for a turn"),
     int("limits.waiting_messages_max", "20", 1, 1_000, "messages of one conversation that wait behind a turn"),
+    int("limits.mirror_age_seconds_max", "60", 1, 86_400, "seconds a mirror may be old when a turn starts from it"),
+    int("limits.fetch_wait_seconds_max", "10", 1, 600, "seconds a turn waits for a fetch of a mirror that is there"),
     int("limits.inbound_text_chars_max", "16_000", 100, 1_000_000, "characters of one message"),
     int("limits.inline_diff_bytes_max", "2_500", 0, 30_000, "bytes of a diff shown inside a reply"),
     int("limits.strangers_remembered_max", "10_000", 100, 1_000_000, "strangers remembered, to greet each once a day"),

@@ -252,6 +252,8 @@ fn limits(reader: &mut Reader<'_>) -> LimitSettings {
         turns_at_once_max: reader.integer("limits.turns_at_once_max"),
         waiting_events_max: reader.integer("limits.waiting_events_max"),
         waiting_messages_max: reader.integer("limits.waiting_messages_max"),
+        mirror_age_max: Duration::from_secs(reader.integer("limits.mirror_age_seconds_max")),
+        fetch_wait_max: Duration::from_secs(reader.integer("limits.fetch_wait_seconds_max")),
         inbound_text_chars_max: reader.integer("limits.inbound_text_chars_max"),
         inline_diff_bytes_max: reader.integer("limits.inline_diff_bytes_max"),
         strangers_remembered_max: reader.integer("limits.strangers_remembered_max"),

@@ -308,6 +308,10 @@ pub struct LimitSettings {
     pub waiting_events_max: usize,
     /// `waiting_messages_max`, default 20: messages of one conversation waiting behind a turn.
     pub waiting_messages_max: usize,
+    /// `mirror_age_seconds_max`, default 60: how old a mirror may be when a turn starts from it.
+    pub mirror_age_max: Duration,
+    /// `fetch_wait_seconds_max`, default 10: how long a turn waits for a fetch of a mirror that is there.
+    pub fetch_wait_max: Duration,
     /// `inbound_text_chars_max`, default 16,000.
     pub inbound_text_chars_max: usize,
     /// `inline_diff_bytes_max`, default 2,500; larger diffs are sent as a file.

@@ -284,6 +284,7 @@ pub(super) fn result(
     address: &Address,
     change: Option<&Change>,
     outcome: &Outcome,
+    stale: Option<String>,
     facts: Facts,
     inline_diff_bytes_max: usize,
     buttons: Option<ChangeButtons>,
@@ -305,6 +306,7 @@ pub(super) fn result(
     if let Some(notice) = &outcome.notice {
         parts.push(Part::Text { text: notice.clone() });
     }
+    parts.extend(stale.map(|text| Part::Text { text }));
     let Some(change) = change else {
         parts.push(Part::Footer { text: facts.line() });
         return Reply { parts };

@@ -1,6 +1,8 @@
-//! What the gateway does besides answering: loading repositories at start.
+//! What the gateway does besides answering: loading repositories at start, and keeping them
+//! current.
 
 use super::Gateway;
+use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -16,32 +18,37 @@ pub trait RepositoriesLoaded: Send + Sync {
 
 impl Gateway {
     /// Opens every repository and loads the tree of its newest commit, so that the first turn does not
-    /// wait. One that fails is tried again until `cancel`.
+    /// wait; one that fails is tried again. Then mirrors are kept current, until `cancel`.
     pub async fn load_repositories(
         self: Arc<Self>,
         watcher: Arc<dyn RepositoriesLoaded>,
         cancel: CancellationToken,
     ) {
-        let mut missing: Vec<String> = self.parts.repositories.names().map(str::to_owned).collect();
-        while !missing.is_empty() {
-            let mut failed = Vec::new();
-            for name in missing {
-                match self.load(&name).await {
-                    Ok(()) => watcher.loaded(&name),
-                    Err(error) => {
-                        tracing::error!(repository = name, %error, "repository {name} could not be loaded");
-                        failed.push(name);
-                    }
-                }
-            }
-            missing = failed;
-            if !missing.is_empty() {
-                tokio::select! {
-                    () = tokio::time::sleep(LOAD_AGAIN_AFTER) => {}
-                    () = cancel.cancelled() => return,
-                }
-            }
+        let names = self.parts.repositories.names();
+        // Side by side: one that hangs keeps no other from being loaded.
+        let all = join_all(names.map(|name| self.keep(name, watcher.as_ref())));
+        cancel.run_until_cancelled(all).await;
+    }
+
+    async fn keep(&self, name: &str, watcher: &dyn RepositoriesLoaded) {
+        while let Err(error) = self.load(name).await {
+            tracing::error!(repository = name, %error, "repository {name} could not be loaded");
+            tokio::time::sleep(LOAD_AGAIN_AFTER).await;
         }
+        watcher.loaded(name);
+        loop {
+            tokio::time::sleep(self.parts.repositories.bounds().age_max / 2).await;
+            self.parts.repositories.keep_current(name);
+        }
+    }
+
+    /// The mirrors that could not be fetched, each with the reason.
+    pub fn stale_repositories(&self) -> Vec<String> {
+        let (repositories, at) = (&self.parts.repositories, (self.parts.now)());
+        let stale = repositories
+            .names()
+            .filter_map(|name| repositories.stale(name, at));
+        stale.collect()
     }
 
     async fn load(&self, name: &str) -> Result<(), crate::workspace::RepositoryError> {

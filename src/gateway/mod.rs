@@ -23,7 +23,7 @@ mod turn;
 
 pub use delivery::{ChannelHealth, ChannelState, Delivery};
 pub use housekeeping::RepositoriesLoaded;
-pub use repositories::{Repositories, Watcher};
+pub use repositories::{Bounds, Repositories, Watcher};
 pub use retention::{Begin, Holding, Kept, Pruned, Retention, Round};
 
 use crate::access::{Access, AccessError, Identity, Redeemed};

@@ -165,6 +165,7 @@ impl Gateway {
         self.ahead.ended().await;
         self.errands.close();
         self.errands.wait().await;
+        self.parts.repositories.ended().await;
     }
 
     /// Puts on record that this process works, and begins what the last one left. Before that no turn begins: a crash

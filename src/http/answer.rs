@@ -32,13 +32,16 @@ pub(super) fn alive() -> Answer {
 
 /// Whether the process can do its work.
 pub(super) fn ready(readiness: &Readiness) -> Answer {
-    let is_ready = readiness.waiting_for.is_empty();
+    let Readiness {
+        waiting_for,
+        degraded,
+    } = readiness;
+    let is_ready = waiting_for.is_empty();
     let mut body = serde_json::json!({ "ready": is_ready });
-    if !is_ready {
-        body["waiting_for"] = serde_json::json!(readiness.waiting_for);
-    }
-    if !readiness.degraded.is_empty() {
-        body["degraded"] = serde_json::json!(readiness.degraded);
+    for (name, reasons) in [("waiting_for", waiting_for), ("degraded", degraded)] {
+        if !reasons.is_empty() {
+            body[name] = serde_json::json!(reasons);
+        }
     }
     let status = match is_ready {
         true => StatusCode::OK,

@@ -45,6 +45,7 @@ mod isolation;
 mod jail;
 mod map;
 mod matrix;
+mod mirrors;
 mod model_output;
 mod mutations;
 mod no_apply;

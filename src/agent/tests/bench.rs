@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A secret the redactor knows.
@@ -142,6 +143,7 @@ impl Bench {
             postconditions: &self.rules,
             limits: &self.limits,
             redactor: &self.redactor,
+            began: Instant::now(),
             cancel: &self.cancel,
         };
         let mut events = Vec::new();

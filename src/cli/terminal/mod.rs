@@ -25,6 +25,7 @@ use recording::Recording;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use undo::Undo;
 use watch::{Detail, Watch};
@@ -199,6 +200,7 @@ impl Terminal {
             postconditions: &self.checking,
             limits: &self.config.limits.turn,
             redactor: &self.redactor,
+            began: Instant::now(),
             cancel: &cancel,
         };
         let mut watch = Watch::new(self.output, self.detail, Arc::clone(&self.redactor));

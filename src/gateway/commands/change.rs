@@ -10,6 +10,7 @@ use crate::gateway::prepared::{Onto, Prepared};
 use crate::model::{Change, ConversationId, Op, Part, Reply};
 use crate::store::{Discarded, Undone};
 use crate::workspace::{Overlay, Workspace};
+use anyhow::Context;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -147,12 +148,20 @@ impl Gateway {
         };
         let edits = self.parts.store.edits_of_snapshot(snapshot).await?;
         let repositories = &self.parts.repositories;
-        let workspace = Workspace {
-            repository: repositories.get(&repository).await?,
-            tree: Arc::new(Overlay::new(repositories.base(&repository, &base).await?, edits)),
-            base: Some(base),
+        let opening = async {
+            let workspace = Workspace {
+                repository: repositories.get(&repository).await?,
+                tree: Arc::new(Overlay::new(repositories.base(&repository, &base).await?, edits)),
+                base: Some(base),
+            };
+            anyhow::Ok((workspace, repositories.head(&repository).await?))
         };
-        let head = repositories.head(&repository).await?;
+        let time_max = self.parts.config.limits.turn.turn_time_max;
+        let (workspace, head) = tokio::select! {
+            opened = tokio::time::timeout(time_max, opening) => opened
+                .with_context(|| format!("{repository} could not be opened within {} s", time_max.as_secs()))??,
+            () = self.leaving.cancelled() => return Err(Leaving.into()),
+        };
         let onto = Onto {
             head: &head,
             branch: repositories.branch(&repository),

@@ -1,54 +1,79 @@
 //! The configured repositories, opened when they are first needed and kept current.
 
-use crate::config::RepositorySettings;
+mod age;
+mod entry;
+
+use crate::config::{LimitSettings, RepositorySettings};
 use crate::model::RepoPath;
-use crate::workspace::{Base, FetchProgress, Mirror, OnFetch, Progress, Repository, RepositoryError};
+use crate::workspace::{Base, Progress, Repository, RepositoryError};
+use entry::{Common, Entry};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
-/// How old a mirror may be when a turn starts from its head.
-const MIRROR_AGE_MAX: Duration = Duration::from_secs(60);
 /// How often progress is passed on.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// How long a stop waits for fetches to end; what one leaves is taken away at the next start.
+const END_MAX: Duration = Duration::from_secs(2);
 
 /// Told what is being waited for: the repository, and how far it is. At most once a second.
 pub type Watcher = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
-/// All configured repositories.
-pub struct Repositories {
-    entries: BTreeMap<String, Entry>,
-    data: PathBuf,
-    watcher: Watcher,
-    stop: Arc<AtomicBool>,
+type Clock = fn() -> Timestamp;
+
+/// How current mirrors are, and how long a turn waits for that.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// How old a mirror may be when a turn starts from its head.
+    pub age_max: Duration,
+    /// How long a turn waits for a fetch of a mirror that is there.
+    pub fetch_wait_max: Duration,
 }
 
-struct Entry {
-    settings: RepositorySettings,
-    opened: OnceCell<Arc<Repository>>,
-    fetched: Mutex<Option<Instant>>,
+impl From<&LimitSettings> for Bounds {
+    fn from(limits: &LimitSettings) -> Self {
+        Self {
+            age_max: limits.mirror_age_max,
+            fetch_wait_max: limits.fetch_wait_max,
+        }
+    }
+}
+
+/// All configured repositories.
+pub struct Repositories {
+    entries: BTreeMap<String, Arc<Entry>>,
+    common: Common,
 }
 
 impl Repositories {
     /// Lists the repositories; nothing is opened yet. `data` is the data directory.
-    pub fn new(settings: &BTreeMap<String, RepositorySettings>, data: PathBuf, watcher: Watcher) -> Self {
+    pub fn new(
+        settings: &BTreeMap<String, RepositorySettings>,
+        data: PathBuf,
+        bounds: Bounds,
+        watcher: Watcher,
+        now: fn() -> Timestamp,
+    ) -> Self {
+        let common = Common {
+            data,
+            watcher,
+            bounds,
+            now,
+            stop: Arc::default(),
+            tasks: TaskTracker::new(),
+        };
         let entry = |(name, settings): (&String, &RepositorySettings)| {
-            let entry = Entry {
-                settings: settings.clone(),
-                opened: OnceCell::new(),
-                fetched: Mutex::new(None),
-            };
-            (name.clone(), entry)
+            let entry = Entry::new(name.clone(), settings.clone(), common.clone());
+            (name.clone(), Arc::new(entry))
         };
         Self {
             entries: settings.iter().map(entry).collect(),
-            data,
-            watcher,
-            stop: Arc::default(),
+            common,
         }
     }
 
@@ -64,30 +89,21 @@ impl Repositories {
             .map_or("", |entry| entry.settings.branch.as_str())
     }
 
-    /// Opens a repository, mirroring a remote one first. Many callers wait for one opening.
+    /// Opens a repository, mirroring a remote one first. Many callers wait for one opening; it goes on when they
+    /// have left.
     pub async fn get(&self, name: &str) -> Result<Arc<Repository>, RepositoryError> {
-        let entry = self.entry(name)?;
-        let open = || self.open(name.to_owned(), entry.settings.clone());
-        let repository = entry.opened.get_or_try_init(open).await?;
-        Ok(Arc::clone(repository))
+        self.entry(name)?.opened().await
     }
 
-    /// The branch's newest commit. A mirror older than a minute is fetched first; when that fails,
-    /// what is there still serves.
+    /// The branch's newest commit. A mirror that is too old is fetched first; when that fails or takes too long,
+    /// what is there still serves, and [`Repositories::stale`] says so.
     pub async fn head(&self, name: &str) -> Result<String, RepositoryError> {
-        let repository = self.get(name).await?;
         let entry = self.entry(name)?;
-        if entry.settings.url.is_some() {
-            let mut fetched = entry.fetched.lock().await;
-            if fetched.is_none_or(|at| at.elapsed() > MIRROR_AGE_MAX) {
-                self.refresh(name, &repository).await;
-                *fetched = Some(Instant::now());
-            }
-        }
+        let repository = entry.current().await?;
         if let Some(head) = repository.opened_head() {
             return Ok(head);
         }
-        let head = blocking(move || repository.head()).await?;
+        let head = self.read(entry, move |repository| repository.head()).await?;
         let branch = &entry.settings.branch;
         let empty = || {
             RepositoryError::Refused(format!(
@@ -97,107 +113,97 @@ impl Repositories {
         head.ok_or_else(empty)
     }
 
+    /// Why a mirror is not current, if it could not be fetched: one line for people, without a full stop.
+    pub fn stale(&self, name: &str, at: Timestamp) -> Option<String> {
+        self.entries.get(name)?.stale(at)
+    }
+
+    /// Fetches a mirror that nobody asked for in a while, and one that could not be fetched, without waiting.
+    pub fn keep_current(&self, name: &str) {
+        if let Some(entry) = self.entries.get(name) {
+            entry.keep_current();
+        }
+    }
+
+    /// How old mirrors may be, and how long they are waited for.
+    pub fn bounds(&self) -> Bounds {
+        self.common.bounds
+    }
+
     /// The tree of a commit, loaded once and shared by everyone on it.
     pub async fn base(&self, name: &str, commit: &str) -> Result<Arc<Base>, RepositoryError> {
         let repository = self.get(name).await?;
         if let Some(base) = repository.opened(commit) {
             return Ok(base);
         }
-        let (commit, told) = (commit.to_owned(), self.told(name));
-        let progress =
-            move |progress: Progress| told(&format!("loading {} of {} files", progress.done, progress.of));
-        blocking(move || repository.base(&commit, &progress)).await
+        let (commit, told) = (commit.to_owned(), Arc::new(told(&self.common.watcher, name)));
+        let build = move |repository: &Repository| {
+            let progress =
+                |progress: Progress| told(&format!("loading {} of {} files", progress.done, progress.of));
+            repository.base(&commit, &progress)
+        };
+        self.read(self.entry(name)?, build).await
     }
 
     /// A text file as it is on the trusted branch now.
     pub async fn text_on_branch(&self, name: &str, path: &str) -> Result<String, RepositoryError> {
         let path = RepoPath::parse(path).map_err(|error| RepositoryError::Refused(error.to_string()))?;
         let head = self.head(name).await?;
-        let repository = self.get(name).await?;
         let missing = RepositoryError::Refused(format!("there is no file `{path}` on its branch"));
-        let file = blocking(move || repository.file_at(&head, &path))
-            .await?
-            .ok_or(missing)?;
+        let read = move |repository: &Repository| repository.file_at(&head, &path);
+        let file = self.read(self.entry(name)?, read).await?.ok_or(missing)?;
         String::from_utf8(file.content.to_vec())
             .map_err(|_| RepositoryError::Refused("it is not UTF-8 text".to_owned()))
     }
 
-    async fn refresh(&self, name: &str, repository: &Arc<Repository>) {
-        let (repository, progress, stop) = (
-            Arc::clone(repository),
-            self.on_fetch(name),
-            Arc::clone(&self.stop),
-        );
-        if let Err(error) = blocking(move || repository.refresh(&progress, &stop)).await {
-            tracing::warn!(repository = name, %error, "a mirror could not be fetched; its last state is used");
-        }
-    }
-
-    async fn open(
+    /// Reads from a repository. A mirror that turns out to be damaged is fetched anew, and read once more.
+    async fn read<T: Send + 'static>(
         &self,
-        name: String,
-        settings: RepositorySettings,
-    ) -> Result<Arc<Repository>, RepositoryError> {
-        let (progress, stop) = (self.on_fetch(&name), Arc::clone(&self.stop));
-        let bases = self.data.join("bases").join(&name);
-        let directory = self.data.join("mirrors").join(format!("{name}.git"));
-        blocking(move || match (settings.path, settings.url) {
-            (Some(path), _) => Repository::local(&name, &path, Some(&settings.branch), &bases),
-            (None, Some(url)) => {
-                let RepositorySettings { token, branch, .. } = settings;
-                Repository::mirror(
-                    Mirror {
-                        name,
-                        url,
-                        token,
-                        branch,
-                        directory,
-                        bases,
-                    },
-                    &progress,
-                    &stop,
-                )
+        entry: &Arc<Entry>,
+        read: impl Fn(&Repository) -> Result<T, RepositoryError> + Send + Sync + 'static,
+    ) -> Result<T, RepositoryError> {
+        let repository = entry.opened().await?;
+        let read = Arc::new(read);
+        let once = || {
+            let (repository, read) = (Arc::clone(&repository), Arc::clone(&read));
+            blocking(move || read(&repository))
+        };
+        match once().await {
+            Err(RepositoryError::Unreadable(_)) if entry.settings.url.is_some() => {
+                entry.mend(&repository).await;
+                once().await
             }
-            (None, None) => Err(RepositoryError::Refused(format!(
-                "repository `{name}` has neither path nor url"
-            ))),
-        })
-        .await
+            result => result,
+        }
     }
 
     /// Ends fetches that are under way: for a shutdown.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.common.stop.store(true, Ordering::Relaxed);
     }
 
-    fn on_fetch(&self, name: &str) -> OnFetch {
-        let told = self.told(name);
-        Arc::new(move |progress: FetchProgress| {
-            let unit = if progress.bytes { "bytes" } else { "objects" };
-            let of = progress.of.map_or_else(String::new, |of| format!(" of {of}"));
-            told(&format!(
-                "fetching, {}: {}{of} {unit}",
-                progress.what, progress.done
-            ));
-        })
+    /// Waits a moment for fetches that were stopped.
+    pub async fn ended(&self) {
+        self.common.tasks.close();
+        let _ = tokio::time::timeout(END_MAX, self.common.tasks.wait()).await;
     }
 
-    /// Passes on what is waited for, at most once a second.
-    fn told(&self, name: &str) -> impl Fn(&str) + Send + Sync + 'static {
-        let (watcher, name) = (Arc::clone(&self.watcher), name.to_owned());
-        let last: std::sync::Mutex<Option<Instant>> = std::sync::Mutex::default();
-        move |text: &str| {
-            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.is_none_or(|last| last.elapsed() >= TOLD_EVERY) {
-                *last = Some(Instant::now());
-                watcher(&name, text);
-            }
-        }
-    }
-
-    fn entry(&self, name: &str) -> Result<&Entry, RepositoryError> {
+    fn entry(&self, name: &str) -> Result<&Arc<Entry>, RepositoryError> {
         let unknown = || RepositoryError::Refused(format!("no repository `{name}` is configured"));
         self.entries.get(name).ok_or_else(unknown)
+    }
+}
+
+/// Passes on what is waited for, at most once a second.
+fn told(watcher: &Watcher, name: &str) -> impl Fn(&str) + Send + Sync + 'static {
+    let (watcher, name) = (Arc::clone(watcher), name.to_owned());
+    let last: std::sync::Mutex<Option<Instant>> = std::sync::Mutex::default();
+    move |text: &str| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= TOLD_EVERY) {
+            *last = Some(Instant::now());
+            watcher(&name, text);
+        }
     }
 }
 

@@ -60,9 +60,14 @@ impl Gateway {
             "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
             "tokens": outcome.usage.total(), "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         });
+        let based_on = |stale: &String| {
+            let base = opened.workspace.base.as_deref().unwrap_or_default();
+            format!("{stale}; this is based on commit {}.", compose::short(base))
+        };
         let answer = Answer {
             address: address.clone(),
             outcome,
+            stale: opened.stale.as_ref().map(based_on),
             facts,
             config: Arc::clone(&self.parts.config),
             take: self.delivers_at_once(&address.channel),
@@ -157,6 +162,8 @@ fn closing(notice: String) -> Option<Step> {
 struct Answer {
     address: Address,
     outcome: Outcome,
+    /// A line that says that the files are not the newest, if that is so.
+    stale: Option<String>,
     facts: Facts,
     config: Arc<Config>,
     /// Whether the channel is connected and takes operations as they become durable.
@@ -167,7 +174,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn announce(self, change: Option<&Change>) -> Announcement {
+    fn announce(mut self, change: Option<&Change>) -> Announcement {
         let is_hook = self.address.mention.is_none();
         let inline_diff_bytes_max = self.config.limits.inline_diff_bytes_max;
         // A hook that changed nothing says nothing.
@@ -182,6 +189,7 @@ impl Answer {
             &self.address,
             change,
             &self.outcome,
+            self.stale.take(),
             self.facts,
             inline_diff_bytes_max,
             pressed.then_some(buttons),

@@ -70,6 +70,7 @@ impl Gateway {
         if is_stopped {
             seat.stop.cancel();
         }
+        let began = Instant::now();
         // One that was cut short has something to show, so it is opened, and stops before it asks the model.
         let is_new = assigned.work.begun == 0;
         let opened = tokio::select! {
@@ -77,7 +78,7 @@ impl Gateway {
             () = seat.stop.cancelled(), if is_new => Err(Refused::Told("Stopped before it began.".to_owned())),
             // Before what was opened: a fetch that the shutdown ended is no answer.
             () = shutdown.cancelled() => return Ok(()),
-            opened = self.open(assigned, &identity) => opened,
+            opened = self.open(assigned, &identity, began) => opened,
         };
         let mut opened = match opened {
             Ok(opened) => opened,
@@ -87,7 +88,6 @@ impl Gateway {
                 return self.refuse(assigned, &address, &why).await;
             }
         };
-        let started = Instant::now();
         let history = self.history(assigned, &opened, history)?;
         let latest = Latest::default();
         let preparing = Preparing {
@@ -127,7 +127,7 @@ impl Gateway {
             address: &address,
             outcome,
             journal,
-            elapsed: started.elapsed(),
+            elapsed: began.elapsed(),
         };
         self.finish(ended, prepared).await
     }
@@ -301,6 +301,7 @@ impl Gateway {
             postconditions: preparing,
             limits: &self.parts.config.limits.turn,
             redactor: &self.parts.redactor,
+            began: opened.began,
             cancel: &cancel,
         };
         let mut events = |event: Event| seat.card.send_modify(|card| card.observe(&event));

@@ -11,6 +11,7 @@ use crate::store::{Conversation, StoreError};
 use crate::workspace::{Edits, Overlay, RepositoryError, Tree, Workspace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// A turn that was let in and has its workspace.
 pub(super) struct Opened {
@@ -18,9 +19,13 @@ pub(super) struct Opened {
     pub(super) conversation: Conversation,
     pub(super) workspace: Workspace,
     pub(super) overlay: Arc<Overlay>,
+    /// When the turn began, with its opening.
+    pub(super) began: Instant,
     /// The branch and its newest commit when the turn began.
     pub(super) branch: String,
     pub(super) head: String,
+    /// Why the repository is not current, if its mirror could not be fetched.
+    pub(super) stale: Option<String>,
     pub(super) system: String,
     pub(super) user_text: String,
     /// The repository and base to bind the conversation to, where they are new to it.
@@ -52,21 +57,40 @@ fn told(text: impl Into<String>) -> Refused {
 }
 
 impl Gateway {
-    /// Opens the workspace of a turn.
-    pub(super) async fn open(&self, assigned: &Assigned, identity: &Identity) -> Result<Opened, Refused> {
+    /// Opens the workspace of a turn, within the time of the turn that `began`.
+    pub(super) async fn open(
+        &self,
+        assigned: &Assigned,
+        identity: &Identity,
+        began: Instant,
+    ) -> Result<Opened, Refused> {
         let repositories = &self.parts.repositories;
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
         let (name, words) = self.choose_repository(identity, inbound, conversation)?;
         let edits = self.edits_of(assigned, &name).await?;
-        let repository = repositories.get(&name).await?;
-        let head = repositories.head(&name).await?;
         // Without edits there is nothing to keep apart: the workspace starts from the newest commit.
         let bound = conversation.base.clone().filter(|_| !edits.is_empty());
-        let base = bound.unwrap_or_else(|| head.clone());
+        let files = async {
+            let repository = repositories.get(&name).await?;
+            let head = repositories.head(&name).await?;
+            let base = bound.unwrap_or_else(|| head.clone());
+            let loaded = repositories.base(&name, &base).await?;
+            Ok::<_, RepositoryError>((repository, head, base, loaded))
+        };
+        let time_max = self.parts.config.limits.turn.turn_time_max;
+        let (repository, head, base, loaded) = tokio::time::timeout_at(began + time_max, files)
+            .await
+            .map_err(|_| {
+                told(format!(
+                    "{name} could not be opened within {} s. It is still being fetched or read; ask again later.",
+                    time_max.as_secs()
+                ))
+            })??;
         let is_bound =
             conversation.base.as_ref() == Some(&base) && conversation.repository.as_ref() == Some(&name);
         let bind = (!is_bound).then(|| (name.clone(), base.clone()));
-        let overlay = Arc::new(Overlay::new(repositories.base(&name, &base).await?, edits));
+        let overlay = Arc::new(Overlay::new(loaded, edits));
+        let stale = repositories.stale(&name, (self.parts.now)());
         let branch = repositories.branch(&name).to_owned();
         // Of the base and not of the edits: it is listed once for everybody, and the prompt stays the
         // same bytes for as long as the base does.
@@ -92,8 +116,10 @@ impl Gateway {
                 tree: Arc::clone(&overlay) as Arc<dyn Tree>,
             },
             overlay,
+            began,
             branch,
             head,
+            stale,
             system,
             user_text,
             bind,

@@ -4,7 +4,7 @@
 use super::pack::{HEADER_BYTES, Header, Record};
 use super::{Base, Progress};
 use crate::workspace::RepositoryError;
-use crate::workspace::repository::{Entry, Listing};
+use crate::workspace::repository::{Entry, Listing, Objects};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -23,7 +23,7 @@ pub(super) fn build(
     path: &Path,
     commit: [u8; 20],
     listing: &Listing,
-    objects: &gix::ThreadSafeRepository,
+    objects: &Objects,
     previous: Option<&Base>,
     progress: &dyn Fn(Progress),
 ) -> Result<(), RepositoryError> {
@@ -41,7 +41,7 @@ fn write(
     temporary: &Path,
     commit: [u8; 20],
     listing: &Listing,
-    objects: &gix::ThreadSafeRepository,
+    objects: &Objects,
     previous: Option<&Base>,
     progress: &dyn Fn(Progress),
 ) -> Result<(), RepositoryError> {
@@ -139,13 +139,13 @@ fn by_blob(base: &Base) -> ByBlob {
 /// The text of each file of the batch; `None` for what is not packed.
 fn read_batch(
     batch: &[Entry],
-    objects: &gix::ThreadSafeRepository,
+    objects: &Objects,
     previous: Option<&Base>,
     known: &ByBlob,
 ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
     let (left, right) = batch.split_at(batch.len() / 2);
     let read = |part: &[Entry]| -> Result<Vec<Option<Bytes>>, RepositoryError> {
-        let repository = objects.to_thread_local();
+        let repository = objects.here();
         part.iter()
             .map(|entry| read_text(&repository, entry, previous, known))
             .collect()

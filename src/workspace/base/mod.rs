@@ -13,7 +13,7 @@ mod tests;
 
 pub use prune::{clear_unfinished, old_packs, remove_pack};
 
-use super::repository::Listing;
+use super::repository::{Listing, Objects};
 use super::{RepositoryError, TreeError};
 use crate::model::{FileVersion, Mode, RepoPath};
 use bytes::Bytes;
@@ -48,7 +48,7 @@ pub struct Skipped {
 pub struct Base {
     commit: String,
     pack: Pack,
-    objects: gix::ThreadSafeRepository,
+    objects: Objects,
     paths: OnceLock<Arc<Vec<RepoPath>>>,
     has_links: OnceLock<bool>,
 }
@@ -64,11 +64,7 @@ impl std::fmt::Debug for Base {
 
 impl Base {
     /// The packed base of `commit` in `directory`; `None` when it is missing or damaged.
-    pub(super) fn load(
-        directory: &Path,
-        commit: gix::ObjectId,
-        objects: &gix::ThreadSafeRepository,
-    ) -> Option<Self> {
+    pub(super) fn load(directory: &Path, commit: gix::ObjectId, objects: &Objects) -> Option<Self> {
         let pack = Pack::open(&pack_path(directory, commit), commit.as_slice().try_into().ok()?)?;
         Some(Self {
             commit: commit.to_string(),
@@ -84,7 +80,7 @@ impl Base {
         directory: &Path,
         commit: gix::ObjectId,
         listing: &Listing,
-        objects: &gix::ThreadSafeRepository,
+        objects: &Objects,
         previous: Option<&Self>,
         progress: &dyn Fn(Progress),
     ) -> Result<Self, RepositoryError> {
@@ -207,7 +203,7 @@ impl Base {
         }
         let object = self
             .objects
-            .to_thread_local()
+            .here()
             .find_object(gix::ObjectId::from_bytes_or_panic(&record.blob))
             .map_err(|err| TreeError::Io {
                 path: path.to_string(),

@@ -3,6 +3,7 @@
 
 mod against;
 mod mirror;
+mod objects;
 mod revision;
 mod vet;
 mod walk;
@@ -14,6 +15,7 @@ mod tests;
 
 pub use mirror::{FetchProgress, Mirror, OnFetch};
 pub(crate) use mirror::{Meter, transport};
+pub(crate) use objects::Objects;
 pub(super) use walk::{Entry, Listing};
 
 use super::base::{Base, Progress};
@@ -37,13 +39,13 @@ const LOG_COMMITS_MAX: usize = 1_000;
 pub struct Repository {
     name: String,
     branch: Option<String>,
-    objects: gix::ThreadSafeRepository,
+    objects: Objects,
     bases_directory: PathBuf,
     // Newest last. Held only to look up and to add; a base is built under `building`.
     bases: Mutex<Vec<Arc<Base>>>,
     // Held while a base is built, so that two callers do not build the same one.
     building: Mutex<()>,
-    mirror: Option<Mirror>,
+    remote: Option<mirror::Remote>,
 }
 
 impl std::fmt::Debug for Repository {
@@ -69,7 +71,7 @@ pub struct Commit {
 }
 
 /// Why history could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum RepositoryError {
     /// No commit of that name is reachable from a branch or tag.
     #[error("unknown revision `{0}`")]
@@ -81,8 +83,13 @@ pub enum RepositoryError {
     #[error("the repository could not be read: {0}")]
     Unreadable(String),
     /// The remote could not be fetched from; the mirror is as it was.
-    #[error("{0}")]
-    Fetch(String),
+    #[error("`{repository}` could not be fetched: {why}")]
+    Fetch {
+        /// The configured name.
+        repository: String,
+        /// Why, in a few words without an address.
+        why: String,
+    },
 }
 
 impl Repository {
@@ -121,12 +128,8 @@ impl Repository {
         if trust == vet::Trust::Nobody {
             vet::vet(&place)?;
         }
-        let objects = gix::open::Options::isolated()
-            .strict_config(trust == vet::Trust::Nobody)
-            .open_path_as_is(true)
-            .open(&place.git)
-            .map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
-        if objects.to_thread_local().object_hash() != gix::hash::Kind::Sha1 {
+        let objects = Objects::open(place.git, trust)?;
+        if objects.here().object_hash() != gix::hash::Kind::Sha1 {
             return Err(RepositoryError::Refused(format!(
                 "`{name}` uses another object format than SHA-1, which is not supported"
             )));
@@ -138,7 +141,7 @@ impl Repository {
             bases_directory: bases.to_owned(),
             bases: Mutex::new(Vec::new()),
             building: Mutex::new(()),
-            mirror,
+            remote: mirror.map(mirror::Remote::new),
         })
     }
 
@@ -150,15 +153,19 @@ impl Repository {
     /// The newest commit of the branch as 40 hex digits, read anew each time; `None` when the branch
     /// has no commits yet.
     pub fn head(&self) -> Result<Option<String>, RepositoryError> {
-        let repository = self.objects.to_thread_local();
+        let repository = self.objects.here();
         let Some(branch) = &self.branch else {
             let mut head = repository.head().map_err(|err| unreadable(&err))?;
             let id = head.try_peel_to_id().map_err(|err| unreadable(&err))?;
             return Ok(id.map(|id| id.detach().to_string()));
         };
+        let name = format!("refs/heads/{branch}");
+        if gix_validate::reference::name(name.as_str().into()).is_err() {
+            return Err(RepositoryError::UnknownRevision(branch.clone()));
+        }
         let reference = repository
-            .try_find_reference(format!("refs/heads/{branch}").as_str())
-            .map_err(|_| RepositoryError::UnknownRevision(branch.clone()))?;
+            .try_find_reference(name.as_str())
+            .map_err(|err| unreadable(&err))?;
         let Some(mut reference) = reference else {
             // A branch that does not exist in a repository with commits is a mistake to hear about.
             let references = repository.references().map_err(|err| unreadable(&err))?;
@@ -188,7 +195,7 @@ impl Repository {
         let base = match Base::load(&self.bases_directory, id, &self.objects) {
             Some(base) => base,
             None => {
-                let repository = self.objects.to_thread_local();
+                let repository = self.objects.here();
                 let listing = walk::list(&repository, tree_of(&repository, id)?)?;
                 let previous = self.bases().last().cloned();
                 Base::build(
@@ -212,7 +219,7 @@ impl Repository {
 
     /// The newest `limit` commits reachable from `from` (40 hex digits), newest first.
     pub fn log(&self, from: &str, limit: usize) -> Result<Vec<Commit>, RepositoryError> {
-        let repository = self.objects.to_thread_local();
+        let repository = self.objects.here();
         let from = self.commit_id(from)?;
         let newest_first = gix::revision::walk::Sorting::ByCommitTime(Default::default());
         repository
@@ -231,7 +238,7 @@ impl Repository {
     /// A commit named as people name it (`HEAD`, `HEAD~1`, branch, tag, hash), with what it changed
     /// against its first parent. `HEAD` is `head`. Only what a branch or tag reaches is found.
     pub fn show(&self, revision: &str, head: &str) -> Result<(Commit, Vec<FileChange>), RepositoryError> {
-        let repository = self.objects.to_thread_local();
+        let repository = self.objects.here();
         let id = revision::resolve(&repository, revision, head)?;
         let parent = repository
             .find_commit(id)
@@ -246,13 +253,13 @@ impl Repository {
 
     /// The full hash of a revision, as [`Repository::show`] finds it.
     pub fn resolve(&self, revision: &str, head: &str) -> Result<String, RepositoryError> {
-        let repository = self.objects.to_thread_local();
+        let repository = self.objects.here();
         revision::resolve(&repository, revision, head).map(|id| id.to_string())
     }
 
     /// The file at `path` in a commit (40 hex digits); symlinks are not followed.
     pub fn file_at(&self, commit: &str, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
-        let repository = self.objects.to_thread_local();
+        let repository = self.objects.here();
         walk::file(&repository, tree_of(&repository, self.commit_id(commit)?)?, path)
     }
 
@@ -263,7 +270,7 @@ impl Repository {
         commit: Option<&str>,
         tree: &dyn Tree,
     ) -> Result<Vec<FileChange>, RepositoryError> {
-        let repository = self.objects.to_thread_local();
+        let repository = self.objects.here();
         let listing = match commit {
             Some(commit) => walk::list(&repository, tree_of(&repository, self.commit_id(commit)?)?)?,
             None => walk::Listing::default(),
@@ -285,7 +292,7 @@ impl Repository {
     #[allow(clippy::disallowed_methods, reason = "a ref is a file of the repository")]
     pub fn opened_head(&self) -> Option<String> {
         let reference = Path::new("refs/heads").join(self.branch.as_ref()?);
-        let file = File::open(self.objects.to_thread_local().common_dir().join(reference)).ok()?;
+        let file = File::open(self.objects.here().common_dir().join(reference)).ok()?;
         let mut text = String::new();
         file.take(REF_BYTES_MAX).read_to_string(&mut text).ok()?;
         let commit = text.trim_end();
@@ -300,11 +307,7 @@ impl Repository {
     fn commit_id(&self, text: &str) -> Result<ObjectId, RepositoryError> {
         let unknown = || RepositoryError::UnknownRevision(text.chars().take(100).collect());
         let id = ObjectId::from_hex(text.as_bytes()).map_err(|_| unknown())?;
-        let header = self
-            .objects
-            .to_thread_local()
-            .find_header(id)
-            .map_err(|_| unknown())?;
+        let header = self.objects.here().find_header(id).map_err(|_| unknown())?;
         match header.kind() {
             gix::objs::Kind::Commit => Ok(id),
             _ => Err(unknown()),

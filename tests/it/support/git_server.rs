@@ -4,11 +4,22 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// Serves every bare repository below a directory, and every `.tar.gz`, until the test process ends.
 pub(crate) struct GitServer {
     /// `http://127.0.0.1:port/`
     pub(crate) address: String,
+    state: Arc<Mutex<State>>,
+}
+
+/// What the server does with connections.
+enum State {
+    Up,
+    /// Closes them at once.
+    Down,
+    /// Keeps them open and says nothing.
+    Hanging(Vec<TcpStream>),
 }
 
 impl GitServer {
@@ -20,12 +31,37 @@ impl GitServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/", listener.local_addr().expect("its address"));
         let directory = directory.to_owned();
+        let state = Arc::new(Mutex::new(State::Up));
+        let now = Arc::clone(&state);
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
+                match &mut *now.lock().unwrap() {
+                    State::Up => {}
+                    State::Down => continue,
+                    State::Hanging(held) => {
+                        held.push(stream);
+                        continue;
+                    }
+                }
                 let _ = serve(stream, &backend, &directory);
             }
         });
-        Some(Self { address })
+        Some(Self { address, state })
+    }
+
+    /// Closes every connection from now on.
+    pub(crate) fn down(&self) {
+        *self.state.lock().unwrap() = State::Down;
+    }
+
+    /// Answers nobody from now on, and closes no connection.
+    pub(crate) fn hang(&self) {
+        *self.state.lock().unwrap() = State::Hanging(Vec::new());
+    }
+
+    /// Serves again; connections that hang are closed.
+    pub(crate) fn up(&self) {
+        *self.state.lock().unwrap() = State::Up;
     }
 }
 

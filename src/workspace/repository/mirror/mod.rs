@@ -1,6 +1,11 @@
 //! Our own bare copy of a remote repository. It is made by us, configured by us, and only ever
 //! fetched into; the token goes to the configured host and nowhere else.
+//!
+//! Each fetch leaves a pack, and nothing here packs them together. A copy with too many, or a damaged one, is
+//! fetched anew beside the old one and takes its place in one step; whoever reads goes on reading.
 
+mod fetch;
+mod files;
 mod meter;
 
 #[cfg(test)]
@@ -11,22 +16,15 @@ mod meter;
 )]
 mod tests;
 
-use super::{Repository, RepositoryError};
+use super::{Repository, RepositoryError, tree_of, unreadable};
 use crate::model::Secret;
-use base64::Engine as _;
-use gix::protocol::transport::client::blocking_io::http;
-use gix::remote::Direction;
+pub(crate) use fetch::transport;
+use fetch::{check_url, fetch};
+use jiff::Timestamp;
 pub(crate) use meter::Meter;
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-/// Silence of the remote after which a fetch is given up.
-const SILENCE_MAX: Duration = Duration::from_secs(120);
-/// Branches and tags one fetch takes.
-const REFERENCES_MAX: usize = 100_000;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 /// How far a fetch is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,201 +69,172 @@ impl std::fmt::Debug for Mirror {
     }
 }
 
+/// A remote that a repository follows.
+pub(super) struct Remote {
+    mirror: Mirror,
+    // Held while something is written to the copy, and while it is replaced.
+    writing: Mutex<()>,
+    // Held while a copy is made beside it.
+    cloning: Mutex<()>,
+}
+
+impl Remote {
+    pub(super) fn new(mirror: Mirror) -> Self {
+        Self {
+            mirror,
+            writing: Mutex::new(()),
+            cloning: Mutex::new(()),
+        }
+    }
+}
+
 impl Repository {
-    /// Opens our copy of a remote; without one it makes it by a first fetch. Blocks: call it on a
-    /// blocking thread, and set `stop` to end it early.
+    /// Opens our copy of a remote; without one, or with a damaged one, it makes it by a first fetch, of which
+    /// `at` is the time. What a fetch left that was killed is taken away, so nobody else may have it open. Blocks:
+    /// call it on a blocking thread, and set `stop` to end it early.
     pub fn mirror(
         mirror: Mirror,
+        at: Timestamp,
         progress: &OnFetch,
         stop: &AtomicBool,
     ) -> Result<Arc<Self>, RepositoryError> {
         check_url(&mirror.url)?;
-        if !mirror.directory.exists() {
-            create(&mirror, progress, stop)?;
+        if let Err(error) = files::clear_leftovers(&mirror.directory) {
+            tracing::warn!(repository = mirror.name, %error, "something is left in a mirror of a fetch that was killed");
         }
-        let (name, directory) = (mirror.name.clone(), mirror.directory.clone());
-        let (branch, bases) = (mirror.branch.clone(), mirror.bases.clone());
-        Ok(Arc::new(Self::open(
-            &name,
-            &directory,
-            Some(&branch),
-            &bases,
-            Some(mirror),
-            super::vet::Trust::Nobody,
-        )?))
+        if mirror.directory.exists() {
+            match Self::of_mirror(&mirror).and_then(|repository| repository.look().map(|()| repository)) {
+                Ok(repository) => return Ok(Arc::new(repository)),
+                Err(error) => {
+                    tracing::error!(repository = mirror.name, %error, "a mirror is damaged; it is fetched anew");
+                }
+            }
+        }
+        clone(&mirror, at, progress, stop).and_then(|_| put_in_place(&mirror))?;
+        Ok(Arc::new(Self::of_mirror(&mirror)?))
     }
 
-    /// Fetches what is new, and forgets branches and tags that are gone. A repository on this machine
-    /// is always as it is, and nothing is done. Blocks, like [`Repository::mirror`].
-    pub fn refresh(&self, progress: &OnFetch, stop: &AtomicBool) -> Result<(), RepositoryError> {
-        let Some(mirror) = &self.mirror else {
+    fn of_mirror(mirror: &Mirror) -> Result<Self, RepositoryError> {
+        Self::open(
+            &mirror.name,
+            &mirror.directory,
+            Some(&mirror.branch),
+            &mirror.bases,
+            Some(mirror.clone()),
+            super::vet::Trust::Nobody,
+        )
+    }
+
+    /// Fetches what is new, and forgets branches and tags that are gone; `at` is the time of it. A repository on
+    /// this machine is always as it is, and nothing is done. Blocks, like [`Repository::mirror`].
+    pub fn refresh(
+        &self,
+        at: Timestamp,
+        progress: &OnFetch,
+        stop: &AtomicBool,
+    ) -> Result<(), RepositoryError> {
+        let Some(remote) = &self.remote else {
             return Ok(());
         };
-        fetch(&self.objects.to_thread_local(), mirror, progress, stop)
+        let _writing = remote.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        fetch(&self.objects.here(), &remote.mirror, at, progress, stop)?;
+        self.objects.reopen()
+    }
+
+    /// When it was fetched last with success. A repository on this machine never is.
+    pub fn fetched(&self) -> Option<Timestamp> {
+        files::fetched(&self.remote.as_ref()?.mirror.directory)
+    }
+
+    /// Whether so much was fetched piece by piece that the copy is to be made anew.
+    pub fn is_crowded(&self) -> bool {
+        let remote = self.remote.as_ref();
+        remote.is_some_and(|remote| files::is_crowded(&remote.mirror.directory))
+    }
+
+    /// Whether the copy shows what a power failure does to files. Cheap, and never true of a repository that is
+    /// not ours.
+    pub fn is_torn(&self) -> bool {
+        self.remote.is_some() && self.look().is_err()
+    }
+
+    /// Whether the copy is damaged: every byte of it is looked at. Never true of a repository that is not ours.
+    pub fn is_damaged(&self, stop: &AtomicBool) -> bool {
+        self.remote.as_ref().is_some_and(|remote| {
+            self.look().is_err() || files::check_checksums(&remote.mirror.directory, stop).is_err()
+        })
+    }
+
+    /// Makes the copy anew beside the old one, which serves meanwhile, and puts it in its place. What only a
+    /// branch reached that was overwritten is gone then.
+    pub fn renew(&self, at: Timestamp, progress: &OnFetch, stop: &AtomicBool) -> Result<(), RepositoryError> {
+        let Some(remote) = &self.remote else {
+            return Ok(());
+        };
+        let _cloning = match remote.cloning.try_lock() {
+            Ok(cloning) => cloning,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Somebody is at it.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        let fresh = clone(&remote.mirror, at, progress, stop)?;
+        let _writing = remote.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was pushed meanwhile is in the old copy, and no head goes back.
+        fetch(&fresh, &remote.mirror, at, progress, stop)?;
+        put_in_place(&remote.mirror)?;
+        self.objects.reopen()
+    }
+
+    /// Looks for what a power failure does to files: a torn pack, branches or a HEAD that cannot be read.
+    fn look(&self) -> Result<(), RepositoryError> {
+        if let Some(remote) = &self.remote {
+            files::check_ends(&remote.mirror.directory)?;
+        }
+        let repository = self.objects.here();
+        repository.head().map_err(|err| unreadable(&err))?;
+        let references = repository.references().map_err(|err| unreadable(&err))?;
+        for reference in references.all().map_err(|err| unreadable(&err))? {
+            reference.map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
+        }
+        match self.head() {
+            Ok(Some(head)) => tree_of(&repository, self.commit_id(&head)?).map(|_| ()),
+            Ok(None) | Err(RepositoryError::UnknownRevision(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 
-/// Refuses what would carry a secret in the open or lead somewhere else than to a web server.
-fn check_url(text: &str) -> Result<gix::Url, RepositoryError> {
-    let refused = |why: &str| RepositoryError::Refused(format!("the repository's url {why}"));
-    let url = gix::url::parse(text).map_err(|_| refused("is not a url"))?;
-    if url.user().is_some() || url.password().is_some() || text.contains('@') {
-        return Err(refused(
-            "must not hold a user or password; configure a token instead",
-        ));
-    }
-    let loopback = matches!(url.host(), Some("127.0.0.1" | "localhost" | "[::1]" | "::1"));
-    match url.scheme {
-        gix::url::Scheme::Https => Ok(url),
-        gix::url::Scheme::Http if loopback => Ok(url),
-        _ => Err(refused("must start with `https://`")),
-    }
-}
-
-/// The first fetch, into a directory beside the final one, so that there is a whole copy or none.
-fn create(mirror: &Mirror, progress: &OnFetch, stop: &AtomicBool) -> Result<(), RepositoryError> {
-    let disk = |err: std::io::Error| RepositoryError::Unreadable(format!("no room for the copy: {err}"));
-    let unfinished = beside(&mirror.directory);
-    if unfinished.exists() {
-        std::fs::remove_dir_all(&unfinished).map_err(disk)?;
-    }
-    if let Some(parent) = unfinished.parent() {
-        std::fs::create_dir_all(parent).map_err(disk)?;
-    }
-    let repository: gix::Repository = gix::ThreadSafeRepository::init_opts(
-        &unfinished,
+/// Fetches everything into a directory beside the copy, so that there is a whole one or none.
+fn clone(
+    mirror: &Mirror,
+    at: Timestamp,
+    progress: &OnFetch,
+    stop: &AtomicBool,
+) -> Result<gix::Repository, RepositoryError> {
+    let fresh = files::make_room(&mirror.directory).map_err(|err| no_room(&err))?;
+    let made = gix::ThreadSafeRepository::init_opts(
+        &fresh,
         gix::create::Kind::Bare,
         gix::create::Options::default(),
         gix::open::Options::isolated(),
-    )
-    .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
-    .into();
-    let done = fetch(&repository, mirror, progress, stop)
-        .and_then(|()| std::fs::rename(&unfinished, &mirror.directory).map_err(disk));
-    if done.is_err() {
-        // What is left over is removed by the next try as well.
-        let _ = std::fs::remove_dir_all(&unfinished);
-    }
-    done
-}
-
-fn beside(directory: &Path) -> PathBuf {
-    let mut name = directory.file_name().unwrap_or_default().to_owned();
-    name.push(".unfinished");
-    directory.with_file_name(name)
-}
-
-fn fetch(
-    repository: &gix::Repository,
-    mirror: &Mirror,
-    progress: &OnFetch,
-    stop: &AtomicBool,
-) -> Result<(), RepositoryError> {
-    let url = check_url(&mirror.url)?;
-    // The client would panic without one. The shell installs it at start.
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        return Err(RepositoryError::Fetch("no TLS provider is installed".to_owned()));
-    }
-    let failed = |err: gix::Error| failure(mirror, &err, stop);
-    let specs = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
-    let remote = repository
-        .remote_at_without_url_rewrite(url)
-        .and_then(|remote| remote.with_refspecs(specs, Direction::Fetch))
-        .map_err(failed)?
-        .with_fetch_tags(gix::remote::fetch::Tags::None);
-    let mut connection = remote.connect(Direction::Fetch).map_err(failed)?;
-    connection.set_transport_options(Box::new(transport(mirror.token.as_ref())));
-    // Nobody is asked for a token, least of all a helper program.
-    connection.set_credentials(|_| Ok(None));
-    let outcome = connection
-        .prepare_fetch(
-            Meter::new(progress.clone()),
-            gix::remote::ref_map::Options::default(),
-        )
-        .map_err(failed)?
-        .with_write_packed_refs_only(true)
-        .receive(Meter::new(progress.clone()), stop)
-        .map_err(failed)?;
-    let there: HashSet<String> = outcome
-        .ref_map
-        .mappings
-        .iter()
-        .take(REFERENCES_MAX)
-        .filter_map(|mapping| mapping.local.as_ref().map(ToString::to_string))
-        .collect();
-    forget_others(repository, &there).map_err(failed)
-}
-
-/// Removes branches and tags that the remote no longer has. A remote without any is more likely
-/// broken than emptied, and then nothing is forgotten.
-fn forget_others(repository: &gix::Repository, there: &HashSet<String>) -> gix::Result<()> {
-    if there.is_empty() {
-        return Ok(());
-    }
-    let references = repository.references()?;
-    let gone: Vec<_> = references
-        .all()?
-        .filter_map(Result::ok)
-        .filter(|reference| {
-            let name = reference.name().as_bstr().to_string();
-            super::revision::is_branch_or_tag(&name) && !there.contains(&name)
-        })
-        .collect();
-    gone.iter().try_for_each(gix::Reference::delete)
-}
-
-/// The token goes with every request, and every request goes to the configured host.
-pub(crate) fn transport(token: Option<&Secret>) -> http::Options {
-    let options = http::reqwest::Options {
-        configure_client: Some(Box::new(|client| Ok(client.timeout(SILENCE_MAX)))),
-        configure_request: None,
-    };
-    http::Options {
-        extra_headers: token.map(authorization).into_iter().collect(),
-        follow_redirects: http::options::FollowRedirects::None,
-        backend: Some(Arc::new(Mutex::new(options))),
-        ..http::Options::default()
+    );
+    let repository: gix::Repository = made
+        .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
+        .into();
+    match fetch(&repository, mirror, at, progress, stop) {
+        Ok(()) => Ok(repository),
+        Err(error) => {
+            // What is left over is removed by the next try as well.
+            let _ = std::fs::remove_dir_all(&fresh);
+            Err(error)
+        }
     }
 }
 
-fn authorization(token: &Secret) -> String {
-    let account = format!("x-access-token:{}", token.expose());
-    format!(
-        "Authorization: Basic {}",
-        base64::engine::general_purpose::STANDARD.encode(account)
-    )
+fn put_in_place(mirror: &Mirror) -> Result<(), RepositoryError> {
+    files::put_in_place(&mirror.directory).map_err(|err| no_room(&err))
 }
 
-fn failure(mirror: &Mirror, err: &gix::Error, stop: &AtomicBool) -> RepositoryError {
-    let name = &mirror.name;
-    if stop.load(std::sync::atomic::Ordering::Relaxed) {
-        return RepositoryError::Fetch(format!("fetching `{name}` was stopped"));
-    }
-    // Errors of the transport may quote requests, so their text is looked at and never shown.
-    let text = format!("{err:?}").to_ascii_lowercase();
-    let why = if [
-        "401",
-        "403",
-        "credential",
-        "unauthorized",
-        "permissiondenied",
-        "identity",
-    ]
-    .iter()
-    .any(|sign| text.contains(sign))
-    {
-        "the remote refused the token"
-    } else if text.contains("404") || text.contains("not found") {
-        "there is no such repository, or the token may not see it"
-    } else if text.contains("redirect") {
-        "the remote has moved; configure its new url"
-    } else if ["connect", "dns", "timed out", "timeout"]
-        .iter()
-        .any(|sign| text.contains(sign))
-    {
-        "the remote could not be reached"
-    } else {
-        "the remote did not answer as a git server"
-    };
-    RepositoryError::Fetch(format!("`{name}` could not be fetched: {why}"))
+fn no_room(err: &std::io::Error) -> RepositoryError {
+    RepositoryError::Unreadable(format!("no room for the copy: {err}"))
 }

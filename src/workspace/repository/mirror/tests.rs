@@ -2,12 +2,15 @@ use super::{FetchProgress, Mirror, OnFetch};
 use crate::model::Secret;
 use crate::workspace::fixture::{Fixture, path, text};
 use crate::workspace::{Repository, RepositoryError};
+use jiff::Timestamp;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+
+mod years;
 
 /// Serves a repository over smart HTTP on this machine, with git's own backend, to who has the token.
 struct Server {
@@ -148,6 +151,10 @@ fn mirror(fixture: &Fixture, url: &str, token: Option<&str>) -> Mirror {
     }
 }
 
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
 fn quiet() -> OnFetch {
     // Another test of this binary may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -175,8 +182,10 @@ fn a_remote_is_copied_once_and_followed_after_that() {
     let watch: OnFetch = Arc::new(move |step| watcher.lock().unwrap().push(step));
     let go = AtomicBool::new(false);
     quiet();
-    let repository = Repository::mirror(mirror(&fixture, &server.url, Some("t0ken")), &watch, &go).unwrap();
+    let repository =
+        Repository::mirror(mirror(&fixture, &server.url, Some("t0ken")), at(1), &watch, &go).unwrap();
     assert_eq!(repository.head().unwrap(), Some(first.to_string()));
+    assert_eq!(repository.fetched(), Some(at(1)));
     assert_eq!(
         repository.resolve("v1", &first.to_string()).unwrap(),
         first.to_string()
@@ -187,7 +196,7 @@ fn a_remote_is_copied_once_and_followed_after_that() {
     fixture.point("refs/heads/main", second);
     std::fs::remove_file(fixture.git().join("refs/heads/old")).unwrap();
     assert_eq!(repository.head().unwrap(), Some(first.to_string()));
-    repository.refresh(&quiet(), &go).unwrap();
+    repository.refresh(at(2), &quiet(), &go).unwrap();
     let head = repository.head().unwrap().unwrap();
     assert_eq!(head, second.to_string());
     let base = repository.base(&head, &|_| ()).unwrap();
@@ -198,8 +207,10 @@ fn a_remote_is_copied_once_and_followed_after_that() {
     ));
 
     let requests = server.asked.lock().unwrap().len();
-    let again = Repository::mirror(mirror(&fixture, &server.url, Some("t0ken")), &quiet(), &go).unwrap();
+    let again =
+        Repository::mirror(mirror(&fixture, &server.url, Some("t0ken")), at(3), &quiet(), &go).unwrap();
     assert_eq!(again.head().unwrap(), Some(second.to_string()));
+    assert_eq!(again.fetched(), Some(at(2)));
     assert_eq!(
         server.asked.lock().unwrap().len(),
         requests,
@@ -215,7 +226,12 @@ fn a_wrong_token_leaves_nothing_behind_and_is_never_shown() {
     };
     let wanted = mirror(&fixture, &server.url, Some("s3cret-token"));
     assert!(!format!("{wanted:?}").contains("s3cret-token"));
-    let why = refused(Repository::mirror(wanted, &quiet(), &AtomicBool::new(false)));
+    let why = refused(Repository::mirror(
+        wanted,
+        at(1),
+        &quiet(),
+        &AtomicBool::new(false),
+    ));
     assert_eq!(why, "`infra` could not be fetched: the remote refused the token");
     assert_eq!(
         std::fs::read_dir(fixture.directory.path().join("data"))
@@ -232,8 +248,13 @@ fn a_fetch_can_be_stopped() {
         return;
     };
     let wanted = mirror(&fixture, &server.url, None);
-    let why = refused(Repository::mirror(wanted, &quiet(), &AtomicBool::new(true)));
-    assert_eq!(why, "fetching `infra` was stopped");
+    let why = refused(Repository::mirror(
+        wanted,
+        at(1),
+        &quiet(),
+        &AtomicBool::new(true),
+    ));
+    assert_eq!(why, "`infra` could not be fetched: it was stopped");
 }
 
 #[test]
@@ -256,6 +277,7 @@ fn a_redirect_is_not_followed() {
     });
     let why = refused(Repository::mirror(
         mirror(&fixture, &url, Some("t")),
+        at(1),
         &quiet(),
         &AtomicBool::new(false),
     ));
@@ -287,7 +309,12 @@ fn only_https_without_credentials_is_fetched_from() {
             "the repository's url must not hold a user or password; configure a token instead",
         ),
     ] {
-        let opened = Repository::mirror(mirror(&fixture, url, None), &quiet(), &AtomicBool::new(false));
+        let opened = Repository::mirror(
+            mirror(&fixture, url, None),
+            at(1),
+            &quiet(),
+            &AtomicBool::new(false),
+        );
         assert_eq!(refused(opened), why, "{url}");
     }
 }

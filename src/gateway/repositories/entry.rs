@@ -1,0 +1,327 @@
+//! One configured repository: opened once and kept current by one task at a time, which goes on when those who
+//! wait for it have left.
+
+use super::{Bounds, Clock, Watcher, age, told};
+use crate::config::RepositorySettings;
+use crate::workspace::{FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use jiff::Timestamp;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+/// After an attempt to open a remote repository that failed, the next one is made no earlier than this.
+const OPEN_AGAIN_AFTER: Duration = Duration::from_secs(30);
+/// After a mirror was looked through for damage, made anew, or could not be, this is not done again before this.
+const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(15 * 60);
+/// A mirror that nobody asks for is fetched when it is this many times as old as a turn would take.
+const UNASKED_AGE_FACTOR: u32 = 5;
+
+type Opened = Result<Arc<Repository>, RepositoryError>;
+
+/// What all repositories share.
+#[derive(Clone)]
+pub(super) struct Common {
+    pub(super) data: PathBuf,
+    pub(super) watcher: Watcher,
+    pub(super) bounds: Bounds,
+    pub(super) now: Clock,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) tasks: TaskTracker,
+}
+
+pub(super) struct Entry {
+    name: String,
+    pub(super) settings: RepositorySettings,
+    common: Common,
+    opened: OnceLock<Arc<Repository>>,
+    // Held to look and to note.
+    state: Mutex<State>,
+    // Held while a damaged mirror is looked at and made anew.
+    mending: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    attempt: Option<Attempt>,
+    /// When the last attempt ended.
+    tried: Option<Instant>,
+    /// Why the last attempt failed, if it did.
+    failed: Option<RepositoryError>,
+    /// When the mirror was last looked through, or made anew.
+    renewed: Option<Instant>,
+}
+
+/// An opening or a fetch that is under way.
+#[derive(Clone)]
+struct Attempt {
+    begun: Instant,
+    ended: Shared<BoxFuture<'static, Opened>>,
+}
+
+impl Entry {
+    pub(super) fn new(name: String, settings: RepositorySettings, common: Common) -> Self {
+        Self {
+            name,
+            settings,
+            common,
+            opened: OnceLock::new(),
+            state: Mutex::default(),
+            mending: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// The repository; a remote one is mirrored first. Many callers wait for one opening, and it goes on without
+    /// them.
+    pub(super) async fn opened(self: &Arc<Self>) -> Opened {
+        if let Some(repository) = self.opened.get() {
+            return Ok(Arc::clone(repository));
+        }
+        match self.attempt(self.common.bounds.age_max) {
+            Some(attempt) => attempt.ended.await,
+            None => Err(self.failure()),
+        }
+    }
+
+    /// The repository, fetched a moment ago if that can be done in time.
+    pub(super) async fn current(self: &Arc<Self>) -> Opened {
+        let repository = self.opened().await?;
+        if let Some(attempt) = self.attempt(self.common.bounds.age_max) {
+            // A fetch that takes longer goes on, and the next turn has what it brings.
+            let enough = attempt.begun + self.common.bounds.fetch_wait_max;
+            let _ = tokio::time::timeout_at(enough, attempt.ended).await;
+        }
+        Ok(repository)
+    }
+
+    /// Fetches a mirror that nobody asked for in a while, and one that could not be fetched, without waiting.
+    pub(super) fn keep_current(self: &Arc<Self>) {
+        let age_max = self.common.bounds.age_max;
+        let is_failing = self.state().failed.is_some();
+        self.attempt(if is_failing {
+            age_max
+        } else {
+            age_max * UNASKED_AGE_FACTOR
+        });
+    }
+
+    /// Why the mirror is not current, for a person, if it could not be fetched: `infra could not be fetched since
+    /// 14:02 UTC (3 h ago): the remote could not be reached`.
+    pub(super) fn stale(&self, at: Timestamp) -> Option<String> {
+        let repository = self.opened.get()?;
+        let why = {
+            let state = self.state();
+            let wait_max = self.common.bounds.fetch_wait_max;
+            match (&state.failed, &state.attempt) {
+                (Some(RepositoryError::Fetch { why, .. }), _) => why.clone(),
+                (Some(other), _) => other.to_string(),
+                (None, Some(attempt)) if attempt.begun.elapsed() >= wait_max => {
+                    format!(
+                        "the remote has not answered for {} s",
+                        attempt.begun.elapsed().as_secs()
+                    )
+                }
+                (None, _) => return None,
+            }
+        };
+        let since = repository.fetched().map(|fetched| age::since(fetched, at));
+        let since = since.map_or_else(String::new, |since| format!(" since {since}"));
+        Some(format!("{} could not be fetched{since}: {why}", self.name))
+    }
+
+    /// The attempt that is under way, or a new one if the repository is not open, or its mirror older than this.
+    fn attempt(self: &Arc<Self>, age_max: Duration) -> Option<Attempt> {
+        let mut state = self.state();
+        if state.attempt.is_some() {
+            return state.attempt.clone();
+        }
+        let is_remote = self.settings.url.is_some();
+        let rest = match (self.opened.get(), is_remote) {
+            (Some(_), false) => return None,
+            (None, false) => Duration::ZERO,
+            (Some(_), true) => age_max,
+            (None, true) => age_max.min(OPEN_AGAIN_AFTER),
+        };
+        if state.tried.is_some_and(|tried| tried.elapsed() < rest) {
+            return None;
+        }
+        let entry = Arc::clone(self);
+        let running = self.common.tasks.spawn(async move { entry.run().await });
+        let ended = async move {
+            let ended = running.await;
+            ended.unwrap_or_else(|error| Err(RepositoryError::Unreadable(error.to_string())))
+        };
+        let attempt = Attempt {
+            begun: Instant::now(),
+            ended: ended.boxed().shared(),
+        };
+        state.attempt = Some(attempt.clone());
+        Some(attempt)
+    }
+
+    async fn run(self: Arc<Self>) -> Opened {
+        let at = (self.common.now)();
+        let Some(repository) = self.opened.get().cloned() else {
+            let opened = self.open(at).await;
+            // A mirror that was there already is fetched as soon as somebody needs it to be current.
+            let is_current = opened.as_ref().is_ok_and(|opened| opened.fetched() == Some(at));
+            if let Ok(opened) = &opened {
+                let _ = self.opened.set(Arc::clone(opened));
+            }
+            self.note(&opened, is_current || opened.is_err());
+            return opened;
+        };
+        let fetched = self.refresh(&repository, at).await;
+        if let Err(error) = &fetched {
+            tracing::warn!(repository = self.name, %error, "a mirror could not be fetched; its last state is used");
+        }
+        let ended = fetched.map(|()| Arc::clone(&repository));
+        self.note(&ended, true);
+        self.tidy(repository, ended.is_err());
+        ended
+    }
+
+    fn note(&self, ended: &Opened, is_try: bool) {
+        let mut state = self.state();
+        state.attempt = None;
+        state.failed = ended.as_ref().err().cloned();
+        if is_try {
+            state.tried = Some(Instant::now());
+        }
+    }
+
+    async fn open(&self, at: Timestamp) -> Opened {
+        let (name, settings) = (self.name.clone(), self.settings.clone());
+        let (progress, stop) = (self.on_fetch(), Arc::clone(&self.common.stop));
+        let bases = self.common.data.join("bases").join(&name);
+        let directory = self.common.data.join("mirrors").join(format!("{name}.git"));
+        super::blocking(move || match (settings.path, settings.url) {
+            (Some(path), _) => Repository::local(&name, &path, Some(&settings.branch), &bases),
+            (None, Some(url)) => {
+                let RepositorySettings { token, branch, .. } = settings;
+                let mirror = Mirror {
+                    name,
+                    url,
+                    token,
+                    branch,
+                    directory,
+                    bases,
+                };
+                Repository::mirror(mirror, at, &progress, &stop)
+            }
+            (None, None) => Err(RepositoryError::Refused(format!(
+                "repository `{name}` has neither path nor url"
+            ))),
+        })
+        .await
+    }
+
+    async fn refresh(&self, repository: &Arc<Repository>, at: Timestamp) -> Result<(), RepositoryError> {
+        let (repository, progress) = (Arc::clone(repository), self.on_fetch());
+        let stop = Arc::clone(&self.common.stop);
+        super::blocking(move || repository.refresh(at, &progress, &stop)).await
+    }
+
+    /// Makes a mirror anew that has too many packs, or that a fetch failed on because it is torn, without
+    /// anybody waiting.
+    fn tidy(self: &Arc<Self>, repository: Arc<Repository>, has_failed: bool) {
+        let entry = Arc::clone(self);
+        self.common.tasks.spawn(async move {
+            let look = if has_failed {
+                Repository::is_torn
+            } else {
+                Repository::is_crowded
+            };
+            if !entry.blocking_look(&repository, look).await {
+                return;
+            }
+            // Whoever cannot read a torn mirror waits for this.
+            let _one = match has_failed {
+                true => Some(entry.mending.lock().await),
+                false => None,
+            };
+            if entry.may_renew() {
+                if has_failed {
+                    tracing::error!(repository = entry.name, "a mirror is damaged; it is fetched anew");
+                }
+                entry.renew(&repository).await;
+            }
+        });
+    }
+
+    /// Makes a mirror anew that could not be read, if it is damaged, unless that was done or tried a while ago.
+    pub(super) async fn mend(&self, repository: &Arc<Repository>) {
+        let _one = self.mending.lock().await;
+        if self.settings.url.is_none() || !self.may_renew() {
+            return;
+        }
+        let stop = Arc::clone(&self.common.stop);
+        if self
+            .blocking_look(repository, move |repository| repository.is_damaged(&stop))
+            .await
+        {
+            tracing::error!(repository = self.name, "a mirror is damaged; it is fetched anew");
+            self.renew(repository).await;
+        }
+    }
+
+    async fn blocking_look(
+        &self,
+        repository: &Arc<Repository>,
+        look: impl FnOnce(&Repository) -> bool + Send + 'static,
+    ) -> bool {
+        let repository = Arc::clone(repository);
+        super::blocking(move || Ok(look(&repository)))
+            .await
+            .unwrap_or(false)
+    }
+
+    /// Whether a renewal may be tried now; if so, that is noted.
+    fn may_renew(&self) -> bool {
+        let mut state = self.state();
+        let may = state.renewed.is_none_or(|at| at.elapsed() >= RENEW_AGAIN_AFTER);
+        if may {
+            state.renewed = Some(Instant::now());
+        }
+        may
+    }
+
+    async fn renew(&self, repository: &Arc<Repository>) {
+        let (repository, progress) = (Arc::clone(repository), self.on_fetch());
+        let (at, stop) = ((self.common.now)(), Arc::clone(&self.common.stop));
+        match super::blocking(move || repository.renew(at, &progress, &stop)).await {
+            Ok(()) => {
+                self.state().failed = None;
+                tracing::info!(repository = self.name, "a mirror was fetched anew");
+            }
+            Err(error) => {
+                tracing::warn!(repository = self.name, %error, "a mirror could not be fetched anew");
+            }
+        }
+    }
+
+    fn failure(&self) -> RepositoryError {
+        let failed = self.state().failed.clone();
+        failed.unwrap_or_else(|| RepositoryError::Unreadable("it is not open".to_owned()))
+    }
+
+    fn on_fetch(&self) -> OnFetch {
+        let told = told(&self.common.watcher, &self.name);
+        Arc::new(move |progress: FetchProgress| {
+            let unit = if progress.bytes { "bytes" } else { "objects" };
+            let of = progress.of.map_or_else(String::new, |of| format!(" of {of}"));
+            told(&format!(
+                "fetching, {}: {}{of} {unit}",
+                progress.what, progress.done
+            ));
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

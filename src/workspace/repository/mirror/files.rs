@@ -1,0 +1,171 @@
+//! The files of a mirror: what a killed fetch leaves, how many packs there are, whether they are whole, and how a
+//! new copy takes the place of the old one.
+
+use crate::workspace::RepositoryError;
+use gix::hash::Kind::Sha1;
+use gix::odb::pack;
+use jiff::Timestamp;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// Holds the time of the last fetch that succeeded.
+pub(super) const FETCHED: &str = "fetched";
+/// Packs of a mirror; each fetch that brings something leaves one.
+pub(super) const PACKS_MAX: usize = 100;
+/// Bytes that may have come piece by piece, however small the repository is. Beyond that it may be twice the
+/// bytes of its largest pack, which is the one of the first fetch.
+const PIECES_BYTES_MIN: u64 = 256 << 20;
+
+/// Where a copy is made before it takes its place.
+pub(super) fn beside(mirror: &Path) -> PathBuf {
+    let mut name = mirror.file_name().unwrap_or_default().to_owned();
+    name.push(".unfinished");
+    mirror.with_file_name(name)
+}
+
+/// Where a copy lies while it is removed, if two cannot be exchanged in one step.
+fn gone(mirror: &Path) -> PathBuf {
+    mirror.with_extension("gone")
+}
+
+/// Makes room for a copy beside the mirror, and says where.
+pub(super) fn make_room(mirror: &Path) -> std::io::Result<PathBuf> {
+    let fresh = beside(mirror);
+    remove_all(&fresh)?;
+    if let Some(parent) = fresh.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    Ok(fresh)
+}
+
+/// Puts the copy beside the mirror in its place. There is a mirror at every moment, where the file system can
+/// exchange two directories; elsewhere a kill between two steps leaves none, and it is fetched at the next start.
+pub(super) fn put_in_place(mirror: &Path) -> std::io::Result<()> {
+    let fresh = beside(mirror);
+    if !mirror.exists() {
+        return std::fs::rename(&fresh, mirror);
+    }
+    let old = match renameat_with(CWD, &fresh, CWD, mirror, RenameFlags::EXCHANGE) {
+        Ok(()) => fresh,
+        Err(_) => {
+            let old = gone(mirror);
+            remove_all(&old)?;
+            std::fs::rename(mirror, &old)?;
+            std::fs::rename(&fresh, mirror)?;
+            old
+        }
+    };
+    // What is left of it is removed at the next start, or before the next copy.
+    let _ = std::fs::remove_dir_all(old);
+    Ok(())
+}
+
+/// Takes away what a fetch left that was killed: locks, packs that are not whole, and a copy that was not put in
+/// its place.
+pub(super) fn clear_leftovers(mirror: &Path) -> std::io::Result<()> {
+    remove_all(&beside(mirror))?;
+    remove_all(&gone(mirror))?;
+    if !mirror.exists() {
+        return Ok(());
+    }
+    let objects = mirror.join("objects");
+    let mut waiting = vec![mirror.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        for entry in std::fs::read_dir(directory)? {
+            let entry = entry?;
+            let (kind, path) = (entry.file_type()?, entry.path());
+            if kind.is_dir() && path != objects {
+                waiting.push(path);
+            } else if kind.is_file() && has_extension(&path, "lock") {
+                std::fs::remove_file(path)?;
+            }
+        }
+    }
+    for path in in_packs(mirror)? {
+        let has = |extension: &str| path.with_extension(extension).is_file();
+        let is_named = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"pack-"));
+        let is_whole =
+            (has_extension(&path, "pack") && has("idx")) || (has_extension(&path, "idx") && has("pack"));
+        if !(is_named && is_whole) && path.is_file() {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// When the mirror was fetched last with success.
+#[allow(clippy::disallowed_methods, reason = "it is a file of the mirror")]
+pub(super) fn fetched(mirror: &Path) -> Option<Timestamp> {
+    let text = std::fs::read_to_string(mirror.join(FETCHED)).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Whether there are so many packs, or so many bytes in them, that the mirror is to be made anew.
+pub(super) fn is_crowded(mirror: &Path) -> bool {
+    let paths = in_packs(mirror).unwrap_or_default();
+    let packs = paths.iter().filter(|path| has_extension(path, "pack"));
+    let sizes: Vec<u64> = packs
+        .filter_map(|path| Some(path.metadata().ok()?.len()))
+        .collect();
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let pieces = sizes.iter().sum::<u64>() - largest;
+    sizes.len() > PACKS_MAX || pieces > PIECES_BYTES_MIN.max(largest.saturating_mul(2))
+}
+
+/// Compares the end of each pack with what its index says: a pack that was not written whole ends otherwise.
+pub(super) fn check_ends(mirror: &Path) -> Result<(), RepositoryError> {
+    each_pack(mirror, |index, pack| {
+        (index.pack_checksum() == pack.checksum())
+            .then_some(())
+            .ok_or("its end is not there")
+    })
+}
+
+/// Reads all packs, and compares them with their checksums.
+pub(super) fn check_checksums(mirror: &Path, stop: &AtomicBool) -> Result<(), RepositoryError> {
+    each_pack(mirror, |index, pack| {
+        let nobody = &mut gix::progress::Discard;
+        let whole = index
+            .verify_checksum(nobody, stop)
+            .and_then(|_| pack.verify_checksum(nobody, stop));
+        whole.map(|_| ()).map_err(|_| "its checksum is another")
+    })
+}
+
+fn each_pack(
+    mirror: &Path,
+    check: impl Fn(&pack::index::File, &pack::data::File) -> Result<(), &'static str>,
+) -> Result<(), RepositoryError> {
+    let damaged = |why: &str| RepositoryError::Unreadable(format!("a pack of its copy is damaged: {why}"));
+    let paths = in_packs(mirror).map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
+    for path in paths.iter().filter(|path| has_extension(path, "idx")) {
+        let index = pack::index::File::at(path, Sha1).map_err(|_| damaged("its index cannot be read"))?;
+        let pack = pack::data::File::at(path.with_extension("pack"), Sha1)
+            .map_err(|_| damaged("it cannot be read"))?;
+        check(&index, &pack).map_err(damaged)?;
+    }
+    Ok(())
+}
+
+fn in_packs(mirror: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(mirror.join("objects/pack")) {
+        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
+fn remove_all(directory: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(directory) {
+        Err(err) if err.kind() != ErrorKind::NotFound => Err(err),
+        _ => Ok(()),
+    }
+}
