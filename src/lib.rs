@@ -3,6 +3,9 @@
 //! This list is the map: reading order is dependency order. A module uses only modules above it,
 //! and `tests/it/map.rs` checks that. Start with [`gateway`] for the way of one message.
 
+// Only in builds that are broken on purpose.
+mod crash_point;
+mod planted;
 // Nouns: no I/O, no clock, no async.
 pub mod model;
 mod parallel;

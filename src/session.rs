@@ -6,6 +6,7 @@ mod retention;
 
 pub use retention::{Shortened, shorten};
 
+use crate::crash_point;
 use crate::model::{Change, Source, Step, ToolCall, TurnId, Usage, Verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -204,7 +205,11 @@ impl Recorder {
         let mut line = serde_json::to_string(&value).map_err(invalid)?;
         line.push('\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(line.as_bytes())?;
+        let (first, rest) = line.as_bytes().split_at(crash_point::written_first(line.len()));
+        file.write_all(first)?;
+        crash_point::before("B21");
+        file.write_all(rest)?;
+        crash_point::after("B21");
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ pub use postconditions::{Finding, Postconditions, SENT_BACK};
 
 use crate::access::Identity;
 use crate::compare::Progress;
+use crate::crash_point;
 use crate::model::{Assistant, Block, History, Limits, Source, Step, StopReason, Turn, Usage, Verdict};
 use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest};
 use crate::redact::Redactor;
@@ -223,6 +224,7 @@ impl Running<'_> {
                 Ok(completion) => completion,
                 Err(error) => return Ok(self.provider_failed(&error)),
             };
+            crash_point::after("B12");
             journal.answered().await?;
             self.usage += completion.assistant.usage;
             if completion.assistant.calls().next().is_none() {
@@ -287,8 +289,11 @@ impl Running<'_> {
         };
         let cancel = self.cx.cancel.child_token();
         let mut sink = |event| match event {
-            StreamEvent::Text(text) => events(Event::Text(text)),
-            StreamEvent::CallStarted { .. } => {}
+            StreamEvent::Text(text) => {
+                crash_point::before("B12");
+                events(Event::Text(text));
+            }
+            StreamEvent::CallStarted { .. } => crash_point::before("B12"),
             StreamEvent::Retrying { why, wait } => events(Event::Waiting { why, wait }),
         };
         let answer = self.cx.provider.turn(request, &mut sink, &cancel);

@@ -11,6 +11,7 @@ use crate::admin::{self, Admin};
 use crate::bundler::{Fetch, Network, Offline};
 use crate::compare::Comparer;
 use crate::config::Config;
+use crate::crash_point;
 use crate::gateway::{Bounds, Gateway, Parts, Repositories, Retention};
 use crate::health::Health;
 use crate::helm::{ChartRepositories, Helm};
@@ -258,6 +259,7 @@ impl App {
     /// Stops: no new requests, running turns are stopped at their next await, what is in the outbox
     /// stays there for the next start.
     pub async fn shutdown(mut self) {
+        crash_point::before("B28");
         self.accepting.cancel();
         self.cancel.cancel();
         if tokio::time::timeout(SHUTDOWN_MAX, self.tasks.all_ended())
@@ -271,6 +273,7 @@ impl App {
             self.tasks.shutdown().await;
         }
         self.gateway.end_work().await;
+        crash_point::after("B28");
     }
 }
 

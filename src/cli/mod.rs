@@ -325,6 +325,8 @@ impl Global {
         )]
         let environment = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        #[cfg(any(feature = "crash-points", feature = "planted-bugs"))]
+        let environment = environment.filter(|(name, _)| !crate::crash_point::is_variable(name));
         Sources::read(file.as_deref(), environment, flags).map_err(Failure::config)
     }
 }

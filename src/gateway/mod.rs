@@ -31,8 +31,10 @@ use crate::channel::Channel;
 use crate::command;
 use crate::compare::Comparer;
 use crate::config::{ChannelSettings, Config, HookSettings};
+use crate::crash_point;
 use crate::health::Health;
 use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
+use crate::planted;
 use crate::provider::Providers;
 use crate::redact::Redactor;
 use crate::store::{Accepted, Due, Lane, Refusal, Room, Store, StoreError};
@@ -173,10 +175,11 @@ impl Gateway {
         };
         let worker = slot.as_ref().map(|_| self.shift.worker());
         let store = &self.parts.store;
-        match store
+        let accepted = store
             .accept(&inbound, lane, self.room(&inbound), worker, at)
-            .await?
-        {
+            .await?;
+        crash_point::before("B4");
+        match accepted {
             Accepted::Duplicate => {
                 // What it repeats may have been taken a moment ago.
                 store.durable().await?;
@@ -189,7 +192,7 @@ impl Gateway {
                     "a message was not taken: too many wait before it"
                 );
                 self.note("ingress.full", &inbound.channel, "queue.full", at);
-                if is_hook {
+                if is_hook && !planted::is("D1") {
                     return Ok(Acknowledged::Full);
                 }
                 self.wake_deliveries();
@@ -210,6 +213,7 @@ impl Gateway {
                 if worker.is_some() {
                     store.durable().await?;
                 }
+                crash_point::after("B4");
                 self.stored(inbound, inbox, conversation, lane, ahead);
                 Ok(Acknowledged::New)
             }
@@ -224,6 +228,9 @@ impl Gateway {
         let refusal = self.hook(inbound).is_none().then(|| {
             let inbound = inbound.clone();
             Box::new(move || {
+                if planted::is("D1") {
+                    return Vec::new();
+                }
                 let id = inbound.delivery.first().map_or("", String::as_str);
                 let address = commands::address_of(&inbound, format!("refused/{id}"));
                 let text = format!(
@@ -430,11 +437,13 @@ impl Gateway {
                 .into_iter()
                 .collect()
         };
+        crash_point::before("B25");
         let redeemed = self
             .parts
             .access
             .redeem(token, &inbound.sender, &inbound.delivery, answer, at)
             .await?;
+        crash_point::after("B25");
         self.wake_deliveries();
         Ok(match redeemed {
             Redeemed::Welcome { .. } => Acknowledged::New,

@@ -4,6 +4,7 @@
 use super::turn::Assigned;
 use super::{Gateway, hex};
 use crate::config::LimitSettings;
+use crate::crash_point;
 use crate::store::{Claim, Claimable, StoreError, TakenUp, Work, Worker};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -212,6 +213,7 @@ impl Gateway {
     /// Begins the turn of a claimed conversation, unless the process stops: then the claim is given back with all
     /// others.
     pub(super) fn take_up(self: &Arc<Self>, TakenUp { claim, work }: TakenUp, slot: Slot) {
+        crash_point::before("B6");
         let gateway = Arc::clone(self);
         let mut turns = self.shift.turns();
         let Some(turns) = turns.as_mut().filter(|_| !slot.shutdown.is_cancelled()) else {
@@ -255,7 +257,9 @@ impl Gateway {
                 () = shutdown.cancelled() => {}
             }
         }
+        crash_point::before("B22");
         self.give_back(claim, &shutdown).await;
+        crash_point::after("B22");
         self.shift.wake();
     }
 
@@ -296,6 +300,7 @@ impl Gateway {
                 Err(error) => return Err(error.into()),
             },
         };
+        crash_point::after("B6");
         seat.works_on(work.inbox);
         seat.card
             .send_modify(|card| card.add_waiting(work.behind as usize));

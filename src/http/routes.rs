@@ -3,6 +3,7 @@
 use super::answer::{self, Answer};
 use super::bounds::Bounds;
 use super::{Acknowledged, Ingress, NAME_UNKNOWN, Route, Unavailable};
+use crate::crash_point;
 use crate::webhook::{Received, Rejected};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -111,9 +112,15 @@ impl Routes {
                 return answer::unauthenticated();
             }
         };
-        match webhook.receive(request, at) {
+        crash_point::before("B1");
+        let received = webhook.receive(request, at);
+        crash_point::after("B1");
+        match received {
             Ok(Received::Inbound(inbound)) => match self.ingress.accept(*inbound, at).await {
-                Ok(Acknowledged::New | Acknowledged::Refused) => answer::taken(),
+                Ok(Acknowledged::New | Acknowledged::Refused) => {
+                    crash_point::before("B5");
+                    answer::taken()
+                }
                 Ok(Acknowledged::Duplicate) => answer::duplicate(),
                 Err(Unavailable) => answer::unavailable(),
             },

@@ -5,7 +5,9 @@ use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::edits::{self, Edits};
 use super::{NewChange, Store, StoreError, change, claim, conversation, outbox};
+use crate::crash_point;
 use crate::model::{Change, ConversationId, InboxId, Op};
+use crate::planted;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
@@ -71,7 +73,7 @@ impl Store {
         inbox: InboxId,
         at: Timestamp,
     ) -> Result<Undone, StoreError> {
-        self.write(move |tx| once(tx, inbox, || undo(tx, id, inbox, at)))
+        self.effect(move |tx| once(tx, inbox, || undo(tx, id, inbox, at)))
             .await
     }
 
@@ -83,14 +85,14 @@ impl Store {
         inbox: InboxId,
         at: Timestamp,
     ) -> Result<Discarded, StoreError> {
-        self.write(move |tx| once(tx, inbox, || discard(tx, id, inbox, at)))
+        self.effect(move |tx| once(tx, inbox, || discard(tx, id, inbox, at)))
             .await
     }
 
     /// Forgets what was said; the workspace stays as it is. `inbox` is the command; when it is carried out again
     /// it answers what it did.
     pub async fn clear(&self, id: ConversationId, inbox: InboxId) -> Result<Cleared, StoreError> {
-        self.write(move |tx| {
+        self.effect(move |tx| {
             once(tx, inbox, || {
                 if claim::is_busy(tx, id)? {
                     return Ok(Cleared::Busy);
@@ -111,8 +113,18 @@ impl Store {
         inbox: InboxId,
         message: Option<InboxId>,
     ) -> Result<Stopped, StoreError> {
-        self.write(move |tx| once(tx, inbox, || stop(tx, id, inbox, message)))
+        self.effect(move |tx| once(tx, inbox, || stop(tx, id, inbox, message)))
             .await
+    }
+
+    async fn effect<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        crash_point::before("effect");
+        let done = self.write(work).await;
+        crash_point::after("effect");
+        done
     }
 
     /// The edits that a snapshot names.
@@ -168,7 +180,7 @@ fn once<T: Serialize + DeserializeOwned>(
         .query_row([inbox.0], |row| row.get(0))
         .optional()?
         .ok_or_else(|| StoreError::NotFound(format!("message {inbox}")))?;
-    if let Some(recorded) = recorded {
+    if let Some(recorded) = recorded.filter(|_| !planted::is("A1")) {
         return parse("effect", &recorded);
     }
     let done = act()?;
@@ -213,7 +225,11 @@ fn newest_edited(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<(Inb
     let mut rows = statement.query([id.0])?;
     let mut message: Option<(InboxId, String, String)> = None;
     while let Some(row) = rows.next()? {
-        let (inbox, before, after) = (InboxId(row.get(0)?), row.get(1)?, row.get(2)?);
+        let (inbox, before, after): (InboxId, String, String) =
+            (InboxId(row.get(0)?), row.get(1)?, row.get(2)?);
+        if planted::is("V2") && before != after {
+            return Ok(Some((inbox, before)));
+        }
         message = match message {
             Some((newer, _, last)) if newer == inbox => Some((inbox, before, last)),
             Some((newer, first, last)) if first != last => return Ok(Some((newer, first))),
@@ -267,7 +283,7 @@ fn stop(
             row.get(0)
         })
         .optional()?;
-    if let Some(message) = found {
+    if let Some(message) = found.filter(|_| !planted::is("V6")) {
         tx.prepare_cached("UPDATE inbox SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL")?
             .execute(params![message, by.0])?;
     }

@@ -5,6 +5,7 @@ use super::claim::{Claim, TakenUp, Work, Worker};
 use super::column::{json, millis, parse, text, time};
 use super::writer::Promise;
 use super::{Store, StoreError, claim, conversation, key, outbox};
+use crate::crash_point;
 use crate::model::{ConversationId, Inbound, InboxId, Op};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -233,6 +234,7 @@ fn insert(
     let Arrival {
         inbound, lane, at, ..
     } = arrival;
+    crash_point::before("B2");
     remember_delivery(tx, &inbound.delivery, *at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at) VALUES (?1, ?2, ?3, ?4)",
@@ -243,6 +245,7 @@ fn insert(
         json(inbound)?,
         millis(*at)
     ])?;
+    crash_point::before("B3");
     Ok(InboxId(tx.last_insert_rowid()))
 }
 

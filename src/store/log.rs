@@ -3,6 +3,7 @@
 
 use super::StoreError;
 use super::condition::is_fatal;
+use crate::crash_point;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use std::sync::Arc;
@@ -35,9 +36,11 @@ impl Log {
         if self.pages.load(Ordering::Relaxed) < PAGES_MAX {
             return Ok(());
         }
+        crash_point::before("B23");
         let moved = connection
             .prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")
             .and_then(|mut checkpoint| checkpoint.query_row([], |_| Ok(())));
+        crash_point::after("B23");
         match moved {
             // The next commit says what is in it then.
             Ok(()) => self.pages.store(0, Ordering::Relaxed),

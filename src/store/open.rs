@@ -4,6 +4,7 @@
 use super::check::{Checked, Torn, check, torn};
 use super::last_start::{self, LastStart};
 use super::{migration, recovery};
+use crate::crash_point;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -180,7 +181,9 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
     }
     writer.set_db_config(untouched, false).map_err(of_file)?;
     settle(&writer).map_err(of_file)?;
+    crash_point::before("B26");
     migration::migrate(&mut writer).map_err(|err| OpenError::Migration(err.to_string()))?;
+    crash_point::after("B26");
     let number = recovery::recover(&mut writer).map_err(of_file)?;
     let pepper = match pepper {
         Some(pepper) => pepper,

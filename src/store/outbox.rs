@@ -8,6 +8,7 @@ mod unreadable;
 use super::column::{json, millis, parse, time};
 use super::writer::Promise;
 use super::{Store, StoreError};
+use crate::crash_point;
 use crate::model::{Action, MessageRef, Op};
 use jiff::Timestamp;
 pub use letters::{DeadLetter, Letters};
@@ -243,7 +244,10 @@ impl Store {
             }
             take_next(tx, (&channel, &lane), TAKEN_MAX, at, busy)
         };
-        let (due, is_marked) = self.taking(Promise::Soon, work).await?;
+        crash_point::before("B10");
+        let next = self.taking(Promise::Soon, work).await;
+        crash_point::after("B10");
+        let (due, is_marked) = next?;
         ids.iter().for_each(|id| self.reported(id));
         if is_marked && let Err(error) = self.durable().await {
             // They stay as they are marked: nobody knows whether that is on disk.

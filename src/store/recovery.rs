@@ -8,6 +8,7 @@
 
 use super::claim::{Claim, check_fence};
 use super::{Store, StoreError, inbox};
+use crate::crash_point;
 use rusqlite::{Connection, Transaction, params};
 
 /// Ends of the process after which a message is a suspect.
@@ -76,6 +77,7 @@ impl Store {
 /// caller owns the database. What was being sent, or was ready to be, has an unknown outcome and is asked for
 /// before it is sent again. Answers the number of this start.
 pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<i64> {
+    crash_point::before("recovery");
     let tx = connection.transaction()?;
     tx.execute(
         "UPDATE outbox SET state = 'doubtful', why = 'the process ended while it was sent', attempts = attempts + (state <> 'ready')
@@ -91,6 +93,7 @@ pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<i64> {
     let sql = "UPDATE process SET starts = starts + 1 RETURNING starts";
     let number = tx.query_row(sql, [], |row| row.get(0))?;
     tx.commit()?;
+    crash_point::after("recovery");
     Ok(number)
 }
 

@@ -11,6 +11,7 @@ use super::{
     NewAction, NewChange, Store, StoreError, action, change, command, conversation, edits, inbox, outbox,
     usage,
 };
+use crate::crash_point;
 use crate::model::{Change, ConversationId, InboxId, Op, Source, Step, TurnId, Usage, Verdict};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -189,7 +190,9 @@ impl Store {
             usage::record(tx, claim.conversation, turn, &cost, at)?;
             if let Some(edits) = edits {
                 let snapshot = edits::store(tx, &edits)?;
+                crash_point::before("B16");
                 edits::set(tx, claim.conversation, &snapshot)?;
+                crash_point::after("B16");
                 tx.prepare_cached("UPDATE turn SET edits_after = ?2 WHERE id = ?1")?
                     .execute(params![turn.0, snapshot])?;
             }

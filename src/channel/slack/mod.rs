@@ -12,6 +12,7 @@ pub(super) use split::split;
 
 use super::{Call, Channel, Delivered, Found, Limit, Polled, SendError};
 use crate::config::{ServerSettings, SlackSettings};
+use crate::crash_point;
 use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply, Sender};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -149,7 +150,9 @@ impl Slack {
             body["thread_ts"] = json!(thread);
         }
         body["metadata"] = lookup::metadata(op);
+        crash_point::before("B8");
         let posted = self.client.call("chat.postMessage", &body, Effect::Once).await?;
+        crash_point::before("B9");
         Ok(Delivered {
             message: message_of(&posted, &op.place.chat),
         })
@@ -163,7 +166,9 @@ impl Slack {
         let mut body = self.message(reply);
         body["channel"] = json!(message.chat);
         body["ts"] = json!(message.id);
+        crash_point::before("B19");
         let edited = self.client.call("chat.update", &body, Effect::Repeatable).await;
+        crash_point::before("B20");
         unless_done(edited, "message_not_modified")?;
         Ok(Delivered::default())
     }

@@ -10,7 +10,7 @@ mod server;
 mod state;
 
 pub use mentions::Mention;
-pub use people::{Answer, EventOrder, Said, SayError};
+pub use people::{Answer, EventOrder, Retry, Said, SayError, Written};
 pub use state::{Call, Fault, File, Message, ShownButton, State};
 
 use crate::emulator::standing::Standing;

@@ -46,6 +46,26 @@ pub struct Said {
     pub answers: Vec<Answer>,
 }
 
+/// A message that somebody wrote, whose events are not sent yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// Its id.
+    pub ts: String,
+    /// Its events, in the order in which they are sent.
+    pub events: Vec<Value>,
+}
+
+/// Why an event is sent again, as `X-Slack-Retry-Num` and `X-Slack-Retry-Reason` say it. Slack does so three times:
+/// nearly at once, after a minute and after five, each time with the same event id.
+/// See <https://docs.slack.dev/apis/events-api/#retries>.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// 1 for the first.
+    pub number: u8,
+    /// `http_timeout`, `http_error`, `connection_failed`.
+    pub reason: &'static str,
+}
+
 /// Why nothing was sent, or nothing came back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SayError {
@@ -64,7 +84,7 @@ impl SlackEmulator {
     /// Somebody writes in a channel. `@drydock` becomes the bot's mention, and all else is taken
     /// literally, as if it was typed.
     pub async fn say(&self, user: &str, channel: &str, text: &str) -> Result<Said, SayError> {
-        self.write(user, channel, None, text).await
+        self.written(user, channel, None, text).await
     }
 
     /// Somebody writes to the bot alone, in the channel `D` + user id.
@@ -73,7 +93,7 @@ impl SlackEmulator {
         if !self.look(|state| state.channels.contains_key(&channel)) {
             self.add_channel(&channel, &[user]);
         }
-        self.write(user, &channel, None, text).await
+        self.written(user, &channel, None, text).await
     }
 
     /// Somebody writes in a thread.
@@ -84,7 +104,7 @@ impl SlackEmulator {
         thread_ts: &str,
         text: &str,
     ) -> Result<Said, SayError> {
-        self.write(user, channel, Some(thread_ts), text).await
+        self.written(user, channel, Some(thread_ts), text).await
     }
 
     /// Somebody types `/drydock <text>`.
@@ -203,13 +223,8 @@ impl SlackEmulator {
         self.send(body, headers).await
     }
 
-    async fn write(
-        &self,
-        user: &str,
-        channel: &str,
-        thread_ts: Option<&str>,
-        text: &str,
-    ) -> Result<Said, SayError> {
+    /// Somebody writes; nothing is sent yet. `@drydock` becomes the bot's mention, as in [`SlackEmulator::say`].
+    pub fn write(&self, user: &str, channel: &str, thread_ts: Option<&str>, text: &str) -> Written {
         let options = &self.shared.options;
         let mention = format!("<@{}>", options.bot_user);
         let text = typed(text).replace(&format!("@{}", options.bot_name), &mention);
@@ -253,8 +268,31 @@ impl SlackEmulator {
                 events.reverse();
             }
         }
+        let events = events.iter().map(|event| self.envelope(event)).collect();
+        Written { ts, events }
+    }
+
+    /// Sends an event, or sends it again. It is signed anew each time.
+    pub async fn deliver(&self, event: &Value, retry: Option<Retry>) -> Result<Answer, SayError> {
+        let body = event.to_string();
+        let mut headers = self.signed_headers(JSON, body.as_bytes());
+        if let Some(Retry { number, reason }) = retry {
+            headers.insert("x-slack-retry-num", http::HeaderValue::from(u16::from(number)));
+            headers.insert("x-slack-retry-reason", http::HeaderValue::from_static(reason));
+        }
+        self.send(body, headers).await
+    }
+
+    async fn written(
+        &self,
+        user: &str,
+        channel: &str,
+        thread_ts: Option<&str>,
+        text: &str,
+    ) -> Result<Said, SayError> {
+        let Written { ts, events } = self.write(user, channel, thread_ts, text);
         let signed = events.iter().map(|event| {
-            let body = self.envelope(event).to_string();
+            let body = event.to_string();
             (self.signed_headers(JSON, body.as_bytes()), body)
         });
         let signed: Vec<_> = signed.collect();

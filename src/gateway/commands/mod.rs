@@ -10,6 +10,7 @@ use super::Gateway;
 use super::compose::{self, Address};
 use crate::access::Identity;
 use crate::command::{self, Command, Verb};
+use crate::crash_point;
 use crate::model::{Change, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
 use crate::store::{NewChange, StoreError};
 use futures_util::FutureExt;
@@ -91,10 +92,12 @@ impl Gateway {
             let Some(answer) = self.attempt(&asked, &address).await else {
                 return;
             };
+            crash_point::before("answer");
             let stored = match answer {
                 Ok(answer) => self.store_answer(&asked, &address, answer).await,
                 Err(error) => Err(error),
             };
+            crash_point::after("answer");
             match stored {
                 Ok(()) => break,
                 Err(error) => tracing::warn!(%error, "a command is tried again"),

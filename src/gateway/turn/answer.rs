@@ -6,6 +6,7 @@ use super::recording::Recording;
 use super::{Assigned, Opened};
 use crate::agent::Outcome;
 use crate::config::Config;
+use crate::crash_point;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
 use crate::gateway::prepared::Prepared;
@@ -97,9 +98,11 @@ impl Gateway {
             }),
         };
         let store = &self.parts.store;
+        crash_point::before("B18");
         let (change, due) = store
             .finish_turn(&assigned.claim, turn, finish, (self.parts.now)())
             .await?;
+        crash_point::after("B18");
         self.hand_out(&address.channel, due).await;
         // The answer goes out before the rest is written down.
         tokio::task::yield_now().await;

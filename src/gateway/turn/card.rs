@@ -3,6 +3,7 @@
 
 use super::{Assigned, Opened};
 use crate::channel::{Channel, SendError};
+use crate::crash_point;
 use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
 use crate::gateway::delivery::Delivery;
@@ -208,7 +209,9 @@ impl CardEditor {
             actions: vec![self.stop.clone()],
             take: self.delivery.takes_at_once(),
         };
+        crash_point::before("B7");
         let shown = self.store.show_card(self.inbox, announcement, (self.now)()).await;
+        crash_point::after("B7");
         shown.unwrap_or_else(|error| {
             tracing::warn!(%error, "a card could not be posted");
             Shown::Late

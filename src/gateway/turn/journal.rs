@@ -3,6 +3,7 @@
 use super::recording::Recording;
 use super::{Assigned, Opened};
 use crate::agent::Journal;
+use crate::crash_point;
 use crate::gateway::Gateway;
 use crate::model::{Step, TurnId, Usage};
 use crate::session;
@@ -107,9 +108,11 @@ impl Journal for TurnJournal {
         let edits = self.overlay.edits();
         let at = (self.now)();
         let OnRecord { turn, recording } = self.on_record().await?;
+        crash_point::before("B17");
         store
             .record_step(&claim, *turn, step, &cost, Some(&edits), at)
             .await?;
+        crash_point::after("B17");
         recording.append(session::Event::of_step(step, model)).await;
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::compose::Address;
 use super::desk::Seat;
 use super::{Gateway, hex};
 use crate::agent::{self, Event, Outcome, TurnContext};
+use crate::crash_point;
 use crate::model::{
     Action, ConversationId, History, Inbound, InboxId, Op, Receipt, Reply, Source, TurnId, Usage, Verdict,
 };
@@ -250,6 +251,7 @@ impl Gateway {
             card: self.card_id(assigned, address),
             forgets: self.hook(assigned.inbound()).is_some(),
         };
+        crash_point::before("B11");
         let Begun {
             turn,
             has_card,
@@ -257,6 +259,7 @@ impl Gateway {
         } = store
             .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
+        crash_point::after("B11");
         let first = session::Event::Began {
             user: opened.user_text.clone(),
         };

@@ -13,6 +13,7 @@ pub use stored::{Bytes, Stored};
 
 use super::column::millis;
 use super::{Store, StoreError, audit, edits};
+use crate::crash_point;
 use jiff::{SignedDuration, Timestamp};
 use kinds::{Rows, Way, way_of};
 use rusqlite::types::Value;
@@ -134,11 +135,14 @@ impl Store {
         prune: Prune,
         at: Timestamp,
     ) -> Result<Slice, StoreError> {
-        match way_of(kind) {
+        crash_point::before("B24");
+        let slice = match way_of(kind) {
             Way::Rows(rows) => self.prune_rows(rows, before, from, prune, at).await,
             Way::Contents => self.prune_contents(from, prune).await,
             Way::Audit => self.prune_audit(before, from, prune, at).await,
-        }
+        };
+        crash_point::after("B24");
+        slice
     }
 
     async fn prune_rows(

@@ -1,0 +1,373 @@
+//! Whether some order of events explains what a thread shows. The order is known but for commands that came while
+//! messages waited: each such command may have taken effect before or after any of those. A state that no order
+//! leads to is a promise broken.
+
+use crate::task::{Files, Task, files_of_patch};
+use std::collections::BTreeSet;
+
+/// States that are followed at a time; a thread that needs more is not decided.
+const STATES_MAX: usize = 512;
+
+/// How a message for a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The model carried it out.
+    Done,
+    /// Its person stopped it, with some of its steps carried out.
+    Stopped,
+    /// It was given up or stopped before it began; none of it is left.
+    Refused,
+}
+
+/// What a command was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Undo,
+    Discard,
+    Clear,
+    Patch,
+    Status,
+    Diff,
+    Stop,
+}
+
+impl Verb {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Undo => "!undo",
+            Self::Discard => "!discard",
+            Self::Clear => "!clear",
+            Self::Patch => "!patch",
+            Self::Status => "!status",
+            Self::Diff => "!diff",
+            Self::Stop => "!stop",
+        }
+    }
+}
+
+/// A command with its answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) verb: Verb,
+    pub(crate) answer: String,
+    /// The patch that came with it.
+    pub(crate) patch: Option<String>,
+    /// It took effect after so many of the messages, at least and at most.
+    pub(crate) after: (usize, usize),
+}
+
+/// What a conversation holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    files: Files,
+    /// The prepared change, as `patch` sends it.
+    prepared: Option<Files>,
+    /// What an undo may take back: the files before and after each message.
+    edits: Vec<(Files, Files)>,
+}
+
+/// Fails with what cannot be explained.
+pub(crate) fn explain(messages: &[(Task, Ended)], commands: &[Answered]) -> Result<(), String> {
+    let mut states = BTreeSet::from([(0, State::default())]);
+    for command in commands {
+        let mut next = BTreeSet::new();
+        for (position, state) in &states {
+            let (least, most) = command.after;
+            for target in least.max(*position)..=most.max(*position).min(messages.len()) {
+                let is_waiting = target < most;
+                for before in run(state, &messages[*position..target]) {
+                    next.extend(
+                        carry_out(before, command, is_waiting)
+                            .into_iter()
+                            .map(|state| (target, state)),
+                    );
+                }
+            }
+        }
+        if next.is_empty() {
+            return Err(unexplained(command, &states, messages));
+        }
+        if next.len() > STATES_MAX {
+            return Ok(());
+        }
+        states = next;
+    }
+    Ok(())
+}
+
+fn unexplained(command: &Answered, states: &BTreeSet<(usize, State)>, messages: &[(Task, Ended)]) -> String {
+    let shown = match command.patch.as_deref().map(files_of_patch) {
+        Some(Ok(files)) => format!("the patch holds {}", in_short(&files)),
+        Some(Err(why)) => format!("the patch cannot be read: {why}"),
+        None => "no patch came with it".to_owned(),
+    };
+    let expected = states.iter().take(6).map(|(position, state)| {
+        let after: Vec<String> = run(state, &messages[*position..])
+            .iter()
+            .map(|state| {
+                let prepared = state
+                    .prepared
+                    .as_ref()
+                    .map_or_else(|| "nothing".to_owned(), in_short);
+                format!("files {}, prepared {prepared}", in_short(&state.files))
+            })
+            .collect();
+        after.join(" or ")
+    });
+    format!(
+        "`{}` was answered \"{}\" and {shown}, which no order of events explains; expected was one of: {}",
+        command.verb.word(),
+        command
+            .answer
+            .chars()
+            .take(200)
+            .collect::<String>()
+            .replace('\n', " "),
+        expected.collect::<Vec<_>>().join("; ")
+    )
+}
+
+/// Files with the task and the step that wrote each.
+fn in_short(files: &Files) -> String {
+    let files = files.iter().map(|(path, content)| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        format!("{name}={}", content.lines().next().unwrap_or_default())
+    });
+    format!("{{{}}}", files.collect::<Vec<_>>().join(", "))
+}
+
+/// The states that messages may lead to.
+fn run(state: &State, messages: &[(Task, Ended)]) -> BTreeSet<State> {
+    let mut states = BTreeSet::from([state.clone()]);
+    for (task, ended) in messages {
+        let steps = match ended {
+            Ended::Done => task.steps..=task.steps,
+            Ended::Stopped => 0..=task.steps,
+            Ended::Refused => continue,
+        };
+        states = states
+            .into_iter()
+            .flat_map(|state| {
+                steps
+                    .clone()
+                    .map(move |steps| state.clone().after_task(task, steps))
+            })
+            .collect();
+    }
+    states
+}
+
+impl State {
+    fn after_task(mut self, task: &Task, steps: usize) -> Self {
+        let before = self.files.clone();
+        task.apply(steps, &mut self.files);
+        if !self.files.is_empty() {
+            self.prepared = Some(self.files.clone());
+        }
+        if before != self.files {
+            self.edits.push((before, self.files.clone()));
+        }
+        self
+    }
+
+    fn after_undo(mut self, rendered: bool) -> Option<Self> {
+        let (before, _) = self.edits.pop()?;
+        if before.is_empty() {
+            return Some(Self::default());
+        }
+        self.files = before;
+        if rendered {
+            self.prepared = Some(self.files.clone());
+        }
+        Some(self)
+    }
+}
+
+/// The states a command may lead to; none if its answer does not fit.
+fn carry_out(state: State, command: &Answered, is_waiting: bool) -> Vec<State> {
+    let answer = command.answer.as_str();
+    let one = |state: Option<State>| state.into_iter().collect();
+    // Given up after too many restarts: it may have had its effect before, or not.
+    if answer.contains("I gave it up") || answer.contains("Something of mine failed") {
+        return match command.verb {
+            Verb::Undo => [
+                Some(state.clone()),
+                state.clone().after_undo(false),
+                state.after_undo(true),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            Verb::Discard => vec![state, State::default()],
+            Verb::Clear | Verb::Patch | Verb::Status | Verb::Diff | Verb::Stop => vec![state],
+        };
+    }
+    if answer.contains("so I did nothing") || answer.starts_with("A turn is running") {
+        let fits = is_waiting || answer.contains("so I did nothing");
+        return one(fits.then_some(state));
+    }
+    match command.verb {
+        Verb::Undo => undo(state, answer),
+        Verb::Discard if answer.contains("discarded; the workspace is as the base again") => {
+            one((state.prepared.is_some() || !state.files.is_empty()).then(State::default))
+        }
+        Verb::Discard | Verb::Diff if answer.starts_with("Nothing is prepared here") => {
+            one(state.prepared.is_none().then_some(state))
+        }
+        Verb::Diff => one((answer.contains("CHG-") && state.prepared.is_some()).then_some(state)),
+        Verb::Clear => one(answer.starts_with("I forgot our conversation").then_some(state)),
+        Verb::Status => one(answer.contains("Delivery").then_some(state)),
+        Verb::Stop => one(is_stop(answer).then_some(state)),
+        Verb::Patch => {
+            let fits = match &command.patch {
+                None => answer.starts_with("Nothing is prepared here") && state.prepared.is_none(),
+                Some(patch) => answer.starts_with("CHG-") && files_of_patch(patch).ok() == state.prepared,
+            };
+            one(fits.then_some(state))
+        }
+        Verb::Discard => Vec::new(),
+    }
+}
+
+fn undo(state: State, answer: &str) -> Vec<State> {
+    let after = match answer {
+        _ if answer.starts_with("There is nothing to undo") => state.edits.is_empty().then_some(state),
+        _ if answer.starts_with("Undone; the workspace is as the base again, and nothing") => {
+            let after = state.after_undo(true);
+            after.filter(|state| state.files.is_empty())
+        }
+        _ if answer.starts_with("Undone. CHG-") => {
+            let after = state.after_undo(true);
+            after.filter(|state| !state.files.is_empty())
+        }
+        _ if answer.starts_with("Undone.") => state.after_undo(false),
+        _ => None,
+    };
+    after.into_iter().collect()
+}
+
+fn is_stop(answer: &str) -> bool {
+    ["Stopping.", "Nothing is running.", "What you stop has ended"]
+        .iter()
+        .any(|known| answer.starts_with(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answered, Ended, Verb, explain};
+    use crate::task::{Files, Task};
+
+    fn task(id: u32) -> Task {
+        Task {
+            id,
+            talk: 1,
+            steps: 2,
+        }
+    }
+
+    fn patch_of(tasks: &[(u32, usize)]) -> String {
+        let mut files = Files::new();
+        for (id, steps) in tasks {
+            task(*id).apply(*steps, &mut files);
+        }
+        let sections = files.iter().map(|(path, content)| {
+            let mut lines: Vec<String> = content.lines().map(|line| format!("+{line}\n")).collect();
+            if !content.ends_with('\n') {
+                lines.push("\\ No newline at end of file\n".to_owned());
+            }
+            format!(
+                "diff --git a/{path} b/{path}\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n{}",
+                lines.concat()
+            )
+        });
+        sections.collect()
+    }
+
+    fn answered(verb: Verb, answer: &str, patch: Option<String>, after: (usize, usize)) -> Answered {
+        Answered {
+            verb,
+            answer: answer.to_owned(),
+            patch,
+            after,
+        }
+    }
+
+    const DONE: [(u32, usize); 2] = [(1, 2), (2, 2)];
+
+    fn messages() -> Vec<(Task, Ended)> {
+        DONE.iter().map(|(id, _)| (task(*id), Ended::Done)).collect()
+    }
+
+    #[test]
+    fn what_was_prepared_is_explained_byte_for_byte() {
+        let sent = |patch| [answered(Verb::Patch, "CHG-1 rev 2, against", Some(patch), (2, 2))];
+        assert_eq!(explain(&messages(), &sent(patch_of(&DONE))), Ok(()));
+        assert!(explain(&messages(), &sent(patch_of(&DONE[..1]))).is_err());
+        assert!(explain(&messages(), &sent(patch_of(&[(1, 2), (2, 1)]))).is_err());
+    }
+
+    #[test]
+    fn an_undo_takes_back_one_message_and_all_of_it() {
+        let with = |patch| {
+            [
+                answered(Verb::Undo, "Undone. CHG-1 rev 3 is now", None, (2, 2)),
+                answered(Verb::Patch, "CHG-1 rev 3, against", Some(patch), (2, 2)),
+            ]
+        };
+        assert_eq!(explain(&messages(), &with(patch_of(&DONE[..1]))), Ok(()));
+        assert!(explain(&messages(), &with(patch_of(&DONE))).is_err());
+        assert!(explain(&messages(), &with(patch_of(&[(1, 2), (2, 1)]))).is_err());
+        let twice = [
+            answered(Verb::Undo, "Undone. CHG-1 rev 3 is now", None, (2, 2)),
+            answered(Verb::Patch, "Nothing is prepared here.", None, (2, 2)),
+        ];
+        assert!(explain(&messages(), &twice).is_err());
+    }
+
+    #[test]
+    fn a_command_among_waiting_messages_may_come_at_any_place_but_no_other() {
+        let discarded = "CHG-1 is discarded; the workspace is as the base again.";
+        let with = |after| {
+            [
+                answered(Verb::Discard, discarded, None, after),
+                answered(
+                    Verb::Patch,
+                    "CHG-2 rev 1, against",
+                    Some(patch_of(&DONE[1..])),
+                    (2, 2),
+                ),
+            ]
+        };
+        assert_eq!(explain(&messages(), &with((1, 2))), Ok(()));
+        assert!(explain(&messages(), &with((2, 2))).is_err());
+        let busy = |after| {
+            [answered(
+                Verb::Undo,
+                "A turn is running; `stop` it first.",
+                None,
+                after,
+            )]
+        };
+        assert_eq!(explain(&messages(), &busy((1, 2))), Ok(()));
+        assert!(explain(&messages(), &busy((2, 2))).is_err());
+    }
+
+    #[test]
+    fn a_stopped_message_leaves_its_first_steps_and_a_refused_one_nothing() {
+        let with = |ended, patch| {
+            explain(
+                &[(task(1), Ended::Done), (task(2), ended)],
+                &[answered(Verb::Patch, "CHG-1 rev 1, against", Some(patch), (2, 2))],
+            )
+        };
+        for steps in 0..=2 {
+            assert_eq!(
+                with(Ended::Stopped, patch_of(&[(1, 2), (2, steps)])),
+                Ok(()),
+                "{steps}"
+            );
+        }
+        assert_eq!(with(Ended::Refused, patch_of(&DONE[..1])), Ok(()));
+        assert!(with(Ended::Refused, patch_of(&[(1, 2), (2, 1)])).is_err());
+    }
+}

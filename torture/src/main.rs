@@ -1,0 +1,119 @@
+//! `drydock-torture`: breaks a running Drydock on purpose, and checks from outside that what was acknowledged is
+//! answered once and each effect happens once. It shares no code of the server: it speaks HTTP, signals and the
+//! command line, and owns the Slack and the model that the server talks to, so it knows what is true.
+
+mod arguments;
+mod explain;
+mod hook;
+mod model;
+mod program;
+mod reading;
+mod scenario;
+mod settled;
+mod talk;
+mod tally;
+mod task;
+mod world;
+
+use arguments::Arguments;
+use clap::Parser;
+use scenario::{ALL, Cx, Scenario};
+use std::process::ExitCode;
+use std::time::Instant;
+use tally::Tally;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if arguments.list {
+        for scenario in ALL {
+            println!("{:<12} {:<10} {}", scenario.name, scenario.goals, scenario.what);
+        }
+        return ExitCode::SUCCESS;
+    }
+    let chosen = match chosen(&arguments) {
+        Ok(chosen) => chosen,
+        Err(why) => {
+            eprintln!("{why}");
+            return ExitCode::from(2);
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("the runtime did not start: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut is_sound = true;
+    for scenario in chosen {
+        is_sound &= runtime.block_on(run(scenario, &arguments));
+    }
+    if is_sound {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn chosen(arguments: &Arguments) -> Result<Vec<&'static Scenario>, String> {
+    if arguments.scenarios.is_empty() {
+        return Ok(ALL.iter().collect());
+    }
+    let find = |name: &String| {
+        let known = ALL
+            .iter()
+            .map(|scenario| scenario.name)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let found = ALL.iter().find(|scenario| scenario.name == name);
+        found.ok_or_else(|| format!("there is no scenario `{name}`; there are {known}"))
+    };
+    arguments.scenarios.iter().map(find).collect()
+}
+
+/// Runs one scenario and says how it went; true if nothing was violated.
+async fn run(scenario: &Scenario, arguments: &Arguments) -> bool {
+    let began = Instant::now();
+    let cx = Cx::new(scenario, arguments);
+    let (tally, broken) = match scenario.run(&cx).await {
+        Ok(tally) => (tally, None),
+        Err(error) => (Tally::default(), Some(format!("{error:#}"))),
+    };
+    let seconds = began.elapsed().as_secs();
+    let is_sound = tally.failures.is_empty() && broken.is_none();
+    let verdict = match is_sound {
+        true if tally.worlds == 0 => "SKIP",
+        true => "PASS",
+        false => "FAIL",
+    };
+    if arguments.json {
+        let failures: Vec<serde_json::Value> = tally.failures.iter().map(|failure| {
+            serde_json::json!({"violations": failure.violations, "replay": failure.replay, "kept": failure.kept, "schedule": failure.schedule})
+        }).collect();
+        println!(
+            "{}",
+            serde_json::json!({"goals": scenario.goals, "scenario": scenario.name, "verdict": verdict, "seed": arguments.seed,
+                "ends": tally.ends, "messages": tally.messages, "faults": tally.faults, "violations": tally.violations(),
+                "slowest_start_ms": tally.slowest_start.as_millis(), "seconds": seconds, "skipped": tally.skipped,
+                "failures": failures, "error": broken})
+        );
+        return is_sound;
+    }
+    println!(
+        "{} {verdict} {} {}, {seconds} s",
+        scenario.goals,
+        scenario.name,
+        tally.in_words()
+    );
+    for skipped in &tally.skipped {
+        println!("SKIPPED {}: {skipped}", scenario.name);
+    }
+    for failure in &tally.failures {
+        println!("{}", failure.report());
+    }
+    if let Some(broken) = broken {
+        println!("  it could not be run: {broken}");
+    }
+    is_sound
+}

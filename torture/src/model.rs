@@ -1,0 +1,138 @@
+//! The model's side: carries out tasks, slowly enough to be interrupted, and stops where it is held.
+
+use crate::task::Task;
+use drydock::emulator::model::{Answer, Asked, AskedRole, Fault, ModelEmulator, says};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// What the model is told while it runs.
+pub(crate) struct Model {
+    pub(crate) emulator: ModelEmulator,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    held: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Tasks by id, with the step at which nothing is answered.
+    holds: BTreeMap<u32, usize>,
+    /// How often each task was asked for its first step.
+    begun: BTreeMap<u32, usize>,
+    /// What no request may hold.
+    problems: Vec<String>,
+    /// Longest time an answer takes.
+    slowest: Duration,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Model {
+    /// Starts one whose answers take up to `slowest`.
+    pub(crate) fn start(slowest: Duration) -> anyhow::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                slowest,
+                ..State::default()
+            }),
+            held: watch::Sender::new(0),
+        });
+        let script = Arc::clone(&shared);
+        let emulator = ModelEmulator::start(move |asked: &Asked| answer(&script, asked))?;
+        Ok(Self { emulator, shared })
+    }
+
+    /// From now on a task gets no answer at this step.
+    pub(crate) fn hold(&self, task: &Task, step: usize) {
+        self.shared.state().holds.insert(task.id, step);
+    }
+
+    /// Everything is answered again. What is held already stays so until its caller gives up.
+    pub(crate) fn let_go(&self) {
+        self.shared.state().holds.clear();
+    }
+
+    /// Waits until a request was held for the `count`th time; false if that takes too long.
+    pub(crate) async fn holds(&self, count: usize) -> bool {
+        let mut held = self.shared.held.subscribe();
+        let held = held.wait_for(|held| *held >= count);
+        tokio::time::timeout(Duration::from_secs(30), held).await.is_ok()
+    }
+
+    /// How often requests were held so far.
+    pub(crate) fn held(&self) -> usize {
+        *self.shared.held.borrow()
+    }
+
+    /// How often a task was begun.
+    pub(crate) fn begun(&self, task: u32) -> usize {
+        self.shared.state().begun.get(&task).copied().unwrap_or(0)
+    }
+
+    /// What was wrong with requests.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems = self.emulator.problems();
+        problems.extend(self.shared.state().problems.iter().cloned());
+        problems
+    }
+}
+
+fn answer(shared: &Shared, asked: &Asked) -> Answer {
+    let mut state = shared.state();
+    let Some(task) = Task::in_text(asked.last_user_text()) else {
+        state
+            .problems
+            .push(format!("a request without a task: {}", asked.last_user_text()));
+        return says("I do not know that task.");
+    };
+    let words = asked.messages.iter().map(|message| &message.text);
+    if let Some(foreign) = words
+        .filter_map(|text| Task::in_text(text))
+        .find(|other| other.talk != task.talk)
+    {
+        state.problems.push(format!(
+            "a request of talk {} holds words of talk {}",
+            task.talk, foreign.talk
+        ));
+    }
+    let step = step_of(asked);
+    if step == 0 {
+        *state.begun.entry(task.id).or_default() += 1;
+    }
+    if state.holds.get(&task.id) == Some(&step) {
+        drop(state);
+        shared.held.send_modify(|held| *held += 1);
+        return says("").but(Fault::Stall);
+    }
+    let words = match step < task.steps {
+        true => task
+            .edits(step)
+            .into_iter()
+            .fold(says(""), |answer, (path, content)| {
+                answer.and_calls(
+                    "file_write",
+                    serde_json::json!({"path": path, "content": content}),
+                )
+            }),
+        false => says(task.done()),
+    };
+    // Different for each step, and the same for the same one.
+    let share = (task.id.wrapping_mul(2_654_435_761) >> 8).wrapping_add(step as u32 * 37) % 100;
+    words.but(Fault::Delay(state.slowest * share / 100))
+}
+
+/// The step of the turn that is asked about: answers of the model since the person last spoke.
+fn step_of(asked: &Asked) -> usize {
+    let messages = asked.messages.iter().rev();
+    let answered = messages.filter(|message| message.role == AskedRole::User);
+    answered.take_while(|message| !message.results.is_empty()).count()
+}

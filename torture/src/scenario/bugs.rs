@@ -1,0 +1,50 @@
+//! Whether the checks check: each planted defect has to be found by the scenario that is meant for it.
+
+use super::{ALL, Cx};
+use crate::tally::{Failure, Tally};
+use std::path::PathBuf;
+
+/// The planted defects, what each does wrong, and the scenario that has to find it.
+const BUGS: [(&str, &str, &str); 4] = [
+    ("A1", "an undo that is resumed is carried out again", "undo"),
+    (
+        "D1",
+        "a message for which there is no room is acknowledged and dropped",
+        "queue",
+    ),
+    (
+        "V2",
+        "an undo takes back only the last attempt of a message that was resumed",
+        "resumed",
+    ),
+    ("V6", "a stop is forgotten at the end of the process", "stop"),
+];
+
+pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    if cx.points().is_none() {
+        return Ok(cx.needs_points());
+    }
+    let mut tally = Tally::default();
+    for (bug, what, name) in BUGS {
+        let scenario = ALL.iter().find(|scenario| scenario.name == name);
+        let Some(scenario) = scenario else { continue };
+        let planted = cx.with_bug(name, bug);
+        let mut found = scenario.run(&planted).await?;
+        let failures = std::mem::take(&mut found.failures);
+        for failure in &failures {
+            // It was broken on purpose.
+            let _ = std::fs::remove_dir_all(&failure.kept);
+        }
+        found.faults += 1;
+        tally.add(found);
+        if failures.is_empty() {
+            tally.failures.push(Failure {
+                replay: planted.replay(cx.seed),
+                violations: vec![format!("the planted defect {bug} was not found: {what}")],
+                schedule: String::new(),
+                kept: PathBuf::new(),
+            });
+        }
+    }
+    Ok(tally)
+}

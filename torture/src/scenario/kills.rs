@@ -1,0 +1,193 @@
+//! People talk in their threads while the process is ended at random moments, often right after an
+//! acknowledgement, and sometimes again while it recovers.
+
+use super::Cx;
+use crate::explain::Verb;
+use crate::talk::{By, Talk};
+use crate::tally::Tally;
+use crate::task::STEPS_MAX;
+use crate::world::{Plan, World, person};
+use drydock::emulator::slack::Fault;
+use fastrand::Rng;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+const PEOPLE: usize = 6;
+/// Messages of a world, about.
+const MESSAGES_OF_WORLD: usize = 240;
+/// Ends of the process in a row, at most.
+const DEPTH_MAX: usize = 3;
+
+/// What is left to do, shared by worlds that run after each other.
+struct Left {
+    ends: usize,
+    messages: usize,
+}
+
+pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    let mut left = Left {
+        ends: cx.arguments.kills.unwrap_or(cx.lane().either(24, 1_000)),
+        messages: cx.arguments.messages.unwrap_or(cx.lane().either(480, 20_000)),
+    };
+    let mut seeds = Rng::with_seed(cx.seed);
+    let mut tally = Tally::default();
+    let mut seed = cx.seed;
+    while (left.ends > 0 || left.messages > 0) && tally.failures.len() < 5 {
+        let messages = MESSAGES_OF_WORLD.min(left.messages.max(40));
+        let worlds = left.messages.div_ceil(MESSAGES_OF_WORLD).max(1);
+        let ends = left.ends.div_ceil(worlds);
+        let world = world(cx, seed, ends, messages).await?;
+        left.ends = left.ends.saturating_sub(world.ends);
+        left.messages = left.messages.saturating_sub(world.messages);
+        tally.add(world);
+        seed = seeds.u64(..);
+    }
+    Ok(tally)
+}
+
+async fn world(cx: &Cx<'_>, seed: u64, ends: usize, messages: usize) -> anyhow::Result<Tally> {
+    let mut rng = Rng::with_seed(seed);
+    let plan = Plan {
+        people: PEOPLE,
+        slowest_answer: Duration::from_millis(rng.u64(20..160)),
+        ..cx.plan(cx.binary())
+    };
+    let world = Arc::new(World::start_with_people(plan).await?);
+    let ids = Arc::new(AtomicU32::new(1));
+    let sent = Arc::new(AtomicUsize::new(0));
+    let mut people = JoinSet::new();
+    for number in 0..PEOPLE {
+        let person = Person {
+            world: Arc::clone(&world),
+            number,
+            rng: Rng::with_seed(rng.u64(..)),
+            ids: Arc::clone(&ids),
+            sent: Arc::clone(&sent),
+            messages_max: messages,
+        };
+        people.spawn(person.talks());
+    }
+    let reaper = tokio::spawn(reap(Arc::clone(&world), Rng::with_seed(rng.u64(..)), ends));
+    let mut talks = Vec::new();
+    while let Some(done) = people.join_next().await {
+        talks.extend(done?);
+    }
+    reaper.abort();
+    let broke = match reaper.await {
+        Ok(Err(error)) => Some(format!("{error:#}")),
+        Ok(Ok(())) | Err(_) => None,
+    };
+    if let Some(error) = broke {
+        world.violated(format!("the program could not be ended and started: {error}"));
+    }
+    if world.up_since().is_none() {
+        world.start().await?;
+    }
+    for talk in &mut talks {
+        talk.ends_with_its_patch().await;
+    }
+    let replay = format!("--scenario kills --seed {seed} --kills {ends} --messages {messages}");
+    Ok(Tally::close(world, talks, &replay, cx.arguments.keep.as_deref()).await)
+}
+
+/// Ends the process again and again, at moments that people's messages decide.
+async fn reap(world: Arc<World>, mut rng: Rng, ends: usize) -> anyhow::Result<()> {
+    let mut acknowledged = world.acknowledged();
+    let mut left = ends;
+    while left > 0 {
+        let wanted = *acknowledged.borrow() + rng.usize(1..6);
+        acknowledged.wait_for(|count| *count >= wanted).await?;
+        let millis = if rng.bool() {
+            rng.u64(0..40)
+        } else {
+            rng.u64(0..1_000)
+        };
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        if rng.u8(..) < 40 {
+            world.note("the next post is lost on its way back");
+            world.slack.fail_next("chat.postMessage", 1, Fault::ResetAfter);
+        }
+        let depth = (1..=DEPTH_MAX)
+            .find(|_| rng.u8(..) > 64)
+            .unwrap_or(DEPTH_MAX)
+            .min(left);
+        for again in 0..depth {
+            if again > 0 {
+                tokio::time::sleep(Duration::from_millis(rng.u64(0..300))).await;
+            }
+            match rng.u8(..) < 200 {
+                true => world.kill().await,
+                false => world.terminate().await,
+            }
+            left -= 1;
+            world.start().await?;
+        }
+    }
+    Ok(())
+}
+
+struct Person {
+    world: Arc<World>,
+    number: usize,
+    rng: Rng,
+    ids: Arc<AtomicU32>,
+    sent: Arc<AtomicUsize>,
+    messages_max: usize,
+}
+
+impl Person {
+    /// Begins one conversation after another until enough was said by everybody.
+    async fn talks(mut self) -> Vec<Talk> {
+        let mut talks = Vec::new();
+        while self.sent.load(Ordering::SeqCst) < self.messages_max {
+            let number = u32::try_from(self.number * 1_000 + talks.len()).unwrap_or_default();
+            let mut talk = Talk::new(&self.world, number, person(self.number), &self.ids);
+            self.talk(&mut talk).await;
+            self.sent.fetch_add(talk.acknowledged(), Ordering::SeqCst);
+            talks.push(talk);
+        }
+        talks
+    }
+
+    async fn talk(&mut self, talk: &mut Talk) {
+        self.ask(talk).await;
+        for _ in 0..self.rng.usize(4..11) {
+            match self.rng.u8(0..100) {
+                0..40 => self.ask(talk).await,
+                40..54 => self.commands(talk, Verb::Undo, By::Words).await,
+                54..61 => self.commands(talk, Verb::Discard, By::Words).await,
+                61..68 => self.commands(talk, Verb::Discard, By::Button("Discard")).await,
+                68..76 => self.commands(talk, Verb::Patch, By::Words).await,
+                76..84 => self.commands(talk, Verb::Patch, By::Button("Get patch")).await,
+                84..88 => self.commands(talk, Verb::Status, By::Words).await,
+                88..91 => self.commands(talk, Verb::Clear, By::Words).await,
+                91..94 => self.commands(talk, Verb::Diff, By::Words).await,
+                94..97 => self.commands(talk, Verb::Stop, By::Words).await,
+                _ => self.commands(talk, Verb::Stop, By::Button("Stop")).await,
+            }
+        }
+        talk.ends_with_its_patch().await;
+    }
+
+    async fn ask(&mut self, talk: &mut Talk) {
+        let task = talk.task(self.rng.usize(1..=STEPS_MAX));
+        talk.ask(task).await;
+        if self.rng.u8(..) < 150 {
+            talk.until_answered().await;
+        }
+    }
+
+    /// Gives a command, mostly once everything before it is answered, and sometimes asks for more at once.
+    async fn commands(&mut self, talk: &mut Talk, verb: Verb, by: By) {
+        if self.rng.u8(..) < 150 {
+            talk.until_answered().await;
+        }
+        talk.command(verb, by).await;
+        if self.rng.u8(..) < 60 {
+            self.ask(talk).await;
+        }
+        talk.until_commands_are_answered().await;
+    }
+}

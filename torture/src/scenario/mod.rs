@@ -1,0 +1,170 @@
+//! The scenarios: each breaks something, and says what held.
+
+mod boundaries;
+mod bugs;
+mod clock;
+mod directed;
+mod hooks;
+mod kills;
+mod outage;
+mod queue;
+mod store;
+
+use crate::arguments::{Arguments, Lane};
+use crate::talk::Talk;
+use crate::tally::Tally;
+use crate::world::{Plan, World};
+use drydock::emulator::slack::RateLimits;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Tally>> + 'a>>;
+
+/// Something that is tried.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// The goals it shows, as docs/reliability.md lists them.
+    pub(crate) goals: &'static str,
+    pub(crate) what: &'static str,
+    run: for<'a> fn(&'a Cx<'a>) -> Running<'a>,
+}
+
+impl Scenario {
+    pub(crate) fn run<'a>(&self, cx: &'a Cx<'a>) -> Running<'a> {
+        (self.run)(cx)
+    }
+}
+
+macro_rules! scenarios {
+    ($($name:literal $goals:literal $what:literal $run:path;)*) => {
+        /// Every scenario, in the order in which they run.
+        pub(crate) const ALL: &[Scenario] = &[$(Scenario {
+            name: $name,
+            goals: $goals,
+            what: $what,
+            run: |cx| Box::pin($run(cx)),
+        }),*];
+    };
+}
+
+scenarios! {
+    "kills" "R1,R3,R5" "kill -9 and SIGTERM at random moments, also while it recovers, under people who talk" kills::run;
+    "boundaries" "R1,B1-B28" "the end of the process before and after each durable boundary" boundaries::run;
+    "recovery" "R3" "the end of the process while it recovers, three times in a row" boundaries::recovery;
+    "undo" "P4" "an undo, and the end of the process between its effect and its answer" directed::undo;
+    "resumed" "P4" "an undo of a message that was cut short and resumed" directed::resumed;
+    "stop" "P4" "a stop, and the end of the process right after it" directed::stop;
+    "buttons" "P4" "presses of buttons, and the end of the process right after each" directed::buttons;
+    "queue" "P2,R6" "more messages than may wait" queue::run;
+    "hooks" "P2,R5" "events of hooks, more than may wait, and ends of the process" hooks::run;
+    "invites" "B25" "an invite, and the end of the process while it is redeemed" directed::invites;
+    "lost" "P3,R17" "answers of Slack that are lost after the effect" outage::lost;
+    "storm" "R17" "Slack answers 429 again and again" outage::storm;
+    "outage" "R17" "Slack is down for ten minutes" outage::down;
+    "clock" "R20" "the clock jumps by hours and days, and back" clock::run;
+    "locked" "R15" "another process holds the database" store::locked;
+    "full" "R14" "the disk is full, and has room again" store::full;
+    "descriptors" "R14,R22" "no descriptor is left, and then there are some" store::descriptors;
+    "bugs" "" "each planted defect is found" bugs::run;
+}
+
+/// What a scenario runs in.
+pub(crate) struct Cx<'a> {
+    pub(crate) arguments: &'a Arguments,
+    pub(crate) name: &'static str,
+    pub(crate) seed: u64,
+    /// The planted defect that is turned on.
+    bug: Option<String>,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn new(scenario: &Scenario, arguments: &'a Arguments) -> Self {
+        Self {
+            arguments,
+            name: scenario.name,
+            seed: arguments.seed,
+            bug: arguments.bug.clone(),
+        }
+    }
+
+    /// The same with a planted defect, under another scenario.
+    fn with_bug(&self, name: &'static str, bug: &str) -> Self {
+        Self {
+            arguments: self.arguments,
+            name,
+            seed: self.seed,
+            bug: Some(bug.to_owned()),
+        }
+    }
+
+    pub(crate) fn lane(&self) -> Lane {
+        self.arguments.lane
+    }
+
+    /// The program as it is released, unless a defect is turned on.
+    fn binary(&self) -> PathBuf {
+        let points = self.arguments.points.as_ref().filter(|_| self.bug.is_some());
+        points
+            .or(self.arguments.binary.as_ref())
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// The build with crash points, if there is one.
+    fn points(&self) -> Option<PathBuf> {
+        self.arguments.points.clone()
+    }
+
+    /// A usual world of this program.
+    fn plan(&self, binary: PathBuf) -> Plan {
+        Plan {
+            binary,
+            people: 1,
+            slowest_answer: Duration::from_millis(40),
+            limits: "",
+            environment: self
+                .bug
+                .iter()
+                .map(|bug| ("DRYDOCK_BUG".to_owned(), bug.clone()))
+                .collect(),
+            open_files_max: None,
+            data: None,
+            rate_limits: RateLimits::Off,
+            // A planted defect shows soon.
+            patience: Duration::from_secs(if self.bug.is_some() { 12 } else { 60 }),
+        }
+    }
+
+    /// How to see it again.
+    fn replay(&self, seed: u64) -> String {
+        let bug = self
+            .bug
+            .as_ref()
+            .map(|bug| format!(" --bug {bug}"))
+            .unwrap_or_default();
+        format!("--scenario {} --seed {seed}{bug}", self.name)
+    }
+
+    async fn close(&self, world: Arc<World>, talks: Vec<Talk>) -> Tally {
+        Tally::close(
+            world,
+            talks,
+            &self.replay(self.seed),
+            self.arguments.keep.as_deref(),
+        )
+        .await
+    }
+
+    fn skip(&self, why: &str) -> Tally {
+        Tally {
+            skipped: vec![why.to_owned()],
+            ..Tally::default()
+        }
+    }
+
+    fn needs_points(&self) -> Tally {
+        self.skip("needs `--points`, a build with `--features crash-points,planted-bugs`")
+    }
+}

@@ -1,0 +1,172 @@
+//! Slack at its worst: answers that are lost after the effect, limits, and ten minutes of silence.
+
+use super::Cx;
+use super::directed::Stage;
+use crate::explain::Verb;
+use crate::talk::{By, Talk};
+use crate::tally::Tally;
+use crate::world::{Plan, World, step_slack_clock};
+use drydock::emulator::slack::Fault;
+use fastrand::Rng;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Calls of the Web API that a bot's answers take.
+const METHODS: [&str; 8] = [
+    "chat.postMessage",
+    "chat.update",
+    "chat.postEphemeral",
+    "conversations.replies",
+    "conversations.history",
+    "reactions.add",
+    "files.getUploadURLExternal",
+    "files.completeUploadExternal",
+];
+/// More calls than anybody makes while Slack is down.
+const FOREVER: usize = 10_000;
+
+/// P3: a post whose answer is lost is shown once all the same.
+pub(super) async fn lost(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    let mut rng = Rng::with_seed(cx.seed);
+    let mut stage = Stage::build(cx, cx.binary()).await?;
+    let mut faults = 0;
+    for _ in 0..cx.lane().either(3, 60) {
+        let mut talk = stage.talk();
+        for _ in 0..3 {
+            faults += disturb(&stage.world, &mut rng);
+            talk.ask(talk.task(2)).await;
+            talk.until_answered().await;
+        }
+        faults += disturb(&stage.world, &mut rng);
+        talk.command(Verb::Patch, By::Words).await;
+        talk.until_commands_are_answered().await;
+        METHODS
+            .iter()
+            .for_each(|method| stage.world.slack.recover(method));
+        talk.ends_with_its_patch().await;
+        stage.talks.push(talk);
+    }
+    let mut tally = stage.close(cx).await;
+    tally.faults = faults;
+    Ok(tally)
+}
+
+fn disturb(world: &World, rng: &mut Rng) -> usize {
+    let method = [
+        "chat.postMessage",
+        "chat.postMessage",
+        "files.completeUploadExternal",
+        "chat.update",
+    ];
+    let method = method[rng.usize(..method.len())];
+    let fault = match rng.u8(0..3) {
+        0 => Fault::ResetBefore,
+        1 => Fault::Status {
+            status: 503,
+            retry_after_seconds: None,
+        },
+        _ => Fault::ResetAfter,
+    };
+    world.note(&format!("the next {method}: {fault:?}"));
+    world.slack.fail_next(method, 1, fault);
+    1
+}
+
+/// R17: limits delay answers and lose none.
+pub(super) async fn storm(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    const LIMITED: usize = 36;
+    const TALKS: usize = 3;
+    let mut stage = Stage::build(cx, cx.binary()).await?;
+    let limit = Fault::Status {
+        status: 429,
+        retry_after_seconds: Some(1),
+    };
+    let mut talks: Vec<Talk> = (0..TALKS).map(|_| stage.talk()).collect();
+    stage.world.slack.fail_next("chat.postMessage", LIMITED, limit);
+    for talk in &mut talks {
+        talk.ask(talk.task(1)).await;
+    }
+    for mut talk in talks {
+        talk.ends_with_its_patch().await;
+        stage.talks.push(talk);
+    }
+    let mut tally = stage.close(cx).await;
+    tally.faults = LIMITED;
+    Ok(tally)
+}
+
+/// P2: an outage of ten minutes loses nothing.
+pub(super) async fn down(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    const MINUTES: i64 = 10;
+    let Some(binary) = cx.points() else {
+        return Ok(cx.needs_points());
+    };
+    let (mut stage, clock) = with_clock(cx.plan(binary)).await?;
+    for fault in [
+        Fault::ResetBefore,
+        Fault::Status {
+            status: 503,
+            retry_after_seconds: None,
+        },
+    ] {
+        let world = Arc::clone(&stage.world);
+        let mut talk = stage.talk();
+        talk.ask(talk.task(2)).await;
+        talk.until_answered().await;
+        METHODS
+            .iter()
+            .for_each(|method| world.slack.fail_next(method, FOREVER, fault.clone()));
+        world.note(&format!("Slack is down: {fault:?}"));
+        talk.ask(talk.task(2)).await;
+        for minute in 1..=MINUTES {
+            clock.step(minute * 60)?;
+            step_slack_clock(minute * 60);
+            // Whoever writes wakes what waits.
+            if minute % 2 == 0 {
+                talk.ask(talk.task(1)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(700)).await;
+        }
+        METHODS.iter().for_each(|method| world.slack.recover(method));
+        world.note("Slack is back");
+        // Waits that began during the outage are over.
+        clock.step(MINUTES * 60 + 600)?;
+        step_slack_clock(MINUTES * 60 + 600);
+        talk.ask(talk.task(1)).await;
+        talk.ends_with_its_patch().await;
+        stage.talks.push(talk);
+        clock.step(0)?;
+        step_slack_clock(0);
+    }
+    let mut tally = stage.close(cx).await;
+    tally.faults = 2;
+    Ok(tally)
+}
+
+/// The clock of the program, in a build that lets it be stepped.
+pub(super) struct Clock(std::path::PathBuf);
+
+impl Clock {
+    /// For a world whose program was not started yet.
+    pub(super) fn of(world: &World) -> Self {
+        let file = world.directory().join("clock");
+        world.set_variable("DRYDOCK_CLOCK_OFFSET", file.to_str());
+        Self(file)
+    }
+
+    pub(super) fn step(&self, seconds: i64) -> anyhow::Result<()> {
+        // Renamed, so that nobody reads half of a number.
+        let new = self.0.with_extension("new");
+        std::fs::write(&new, seconds.to_string())?;
+        Ok(std::fs::rename(new, &self.0)?)
+    }
+}
+
+/// A world of people whose program's clock can be stepped.
+pub(super) async fn with_clock(plan: Plan) -> anyhow::Result<(Stage, Clock)> {
+    let world = World::build(plan).await?;
+    let clock = Clock::of(&world);
+    world.start().await?;
+    world.let_in().await?;
+    Ok((Stage::of(world), clock))
+}

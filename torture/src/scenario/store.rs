@@ -1,0 +1,257 @@
+//! What the database stands on gives way: somebody else holds it, the disk is full or read-only, no descriptor is
+//! left. While it cannot store, the program answers 503 and nothing is lost; afterwards it goes on without a restart.
+
+use super::Cx;
+use super::directed::Stage;
+use crate::explain::Verb;
+use crate::talk::{By, Talk};
+use crate::tally::Tally;
+use crate::world::{Plan, World};
+use anyhow::Context;
+use rusqlite::Connection;
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// R15: while it cannot store, an event is answered within this time.
+const REFUSED_MAX: Duration = Duration::from_secs(3);
+/// R14: how soon it is ready again.
+const HEALED_MAX: Duration = Duration::from_secs(5);
+
+/// R15: a backup, or a shell, holds the database.
+pub(super) async fn locked(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    let mut stage = Stage::build(cx, cx.binary()).await?;
+    let holds: &[u64] = cx.lane().either(&[1, 5], &[1, 5, 30]);
+    for seconds in holds {
+        let mut talk = stage.talk();
+        talk.ask(talk.task(2)).await;
+        let database = stage.world.launch().data.join("drydock.db");
+        let holder = Connection::open(database)?;
+        holder.busy_timeout(Duration::from_secs(5))?;
+        holder.execute_batch("BEGIN EXCLUSIVE")?;
+        stage
+            .world
+            .note(&format!("the database is locked for {seconds} s"));
+        let until = Instant::now() + Duration::from_secs(*seconds);
+        // What runs goes on as far as it can; what comes in meanwhile is refused in time, or durable.
+        let mut more = stage.talk();
+        while Instant::now() < until {
+            in_time(&stage.world, &mut more).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        holder.execute_batch("COMMIT")?;
+        drop(holder);
+        stage.world.note("the database is free");
+        for mut talk in [talk, more] {
+            talk.ask(talk.task(1)).await;
+            talk.ends_with_its_patch().await;
+            stage.talks.push(talk);
+        }
+        let shown = stage.world.slack.look(|state| {
+            let mut messages = state.messages.iter();
+            messages.any(|message| crate::reading::shown(message).contains("database is locked"))
+        });
+        if shown {
+            stage
+                .world
+                .violated("somebody was told that the database is locked".to_owned());
+        }
+    }
+    let mut tally = stage.close(cx).await;
+    tally.faults = holds.len();
+    Ok(tally)
+}
+
+/// Somebody writes while nothing can be stored. That no attempt takes too long is what counts here.
+async fn in_time(world: &World, talk: &mut Talk) {
+    let began = Instant::now();
+    let answer = talk.ask_once(talk.task(1)).await;
+    if began.elapsed() > REFUSED_MAX {
+        world.violated(format!(
+            "an event was answered {answer:?} after {:.1} s",
+            began.elapsed().as_secs_f64()
+        ));
+    }
+}
+
+/// A small file system of memory. It is taken away when it is dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Nothing where this machine lets us mount none.
+    fn mount(directory: &Path, megabytes: usize) -> Option<Self> {
+        std::fs::create_dir_all(directory).ok()?;
+        let size = format!("size={megabytes}m");
+        let mount = ["mount", "-t", "tmpfs", "-o", &size, "tmpfs", directory.to_str()?];
+        runs(&mount).then(|| Self(directory.to_owned()))
+    }
+
+    fn remount(&self, how: &str) -> bool {
+        let how = format!("remount,{how}");
+        self.0
+            .to_str()
+            .is_some_and(|directory| runs(&["mount", "-o", &how, directory]))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // It may be in use until the program has ended.
+        let _ = self
+            .0
+            .to_str()
+            .map(|directory| runs(&["umount", "--lazy", directory]));
+    }
+}
+
+/// True if a command of the system works.
+fn runs(command: &[&str]) -> bool {
+    let Some((program, arguments)) = command.split_first() else {
+        return false;
+    };
+    let output = std::process::Command::new(program).args(arguments).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// R14: the disk is full, or becomes read-only.
+pub(super) async fn full(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    let outside = tempfile::TempDir::with_prefix("drydock-torture-disk-")?;
+    let Some(disk) = SmallDisk::mount(&outside.path().join("disk"), 48) else {
+        return Ok(cx.skip("this machine lets nobody mount a file system of memory (needs root)"));
+    };
+    let plan = Plan {
+        data: Some(disk.0.join("data")),
+        ..cx.plan(cx.binary())
+    };
+    let mut stage = Stage::of(World::start_with_people(plan).await?);
+    let mut talk = stage.talk();
+    talk.ask(talk.task(2)).await;
+    talk.until_answered().await;
+    let world = Arc::clone(&stage.world);
+
+    let ballast = disk.0.join("ballast");
+    fill(&ballast)?;
+    world.note("the disk is full");
+    refuses(&world, &mut talk, "the disk was full").await;
+    std::fs::remove_file(&ballast)?;
+    world.note("the disk has room");
+    heals(&world, &mut talk, "the disk had room again").await;
+
+    if disk.remount("ro") {
+        world.note("the disk is read-only");
+        refuses(&world, &mut talk, "the disk was read-only").await;
+        if !disk.remount("rw") {
+            anyhow::bail!("the disk stays read-only");
+        }
+        world.note("the disk can be written");
+        heals(&world, &mut talk, "the disk could be written again").await;
+    } else {
+        world.note("files are open for writing, so the disk cannot become read-only");
+    }
+    talk.ends_with_its_patch().await;
+    stage.talks.push(talk);
+    drop(world);
+    let mut tally = stage.close(cx).await;
+    tally.faults = 1;
+    drop(disk);
+    Ok(tally)
+}
+
+/// Writes until there is no room for another page.
+fn fill(ballast: &Path) -> anyhow::Result<()> {
+    let mut file = std::fs::File::create(ballast).context("no ballast")?;
+    for size in [1 << 20, 4_096, 512] {
+        let block = vec![b'x'; size];
+        while file.write_all(&block).is_ok() {}
+    }
+    Ok(())
+}
+
+/// Nothing is acknowledged while nothing can be stored for long; what is, is checked at the end.
+async fn refuses(world: &World, talk: &mut Talk, when: &str) {
+    let mut refused = 0;
+    for _ in 0..12 {
+        in_time(world, talk).await;
+        refused += usize::from(talk.is_refused());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    if refused == 0 {
+        world.violated(format!("everything was acknowledged while {when}"));
+    }
+    if readiness(world).await == Some(200) {
+        world.violated(format!("/readyz said 200 while {when}"));
+    }
+}
+
+/// The program takes messages again, without a restart.
+async fn heals(world: &World, talk: &mut Talk, when: &str) {
+    let began = Instant::now();
+    let mut taken = false;
+    while !taken && began.elapsed() < HEALED_MAX {
+        talk.ask_once(talk.task(1)).await;
+        taken = !talk.is_refused();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    if !taken {
+        world.violated(format!(
+            "nothing was taken {} s after {when}",
+            HEALED_MAX.as_secs()
+        ));
+    }
+    while readiness(world).await != Some(200) {
+        if began.elapsed() > HEALED_MAX {
+            return world.violated(format!(
+                "/readyz was not 200 {} s after {when}",
+                HEALED_MAX.as_secs()
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    talk.until_answered().await;
+}
+
+async fn readiness(world: &World) -> Option<u16> {
+    let client = drydock::provider::http_client().ok()?;
+    let url = format!("http://{}/readyz", world.launch().address);
+    let answer = tokio::time::timeout(REFUSED_MAX, client.get(url).send())
+        .await
+        .ok()?
+        .ok()?;
+    Some(answer.status().as_u16())
+}
+
+/// R22: connections that nobody uses take every descriptor.
+pub(super) async fn descriptors(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    const OPEN_FILES_MAX: u64 = 96;
+    const CONNECTIONS: usize = 160;
+    let plan = Plan {
+        open_files_max: Some(OPEN_FILES_MAX),
+        ..cx.plan(cx.binary())
+    };
+    let mut stage = Stage::of(World::start_with_people(plan).await?);
+    let mut talk = stage.talk();
+    let address = stage.world.launch().address;
+    for _ in 0..cx.lane().either(1, 4) {
+        talk.ask(talk.task(4)).await;
+        let idle: Vec<TcpStream> = (0..CONNECTIONS)
+            .filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok())
+            .collect();
+        stage.world.note(&format!("{} idle connections", idle.len()));
+        for _ in 0..3 {
+            talk.ask_once(talk.task(1)).await;
+        }
+        drop(idle);
+        stage.world.note("the connections are closed");
+        talk.ask(talk.task(1)).await;
+        talk.command(Verb::Undo, By::Words).await;
+        talk.until_answered().await;
+        talk.until_commands_are_answered().await;
+    }
+    talk.ends_with_its_patch().await;
+    stage.talks.push(talk);
+    let mut tally = stage.close(cx).await;
+    tally.faults = cx.lane().either(1, 4);
+    Ok(tally)
+}

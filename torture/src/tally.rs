@@ -1,0 +1,127 @@
+//! What scenarios came to: counts, violations with all that is needed to look at them, and the line that says so.
+
+use crate::settled;
+use crate::talk::Talk;
+use crate::world::World;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Violations of a world that are shown in full.
+const SHOWN_MAX: usize = 5;
+
+/// What one or more worlds came to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) worlds: usize,
+    /// Ends of the process.
+    pub(crate) ends: usize,
+    /// Messages that were acknowledged.
+    pub(crate) messages: usize,
+    /// Faults of other kinds.
+    pub(crate) faults: usize,
+    pub(crate) slowest_start: Duration,
+    pub(crate) failures: Vec<Failure>,
+    /// What could not be tried here, and why.
+    pub(crate) skipped: Vec<String>,
+}
+
+/// A world in which a promise was broken.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What is to be run to see it again.
+    pub(crate) replay: String,
+    pub(crate) violations: Vec<String>,
+    /// Everything that was done, with seconds since the beginning.
+    pub(crate) schedule: String,
+    /// Configuration, database and logs.
+    pub(crate) kept: PathBuf,
+}
+
+impl Tally {
+    /// Stops a world, checks everything in it, and counts it.
+    pub(crate) async fn close(
+        world: Arc<World>,
+        talks: Vec<Talk>,
+        replay: &str,
+        keep: Option<&Path>,
+    ) -> Self {
+        settled::check(&world, &talks).await;
+        drop(talks);
+        Self::of(world, replay, keep)
+    }
+
+    /// Counts a world as it is.
+    pub(crate) fn of(world: Arc<World>, replay: &str, keep: Option<&Path>) -> Self {
+        let violations = world.violations();
+        let mut tally = Self {
+            worlds: 1,
+            ends: world.ends(),
+            messages: *world.acknowledged().borrow(),
+            slowest_start: world.slowest_start(),
+            ..Self::default()
+        };
+        if !violations.is_empty() {
+            let schedule = world.journal();
+            let kept = match Arc::try_unwrap(world) {
+                Ok(world) => world.keep(keep),
+                Err(world) => world.directory().to_owned(),
+            };
+            tally.failures.push(Failure {
+                replay: replay.to_owned(),
+                violations,
+                schedule,
+                kept,
+            });
+        }
+        tally
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.worlds += other.worlds;
+        self.ends += other.ends;
+        self.messages += other.messages;
+        self.faults += other.faults;
+        self.slowest_start = self.slowest_start.max(other.slowest_start);
+        self.failures.extend(other.failures);
+        self.skipped.extend(other.skipped);
+    }
+
+    pub(crate) fn violations(&self) -> usize {
+        self.failures.iter().map(|failure| failure.violations.len()).sum()
+    }
+
+    /// `412 ends, 3,120 messages, 0 violations`.
+    pub(crate) fn in_words(&self) -> String {
+        let mut words = vec![
+            format!("{} ends", self.ends),
+            format!("{} messages", self.messages),
+        ];
+        if self.faults > 0 {
+            words.push(format!("{} faults", self.faults));
+        }
+        words.push(format!("{} violations", self.violations()));
+        words.join(", ")
+    }
+}
+
+impl Failure {
+    /// All there is to know about it.
+    pub(crate) fn report(&self) -> String {
+        let shown = self
+            .violations
+            .iter()
+            .take(SHOWN_MAX)
+            .map(|violation| format!("  {}", violation.replace('\n', "\n    ")));
+        let more = self.violations.len().saturating_sub(SHOWN_MAX);
+        let more = (more > 0).then(|| format!("  and {more} more"));
+        let shown: Vec<String> = shown.chain(more).collect();
+        format!(
+            "{}\n  again: {}\n  kept: {}\n  schedule:\n    {}",
+            shown.join("\n"),
+            self.replay,
+            self.kept.display(),
+            self.schedule.trim_end().replace('\n', "\n    ")
+        )
+    }
+}

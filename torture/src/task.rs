@@ -1,0 +1,149 @@
+//! What a person asks for: a task with a name, and the files that carrying it out writes. The words of the
+//! request say all of it, so the model and the checks compute the same from them.
+
+use std::collections::BTreeMap;
+
+/// Files of a directory that tasks write to.
+const FILES: usize = 8;
+/// Model calls with edits, at most.
+pub(crate) const STEPS_MAX: usize = 4;
+
+/// The files of a workspace that differ from its base.
+pub(crate) type Files = BTreeMap<String, String>;
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Task {
+    /// Unique among all tasks of a world.
+    pub(crate) id: u32,
+    /// The conversation it belongs to, and the directory its files are in.
+    pub(crate) talk: u32,
+    /// Model calls that edit, before the last one that only answers.
+    pub(crate) steps: usize,
+}
+
+impl Task {
+    /// The word that names it in a request.
+    pub(crate) fn word(&self) -> String {
+        format!("task-{}-{}-{}-end", self.id, self.talk, self.steps)
+    }
+
+    /// The task that a text names last.
+    pub(crate) fn in_text(text: &str) -> Option<Self> {
+        let (_, rest) = text.rsplit_once("task-")?;
+        let mut words = rest.split('-');
+        let task = Self {
+            id: words.next()?.parse().ok()?,
+            talk: words.next()?.parse().ok()?,
+            steps: words.next()?.parse().ok()?,
+        };
+        (words.next()?.starts_with("end") && task.steps <= STEPS_MAX).then_some(task)
+    }
+
+    /// What the model says when it is done.
+    pub(crate) fn done(&self) -> String {
+        format!("Task {} is done.", self.id)
+    }
+
+    /// The files that one step writes: one or two, with contents that occur nowhere else. No two steps of a
+    /// task write the same file.
+    pub(crate) fn edits(&self, step: usize) -> Vec<(String, String)> {
+        let count = 1 + (self.id as usize + step) % 2;
+        let edits = (0..count).map(|edit| {
+            let file = (self.id as usize + step * 2 + edit) % FILES;
+            let end = if (self.id as usize + step).is_multiple_of(5) {
+                ""
+            } else {
+                "\n"
+            };
+            let content = format!(
+                "task {} step {step}\nedit {edit}: grüße ✓ of talk {}{end}",
+                self.id, self.talk
+            );
+            (format!("notes/{}/f{file}.txt", self.talk), content)
+        });
+        edits.collect()
+    }
+
+    /// Carries out its first steps on some files.
+    pub(crate) fn apply(&self, steps: usize, files: &mut Files) {
+        for step in 0..steps.min(self.steps) {
+            files.extend(self.edits(step));
+        }
+    }
+}
+
+/// The files that a patch adds to a base that has none of them; an error where it does anything else.
+pub(crate) fn files_of_patch(patch: &str) -> Result<Files, String> {
+    let mut files = Files::new();
+    for section in patch.split("diff --git ").skip(1) {
+        let (head, body) = section.split_once("\n@@ ").ok_or("a section without a hunk")?;
+        let path = head
+            .lines()
+            .find_map(|line| line.strip_prefix("+++ b/"))
+            .ok_or("a section without a new path")?;
+        if !head.contains("\n--- /dev/null") {
+            return Err(format!("{path} is changed and not added"));
+        }
+        let mut content = String::new();
+        for line in body.lines().skip(1) {
+            match line.split_at_checked(1) {
+                Some(("+", text)) => {
+                    content.push_str(text);
+                    content.push('\n');
+                }
+                Some(("\\", _)) => {
+                    content.pop();
+                }
+                _ => return Err(format!("a line of {path} that adds nothing: {line}")),
+            }
+        }
+        files.insert(path.to_owned(), content);
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Files, Task, files_of_patch};
+
+    #[test]
+    fn a_request_names_its_task() {
+        let task = Task {
+            id: 17,
+            talk: 3,
+            steps: 4,
+        };
+        let text = format!("<@U0> do task-1-1-1-end, no, {}.", task.word());
+        assert_eq!(Task::in_text(&text), Some(task));
+        assert_eq!(Task::in_text("task-1-2"), None);
+    }
+
+    #[test]
+    fn the_steps_of_a_task_write_different_files() {
+        for id in 0..40 {
+            let task = Task {
+                id,
+                talk: 1,
+                steps: 4,
+            };
+            let edits: Vec<_> = (0..4).flat_map(|step| task.edits(step)).collect();
+            let mut files = Files::new();
+            task.apply(4, &mut files);
+            assert_eq!(files.len(), edits.len(), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_patch_is_read_byte_for_byte() {
+        let patch = "diff --git a/n/a.txt b/n/a.txt\nnew file mode 100644\nindex 0000000..1\n--- /dev/null\n+++ b/n/a.txt\n\
+                     @@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\n\
+                     diff --git a/n/b.txt b/n/b.txt\nnew file mode 100644\n--- /dev/null\n+++ b/n/b.txt\n@@ -0,0 +1 @@\n+x\n";
+        let expected = [("n/a.txt", "one\ntwo"), ("n/b.txt", "x\n")];
+        let expected: Files = expected
+            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+            .into();
+        assert_eq!(files_of_patch(patch), Ok(expected));
+        assert!(files_of_patch("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n").is_err());
+    }
+}
