@@ -3,6 +3,7 @@
 //! command line, and owns the Slack and the model that the server talks to, so it knows what is true.
 
 mod arguments;
+mod check;
 mod explain;
 mod hook;
 mod model;

@@ -1,7 +1,7 @@
 //! One person's conversation in a thread: requests, commands and presses, and whether what the thread shows in the
 //! end is what they come to.
 
-use crate::explain::{Answered, Ended, Verb, explain};
+use crate::explain::Verb;
 use crate::reading::{Thread, transcript};
 use crate::task::Task;
 use crate::world::{CHANNEL, World};
@@ -11,31 +11,38 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// How long after everything else the answer to a command may come that was taken and not acknowledged.
+const UNCERTAIN_REST: Duration = Duration::from_millis(1_500);
 const LOOK_EVERY: Duration = Duration::from_millis(15);
 
 /// A conversation.
 pub(crate) struct Talk {
-    world: Arc<World>,
+    pub(crate) world: Arc<World>,
     number: u32,
     user: String,
     ids: Arc<AtomicU32>,
     root: Option<String>,
-    asked: Vec<Asked>,
-    commanded: Vec<Commanded>,
+    pub(crate) asked: Vec<Asked>,
+    pub(crate) commanded: Vec<Commanded>,
     pressed: BTreeSet<(String, &'static str)>,
     /// Something was never answered: the rest would only repeat that.
-    is_stuck: bool,
+    pub(crate) is_stuck: bool,
+    /// Longest time that an event took which was sent once.
+    pub(crate) slowest_answer: Duration,
 }
 
-struct Asked {
-    task: Task,
-    acknowledged: bool,
+/// A message for a turn.
+pub(crate) struct Asked {
+    pub(crate) task: Task,
+    pub(crate) acknowledged: bool,
 }
 
-struct Commanded {
-    verb: Verb,
-    acknowledged: bool,
-    after: (usize, usize),
+/// A command or a press.
+pub(crate) struct Commanded {
+    pub(crate) verb: Verb,
+    pub(crate) acknowledged: bool,
+    /// It took effect after so many messages, at least and at most.
+    pub(crate) after: (usize, usize),
 }
 
 /// How a command is given.
@@ -58,6 +65,7 @@ impl Talk {
             commanded: Vec::new(),
             pressed: BTreeSet::new(),
             is_stuck: false,
+            slowest_answer: Duration::ZERO,
         }
     }
 
@@ -96,7 +104,9 @@ impl Talk {
             .write(&self.user, CHANNEL, self.root.as_deref(), &text);
         let mut status = None;
         for event in &written.events {
+            let began = Instant::now();
             let answer = self.world.slack.deliver(event, None).await;
+            self.slowest_answer = self.slowest_answer.max(began.elapsed());
             status = answer.ok().map(|answer| answer.status);
             if status.is_some_and(|status| (200..300).contains(&status)) {
                 break;
@@ -219,6 +229,11 @@ impl Talk {
         };
         self.until("a patch", sent).await;
         self.until("a card", |thread| thread.open == 0).await;
+        let is_uncertain = |command: &Commanded| !command.acknowledged;
+        if self.commanded.iter().any(is_uncertain) {
+            // It may have been taken all the same, and its answer may be the last.
+            tokio::time::sleep(UNCERTAIN_REST).await;
+        }
     }
 
     async fn until(&mut self, what: &str, holds: impl Fn(&Thread) -> bool) {
@@ -268,173 +283,9 @@ impl Talk {
                 .filter(|command| command.acknowledged)
                 .count()
     }
-
-    /// Checks what the thread shows, once nothing is on its way any more.
-    pub(crate) fn check(&self) {
-        if self.is_stuck {
-            return;
-        }
-        let thread = self.read();
-        if let Some(wrong) = thread.wrong.first() {
-            return self.violated(wrong);
-        }
-        let messages = match self.messages(&thread) {
-            Ok(messages) => messages,
-            Err(why) => return self.violated(&why),
-        };
-        let commands = match self.commands(&thread) {
-            Ok(commands) => commands,
-            Err(why) => return self.violated(&why),
-        };
-        // Which of the messages without a result were stopped and which given up, nothing on the surface says.
-        let explained = messages
-            .iter()
-            .flat_map(|messages| commands.iter().map(|commands| explain(messages, commands)));
-        let explained: Vec<Result<(), String>> = explained.collect();
-        if explained.iter().all(Result::is_err)
-            && let Some(Err(why)) = explained.into_iter().next()
-        {
-            self.violated(&why);
-        }
-    }
-
-    /// How each message ended, in all the ways that fit.
-    fn messages(&self, thread: &Thread) -> Result<Vec<Vec<(Task, Ended)>>, String> {
-        let mut ended = Vec::new();
-        for Asked { task, acknowledged } in &self.asked {
-            let done = task.done();
-            match thread
-                .results
-                .iter()
-                .filter(|result| result.contains(&done))
-                .count()
-            {
-                0 if *acknowledged => ended.push((task.clone(), None)),
-                // It was never acknowledged, so it may be gone.
-                0 => {}
-                1 => ended.push((task.clone(), Some(Ended::Done))),
-                more => return Err(format!("task {} was answered {more} times", task.id)),
-            }
-        }
-        let unchecked = thread
-            .results
-            .iter()
-            .find(|result| result.contains("I could not check"));
-        if let Some(unchecked) = unchecked {
-            return Err(format!("a change was answered without its checks: {unchecked}"));
-        }
-        let open = ended.iter().filter(|(_, ended)| ended.is_none()).count();
-        let is_done = |result: &&String| self.asked.iter().any(|asked| result.contains(&asked.task.done()));
-        let cut: Vec<&String> = thread.results.iter().filter(|result| !is_done(result)).collect();
-        let (stopped, broken): (Vec<&String>, Vec<&String>) =
-            cut.iter().partition(|result| result.contains("Stopped at step"));
-        if let Some(broken) = broken.first() {
-            return Err(format!(
-                "a message was answered with neither its task nor a stop: {broken}"
-            ));
-        }
-        if stopped.len() + thread.refusals.len() != open {
-            return Err(format!(
-                "{open} messages are without their task's answer, {} were stopped and {} refused",
-                stopped.len(),
-                thread.refusals.len()
-            ));
-        }
-        let stops = self
-            .commanded
-            .iter()
-            .filter(|command| command.verb == Verb::Stop)
-            .count();
-        let never_begun = thread
-            .refusals
-            .iter()
-            .filter(|refusal| refusal.contains("Stopped before it began"));
-        if stopped.len() + never_begun.count() > stops {
-            return Err("more messages were stopped than anybody asked for".to_owned());
-        }
-        Ok(assignments(&ended, stopped.len()))
-    }
-
-    /// The commands with their answers, in all the ways that fit: one that was not acknowledged may be gone.
-    fn commands(&self, thread: &Thread) -> Result<Vec<Vec<Answered>>, String> {
-        let uncertain: Vec<usize> = (0..self.commanded.len())
-            .filter(|index| !self.commanded[*index].acknowledged)
-            .collect();
-        let gone = self.commanded.len().checked_sub(thread.answers.len());
-        let Some(gone) = gone.filter(|gone| *gone <= uncertain.len()) else {
-            let (commands, answers) = (self.commanded.len(), thread.answers.len());
-            return Err(format!(
-                "{commands} commands have {answers} answers: {:#?}",
-                thread.answers
-            ));
-        };
-        let announced = thread
-            .answers
-            .iter()
-            .filter(|answer| announces_patch(answer))
-            .count();
-        if announced != thread.patches.len() {
-            return Err(format!(
-                "{announced} patches were announced and {} sent",
-                thread.patches.len()
-            ));
-        }
-        let chosen = subsets(&uncertain, gone);
-        let ways = chosen.iter().map(|missing| {
-            let mut patches = thread.patches.iter();
-            let present = self
-                .commanded
-                .iter()
-                .enumerate()
-                .filter(|(index, _)| !missing.contains(index));
-            let answered = present
-                .zip(&thread.answers)
-                .map(|((_, command), answer)| Answered {
-                    verb: command.verb,
-                    patch: announces_patch(answer).then(|| patches.next().cloned()).flatten(),
-                    answer: answer.clone(),
-                    after: command.after,
-                });
-            answered.collect()
-        });
-        Ok(ways.collect())
-    }
 }
 
-fn announces_patch(answer: &str) -> bool {
+/// True for the answer to a command that a file follows.
+pub(crate) fn announces_patch(answer: &str) -> bool {
     answer.starts_with("CHG-") && answer.contains(", against ")
-}
-
-/// All ways in which so many of the messages without an end were stopped, and the others refused.
-fn assignments(ended: &[(Task, Option<Ended>)], stopped: usize) -> Vec<Vec<(Task, Ended)>> {
-    let open: Vec<usize> = (0..ended.len())
-        .filter(|index| ended[*index].1.is_none())
-        .collect();
-    let ways = subsets(&open, stopped).into_iter().map(|stopped| {
-        let ended = ended.iter().enumerate().map(|(index, (task, ended))| {
-            let otherwise = if stopped.contains(&index) {
-                Ended::Stopped
-            } else {
-                Ended::Refused
-            };
-            (task.clone(), ended.unwrap_or(otherwise))
-        });
-        ended.collect()
-    });
-    ways.collect()
-}
-
-/// All choices of so many of a few.
-fn subsets(of: &[usize], count: usize) -> Vec<Vec<usize>> {
-    let Some((first, rest)) = of.split_first() else {
-        return if count == 0 { vec![Vec::new()] } else { Vec::new() };
-    };
-    let mut chosen = subsets(rest, count);
-    if let Some(fewer) = count.checked_sub(1) {
-        chosen.extend(subsets(rest, fewer).into_iter().map(|mut rest| {
-            rest.insert(0, *first);
-            rest
-        }));
-    }
-    chosen
 }

@@ -45,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) rate_limits: RateLimits,
     /// How long an acknowledged message may be without its end while the program runs.
     pub(crate) patience: Duration,
+    /// Whether what the store stands on gives way, so that a turn may fail aloud.
+    pub(crate) may_fail: bool,
 }
 
 /// Slack, the model and the program.
@@ -54,6 +56,7 @@ pub(crate) struct World {
     pub(crate) launch: Mutex<Launch>,
     people: usize,
     pub(crate) patience: Duration,
+    pub(crate) may_fail: bool,
     program: tokio::sync::Mutex<Option<Program>>,
     /// Since when the program runs.
     up: watch::Sender<Option<Instant>>,
@@ -125,6 +128,7 @@ impl World {
             launch: Mutex::new(launch),
             people: plan.people,
             patience: plan.patience,
+            may_fail: plan.may_fail,
             program: tokio::sync::Mutex::default(),
             up: watch::Sender::new(None),
             acknowledged: watch::Sender::new(0),

@@ -20,8 +20,6 @@ enum Way {
     FirstStart,
     /// An orderly stop.
     Stop,
-    /// `drydock data prune`.
-    Prune,
     /// Many messages.
     Much,
 }
@@ -61,8 +59,8 @@ const POINTS: [(&str, Way); 45] = [
     ("B22:after", Way::Talk),
     ("B23:before", Way::Much),
     ("B23:after", Way::Much),
-    ("B24:before", Way::Prune),
-    ("B24:after", Way::Prune),
+    ("B24:before", Way::Start),
+    ("B24:after", Way::Start),
     ("B26:before", Way::FirstStart),
     ("B26:after", Way::FirstStart),
     ("B28:before", Way::Stop),
@@ -116,7 +114,7 @@ async fn at(cx: &Cx<'_>, binary: std::path::PathBuf, point: &str, way: Way) -> a
         Way::FirstStart => {
             let world = World::build(plan).await?;
             world.set_variable("DRYDOCK_CRASH", Some(point));
-            if world.start_unless_it_ends().await? {
+            if world.start_unless_it_ends().await? && world.ends_by_itself(POINT_MAX).await.is_err() {
                 world.violated(format!("{point} was not passed"));
             }
             world.note(point);
@@ -142,14 +140,14 @@ async fn at(cx: &Cx<'_>, binary: std::path::PathBuf, point: &str, way: Way) -> a
         Way::Start => {
             world.kill().await;
             world.set_variable("DRYDOCK_CRASH", Some(point));
-            if world.start_unless_it_ends().await? {
+            if world.start_unless_it_ends().await? && world.ends_by_itself(POINT_MAX).await.is_err() {
                 world.violated(format!("{point} was not passed"));
             }
             world.kill().await;
             world.set_variable("DRYDOCK_CRASH", None);
             world.start().await?;
         }
-        Way::Talk | Way::Much | Way::Prune | Way::Stop => {
+        Way::Talk | Way::Much | Way::Stop => {
             world.terminate().await;
             world.set_variable("DRYDOCK_CRASH", Some(point));
             world.start().await?;
@@ -207,12 +205,6 @@ async fn lead_to(world: &World, talk: &mut crate::talk::Talk, way: Way) {
             if let Err(error) = world.ask_to_stop().await {
                 world.violated(format!("{error:#}"));
             }
-        }
-        Way::Prune => {
-            let launch = world.launch();
-            // It ends with its server.
-            let pruned = tokio::task::spawn_blocking(move || launch.ask(&["data", "prune", "--yes"]));
-            let _ = tokio::time::timeout(POINT_MAX, pruned).await;
         }
         Way::Start | Way::FirstStart => {}
     }

@@ -132,6 +132,7 @@ impl<'a> Cx<'a> {
             open_files_max: None,
             data: None,
             rate_limits: RateLimits::Off,
+            may_fail: false,
             // A planted defect shows soon.
             patience: Duration::from_secs(if self.bug.is_some() { 12 } else { 60 }),
         }
