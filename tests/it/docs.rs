@@ -93,7 +93,10 @@ fn rows(text: &str) -> Vec<Vec<String>> {
 fn functions() -> BTreeMap<String, String> {
     let name = pattern(r"\bfn (\w+)");
     let mut functions: BTreeMap<String, String> = BTreeMap::new();
-    for (_, text) in ["src", "tests", "benches"].into_iter().flat_map(rust_files) {
+    for (_, text) in ["src", "tests", "benches", "torture/src"]
+        .into_iter()
+        .flat_map(rust_files)
+    {
         let mut comment = String::new();
         for line in text.lines().map(str::trim) {
             if let Some(more) = line.strip_prefix("///") {

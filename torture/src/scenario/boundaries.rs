@@ -74,7 +74,7 @@ const POINTS: [(&str, Way); 45] = [
 ];
 
 /// Worlds at a time: each mostly waits.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 6;
 /// Tasks that fill the log of the database.
 const MUCH: usize = 14;
 

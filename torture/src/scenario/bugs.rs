@@ -24,27 +24,34 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     if cx.points().is_none() {
         return Ok(cx.needs_points());
     }
+    // Each mostly waits for what does not come.
+    let running = BUGS.map(|(bug, what, name)| Box::pin(is_found(cx, bug, what, name)));
     let mut tally = Tally::default();
-    for (bug, what, name) in BUGS {
-        let scenario = ALL.iter().find(|scenario| scenario.name == name);
-        let Some(scenario) = scenario else { continue };
-        let planted = cx.with_bug(name, bug);
-        let mut found = scenario.run(&planted).await?;
-        let failures = std::mem::take(&mut found.failures);
-        for failure in &failures {
-            // It was broken on purpose.
-            let _ = std::fs::remove_dir_all(&failure.kept);
-        }
-        found.faults += 1;
-        tally.add(found);
-        if failures.is_empty() {
-            tally.failures.push(Failure {
-                replay: planted.replay(cx.seed),
-                violations: vec![format!("the planted defect {bug} was not found: {what}")],
-                schedule: String::new(),
-                kept: PathBuf::new(),
-            });
-        }
+    for found in futures_util::future::join_all(running).await {
+        tally.add(found?);
     }
     Ok(tally)
+}
+
+async fn is_found(cx: &Cx<'_>, bug: &str, what: &str, name: &'static str) -> anyhow::Result<Tally> {
+    let Some(scenario) = ALL.iter().find(|scenario| scenario.name == name) else {
+        anyhow::bail!("there is no scenario {name}");
+    };
+    let planted = cx.with_bug(name, bug);
+    let mut found = scenario.run(&planted).await?;
+    let failures = std::mem::take(&mut found.failures);
+    for failure in &failures {
+        // It was broken on purpose.
+        let _ = std::fs::remove_dir_all(&failure.kept);
+    }
+    found.faults += 1;
+    if failures.is_empty() {
+        found.failures.push(Failure {
+            replay: planted.replay(cx.seed),
+            violations: vec![format!("the planted defect {bug} was not found: {what}")],
+            schedule: String::new(),
+            kept: PathBuf::new(),
+        });
+    }
+    Ok(found)
 }

@@ -28,6 +28,8 @@ pub(crate) struct Scenario {
     /// The goals it shows, as docs/reliability.md lists them.
     pub(crate) goals: &'static str,
     pub(crate) what: &'static str,
+    /// The smallest lane it is part of.
+    pub(crate) lane: Lane,
     run: for<'a> fn(&'a Cx<'a>) -> Running<'a>,
 }
 
@@ -38,36 +40,37 @@ impl Scenario {
 }
 
 macro_rules! scenarios {
-    ($($name:literal $goals:literal $what:literal $run:path;)*) => {
+    ($($lane:ident $name:literal $goals:literal $what:literal $run:path;)*) => {
         /// Every scenario, in the order in which they run.
         pub(crate) const ALL: &[Scenario] = &[$(Scenario {
             name: $name,
             goals: $goals,
             what: $what,
+            lane: Lane::$lane,
             run: |cx| Box::pin($run(cx)),
         }),*];
     };
 }
 
 scenarios! {
-    "kills" "R1,R3,R5" "kill -9 and SIGTERM at random moments, also while it recovers, under people who talk" kills::run;
-    "boundaries" "R1,B1-B28" "the end of the process before and after each durable boundary" boundaries::run;
-    "recovery" "R3" "the end of the process while it recovers, three times in a row" boundaries::recovery;
-    "undo" "P4" "an undo, and the end of the process between its effect and its answer" directed::undo;
-    "resumed" "P4" "an undo of a message that was cut short and resumed" directed::resumed;
-    "stop" "P4" "a stop, and the end of the process right after it" directed::stop;
-    "buttons" "P4" "presses of buttons, and the end of the process right after each" directed::buttons;
-    "queue" "P2,R6" "more messages than may wait" queue::run;
-    "hooks" "P2,R5" "events of hooks, more than may wait, and ends of the process" hooks::run;
-    "invites" "B25" "an invite, and the end of the process while it is redeemed" directed::invites;
-    "lost" "P3,R17" "answers of Slack that are lost after the effect" outage::lost;
-    "storm" "R17" "Slack answers 429 again and again" outage::storm;
-    "outage" "R17" "Slack is down for ten minutes" outage::down;
-    "clock" "R20" "the clock jumps by hours and days, and back" clock::run;
-    "locked" "R15" "another process holds the database" store::locked;
-    "full" "R14" "the disk is full, and has room again" store::full;
-    "descriptors" "R14,R22" "no descriptor is left, and then there are some" store::descriptors;
-    "bugs" "" "each planted defect is found" bugs::run;
+    Ci "kills" "R1,R3,R5" "kill -9 and SIGTERM at random moments, also while it recovers, under people who talk" kills::run;
+    Ci "boundaries" "R1,B1-B28" "the end of the process before and after each durable boundary" boundaries::run;
+    Ci "recovery" "R3" "the end of the process while it recovers, three times in a row" boundaries::recovery;
+    Ci "undo" "P4" "an undo, and the end of the process between its effect and its answer" directed::undo;
+    Ci "resumed" "P4" "an undo of a message that was cut short and resumed" directed::resumed;
+    Ci "stop" "P4" "a stop, and the end of the process right after it" directed::stop;
+    Ci "buttons" "P4" "presses of buttons, and the end of the process right after each" directed::buttons;
+    Ci "queue" "P2,R6" "more messages than may wait" queue::run;
+    Ci "hooks" "P2,R5" "events of hooks, more than may wait, and ends of the process" hooks::run;
+    Ci "invites" "B25" "an invite, and the end of the process while it is redeemed" directed::invites;
+    Ci "lost" "P3,R17" "answers of Slack that are lost after the effect" outage::lost;
+    Full "storm" "R17" "Slack answers 429 again and again" outage::storm;
+    Full "outage" "R17" "Slack is down for ten minutes" outage::down;
+    Ci "clock" "R20" "the clock jumps by hours and days, and back" clock::run;
+    Ci "locked" "R15" "another process holds the database" store::locked;
+    Ci "full" "R14" "the disk is full, and has room again" store::full;
+    Ci "descriptors" "R14,R22" "no descriptor is left, and then there are some" store::descriptors;
+    Ci "bugs" "" "each planted defect is found" bugs::run;
 }
 
 /// What a scenario runs in.
