@@ -26,7 +26,9 @@ fn repository(reader: &mut Reader<'_>, name: &str) -> Option<RepositorySettings>
     }
     let path = reader.path(&path_key);
     let url = reader.url(&url_key);
-    if url.as_ref().is_some_and(|url| !url.is_https()) {
+    // The build that `drydock-torture` breaks mirrors a remote on this machine.
+    let is_loopback_fine = cfg!(feature = "crash-points");
+    if url.as_ref().is_some_and(|url| !url.is_https()) && !is_loopback_fine {
         reader.problem(&url_key, "expected an https URL");
     }
     let token = reader.secret(&token_key);

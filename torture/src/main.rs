@@ -5,10 +5,17 @@
 mod arguments;
 mod check;
 mod explain;
+// Shared with the tests of the server.
+#[path = "../../tests/it/support/git_server.rs"]
+#[allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+mod git_server;
 mod hook;
 mod model;
 mod program;
 mod reading;
+#[path = "../../tests/it/support/require.rs"]
+#[allow(dead_code, clippy::expect_used)]
+mod require;
 mod scenario;
 mod settled;
 mod talk;

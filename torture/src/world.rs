@@ -1,6 +1,7 @@
 //! Slack, the model, a repository and the program between them, which is ended and started again. Slack and the
 //! model live in this process, so they remember what was said before.
 
+use crate::git_server::GitServer;
 use crate::model::Model;
 use crate::program::{BOT_TOKEN, Launch, Program, SIGNING_SECRET, START_MAX, free_address};
 use anyhow::{Context, bail};
@@ -40,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) limits: &'static str,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) open_files_max: Option<u64>,
+    /// Whether the repository is a remote that is mirrored, which needs git.
+    pub(crate) is_remote: bool,
     /// Where the data directory is, if not beside the rest.
     pub(crate) data: Option<PathBuf>,
     pub(crate) rate_limits: RateLimits,
@@ -120,7 +123,14 @@ impl World {
             environment: plan.environment,
             open_files_max: plan.open_files_max,
         };
-        launch.write_config(&config(&launch, &slack, &model, plan.limits))?;
+        let repository = match plan.is_remote {
+            true => {
+                let server = GitServer::start(directory.path()).context("git is not here")?;
+                format!("url = \"{}infra.git\"", server.address)
+            }
+            false => format!("path = \"{}/infra.git\"", directory.path().display()),
+        };
+        launch.write_config(&config(&launch, &slack, &model, &repository, plan.limits))?;
         slack.connect_to(&format!("http://{}/in/slack", launch.address));
         Ok(Self {
             slack,
@@ -414,7 +424,7 @@ impl World {
     }
 }
 
-fn config(launch: &Launch, slack: &SlackEmulator, model: &Model, limits: &str) -> String {
+fn config(launch: &Launch, slack: &SlackEmulator, model: &Model, repository: &str, limits: &str) -> String {
     format!(
         r#"
 [server]
@@ -432,10 +442,11 @@ api_key = {{ env = "TORTURE_MODEL_KEY" }}
 base_url = "{model}"
 
 [repositories.infra]
-path = "{directory}/infra.git"
+{repository}
 
 [channels.slack]
 kind = "slack"
+paced = false
 bot_token = {{ env = "TORTURE_BOT_TOKEN" }}
 signing_secret = {{ env = "TORTURE_SIGNING_SECRET" }}
 api_base_url = "{slack}"
@@ -463,7 +474,6 @@ grants = {{ role = "editor", environments = ["**"] }}
 "#,
         address = launch.address,
         data = launch.data.display(),
-        directory = launch.directory.display(),
         model = model.emulator.url(),
         slack = slack.api_base_url(),
     )

@@ -1,6 +1,7 @@
 //! What a failed call means for its operation: whether it counts, and how long it waits.
 
 use crate::channel::SendError;
+use crate::planted;
 use crate::store::Attempt;
 use jiff::SignedDuration;
 use std::time::Duration;
@@ -18,6 +19,7 @@ const ALONE_MAX: SignedDuration = SignedDuration::from_hours(24);
 pub(super) fn attempt(error: &SendError, was_answered: bool, age: SignedDuration) -> Attempt {
     let is_its_own = match error {
         SendError::Refused(_) => true,
+        _ if planted::is("C2") => true,
         SendError::Unreachable(_) | SendError::Unauthorised(_) | SendError::Limited { .. } => false,
         SendError::NotSent { .. } | SendError::Ambiguous(_) => was_answered || age > ALONE_MAX,
     };

@@ -1,6 +1,7 @@
 //! What became of an operation is known once, so it is kept in memory until it is stored: while a disk is full or a
 //! database is locked, nothing that was sent is sent again, and nobody's thread ends.
 
+use crate::planted;
 use crate::store::StoreError;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,9 @@ where
         if !is_told {
             error!(%error, "{outcome} could not be stored; it is kept and stored later");
             is_told = true;
+        }
+        if planted::is("C1") {
+            return None;
         }
         if cancel.is_cancelled() {
             last_tries -= 1;

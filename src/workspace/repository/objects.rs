@@ -1,6 +1,7 @@
 //! The object database of a repository, as it is on the disk now. Whoever holds it sees what was fetched since.
 
 use super::{RepositoryError, vet};
+use crate::planted;
 use gix::odb::store::init::Slots;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -38,6 +39,9 @@ impl Objects {
     /// Opens the repository anew, with room for the packs that are there by now. Handles that were given out
     /// before stay good.
     pub(super) fn reopen(&self) -> Result<(), RepositoryError> {
+        if planted::is("E1") {
+            return Ok(());
+        }
         let opened = open(&self.directory, self.trust)?;
         *self.opened.write().unwrap_or_else(PoisonError::into_inner) = opened;
         Ok(())
@@ -45,13 +49,17 @@ impl Objects {
 }
 
 fn open(directory: &PathBuf, trust: vet::Trust) -> Result<gix::ThreadSafeRepository, RepositoryError> {
+    let room = match planted::is("E1") {
+        true => Slots::default(),
+        false => Slots::AsNeededByDiskState {
+            multiplier: 1.5,
+            minimum: PACKS_TO_COME,
+        },
+    };
     gix::open::Options::isolated()
         .strict_config(trust == vet::Trust::Nobody)
         .open_path_as_is(true)
-        .object_store_slots(Slots::AsNeededByDiskState {
-            multiplier: 1.5,
-            minimum: PACKS_TO_COME,
-        })
+        .object_store_slots(room)
         .open(directory)
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))
 }

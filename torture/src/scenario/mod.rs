@@ -6,6 +6,7 @@ mod clock;
 mod directed;
 mod hooks;
 mod kills;
+mod mirror;
 mod outage;
 mod queue;
 mod store;
@@ -66,6 +67,7 @@ scenarios! {
     Ci "lost" "P3,R17" "answers of Slack that are lost after the effect" outage::lost;
     Full "storm" "R17" "Slack answers 429 again and again" outage::storm;
     Full "outage" "R17" "Slack is down for ten minutes" outage::down;
+    Full "mirror" "R29" "a remote that gets one commit after the other" mirror::run;
     Ci "clock" "R20" "the clock jumps by hours and days, and back" clock::run;
     Ci "locked" "R15" "another process holds the database" store::locked;
     Ci "full" "R14" "the disk is full, and has room again" store::full;
@@ -133,6 +135,7 @@ impl<'a> Cx<'a> {
                 .map(|bug| ("DRYDOCK_BUG".to_owned(), bug.clone()))
                 .collect(),
             open_files_max: None,
+            is_remote: false,
             data: None,
             rate_limits: RateLimits::Off,
             may_fail: false,

@@ -1,0 +1,67 @@
+//! A mirror of a remote that many people push to.
+
+use super::Cx;
+use super::directed::Stage;
+use crate::require::component;
+use crate::tally::Tally;
+use crate::world::{Plan, World};
+use anyhow::Context;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// How old a mirror may be in this scenario, and a little more.
+const FETCHED_AGAIN: Duration = Duration::from_millis(1_050);
+
+/// R29: each message begins on the newest commit, however often there was another one.
+pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    // Only a build that is none for use mirrors a remote on this machine.
+    let Some(points) = cx.points() else {
+        return Ok(cx.needs_points());
+    };
+    if component("git").is_none() {
+        return Ok(cx.skip("needs git: apt-get install git"));
+    }
+    let plan = Plan {
+        is_remote: true,
+        limits: "mirror_age_seconds_max = 1",
+        ..cx.plan(points)
+    };
+    let mut stage = Stage::of(World::start_with_people(plan).await?);
+    let remote = stage.world.directory().join("infra.git");
+    for _ in 0..cx.lane().either(40, 150) {
+        push(&remote)?;
+        tokio::time::sleep(FETCHED_AGAIN).await;
+        let mut talk = stage.talk();
+        talk.ask(talk.task(1)).await;
+        talk.until_answered().await;
+        let is_stuck = talk.is_stuck;
+        stage.talks.push(talk);
+        if is_stuck {
+            break;
+        }
+    }
+    Ok(stage.close(cx).await)
+}
+
+/// One more commit on `main`.
+fn push(remote: &Path) -> anyhow::Result<()> {
+    let commit = git(
+        remote,
+        &["commit-tree", "main^{tree}", "-p", "main", "-m", "one more"],
+    )?;
+    git(remote, &["update-ref", "refs/heads/main", &commit])?;
+    Ok(())
+}
+
+fn git(remote: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(remote);
+    command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]);
+    let output = command.args(arguments).output()?;
+    if !output.status.success() {
+        anyhow::bail!("git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let text = String::from_utf8(output.stdout).context("git wrote something else than text")?;
+    Ok(text.trim().to_owned())
+}
