@@ -49,7 +49,7 @@ pub use inbox::{Accepted, Lane, Refusal, Room, Unanswered};
 use open::DirectoryLock;
 pub use open::OpenError;
 pub(crate) use outbox::enqueue as enqueue_in;
-pub use outbox::{Admission, Again, Attempt, DeadLetter, Due, Letters, Postponed};
+pub use outbox::{Admission, Again, Attempt, DeadLetter, Due, Letters, POSTPONED_MAX, Postponed};
 pub use recovery::Crashes;
 pub use retention::{Bytes, DataKind, Position, Prune, Slice, Stored};
 pub use turn::{Announce, Announcement, Begin, Begun, Finish, TurnSummary};

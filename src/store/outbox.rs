@@ -15,6 +15,7 @@ pub use letters::{DeadLetter, Letters};
 use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub use taking::POSTPONED_MAX;
 pub(super) use taking::{Busy, take_enqueued};
 use taking::{HEADS, Taken, heads_due, take_due, take_next};
 use tracing::warn;

@@ -5,6 +5,9 @@ use crate::talk::Talk;
 use crate::world::World;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Counts that must be zero in the database of a program that has nothing left to do.
 const LEFT: [(&str, &str); 4] = [
@@ -28,6 +31,7 @@ const LEFT: [(&str, &str); 4] = [
 
 /// Stops the program and looks at everything.
 pub(crate) async fn check(world: &World, talks: &[Talk]) {
+    until_delivered(world).await;
     world.terminate().await;
     if let Err(error) = stored(world) {
         world.violated(format!("the database: {error:#}"));
@@ -51,6 +55,26 @@ pub(crate) async fn check(world: &World, talks: &[Talk]) {
     for talk in talks {
         talk.check();
     }
+}
+
+/// Waits until nothing is to be sent any more, as an operator would see it: a card whose edit failed is edited again
+/// a moment later.
+async fn until_delivered(world: &World) {
+    let deadline = Instant::now() + world.patience;
+    while waiting(world) > 0 && Instant::now() < deadline {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Operations that wait to be sent; none where nobody can say.
+fn waiting(world: &World) -> u64 {
+    let listed = world.launch().ask(&["--json", "outbox", "list"]);
+    let listed = listed
+        .ok()
+        .and_then(|output| serde_json::from_slice(&output.stdout).ok());
+    let listed: serde_json::Value = listed.unwrap_or_default();
+    let channels = listed["channels"].as_array().into_iter().flatten();
+    channels.filter_map(|channel| channel["waiting"].as_u64()).sum()
 }
 
 fn stored(world: &World) -> anyhow::Result<()> {

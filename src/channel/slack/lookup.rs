@@ -1,5 +1,5 @@
 //! Finds the message an operation became, when Slack took it and the answer was lost: every post carries the
-//! id of its operation as metadata, and a file its name and its caption.
+//! id of its operation as metadata, and a file what it answers in its title.
 //! See <https://docs.slack.dev/reference/methods/conversations.replies> and
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
@@ -93,9 +93,7 @@ pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) 
 /// The id of a message, if it is ours and that of this operation: anybody may write such metadata.
 fn id_of(message: &Value, bot: &str, op: &Op) -> Option<String> {
     let is_it = match &op.action {
-        Action::Upload {
-            file_name, caption, ..
-        } => shows(message, file_name, caption),
+        Action::Upload { file_name, .. } => shows(message, &file_title(op, file_name)),
         _ => is_marked(message, op),
     };
     let id = message["ts"]
@@ -109,8 +107,13 @@ fn is_marked(message: &Value, op: &Op) -> bool {
     metadata["event_type"] == ours["event_type"] && metadata["event_payload"] == ours["event_payload"]
 }
 
-/// Whether a message shares such a file. Its caption names the revision and its size.
-fn shows(message: &Value, file_name: &str, caption: &str) -> bool {
+/// The title of a file. Slack keeps no metadata of one, so it names the message that the file answers.
+pub(super) fn file_title(op: &Op, file_name: &str) -> String {
+    let answered = op.id.split('/').next().unwrap_or_default();
+    format!("{file_name} (ref {answered})")
+}
+
+fn shows(message: &Value, title: &str) -> bool {
     let files = message["files"].as_array().map(Vec::as_slice).unwrap_or_default();
-    files.iter().any(|file| file["name"] == file_name) && message["text"] == escaped(caption)
+    files.iter().any(|file| file["title"] == title)
 }

@@ -87,7 +87,10 @@ impl Channel for Slack {
                 file_name,
                 content,
                 caption,
-            } => self.upload(&op.place, file_name, content, caption).await,
+            } => {
+                let title = lookup::file_title(op, file_name);
+                self.upload(&op.place, file_name, &title, content, caption).await
+            }
             Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
         }
     }
@@ -194,6 +197,7 @@ impl Slack {
         &self,
         place: &Place,
         file_name: &str,
+        title: &str,
         content: &Bytes,
         caption: &str,
     ) -> Result<Delivered, SendError> {
@@ -209,7 +213,7 @@ impl Slack {
         };
         self.client.put_file(address, content.clone()).await?;
         let mut body = json!({
-            "files": [{"id": id, "title": file_name}],
+            "files": [{"id": id, "title": title}],
             "channel_id": place.chat,
         });
         if !caption.is_empty() {

@@ -208,10 +208,16 @@ fn upload_url(state: &mut State, base_url: &str, body: &Value) -> Answer {
 
 fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
     let channel = channel_named(state, options, &field(body, "channel_id"))?;
-    let ids: Vec<String> = body["files"]
+    let files: Vec<(String, String)> = body["files"]
         .as_array()
-        .map(|files| files.iter().map(|file| field(file, "id")).collect())
+        .map(|files| {
+            files
+                .iter()
+                .map(|file| (field(file, "id"), field(file, "title")))
+                .collect()
+        })
         .unwrap_or_default();
+    let ids: Vec<String> = files.iter().map(|(id, _)| id.clone()).collect();
     if ids.is_empty() {
         return Err("invalid_arguments".to_owned());
     }
@@ -225,10 +231,16 @@ fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> A
         return Err("file_not_found".to_owned());
     }
     let thread_ts = thread(state, &channel, body);
-    for id in &ids {
-        if let Some(upload) = state.uploads.remove(id) {
+    for (id, title) in files {
+        if let Some(upload) = state.uploads.remove(&id) {
             state.files.push(File {
-                id: id.clone(),
+                // Without a title a file has its name for one.
+                title: if title.is_empty() {
+                    upload.name.clone()
+                } else {
+                    title
+                },
+                id,
                 name: upload.name,
                 content: upload.content.unwrap_or_default(),
                 channel: channel.clone(),

@@ -86,7 +86,7 @@ fn shown(state: &State, message: &Message, with_metadata: bool) -> Value {
     }
     let files = state.files.iter().filter(|file| message.files.contains(&file.id));
     let files: Vec<Value> = files
-        .map(|file| json!({"id": file.id, "name": file.name, "title": file.name}))
+        .map(|file| json!({"id": file.id, "name": file.name, "title": file.title}))
         .collect();
     if !files.is_empty() {
         shown["files"] = json!(files);

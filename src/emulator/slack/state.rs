@@ -127,6 +127,8 @@ pub struct File {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// What people see above it.
+    pub title: String,
     /// Its bytes.
     pub content: Bytes,
     /// Where it was shared.

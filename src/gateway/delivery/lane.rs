@@ -7,7 +7,7 @@ use super::kept::kept;
 use crate::channel::{Call, Channel, Found, SendError};
 use crate::gateway::compose;
 use crate::model::{MessageRef, Op};
-use crate::store::{Again, Attempt, Due, Postponed, Store};
+use crate::store::{Again, Attempt, Due, POSTPONED_MAX, Postponed, Store};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use std::panic::AssertUnwindSafe;
@@ -204,9 +204,10 @@ impl LaneDelivery {
             };
         }
         let at = (self.now)();
+        let due_at = at.checked_add(wait.min(POSTPONED_MAX)).unwrap_or(at);
         Fate::Postponed(Postponed {
             again,
-            due_at: at.checked_add(wait).unwrap_or(at),
+            due_at,
             why,
             attempt,
         })

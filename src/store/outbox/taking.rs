@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::MutexGuard;
+use std::time::Duration;
 
-/// Longer than any retry waits. What is due later than that was written by a clock that was ahead, and is due now.
-pub(super) const DUE_IN_MS_MAX: i64 = 2 * 60 * 60 * 1_000;
+/// Longest wait of an operation. What is due later than that was written by a clock that was ahead, and is due now.
+pub const POSTPONED_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// The heads of all lanes of a channel: the oldest open operation of each.
 pub(super) const HEADS: &str =
@@ -207,7 +208,8 @@ pub(super) fn taken_as(state: &str) -> Result<(&'static str, bool), StoreError> 
 }
 
 fn is_due(due_at: i64, at: Timestamp) -> bool {
-    due_at <= millis(at) || due_at > millis(at).saturating_add(DUE_IN_MS_MAX)
+    let latest = at.checked_add(POSTPONED_MAX).unwrap_or(at);
+    due_at <= millis(at) || due_at > millis(latest)
 }
 
 /// Marks operations as being sent: in the database where that must not be forgotten.

@@ -385,7 +385,7 @@ async fn what_a_clock_that_was_ahead_put_off_is_due() {
     postpone(&store, "a1", Again::Sent, at(day + 60), "no connection").await;
     assert_eq!(store.due("slack", at(0), 10).await.unwrap().len(), 2);
     // What waits for a retry waits for it.
-    postpone(&store, "a1", Again::Sent, at(3_600), "slow down").await;
+    postpone(&store, "a1", Again::Sent, at(600), "slow down").await;
     postpone(&store, "b1", Again::Sent, at(30), "slow down").await;
     assert_eq!(store.due("slack", at(31), 10).await.unwrap().len(), 1);
 }

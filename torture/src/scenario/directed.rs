@@ -4,6 +4,7 @@ use super::Cx;
 use crate::explain::Verb;
 use crate::talk::{By, Talk};
 use crate::tally::Tally;
+use crate::task::Task;
 use crate::world::{World, person};
 use fastrand::Rng;
 use std::sync::Arc;
@@ -136,6 +137,13 @@ pub(super) async fn resumed(cx: &Cx<'_>) -> anyhow::Result<Tally> {
 
 /// A stop that was acknowledged holds, wherever the process ends.
 pub(super) async fn stop(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+    let mut tally = Tally::default();
+    if let Some(points) = cx.points() {
+        tally.add(stop_before_its_end(cx, points).await?);
+    }
+    if cx.bug.is_some() {
+        return Ok(tally);
+    }
     let mut rng = Rng::with_seed(cx.seed);
     let mut stage = Stage::build(cx, cx.binary()).await?;
     for round in 0..cx.lane().either(4, 40) {
@@ -149,25 +157,48 @@ pub(super) async fn stop(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         }
         talk.command(Verb::Stop, By::Words).await;
         tokio::time::sleep(Duration::from_millis(if round == 0 { 0 } else { rng.u64(0..30) })).await;
-        match rng.bool() || cx.bug.is_some() {
+        match rng.bool() {
             true => stage.world.kill().await,
             false => stage.world.terminate().await,
         }
         stage.world.model.let_go();
         stage.world.start().await?;
-        talk.until_answered().await;
-        if talk
-            .read()
-            .results
-            .iter()
-            .any(|result| result.contains(&task.done()))
-        {
-            talk.violated("a message was carried out to its end after its stop was acknowledged");
-        }
-        talk.ends_with_its_patch().await;
+        was_stopped(&mut talk, &task).await;
         stage.talks.push(talk);
     }
+    tally.add(stage.close(cx).await);
+    Ok(tally)
+}
+
+/// The process ends where a stopped turn is about to be put on record.
+async fn stop_before_its_end(cx: &Cx<'_>, points: std::path::PathBuf) -> anyhow::Result<Tally> {
+    let mut stage = Stage::build(cx, points).await?;
+    let mut talk = stage.talk();
+    let task = talk.task(3);
+    restart_to_crash(&stage.world, "B18:before").await?;
+    stage.world.model.hold(&task, 1);
+    let held = stage.world.model.held();
+    talk.ask(task.clone()).await;
+    if !stage.world.model.holds(held + 1).await {
+        talk.violated("the model was not asked");
+    }
+    talk.command(Verb::Stop, By::Words).await;
+    stage.world.ends_by_itself(POINT_MAX).await?;
+    stage.world.model.let_go();
+    stage.world.set_variable("DRYDOCK_CRASH", None);
+    stage.world.start().await?;
+    was_stopped(&mut talk, &task).await;
+    stage.talks.push(talk);
     Ok(stage.close(cx).await)
+}
+
+async fn was_stopped(talk: &mut Talk, task: &Task) {
+    talk.until_answered().await;
+    let done = task.done();
+    if talk.read().results.iter().any(|result| result.contains(&done)) {
+        talk.violated("a message was carried out to its end after its stop was acknowledged");
+    }
+    talk.ends_with_its_patch().await;
 }
 
 /// P4: a press does what the button says, once.

@@ -30,11 +30,15 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     let mut stage = Stage::of(World::start_with_people(plan).await?);
     let remote = stage.world.directory().join("infra.git");
     for _ in 0..cx.lane().either(40, 150) {
-        push(&remote)?;
+        let newest = push(&remote)?;
         tokio::time::sleep(FETCHED_AGAIN).await;
         let mut talk = stage.talk();
         talk.ask(talk.task(1)).await;
-        talk.until_answered().await;
+        talk.ends_with_its_patch().await;
+        let against = format!("against {}", newest.get(..7).unwrap_or(&newest));
+        if !talk.read().answers.iter().any(|answer| answer.contains(&against)) {
+            talk.violated(&format!("its change is not {against}, the newest commit"));
+        }
         let is_stuck = talk.is_stuck;
         stage.talks.push(talk);
         if is_stuck {
@@ -45,13 +49,13 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
 }
 
 /// One more commit on `main`.
-fn push(remote: &Path) -> anyhow::Result<()> {
+fn push(remote: &Path) -> anyhow::Result<String> {
     let commit = git(
         remote,
         &["commit-tree", "main^{tree}", "-p", "main", "-m", "one more"],
     )?;
     git(remote, &["update-ref", "refs/heads/main", &commit])?;
-    Ok(())
+    Ok(commit)
 }
 
 fn git(remote: &Path, arguments: &[&str]) -> anyhow::Result<String> {

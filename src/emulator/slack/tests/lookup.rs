@@ -40,28 +40,32 @@ async fn a_post_that_arrived_is_found_where_it_went_and_one_that_did_not_is_nowh
     assert_eq!(emulator.problems(), Vec::<String>::new());
 }
 
-/// A file carries no metadata: it is known by its name and its caption, which names the revision.
+/// A file carries no metadata: its title names the message it answers, so that the same file that another message
+/// asked for is not taken for it.
 #[tokio::test]
-async fn a_file_that_was_shared_is_found_and_another_revision_of_it_is_not() {
+async fn a_file_that_was_shared_is_found_and_the_same_one_for_another_message_is_not() {
     let emulator = workspace().await;
     let channel = connected(&emulator).await;
-    let file = |name: &str, caption: &str| {
+    let file = |id: &str, name: &str| {
         let upload = Action::Upload {
             file_name: name.to_owned(),
             content: Bytes::from_static(b"x"),
-            caption: caption.to_owned(),
+            caption: "CHG-1 rev 2: <1 file>".to_owned(),
         };
-        op("C0OPS", None, upload)
+        Op {
+            id: id.to_owned(),
+            ..op("C0OPS", None, upload)
+        }
     };
-    let lost = file("CHG-1.diff", "CHG-1 rev 2: <1 file>");
+    let lost = file("inbox-7/CHG-1.diff", "CHG-1.diff");
     assert_eq!(channel.find(&lost, now()).await, Ok(Found::Nothing));
     emulator.fail_next("files.completeUploadExternal", 1, Fault::ResetAfter);
     assert!(channel.deliver(&lost).await.is_err());
     let ts = emulator.look(|state| state.messages.last().unwrap().ts.clone());
     assert_eq!(channel.find(&lost, now()).await, Ok(Found::Message(on(&ts))));
     for other in [
-        file("CHG-1.diff", "CHG-1: <1 file>"),
-        file("CHG-1.patch", "CHG-1 rev 2: <1 file>"),
+        file("inbox-8/CHG-1.diff", "CHG-1.diff"),
+        file("inbox-7/CHG-1.patch", "CHG-1.patch"),
     ] {
         assert_eq!(channel.find(&other, now()).await, Ok(Found::Nothing));
     }

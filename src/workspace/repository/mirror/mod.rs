@@ -18,6 +18,7 @@ mod tests;
 
 use super::{Repository, RepositoryError, tree_of, unreadable};
 use crate::model::Secret;
+use crate::planted;
 pub(crate) use fetch::transport;
 use fetch::{check_url, fetch};
 use jiff::Timestamp;
@@ -171,6 +172,10 @@ impl Repository {
         let Some(remote) = &self.remote else {
             return Ok(());
         };
+        // A copy made anew would have room again.
+        if planted::is("E1") {
+            return Ok(());
+        }
         let _cloning = match remote.cloning.try_lock() {
             Ok(cloning) => cloning,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
