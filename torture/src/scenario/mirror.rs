@@ -39,9 +39,8 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         if !talk.read().answers.iter().any(|answer| answer.contains(&against)) {
             talk.violated(&format!("its change is not {against}, the newest commit"));
         }
-        let is_stuck = talk.is_stuck;
         stage.talks.push(talk);
-        if is_stuck {
+        if !stage.world.violations().is_empty() {
             break;
         }
     }

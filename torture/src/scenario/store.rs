@@ -13,11 +13,14 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 /// R15: while it cannot store, an event is answered within this time.
 const REFUSED_MAX: Duration = Duration::from_secs(3);
+/// Questions of one person while the database is held, at most.
+const STATUS_MAX: usize = 400;
 /// R14: how soon it is ready again.
 const HEALED_MAX: Duration = Duration::from_secs(5);
 
@@ -32,8 +35,9 @@ pub(super) async fn locked(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     let holds: &[u64] = cx.lane().either(&[1, 6], &[1, 6, 6, 30]);
     for seconds in holds {
         let mut talking = JoinSet::new();
+        let is_over = Arc::new(AtomicBool::new(false));
         for _ in 0..TALKS {
-            talking.spawn(chatters(stage.talk()));
+            talking.spawn(chatters(stage.talk(), Arc::clone(&is_over)));
         }
         // Answers are on their way, and what becomes of them has to be stored.
         tokio::time::sleep(Duration::from_millis(400)).await;
@@ -47,6 +51,7 @@ pub(super) async fn locked(cx: &Cx<'_>) -> anyhow::Result<Tally> {
             in_time(&stage.world, &mut more).await;
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
+        is_over.store(true, Ordering::SeqCst);
         holder.await??;
         more.ask(more.task(1)).await;
         let mut talks = vec![more];
@@ -72,13 +77,16 @@ pub(super) async fn locked(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// Asks for something, and then for the status again and again.
-async fn chatters(mut talk: Talk) -> Talk {
+/// Asks for something, and then for the status again and again, until it is over.
+async fn chatters(mut talk: Talk, is_over: Arc<AtomicBool>) -> Talk {
     talk.ask(talk.task(2)).await;
     talk.until_answered().await;
-    for _ in 0..40 {
+    for _ in 0..STATUS_MAX {
         talk.command(Verb::Status, By::Words).await;
         talk.until_commands_are_answered().await;
+        if talk.is_stuck || is_over.load(Ordering::SeqCst) {
+            break;
+        }
     }
     talk
 }
