@@ -119,7 +119,7 @@ async fn a_result_shows_once_in_telegram_when_nobody_can_tell_whether_it_arrived
     }
 }
 
-/// R19, P2
+/// R19, R36, P2
 #[tokio::test]
 async fn what_is_to_be_said_while_slack_does_not_take_the_token_is_held_and_said_once_it_does() {
     let app = TestApp::new(|_: &Asked| says("Here.")).await;
@@ -153,12 +153,18 @@ async fn what_is_to_be_said_while_slack_does_not_take_the_token_is_held_and_said
             .ends_with("the token is not taken: token_revoked"),
         "{health:?}"
     );
+    let (status, body) = app.readyz().await;
+    assert!(
+        status == 200 && body.contains("channel slack: closed since"),
+        "{status} {body}"
+    );
     app.stage.slack.restore_token();
     // The next probe is half a minute away; an operator does not have to wait for it.
     app.stage.app.as_ref().unwrap().gateway.deliver_again("slack");
     app.nth_result(&said.ts, 1).await;
     app.until_idle().await;
     assert_eq!(app.results(&said.ts).len(), 1);
+    assert_eq!(app.readyz().await, (200, r#"{"ready":true}"#.to_owned()));
 }
 
 /// R17, P2

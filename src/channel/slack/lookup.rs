@@ -4,7 +4,6 @@
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
 use super::client::Client;
-use super::render::escaped;
 use crate::channel::{Found, SendError};
 use crate::model::{Action, MessageRef, Op};
 use jiff::{Span, Timestamp};

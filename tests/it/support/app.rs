@@ -383,6 +383,13 @@ impl TestApp {
         }
     }
 
+    /// What `/readyz` answers.
+    pub(crate) async fn readyz(&self) -> (u16, String) {
+        let answer = reqwest_client().get(format!("{}/readyz", self.stage.url()));
+        let answer = answer.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
     /// Sends any request to the gateway: status and body.
     pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
         let mut request = reqwest_client().post(format!("{}{path}", self.stage.url()));
