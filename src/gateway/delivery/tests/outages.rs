@@ -225,17 +225,20 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
 #[tokio::test(start_paused = true)]
 async fn a_post_that_is_in_nobodys_hands_is_looked_for() {
     for was_shown in [true, false] {
-        let world = World::start(Fake::new(true, |_| Does::Shows));
+        let fake = Fake::new(true, |_| Does::Shows);
         if was_shown {
-            world.fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
+            fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
         }
-        let ops = vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")];
-        world.store.enqueue(ops, super::world::now()).await.unwrap();
-        // It is handed to somebody who forgets it.
-        let due = world.store.due("slack", super::world::now(), 1).await.unwrap();
-        let forgotten: Vec<String> = due.into_iter().map(|due| due.op.id).collect();
-        world.store.let_go(&forgotten);
-        world.delivery.wake();
+        let world = World::start_after(fake, async |store| {
+            let ops = vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")];
+            store.enqueue(ops, super::world::now()).await.unwrap();
+            // It is handed to somebody who forgets it.
+            let due = store.due("slack", super::world::now(), 1).await.unwrap();
+            let forgotten: Vec<String> = due.into_iter().map(|due| due.op.id).collect();
+            assert_eq!(forgotten, ["inbox-1/result"]);
+            store.let_go(&forgotten);
+        })
+        .await;
         world.until_settled().await;
         assert_eq!(world.fake.shown(), ["inbox-1/result", "inbox-2/result"]);
         assert_eq!(world.fake.calls_of("inbox-1/result"), usize::from(!was_shown));

@@ -243,9 +243,22 @@ impl World {
         Self::start_in(tempfile::tempdir().unwrap(), Arc::new(fake))
     }
 
+    /// Like [`World::start`], after something was done to the store that nobody delivers from yet.
+    pub(super) async fn start_after(fake: Fake, prepare: impl AsyncFnOnce(&Store)) -> Self {
+        elapsed();
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        prepare(&store).await;
+        Self::start_with(directory, store, Arc::new(fake))
+    }
+
     fn start_in(directory: TempDir, fake: Arc<Fake>) -> Self {
         elapsed();
         let store = Store::open(directory.path()).unwrap();
+        Self::start_with(directory, store, fake)
+    }
+
+    fn start_with(directory: TempDir, store: Store, fake: Arc<Fake>) -> Self {
         let delivery = Arc::new(Delivery::new(
             store.clone(),
             "slack".to_owned(),
