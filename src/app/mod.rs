@@ -36,6 +36,8 @@ use tracing::{info, warn};
 
 /// How long a shutdown waits for what is running.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
+/// How long it waits for each thing that is left after that.
+const LEFT_MAX: Duration = Duration::from_secs(2);
 
 /// What the program cannot make up itself: time, randomness and where it is.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +114,8 @@ impl App {
         let mut config = config;
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
+        // Reads the certificates of the system while the store is opened.
+        let client = tokio::task::spawn_blocking(provider::http_client);
         let store = Store::open(&config.data.directory)?;
         clear_scratch(config.sandbox.programs.scratch.clone()).await;
         let retention = Arc::new(Retention::new(
@@ -130,7 +134,7 @@ impl App {
             Arc::new(log_progress),
             world.now,
         );
-        let client = provider::http_client().map_err(|error| StartError::Setup(error.to_string()))?;
+        let client = client.await.map_err(setup)?.map_err(setup)?;
         // Nothing is started for an evaluation before one is asked for.
         let evaluator: Arc<dyn Evaluate> = Arc::new(OnDemand::new((world.program)(), config.sandbox.clone()));
         let mask_key = (world.random)().to_vec();
@@ -270,9 +274,15 @@ impl App {
                 "some tasks did not end in {} s; what they did is in the journal",
                 SHUTDOWN_MAX.as_secs()
             );
-            self.tasks.shutdown().await;
+            // One that blocks never ends; it goes with the process.
+            let _left = tokio::time::timeout(LEFT_MAX, self.tasks.shutdown()).await;
         }
-        self.gateway.end_work().await;
+        if tokio::time::timeout(LEFT_MAX, self.gateway.end_work())
+            .await
+            .is_err()
+        {
+            warn!("the store did not answer; the next start takes this stop for a crash");
+        }
         crash_point::after("B28");
     }
 }

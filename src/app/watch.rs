@@ -1,7 +1,7 @@
 //! Watches the store, and says in the register of health how it is.
 
 use crate::health::{Health, Severity};
-use crate::store::{Condition, Store};
+use crate::store::{Condition, Store, StoreError};
 use jiff::Timestamp;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -14,6 +14,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long a look may take: longer than the store waits for a lock.
 const LOOK_MAX: Duration = Duration::from_millis(2_500);
+/// Between two tries to read the whole database.
+const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Whom it is about.
 const STORE: &str = "store";
 /// What a look at the whole of it is called.
@@ -27,13 +29,16 @@ pub(super) async fn watch_store(
     cancel: CancellationToken,
 ) {
     let mut condition = store.condition();
+    // Why the last look failed, whatever the store says of itself.
+    let mut unanswered: Option<String> = None;
     loop {
-        let wait = match &*condition.borrow_and_update() {
-            Condition::Sound => {
+        let why = why(&condition.borrow_and_update(), unanswered.as_deref());
+        let wait = match why {
+            None => {
                 health.clear(STORE);
                 LOOK_EVERY
             }
-            Condition::Unavailable(why) | Condition::Broken(why) => {
+            Some(why) => {
                 health.set(STORE, Severity::Unready, why);
                 LOOK_AGAIN_AFTER
             }
@@ -45,12 +50,20 @@ pub(super) async fn watch_store(
             () = tokio::time::sleep(wait) => {}
         }
         let looked = cancel.run_until_cancelled(tokio::time::timeout(LOOK_MAX, store.look(now())));
-        match looked.await {
-            // Whatever came of it is in the condition.
-            Some(Ok(_)) => {}
-            Some(Err(_)) => health.set(STORE, Severity::Unready, "it does not answer"),
+        unanswered = match looked.await {
+            Some(Ok(Ok(()))) => None,
+            Some(Ok(Err(error))) => Some(error.to_string()),
+            Some(Err(_)) => Some("it does not answer".to_owned()),
             None => return,
-        }
+        };
+    }
+}
+
+/// Why the store takes no writes, as far as is known: what it says itself comes first.
+fn why(condition: &Condition, unanswered: Option<&str>) -> Option<String> {
+    match condition {
+        Condition::Sound => unanswered.map(str::to_owned),
+        Condition::Unavailable(why) | Condition::Broken(why) => Some(why.clone()),
     }
 }
 
@@ -60,9 +73,17 @@ pub(super) async fn check_store(store: Store, health: Health, cancel: Cancellati
         return;
     }
     health.set(CHECK, Severity::Degraded, "it is being read to its end");
-    match store.check(&cancel).await {
-        Ok(()) => health.clear(CHECK),
-        Err(error) => warn!(%error, "the database could not be checked"),
+    loop {
+        match store.check(&cancel).await {
+            Ok(()) => return health.clear(CHECK),
+            // The process ends for it.
+            Err(StoreError::Broken(_)) => return,
+            Err(error) => warn!(%error, "the database could not be checked; it is tried again"),
+        }
+        let pause = tokio::time::sleep(CHECK_AGAIN_AFTER);
+        if cancel.run_until_cancelled(pause).await.is_none() {
+            return;
+        }
     }
 }
 
@@ -76,4 +97,26 @@ pub(super) async fn broken(condition: &mut watch::Receiver<Condition>) -> String
     }
     // Whoever could say so is gone.
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::why;
+    use crate::store::Condition;
+
+    /// R14, R36: a disk that hangs reports no failure, and is no store that takes writes.
+    #[test]
+    fn a_store_that_does_not_answer_is_not_ready_whatever_it_said_last() {
+        let full = Condition::Unavailable("the disk is full".to_owned());
+        assert_eq!(why(&Condition::Sound, None), None);
+        assert_eq!(
+            why(&Condition::Sound, Some("it does not answer")).as_deref(),
+            Some("it does not answer")
+        );
+        assert_eq!(
+            why(&full, Some("it does not answer")).as_deref(),
+            Some("the disk is full")
+        );
+        assert_eq!(why(&full, None).as_deref(), Some("the disk is full"));
+    }
 }

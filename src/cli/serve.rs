@@ -18,6 +18,8 @@ const CODE_TASK: u8 = 70;
 const CODE_STORE: u8 = 74;
 /// How long a server whose store is broken takes to tell those who ask: there is nothing else left to do.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
+/// How long the other tasks take to end where one has ended before its time.
+const TASKS_LEFT_MAX: Duration = Duration::from_secs(15);
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     // The allocator asks for large pages, and a gateway that mostly waits would hold them whole. A kernel
@@ -39,7 +41,14 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        ended = app.ended() => return Err(collapsed(app, &ended).await),
+        ended = app.ended() => {
+            tokio::select! {
+                () = farewell(app, &ended) => {}
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            return Err(collapsed(&ended));
+        }
     }
     tracing::info!("stopping; a second signal ends at once");
     tokio::select! {
@@ -63,14 +72,20 @@ fn bound_connections(config: &mut Config, limit: Option<u64>) {
     }
 }
 
-/// Ends a server that does not work any more.
-async fn collapsed(app: App, ended: &Ended) -> Failure {
-    let (code, time_max) = match ended {
-        Ended::Store(_) => (CODE_STORE, FAREWELL_MAX),
-        Ended::Task { .. } => (CODE_TASK, Duration::MAX),
+/// Stops what is left of a server that does not work any more. What does not end in time ends with the process.
+async fn farewell(app: App, ended: &Ended) {
+    let time_max = match ended {
+        Ended::Store(_) => FAREWELL_MAX,
+        Ended::Task { .. } => TASKS_LEFT_MAX,
     };
-    // What does not end in time is ended with the process.
     let _late = tokio::time::timeout(time_max, app.shutdown()).await;
+}
+
+fn collapsed(ended: &Ended) -> Failure {
+    let code = match ended {
+        Ended::Store(_) => CODE_STORE,
+        Ended::Task { .. } => CODE_TASK,
+    };
     Failure {
         code,
         message: ended.to_string(),
@@ -131,4 +146,22 @@ pub(super) fn random() -> [u8; 32] {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the system gives randomness");
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::collapsed;
+    use crate::app::Ended;
+
+    #[test]
+    fn what_ended_a_server_is_told_by_its_exit_code() {
+        let task = Ended::Task {
+            task: "delivering".to_owned(),
+            how: "panicked",
+        };
+        for (ended, code) in [(Ended::Store("no sync".to_owned()), 74), (task, 70)] {
+            let failure = collapsed(&ended);
+            assert_eq!((failure.code, failure.message), (code, ended.to_string()));
+        }
+    }
 }

@@ -24,7 +24,7 @@ impl LastStart {
         Self { number, boot: boot() }
     }
 
-    /// The last one, if it left word.
+    /// The last one, if it is on record.
     pub(super) fn read(directory: &Path) -> std::io::Result<Option<Self>> {
         let text = match read(&path(directory)) {
             Ok(text) => text,
@@ -38,7 +38,7 @@ impl LastStart {
         Ok(number.map(|number| Self { number, boot }))
     }
 
-    /// Leaves word. Nothing is synced: what is lost by a power failure is not missed.
+    /// Puts it on record. Nothing is synced: what is lost by a power failure is not missed.
     pub(super) fn write(&self, directory: &Path) -> std::io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -48,6 +48,14 @@ impl LastStart {
             .open(path(directory))?;
         let boot = self.boot.as_deref().unwrap_or_default();
         writeln!(file, "{}\n{boot}", self.number)
+    }
+
+    /// Forgets which run of the machine the last start was in: nobody knows any more what the disk holds of it.
+    pub(super) fn distrust(directory: &Path) -> std::io::Result<()> {
+        match Self::read(directory)? {
+            Some(last) => Self { boot: None, ..last }.write(directory),
+            None => Ok(()),
+        }
     }
 
     /// True if the machine has not started anew since: all that was written is there.
@@ -86,6 +94,8 @@ mod tests {
         LastStart::now(7).write(directory.path()).unwrap();
         assert_eq!(last(), Some(LastStart::now(7)));
         assert!(last().is_some_and(|last| last.is_of_this_boot()));
+        LastStart::distrust(directory.path()).unwrap();
+        assert!(last().is_some_and(|last| last.number == 7 && !last.is_of_this_boot()));
         std::fs::write(path(directory.path()), "7\nanother run\n").unwrap();
         assert!(last().is_some_and(|last| !last.is_of_this_boot()));
         for torn in ["", "\n", "x7\n", "\u{0}\u{0}"] {

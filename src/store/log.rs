@@ -7,7 +7,7 @@ use crate::crash_point;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use tracing::warn;
 
 /// Pages in the log that are moved together: some 1 MiB, in 1 to 2 ms.
@@ -16,18 +16,28 @@ const PAGES_MAX: i32 = 500;
 /// The log of a connection that writes.
 pub(super) struct Log {
     pages: Arc<AtomicI32>,
+    /// Whether a commit wrote to it since that was asked last.
+    has_grown: Arc<AtomicBool>,
 }
 
 impl Log {
     /// Takes over from SQLite, which would move pages at the end of a commit.
     pub(super) fn of(connection: &mut Connection) -> rusqlite::Result<Self> {
-        let pages = Arc::<AtomicI32>::default();
-        let told = Arc::clone(&pages);
+        let (pages, has_grown) = (Arc::<AtomicI32>::default(), Arc::<AtomicBool>::default());
+        let (told, grew) = (Arc::clone(&pages), Arc::clone(&has_grown));
+        // Called for a commit that wrote something, and for no other.
         connection.wal_hook(Some(move |_: &mut Wal, pages| {
             told.store(pages, Ordering::Relaxed);
+            grew.store(true, Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Self { pages })
+        Ok(Self { pages, has_grown })
+    }
+
+    /// True if a commit wrote to the log since the last call. One that changed nothing does not, and SQLite syncs
+    /// nothing for it.
+    pub(super) fn has_grown(&self) -> bool {
+        self.has_grown.swap(false, Ordering::Relaxed)
     }
 
     /// Moves what is in the log, if that is enough. What could not be moved stays in the log, where it is as

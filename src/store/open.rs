@@ -7,6 +7,7 @@ use super::{migration, recovery};
 use crate::crash_point;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use rustix::io::Errno;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -115,8 +116,8 @@ pub enum OpenError {
     /// The schema could not be brought up to date; it is as it was.
     #[error("the database could not be migrated: {0}; it was left as it was, see the release notes")]
     Migration(String),
-    /// No memory, threads, random bytes or file handles.
-    #[error("the store could not start: {0}; see the limits of this process")]
+    /// No room, memory, threads, random bytes or file handles; another start may find them.
+    #[error("the store could not start: {0}; see the room on its disk and the limits of this process")]
     Resources(String),
 }
 
@@ -189,9 +190,10 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
         Some(pepper) => pepper,
         None => create_pepper(directory)?,
     };
-    LastStart::now(number)
-        .write(directory)
-        .map_err(|err| directory_error(directory, &err))?;
+    if let Err(error) = LastStart::now(number).write(directory) {
+        // A lower number there, or none, is as good: it tells less.
+        tracing::warn!(%error, "this start could not be noted; an older database would not be told from this one");
+    }
     Ok(Opened {
         writer,
         readers: readers(&file)?,
@@ -249,6 +251,9 @@ fn holder(lock: &mut File) -> String {
 }
 
 fn directory_error(directory: &Path, err: &std::io::Error) -> OpenError {
+    if is_passing(err) {
+        return OpenError::Resources(err.to_string());
+    }
     match err.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             OpenError::ReadOnly(directory.to_owned())
@@ -261,6 +266,17 @@ fn directory_error(directory: &Path, err: &std::io::Error) -> OpenError {
             },
         },
     }
+}
+
+/// True for a lack that another start may not meet: of room, memory or descriptors, or a disk that failed once.
+fn is_passing(err: &std::io::Error) -> bool {
+    let lacks = [Errno::MFILE, Errno::NFILE, Errno::IO];
+    matches!(
+        err.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::OutOfMemory
+    ) || lacks
+        .iter()
+        .any(|lack| err.raw_os_error() == Some(lack.raw_os_error()))
 }
 
 #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]

@@ -107,6 +107,15 @@ impl Syncer {
         self.shared.fail();
     }
 
+    /// Makes nothing durable by itself.
+    #[cfg(test)]
+    pub(super) fn without_thread() -> Self {
+        Self {
+            shared: Arc::default(),
+            reporter: Reporter::default(),
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn is_durable(&self) -> bool {
         !self.shared.state().is_pending()
@@ -213,7 +222,7 @@ impl LogFile {
                 let metadata = file.metadata()?;
                 self.kept = Some((file, metadata));
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound || self.kept.is_some() => {}
             Err(error) => return Err(error),
         }
         Ok(self.kept.as_ref().map(|(file, _)| file))

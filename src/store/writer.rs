@@ -2,6 +2,7 @@
 //! commit that holds their work.
 
 use super::condition::Reporter;
+use super::last_start::LastStart;
 use super::log::Log;
 use super::open::BUSY_MAX;
 use super::syncer::Syncer;
@@ -9,7 +10,7 @@ use super::{OpenError, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -72,6 +73,7 @@ impl Writer {
             log,
             syncer: Arc::clone(&syncer),
             reporter: reporter.clone(),
+            directory: file.parent().map(Path::to_owned).unwrap_or_default(),
             synced: true,
         };
         let thread = std::thread::Builder::new()
@@ -163,6 +165,7 @@ struct Committing {
     log: Log,
     syncer: Arc<Syncer>,
     reporter: Reporter,
+    directory: PathBuf,
     /// Whether commits wait for the disk.
     synced: bool,
 }
@@ -200,9 +203,12 @@ impl Committing {
         let outcome = self
             .promise(&group)
             .and_then(|()| attempt(&self.connection, group, &mut done));
+        let has_written = self.log.has_grown();
         match &outcome {
-            // Told before anybody is answered: who is told of a commit may ask whether it is durable.
+            // Told before anybody is answered: who is told of a commit may ask whether it is durable. One that
+            // changed nothing has synced nothing, not even what was committed before it.
             Ok(()) => match (self.synced, soon) {
+                _ if !has_written => {}
                 (true, _) => self.syncer.done(),
                 (false, true) => self.syncer.later(),
                 (false, false) => {}
@@ -241,6 +247,10 @@ impl Committing {
             let kept = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             if let Err(error) = self.connection.set_db_config(kept, true) {
                 error!("the log could not be kept as it is: {error}");
+            }
+            // The index of the log may count what the disk dropped: the next start goes by the disk alone.
+            if let Err(error) = LastStart::distrust(&self.directory) {
+                error!("the next start may take the log for cut: {error}");
             }
         }
         if let Err((_, err)) = self.connection.close() {
@@ -291,12 +301,16 @@ fn attempt(connection: &Connection, group: Vec<Work>, done: &mut Vec<Pending>) -
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use crate::store::condition::Condition;
+    use super::{Committing, Pending, Promise, Work};
+    use crate::store::condition::{Condition, Reporter};
     use crate::store::fixture::{at, fresh};
+    use crate::store::log::Log;
+    use crate::store::syncer::Syncer;
     use crate::store::{Store, StoreError};
     use rusqlite::{Connection, Transaction};
     use std::sync::mpsc::{Sender, channel};
     use std::sync::{Arc, Mutex};
+    use std::time::Instant;
     use tokio::sync::oneshot;
     use tokio::task::JoinHandle;
 
@@ -315,6 +329,53 @@ mod tests {
         let held = tokio::spawn(async move { store.write(work).await });
         begun.await.unwrap();
         (held, open)
+    }
+
+    /// P1
+    #[test]
+    fn a_commit_that_changes_nothing_makes_nothing_durable() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut connection = crate::store::open::open(directory.path()).unwrap().writer;
+        let log = Log::of(&mut connection).unwrap();
+        let mut committing = Committing {
+            connection,
+            log,
+            // Without its thread nothing else makes anything durable.
+            syncer: Arc::new(Syncer::without_thread()),
+            reporter: Reporter::default(),
+            directory: directory.path().to_owned(),
+            synced: true,
+        };
+        let mut commit = |promise, sql: &'static str| {
+            let run = move |tx: &Transaction<'_>| Pending {
+                failed: tx.execute_batch(sql).is_err(),
+                broken: None,
+                answer: Box::new(|committed| committed.unwrap()),
+            };
+            committing.commit(vec![Work {
+                run: Box::new(run),
+                promise,
+                queued: Instant::now(),
+            }]);
+            committing.syncer.is_durable()
+        };
+        assert!(!commit(
+            Promise::Soon,
+            "INSERT INTO delivery (name, at) VALUES ('a', 0)"
+        ));
+        // A message that came before, one that is not meant for us, one that fails.
+        assert!(!commit(Promise::Durable, "SELECT 1"));
+        assert!(!commit(
+            Promise::Durable,
+            "DELETE FROM delivery WHERE name = 'none'"
+        ));
+        assert!(!commit(Promise::Durable, "INSERT INTO nowhere VALUES (1)"));
+        assert!(commit(
+            Promise::Durable,
+            "INSERT INTO delivery (name, at) VALUES ('b', 0)"
+        ));
+        // Nor is there anything to wait for where nothing was changed.
+        assert!(commit(Promise::Soon, "SELECT 1"));
     }
 
     /// P1

@@ -1,6 +1,7 @@
 //! `drydock-torture`: breaks a running Drydock on purpose, and checks from outside that what was acknowledged is
-//! answered once and each effect happens once. It shares no code of the server: it speaks HTTP, signals and the
-//! command line, and owns the Slack and the model that the server talks to, so it knows what is true.
+//! answered once and each effect happens once. It speaks HTTP, signals and the command line, and owns the
+//! Slack and the model that the server talks to, so it knows what is true. It uses the emulators and the HTTP client of the
+//! crate; its checks share no code with the server.
 
 mod arguments;
 mod check;

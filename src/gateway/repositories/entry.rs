@@ -151,9 +151,13 @@ impl Entry {
         }
         let entry = Arc::clone(self);
         let running = self.common.tasks.spawn(async move { entry.run().await });
+        let entry = Arc::clone(self);
         let ended = async move {
-            let ended = running.await;
-            ended.unwrap_or_else(|error| Err(RepositoryError::Unreadable(error.to_string())))
+            running.await.unwrap_or_else(|error| {
+                let failed = Err(RepositoryError::Unreadable(error.to_string()));
+                entry.note(&failed, true);
+                failed
+            })
         };
         let attempt = Attempt {
             begun: Instant::now(),

@@ -5,7 +5,7 @@ use crate::workspace::RepositoryError;
 use gix::hash::Kind::Sha1;
 use gix::odb::pack;
 use jiff::Timestamp;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -17,6 +17,9 @@ pub(super) const PACKS_MAX: usize = 100;
 /// Bytes that may have come piece by piece, however small the repository is. Beyond that it may be twice the
 /// bytes of its largest pack, which is the one of the first fetch.
 const PIECES_BYTES_MIN: u64 = 256 << 20;
+
+/// Bytes of the disk that a second copy of a mirror leaves free.
+const ROOM_LEFT_MIN: u64 = 256 << 20;
 
 /// Where a copy is made before it takes its place.
 pub(super) fn beside(mirror: &Path) -> PathBuf {
@@ -104,7 +107,8 @@ pub(super) fn fetched(mirror: &Path) -> Option<Timestamp> {
     text.trim().parse().ok()
 }
 
-/// Whether there are so many packs, or so many bytes in them, that the mirror is to be made anew.
+/// Whether there are so many packs, or so many bytes in them, that the mirror is to be made anew, and there is room
+/// for a second copy: the database lies on the same disk.
 pub(super) fn is_crowded(mirror: &Path) -> bool {
     let paths = in_packs(mirror).unwrap_or_default();
     let packs = paths.iter().filter(|path| has_extension(path, "pack"));
@@ -112,8 +116,16 @@ pub(super) fn is_crowded(mirror: &Path) -> bool {
         .filter_map(|path| Some(path.metadata().ok()?.len()))
         .collect();
     let largest = sizes.iter().copied().max().unwrap_or(0);
-    let pieces = sizes.iter().sum::<u64>() - largest;
-    sizes.len() > PACKS_MAX || pieces > PIECES_BYTES_MIN.max(largest.saturating_mul(2))
+    let all = sizes.iter().sum::<u64>();
+    let pieces = all - largest;
+    let is_too_much = sizes.len() > PACKS_MAX || pieces > PIECES_BYTES_MIN.max(largest.saturating_mul(2));
+    is_too_much && has_room_for(mirror, all)
+}
+
+/// Whether so many bytes fit on the disk, and leave some to others.
+fn has_room_for(mirror: &Path, bytes: u64) -> bool {
+    let free = statvfs(mirror).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    free.is_ok_and(|free| free >= bytes.saturating_add(ROOM_LEFT_MIN))
 }
 
 /// Compares the end of each pack with what its index says: a pack that was not written whole ends otherwise.

@@ -24,7 +24,7 @@ use fetch::{check_url, fetch};
 use jiff::Timestamp;
 pub(crate) use meter::Meter;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 /// How far a fetch is.
@@ -153,16 +153,19 @@ impl Repository {
         remote.is_some_and(|remote| files::is_crowded(&remote.mirror.directory))
     }
 
-    /// Whether the copy shows what a power failure does to files. Cheap, and never true of a repository that is
-    /// not ours.
+    /// Whether the copy shows what a power failure does to files. Cheap; false for a repository that is not a
+    /// mirror.
     pub fn is_torn(&self) -> bool {
         self.remote.is_some() && self.look().is_err()
     }
 
-    /// Whether the copy is damaged: every byte of it is looked at. Never true of a repository that is not ours.
+    /// Whether the copy is damaged: every byte of it is looked at. False for a repository that is not a mirror.
     pub fn is_damaged(&self, stop: &AtomicBool) -> bool {
         self.remote.as_ref().is_some_and(|remote| {
-            self.look().is_err() || files::check_checksums(&remote.mirror.directory, stop).is_err()
+            let is_damaged =
+                self.look().is_err() || files::check_checksums(&remote.mirror.directory, stop).is_err();
+            // A check that was cut short says nothing.
+            is_damaged && !stop.load(Ordering::SeqCst)
         })
     }
 
