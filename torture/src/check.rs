@@ -5,6 +5,9 @@ use crate::reading::Thread;
 use crate::talk::{Asked, Talk, announces_patch};
 use crate::task::Task;
 
+/// Commands behind which one that was not acknowledged may have been answered.
+const LATER_MAX: usize = 4;
+
 impl Talk {
     /// Checks what the thread shows, once nothing is on its way any more.
     pub(crate) fn check(&self) {
@@ -121,26 +124,57 @@ impl Talk {
                 thread.patches.len()
             ));
         }
-        let chosen = subsets(&uncertain, gone);
-        let ways = chosen.iter().map(|missing| {
-            let mut patches = thread.patches.iter();
-            let present = self
-                .commanded
-                .iter()
-                .enumerate()
-                .filter(|(index, _)| !missing.contains(index));
-            let answered = present
-                .zip(&thread.answers)
-                .map(|((_, command), answer)| Answered {
-                    verb: command.verb,
-                    patch: announces_patch(answer).then(|| patches.next().cloned()).flatten(),
-                    answer: answer.clone(),
-                    after: command.after,
-                });
-            answered.collect()
-        });
-        Ok(ways.collect())
+        let mut ways = Vec::new();
+        for missing in subsets(&uncertain, gone) {
+            let present: Vec<usize> = (0..self.commanded.len())
+                .filter(|index| !missing.contains(index))
+                .collect();
+            ways.extend(
+                orders(&present, &uncertain)
+                    .iter()
+                    .map(|order| self.answered(thread, order)),
+            );
+        }
+        Ok(ways)
     }
+
+    /// The commands in the order in which they were answered.
+    fn answered(&self, thread: &Thread, order: &[usize]) -> Vec<Answered> {
+        let mut patches = thread.patches.iter();
+        let mut most = 0;
+        let answered = order.iter().zip(&thread.answers).map(|(index, answer)| {
+            let command = &self.commanded[*index];
+            // One that was answered later than others came later than what those came after, too.
+            most = most.max(command.after.1);
+            Answered {
+                verb: command.verb,
+                patch: announces_patch(answer).then(|| patches.next().cloned()).flatten(),
+                answer: answer.clone(),
+                after: (command.after.0, most),
+            }
+        });
+        answered.collect()
+    }
+}
+
+/// The orders in which commands may have been answered: one that was not acknowledged was carried out at once, or
+/// when a restart found it or Slack sent it again, beside those that came after it.
+fn orders(present: &[usize], uncertain: &[usize]) -> Vec<Vec<usize>> {
+    let mut orders = vec![present.to_vec()];
+    for late in uncertain.iter().filter(|index| present.contains(index)) {
+        for order in orders.clone() {
+            let Some(at) = order.iter().position(|index| index == late) else {
+                continue;
+            };
+            for later in at + 1..order.len().min(at + 1 + LATER_MAX) {
+                let mut order = order.clone();
+                let moved = order.remove(at);
+                order.insert(later, moved);
+                orders.push(order);
+            }
+        }
+    }
+    orders
 }
 
 /// All ways in which so many of the messages without an end were stopped, and the others refused.
@@ -175,4 +209,17 @@ fn subsets(of: &[usize], count: usize) -> Vec<Vec<usize>> {
         }));
     }
     chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::orders;
+
+    #[test]
+    fn only_what_was_not_acknowledged_may_be_answered_later() {
+        assert_eq!(orders(&[0, 1, 2], &[]), [[0, 1, 2]]);
+        assert_eq!(orders(&[0, 1, 2], &[1]), [[0, 1, 2], [0, 2, 1]]);
+        assert_eq!(orders(&[0, 2], &[1]), [[0, 2]]);
+        assert_eq!(orders(&[0, 1, 2], &[0]), [[0, 1, 2], [1, 0, 2], [1, 2, 0]]);
+    }
 }
