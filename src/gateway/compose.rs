@@ -196,8 +196,9 @@ pub(super) fn maybe_missing(op: &Op) -> Option<Op> {
 fn instead_of(op: &Op, what_happened: &str, file: impl Fn(&str) -> String) -> Option<Op> {
     let post = op.id.strip_suffix("/fill").unwrap_or(&op.id);
     let (message, name) = post.rsplit_once('/')?;
-    // The card only says how it goes; what was lost is the result.
-    if name == MISSING || name == "card" {
+    // What a line stands for is posted whole, and told if that fails too. The card only says how it goes; what was
+    // lost is the result.
+    if op.action.is_placeholder() || name == MISSING || name == "card" {
         return None;
     }
     let text = format!(

@@ -139,7 +139,7 @@ impl Delivery {
 
     /// True while operations may be taken by the commit that enqueues them, because they can be sent at once.
     pub(super) fn takes_at_once(&self) -> bool {
-        self.channel.borrow().is_some() && self.gate.probe_at().is_none()
+        self.channel.borrow().is_some() && self.gate.room() > 0
     }
 
     /// Whether it delivers.

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use taking::POSTPONED_MAX;
 pub(super) use taking::{Busy, take_enqueued};
-use taking::{HEADS, Taken, heads_due, take_due, take_next};
+use taking::{HEADS, Taken, heads_due, is_due, take_due, take_next};
 use tracing::warn;
 
 /// Not handed out yet. What must not show twice is marked before it is.
@@ -55,7 +55,7 @@ pub struct Due {
 
 /// Chooses among what is due, as a platform's limits allow.
 pub trait Admission: Clone + Send + 'static {
-    /// True if something may be sent to this chat.
+    /// True if a new message may be sent to this chat.
     fn admits_chat(&mut self, chat: &str) -> bool;
 
     /// True if this may be sent, or looked for if it is doubtful; it is counted then.
@@ -367,7 +367,7 @@ impl Store {
 
     /// When [`Store::due`] has something for this channel next, as far as is known now.
     pub async fn next_due(&self, channel: &str) -> Result<Option<Timestamp>, StoreError> {
-        self.next_due_after(channel, Timestamp::MIN).await
+        self.next_due_unless(channel, |_, _| false).await
     }
 
     /// The same for what is not due yet at a time.
@@ -376,15 +376,24 @@ impl Store {
         channel: &str,
         after: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
+        self.next_due_unless(channel, move |due_at, enqueued| is_due(due_at, enqueued, after))
+            .await
+    }
+
+    async fn next_due_unless(
+        &self,
+        channel: &str,
+        is_left_out: impl Fn(i64, i64) -> bool + Send + 'static,
+    ) -> Result<Option<Timestamp>, StoreError> {
         let channel = channel.to_owned();
         let busy = self.in_flight().clone();
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(HEADS)?;
-            let mut rows = statement.query([channel])?;
+            let mut rows = statement.query(params![channel, i64::MAX])?;
             let mut next: Option<i64> = None;
             while let Some(row) = rows.next()? {
                 let due_at: i64 = row.get(3)?;
-                if due_at <= millis(after) || busy.contains(&row.get::<_, String>(1)?) {
+                if is_left_out(due_at, row.get(5)?) || busy.contains(&row.get::<_, String>(1)?) {
                     continue;
                 }
                 next = Some(next.map_or(due_at, |next| next.min(due_at)));
@@ -556,8 +565,13 @@ fn message_of(tx: &Transaction<'_>, op: &str) -> Result<Option<MessageRef>, Stor
 
 // A fill whose post failed was posted itself: later fills of the same post edit that message.
 fn replace(tx: &Transaction<'_>, post: &str, message: &str) -> Result<(), StoreError> {
-    tx.prepare_cached("UPDATE outbox SET message = ?2 WHERE op = ?1 AND message IS NULL")?
-        .execute(params![post, message])?;
+    // Nothing is missing any more, so there is nothing to send again.
+    tx.prepare_cached(
+        "UPDATE outbox SET message = ?2,
+           state = CASE WHEN state IN ('failed', 'ambiguous') THEN 'replaced' ELSE state END
+         WHERE op = ?1 AND message IS NULL",
+    )?
+    .execute(params![post, message])?;
     Ok(())
 }
 

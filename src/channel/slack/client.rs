@@ -29,6 +29,14 @@ const TOKEN_REFUSALS: [&str; 5] = [
     "account_inactive",
 ];
 
+/// What Slack says when it could not do what was asked, and may be able to later.
+const PASSING_REFUSALS: [&str; 4] = [
+    "service_unavailable",
+    "request_timeout",
+    "org_login_required",
+    "team_added_to_org",
+];
+
 /// What happens if a call is made twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
@@ -86,7 +94,7 @@ impl Client {
             .body(content)
             .send()
             .await
-            .map_err(|error| broken(&error, Effect::Repeatable))?;
+            .map_err(|error| of_file_host(&error))?;
         check_status(&response, Effect::Repeatable)
     }
 
@@ -132,7 +140,10 @@ impl Client {
                 why: code,
                 retry_after,
             },
-            "service_unavailable" => SendError::Unreachable(code),
+            passing if PASSING_REFUSALS.contains(&passing) => SendError::NotSent {
+                why: code,
+                retry_after,
+            },
             code_of_token if TOKEN_REFUSALS.contains(&code_of_token) => SendError::Unauthorised(code),
             // Slack says of these that part of what was asked may have been done.
             "internal_error" | "fatal_error" => lost(code, effect),
@@ -204,6 +215,17 @@ fn broken(error: &reqwest::Error, effect: Effect) -> SendError {
         "the connection to slack broke"
     };
     lost(why.to_owned(), effect)
+}
+
+/// The same for the host that takes files: that nobody can connect to it says nothing about the Web API.
+fn of_file_host(error: &reqwest::Error) -> SendError {
+    match broken(error, Effect::Repeatable) {
+        SendError::Unreachable(_) => lost(
+            "slack's file host cannot be reached".to_owned(),
+            Effect::Repeatable,
+        ),
+        error => error,
+    }
 }
 
 fn lost(why: String, effect: Effect) -> SendError {

@@ -1,5 +1,5 @@
 //! Finds the message an operation became, when Slack took it and the answer was lost: every post carries the
-//! id of its operation as metadata, and a file what it answers in its title.
+//! id of its operation as metadata, and a file carries the id of the message it answers in its title.
 //! See <https://docs.slack.dev/reference/methods/conversations.replies> and
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
@@ -15,10 +15,10 @@ const SCOPES: [&str; 3] = ["channels:history", "groups:history", "im:history"];
 const EVENT_TYPE: &str = "drydock_op";
 /// Messages of one page.
 const PAGE: &str = "200";
-/// Pages that are read: nobody writes more than that into a place while an answer is on its way.
+/// Pages that are read. In a longer thread nobody can tell.
 const PAGES_MAX: usize = 10;
-/// How far Slack's clock may be behind ours.
-const SKEW_SECONDS: i64 = 300;
+/// How far ahead of Slack's clock ours may have been when it was posted.
+const SKEW_SECONDS: i64 = 3_600;
 
 /// What a post carries, for whoever looks for it.
 pub(super) fn metadata(op: &Op) -> Value {
@@ -31,7 +31,8 @@ pub(super) fn missing(scopes: &[String]) -> Vec<&'static str> {
     SCOPES.into_iter().filter(|scope| !is_granted(scope)).collect()
 }
 
-/// Looks through what was written where the operation goes, since it was enqueued.
+/// Looks through what was written where the operation goes: in a thread through all of it, so that no clock matters,
+/// elsewhere since it was tried.
 pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) -> Result<Found, SendError> {
     let oldest = since
         .saturating_sub(Span::new().seconds(SKEW_SECONDS))
@@ -39,7 +40,6 @@ pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) 
     let oldest = oldest.as_second().to_string();
     let mut fields = vec![
         ("channel", op.place.chat.as_str()),
-        ("oldest", oldest.as_str()),
         ("limit", PAGE),
         ("include_all_metadata", "true"),
     ];
@@ -48,7 +48,10 @@ pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) 
             fields.push(("ts", thread));
             "conversations.replies"
         }
-        None => "conversations.history",
+        None => {
+            fields.push(("oldest", &oldest));
+            "conversations.history"
+        }
     };
     let mut cursor = String::new();
     for _ in 0..PAGES_MAX {

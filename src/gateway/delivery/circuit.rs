@@ -1,7 +1,7 @@
 //! Whether a platform can be used at all. A few calls without an answer close the channel; a probe at a time finds
 //! out when it is there again, then one operation is tried before all go on. No I/O; time is an argument.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -45,13 +45,23 @@ pub(super) struct Moment {
     pub(super) jitter: u8,
 }
 
+/// What was known of a platform before a call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Before {
+    /// It answered the last call.
+    pub(super) was_answered: bool,
+    /// How long it has answered nothing, since this process began to call it.
+    pub(super) silent_for: SignedDuration,
+}
+
 /// The state of a channel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Circuit {
+    began: Instant,
     closed: Option<Closed>,
     /// Calls in a row without an answer.
     unanswered: u32,
-    /// When the first of those was that closed the channel; until something is answered.
+    /// When the channel closed; until something is answered.
     since: Option<Timestamp>,
     pause: Duration,
     answered_at: Option<Instant>,
@@ -60,6 +70,18 @@ pub(super) struct Circuit {
 }
 
 impl Circuit {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            began: now,
+            closed: None,
+            unanswered: 0,
+            since: None,
+            pause: Duration::ZERO,
+            answered_at: None,
+            calls: Vec::new(),
+        }
+    }
+
     /// Something was delivered, or refused: the platform is there. True if it was not before.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         let is_back = self.since.is_some();
@@ -82,9 +104,13 @@ impl Circuit {
         self.close(Cause::Unauthorised, why, moment)
     }
 
-    /// Whether the call before was answered, as far as is known.
-    pub(super) fn is_answered(&self) -> bool {
-        self.unanswered == 0
+    /// What is known before a call that failed is counted.
+    pub(super) fn before(&self, now: Instant) -> Before {
+        let silent_for = now - self.answered_at.unwrap_or(self.began);
+        Before {
+            was_answered: self.unanswered == 0 && self.answered_at.is_some(),
+            silent_for: SignedDuration::try_from(silent_for).unwrap_or(SignedDuration::MAX),
+        }
     }
 
     /// A probe was answered: an operation may be tried. What it brings says whether the channel is open.
@@ -189,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_few_calls_without_an_answer_close_a_channel_and_probes_become_rare() {
-        let mut circuit = Circuit::default();
         let mut now = Instant::now();
+        let mut circuit = Circuit::new(now);
         assert!(!circuit.unanswered("broke", moment(now)) && !circuit.unanswered("broke", moment(now)));
         assert_eq!(circuit.probe_at(), None);
         assert!(circuit.unanswered("broke", moment(now)), "this is news");
@@ -207,19 +233,22 @@ mod tests {
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
         // One operation is tried, and if nobody answers it the pauses go on.
         circuit.probed();
-        assert_eq!((circuit.room(now), circuit.is_answered()), (1, false));
+        assert_eq!((circuit.room(now), circuit.before(now).was_answered), (1, false));
         assert!(!circuit.unanswered("broke", moment(now)));
         assert_eq!(circuit.probe_at(), Some(now + PAUSE.1));
         circuit.probed();
         assert!(circuit.answered(now), "it is back");
-        assert_eq!((circuit.room(now), circuit.is_answered()), (usize::MAX, true));
+        assert_eq!(
+            (circuit.room(now), circuit.before(now).was_answered),
+            (usize::MAX, true)
+        );
     }
 
     /// R19
     #[test]
     fn a_token_that_is_not_taken_closes_a_channel_at_once() {
-        let mut circuit = Circuit::default();
         let now = Instant::now();
+        let mut circuit = Circuit::new(now);
         assert!(circuit.unauthorised("invalid_auth", moment(now)));
         assert!(!circuit.unauthorised("invalid_auth", moment(now)), "told once");
         assert_eq!(circuit.probe_at(), Some(now + TOKEN_PAUSE.0));
@@ -229,8 +258,8 @@ mod tests {
 
     #[test]
     fn a_few_calls_find_out_whether_the_platform_is_there_and_a_slow_one_holds_nobody_up() {
-        let mut circuit = Circuit::default();
         let now = Instant::now();
+        let mut circuit = Circuit::new(now);
         for _ in 0..UNPROVEN_CALLS_MAX {
             assert!(circuit.room(now) > 0);
             circuit.call_begins(now);

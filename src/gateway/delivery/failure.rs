@@ -1,5 +1,6 @@
 //! What a failed call means for its operation: whether it counts, and how long it waits.
 
+use super::circuit::Before;
 use crate::channel::SendError;
 use crate::planted;
 use crate::store::Attempt;
@@ -10,18 +11,21 @@ use std::time::Duration;
 pub(super) const ATTEMPTS_MAX: u32 = 8;
 /// Longest wait between two attempts.
 const WAIT_MAX: Duration = Duration::from_secs(180);
-/// How long an operation may be the only one that is not answered, before that is held against it.
+/// How long an operation may be the only one that is not answered, before that is held against it. The clock of the
+/// machine may jump, so nothing may have been answered for as long by a clock that does not.
 const ALONE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 /// Whether a failure is an attempt of the operation. An outage is not: it says nothing about what was to be sent. A
 /// call without an answer is one only if the platform answered the call before it, or if the operation has been at
 /// it for very long.
-pub(super) fn attempt(error: &SendError, was_answered: bool, age: SignedDuration) -> Attempt {
+pub(super) fn attempt(error: &SendError, before: Before, age: SignedDuration) -> Attempt {
     let is_its_own = match error {
         SendError::Refused(_) => true,
         _ if planted::is("C2") => true,
-        SendError::Unreachable(_) | SendError::Unauthorised(_) | SendError::Limited { .. } => false,
-        SendError::NotSent { .. } | SendError::Ambiguous(_) => was_answered || age > ALONE_MAX,
+        SendError::Unauthorised(_) | SendError::Limited { .. } => false,
+        SendError::Unreachable(_) | SendError::NotSent { .. } | SendError::Ambiguous(_) => {
+            before.was_answered || (age > ALONE_MAX && before.silent_for > ALONE_MAX)
+        }
     };
     match is_its_own {
         true => Attempt::Counted,
@@ -32,4 +36,57 @@ pub(super) fn attempt(error: &SendError, was_answered: bool, age: SignedDuration
 /// How long an operation waits after so many attempts: 1 s at first, 3 min at most.
 pub(super) fn patience(attempts: u32) -> Duration {
     Duration::from_secs(1 << attempts.min(8)).min(WAIT_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALONE_MAX, attempt};
+    use crate::channel::SendError;
+    use crate::gateway::delivery::circuit::Before;
+    use crate::store::Attempt;
+    use jiff::SignedDuration;
+
+    fn is_counted(
+        error: &SendError,
+        was_answered: bool,
+        silent: SignedDuration,
+        age: SignedDuration,
+    ) -> bool {
+        let before = Before {
+            was_answered,
+            silent_for: silent,
+        };
+        attempt(error, before, age) == Attempt::Counted
+    }
+
+    /// R18, R20
+    #[test]
+    fn a_failure_counts_if_others_are_answered_or_if_nothing_was_for_a_day_by_every_clock() {
+        let (hour, longer) = (
+            SignedDuration::from_hours(1),
+            ALONE_MAX + SignedDuration::from_hours(1),
+        );
+        let not_sent = SendError::NotSent {
+            why: "slack answered 500".to_owned(),
+            retry_after: None,
+        };
+        for error in [
+            not_sent,
+            SendError::Ambiguous("broke".to_owned()),
+            SendError::Unreachable("no".to_owned()),
+        ] {
+            assert!(is_counted(&error, true, hour, hour));
+            assert!(is_counted(&error, false, longer, longer));
+            // It was enqueued in 1970, as the clock of the machine had it.
+            assert!(!is_counted(&error, false, hour, longer));
+            assert!(!is_counted(&error, false, longer, hour));
+        }
+        let limited = SendError::Limited {
+            why: "429".to_owned(),
+            retry_after: None,
+        };
+        for error in [limited, SendError::Unauthorised("token_revoked".to_owned())] {
+            assert!(!is_counted(&error, true, longer, longer));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What every call of a channel passes: whether the channel is open, and whether the limits allow one more. What
 //! became of a call is told here, and here alone is decided whether the next may be made.
 
-use super::circuit::{Cause, Circuit, Moment};
+use super::circuit::{Before, Cause, Circuit, Moment};
 use super::health::ChannelState;
 use super::pace::{Batch, Pace};
 use crate::channel::{Channel, Limit, SendError};
@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{error, info};
 
-/// Longest wait that a platform is granted.
+/// Shortest and longest wait that a platform is granted.
+const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 /// How long a scope is closed where a platform does not say.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -58,7 +59,7 @@ impl Gate {
             now,
             random,
             state: Mutex::new(State {
-                circuit: Circuit::default(),
+                circuit: Circuit::new(Instant::now()),
                 pace: Pace::new(is_paced),
             }),
             moved: Notify::new(),
@@ -142,9 +143,9 @@ impl Gate {
         self.moved.notify_waiters();
     }
 
-    /// A call for an operation failed. True if the call before it was answered.
-    pub(super) fn failed(&self, error: &SendError, limits: &[Limit]) -> bool {
-        let was_answered = self.state().circuit.is_answered();
+    /// A call for an operation failed. Answers what was known before it.
+    pub(super) fn failed(&self, error: &SendError, limits: &[Limit]) -> Before {
+        let before = self.state().circuit.before(Instant::now());
         match error {
             SendError::Refused(_) => self.answered(),
             SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
@@ -158,7 +159,7 @@ impl Gate {
             }
         }
         self.moved.notify_waiters();
-        was_answered
+        before
     }
 
     /// A call that could be left out failed: that says nothing about the others, but for limits and the token.
@@ -176,7 +177,9 @@ impl Gate {
     fn limited(&self, limits: &[Limit], retry_after: Option<Duration>) {
         let Some(limit) = limits.first() else { return };
         let now = Instant::now();
-        let wait = retry_after.unwrap_or(RETRY_AFTER).min(RETRY_AFTER_MAX);
+        let wait = retry_after
+            .unwrap_or(RETRY_AFTER)
+            .clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX);
         self.state().pace.close(limit, now + wait, now);
         info!(
             channel = self.name,

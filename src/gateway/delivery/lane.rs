@@ -114,7 +114,7 @@ impl LaneDelivery {
 
     async fn attempt(&self, due: &Due) -> Fate {
         if due.attempts >= ATTEMPTS_MAX {
-            return Fate::Lost("the process ended each time it was sent".to_owned());
+            return Fate::Lost("the process ended, eight times, while it was sent or about to be".to_owned());
         }
         // While the channel is closed, or the process stops, nothing is tried.
         let Some(Some(_call)) = self.cancel.run_until_cancelled(self.gate.call()).await else {
@@ -131,6 +131,8 @@ impl LaneDelivery {
         let op = &due.op;
         let mut again = Again::Sent;
         if let Some(since) = due.doubtful_since {
+            // A clock that was ahead says nothing about when it was sent.
+            let since = since.min((self.now)());
             again = match self.channel.find(op, since).await {
                 Ok(Found::Message(message)) => {
                     self.gate.answered();
@@ -166,9 +168,9 @@ impl LaneDelivery {
     /// What comes after a call that failed. `unsent` is how the operation is tried again if the call had no effect.
     fn failed(&self, due: &Due, error: SendError, call: Call, unsent: Again) -> Fate {
         let may_be_sent = call == Call::Deliver && due.op.action.may_show_twice();
-        let was_answered = self.gate.failed(&error, &self.channel.limits(&due.op, call));
+        let before = self.gate.failed(&error, &self.channel.limits(&due.op, call));
         let age = (self.now)().duration_since(due.enqueued);
-        let attempt = attempt(&error, was_answered, age);
+        let attempt = attempt(&error, before, age);
         let attempts = due.attempts + u32::from(attempt == Attempt::Counted);
         let after = patience(attempts) + self.gate.pause();
         let (why, wait, again) = match error {
@@ -176,8 +178,11 @@ impl LaneDelivery {
             SendError::Refused(why) => (why, after, unsent),
             // The channel, or what is limited of it, is closed: it is due as soon as that is open.
             SendError::Unauthorised(why) | SendError::Limited { why, .. } => (why, Duration::ZERO, unsent),
-            SendError::Unreachable(why) => (why, patience(0), unsent),
-            SendError::NotSent { why, retry_after } => (why, retry_after.unwrap_or(after), unsent),
+            // Later than the next probe, so that another operation is tried after that one.
+            SendError::Unreachable(why) => (why, after, unsent),
+            SendError::NotSent { why, retry_after } => {
+                (why, after.max(retry_after.unwrap_or_default()), unsent)
+            }
             SendError::Ambiguous(why) if may_be_sent => (why, after, Again::LookedFor),
             SendError::Ambiguous(why) => (why, after, unsent),
         };

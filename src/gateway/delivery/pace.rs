@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Scopes that are remembered before those are forgotten that have rested.
 const SCOPES_MAX: usize = 4_096;
 
-/// What is left of the limits.
+/// The remaining quota of each limit.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     buckets: HashMap<Scope, Bucket>,
@@ -111,7 +111,7 @@ impl Pace {
     }
 }
 
-/// What may be taken out of the outbox at a moment: a copy of what is left then, used up as operations are
+/// What may be taken out of the outbox at a moment: a copy of the remaining quotas, used up as operations are
 /// chosen.
 #[derive(Clone)]
 pub(super) struct Batch {

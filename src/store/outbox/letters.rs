@@ -1,5 +1,5 @@
 //! Operations that were given up: refused, tried too often, or of unknown outcome. An operator looks at them,
-//! has them sent again, or puts them away.
+//! has them sent again, or drops them.
 
 use super::{AGAIN, WAITING};
 use crate::model::{Action, Op};
@@ -45,6 +45,16 @@ pub enum Letters {
     Channel(String),
 }
 
+impl Letters {
+    /// The channel, if it is all of one.
+    pub fn channel(&self) -> Option<&str> {
+        match self {
+            Self::Op(_) => None,
+            Self::Channel(channel) => Some(channel),
+        }
+    }
+}
+
 const LETTERS: &str =
     "SELECT op, channel, body, state, COALESCE(why, ''), attempts, created_at, done_at FROM outbox
     WHERE done_at IS NOT NULL AND state IN ('failed', 'ambiguous')";
@@ -70,6 +80,31 @@ impl Store {
         .await
     }
 
+    /// How many operations were given up: of one channel, or of all.
+    pub async fn dead_letter_count(&self, channel: Option<&str>) -> Result<u64, StoreError> {
+        let channel = channel.map(str::to_owned);
+        self.read(move |tx| {
+            let count = tx
+                .prepare_cached(
+                    "SELECT COUNT(*) FROM outbox WHERE done_at IS NOT NULL
+                     AND state IN ('failed', 'ambiguous') AND (?1 IS NULL OR channel = ?1)",
+                )?
+                .query_row([channel], |row| row.get(0))?;
+            Ok(crate::store::column::count(count))
+        })
+        .await
+    }
+
+    /// True if anything for this channel is in the outbox, whatever became of it.
+    pub async fn has_sent_to(&self, channel: &str) -> Result<bool, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |tx| {
+            let mut any = tx.prepare_cached("SELECT 1 FROM outbox WHERE channel = ?1 LIMIT 1")?;
+            Ok(any.exists([channel])?)
+        })
+        .await
+    }
+
     /// Has what was given up sent again, as if it had not been tried. What may show already is looked for first,
     /// and sent where nobody can tell. Answers with the channels of what is due now, one for each operation.
     pub async fn send_again(
@@ -84,7 +119,9 @@ impl Store {
             for (op, _, state) in &letters {
                 let state = if state == "failed" { WAITING } else { AGAIN };
                 tx.prepare_cached(
-                    "UPDATE outbox SET state = ?2, due_at = ?3, attempts = 0, done_at = NULL WHERE op = ?1",
+                    "UPDATE outbox SET state = ?2, due_at = ?3, attempts = 0, done_at = NULL,
+                       tried_at = CASE ?2 WHEN 'waiting' THEN NULL ELSE tried_at END
+                     WHERE op = ?1",
                 )?
                 .execute(params![op, state, millis(at)])?;
                 audit_in(tx, "outbox.retry", serde_json::json!({ "by": by, "op": op }), at)?;
@@ -94,7 +131,7 @@ impl Store {
         .await
     }
 
-    /// Puts away what was given up: it is never sent. Answers with the channel of each.
+    /// Drops what was given up: it is never sent. Answers with the channel of each.
     pub async fn drop_letters(
         &self,
         which: Letters,

@@ -15,10 +15,13 @@ use std::time::Duration;
 /// Longest wait of an operation. What is due later than that was written by a clock that was ahead, and is due now.
 pub const POSTPONED_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// The heads of all lanes of a channel: the oldest open operation of each.
+/// The heads of all lanes of a channel: the oldest open operation of each. First whoever has waited longest since it
+/// was due: while one is tried at a time, each has its turn. What a clock that was ahead enqueued is due now. The body
+/// is read apart: it may be a large file, and is not sorted with the rest.
 pub(super) const HEADS: &str =
-    "SELECT id, op, state, due_at, attempts, body, created_at, tried_at, lane FROM outbox
-     WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane) ORDER BY id";
+    "SELECT id, op, state, due_at, attempts, created_at, tried_at, lane FROM outbox
+     WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane)
+     ORDER BY MIN(due_at, ?2), id";
 
 /// What is being sent, while a write takes more of it.
 pub(in crate::store) struct Busy<'a> {
@@ -106,7 +109,7 @@ fn next(
     busy: &Busy<'_>,
 ) -> Result<Vec<Head>, StoreError> {
     let mut statement = tx.prepare_cached(
-        "SELECT id, op, state, due_at, attempts, body, created_at, tried_at FROM outbox
+        "SELECT id, op, state, due_at, attempts, created_at, tried_at FROM outbox
          WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT ?3",
     )?;
     let mut rows = statement.query(params![channel, lane, limit])?;
@@ -135,14 +138,14 @@ pub(super) fn heads_due(
     admission: &mut impl Admission,
 ) -> Result<Vec<Head>, StoreError> {
     let mut statement = tx.prepare_cached(HEADS)?;
-    let mut rows = statement.query([channel])?;
+    let mut rows = statement.query(params![channel, millis(at)])?;
     let mut heads = Vec::new();
     while heads.len() < limit
         && let Some(row) = rows.next()?
     {
         // Asked first what costs least: a thousand threads may wait for one chat.
-        let may_go = is_due(row.get(3)?, at) && !is_busy(&row.get::<_, String>(1)?);
-        if !may_go || !admission.admits_chat(&chat(&row.get::<_, String>(8)?)) {
+        let may_go = is_due(row.get(3)?, row.get(5)?, at) && !is_busy(&row.get::<_, String>(1)?);
+        if !may_go || (!admission.admits_chat(&chat(&row.get::<_, String>(7)?)) && is_new_message(tx, row)) {
             continue;
         }
         if let Some(head) = look(tx, row, at, &is_busy)?
@@ -152,6 +155,19 @@ pub(super) fn heads_due(
         }
     }
     Ok(heads)
+}
+
+/// Whether the next call for an operation posts a message in the chat of its lane. Others need not wait for that
+/// chat. What cannot be read is none.
+fn is_new_message(tx: &Transaction<'_>, row: &Row<'_>) -> bool {
+    let look = || -> rusqlite::Result<bool> {
+        let (id, state): (i64, String) = (row.get(0)?, row.get(2)?);
+        let mut kind =
+            tx.prepare_cached("SELECT json_extract(body, '$.action.action') FROM outbox WHERE id = ?1")?;
+        let kind: String = kind.query_row([id], |row| row.get(0))?;
+        Ok([WAITING, READY].contains(&state.as_str()) && ["post", "upload"].contains(&kind.as_str()))
+    };
+    look().unwrap_or(false)
 }
 
 /// The chat of a lane.
@@ -167,17 +183,19 @@ fn look(
     is_busy: impl Fn(&str) -> bool,
 ) -> Result<Option<Head>, StoreError> {
     let (id, op): (i64, String) = (row.get(0)?, row.get(1)?);
-    let (state, due_at): (String, i64) = (row.get(2)?, row.get(3)?);
-    if !is_due(due_at, at) || is_busy(&op) {
+    let (state, due_at, enqueued): (String, i64, i64) = (row.get(2)?, row.get(3)?, row.get(5)?);
+    if !is_due(due_at, enqueued, at) || is_busy(&op) {
         return Ok(None);
     }
-    let Some(op) = resolve(tx, parse("operation", &text("operation", row, 5)?)?)? else {
+    let body = tx
+        .prepare_cached("SELECT body FROM outbox WHERE id = ?1")?
+        .query_row([id], |row| Ok(text("operation", row, 0)))??;
+    let Some(op) = resolve(tx, parse("operation", &body)?)? else {
         return Ok(None);
     };
     let may_show_twice = op.action.may_show_twice();
     let (taken, is_unsent) = taken_as(&state)?;
-    let enqueued: i64 = row.get(6)?;
-    let tried = row.get::<_, Option<i64>>(7)?.unwrap_or(enqueued);
+    let tried = row.get::<_, Option<i64>>(6)?.unwrap_or(enqueued);
     let is_doubtful = !is_unsent && may_show_twice;
     Ok(Some(Head {
         id,
@@ -207,9 +225,11 @@ pub(super) fn taken_as(state: &str) -> Result<(&'static str, bool), StoreError> 
     }
 }
 
-fn is_due(due_at: i64, at: Timestamp) -> bool {
+/// Whether an operation is due: at its time, at once if it was never put off, and if that time is further away than
+/// anything is put off.
+pub(super) fn is_due(due_at: i64, enqueued: i64, at: Timestamp) -> bool {
     let latest = at.checked_add(POSTPONED_MAX).unwrap_or(at);
-    due_at <= millis(at) || due_at > millis(latest)
+    due_at <= millis(at) || due_at == enqueued || due_at > millis(latest)
 }
 
 /// Marks operations as being sent: in the database where that must not be forgotten.

@@ -1,6 +1,6 @@
 use crate::model::{Action, MessageRef, Op, Reply};
 use crate::store::fixture::{at, fill, fresh, place, placeholder, post};
-use crate::store::{Again, Attempt, Due, Postponed, Store};
+use crate::store::{Again, Attempt, Due, Letters, Postponed, Store};
 use jiff::Timestamp;
 
 fn message(id: &str) -> MessageRef {
@@ -140,11 +140,9 @@ async fn what_became_of_a_delivery_outlives_the_process() {
 #[tokio::test]
 async fn what_follows_waits_until_it_is_due() {
     let (_directory, store) = fresh();
-    store.enqueue(vec![post("a", None, "x")], at(0)).await.unwrap();
-    store
-        .enqueue(vec![post("later", None, "x")], at(50))
-        .await
-        .unwrap();
+    let ops = vec![post("a", None, "x"), post("later", None, "x")];
+    store.enqueue(ops, at(0)).await.unwrap();
+    postpone(&store, "later", Again::Sent, at(50), "slow down").await;
     let first = store.due("slack", at(1), 10).await.unwrap().remove(0);
     let next = store.delivered_and_next(vec![(first.op, None)], at(1)).await;
     assert_eq!(next.unwrap(), Vec::new());
@@ -388,4 +386,51 @@ async fn what_a_clock_that_was_ahead_put_off_is_due() {
     postpone(&store, "a1", Again::Sent, at(600), "slow down").await;
     postpone(&store, "b1", Again::Sent, at(30), "slow down").await;
     assert_eq!(store.due("slack", at(31), 10).await.unwrap().len(), 1);
+}
+
+/// R20
+#[tokio::test]
+async fn what_was_never_put_off_is_due_whatever_the_clock_said() {
+    let (_directory, store) = fresh();
+    store
+        .enqueue(vec![post("a1", Some("1.0"), "x")], at(300))
+        .await
+        .unwrap();
+    assert_eq!(store.next_due_after("slack", at(0)).await, Ok(None));
+    assert_eq!(due_ids(&store, 0).await, ["a1"]);
+    postpone(&store, "a1", Again::Sent, at(60), "slow down").await;
+    assert_eq!(due_ids(&store, 0).await, Vec::<String>::new());
+    assert_eq!(store.next_due_after("slack", at(0)).await, Ok(Some(at(60))));
+}
+
+#[tokio::test]
+async fn who_has_waited_longest_goes_first() {
+    let (_directory, store) = fresh();
+    let ops = vec![
+        post("a", Some("1.0"), "x"),
+        post("b", Some("2.0"), "x"),
+        post("c", Some("3.0"), "x"),
+    ];
+    store.enqueue(ops, at(0)).await.unwrap();
+    assert_eq!(store.due("slack", at(1), 2).await.unwrap().len(), 2);
+    postpone(&store, "a", Again::Sent, at(20), "slow down").await;
+    postpone(&store, "b", Again::Sent, at(10), "slow down").await;
+    assert_eq!(due_ids(&store, 30).await, ["c", "b", "a"]);
+}
+
+#[tokio::test]
+async fn what_is_sent_again_is_looked_for_since_then() {
+    let (_directory, store) = fresh();
+    store
+        .enqueue(vec![post("a1", Some("1.0"), "x")], at(0))
+        .await
+        .unwrap();
+    assert_eq!(due_ids(&store, 1).await, ["a1"]);
+    store.failed("a1", "refused", None, at(2)).await.unwrap();
+    let which = Letters::Op("a1".to_owned());
+    store.send_again(which, "operator", at(1_000)).await.unwrap();
+    assert_eq!(due_ids(&store, 1_001).await, ["a1"]);
+    store.let_go(&["a1".to_owned()]);
+    let due = only(store.due("slack", at(1_002), 1).await.unwrap());
+    assert_eq!(due.doubtful_since, Some(at(1_001)));
 }

@@ -124,12 +124,26 @@ async fn it_is_looked_for_through_pages_and_no_further_back_than_it_may_be() {
             .count()
     };
     assert_eq!(emulator.look(reads), 3);
-    // Slack's clock may be five minutes behind ours.
+    // Beside threads, our clock may have been an hour ahead of Slack's.
     let later = |seconds| now() + jiff::Span::new().seconds(seconds);
-    let found = channel.find(&in_thread("reply-449", &root.id), later(299)).await;
-    assert_eq!(found, Ok(Found::Message(on(&last))));
-    let found = channel.find(&in_thread("reply-449", &root.id), later(302)).await;
+    let found = channel.find(&named("root"), later(3_599)).await;
+    assert_eq!(found, Ok(Found::Message(on(&root.id))));
+    let found = channel.find(&named("root"), later(3_602)).await;
     assert_eq!(found, Ok(Found::Nothing));
+}
+
+/// R17, R20
+#[tokio::test]
+async fn a_post_of_a_clock_that_was_days_ahead_is_found_in_its_thread() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let root = channel.deliver(&named("root")).await.unwrap().message.unwrap();
+    let lost = in_thread("reply", &root.id);
+    emulator.fail_next("chat.postMessage", 1, Fault::ResetAfter);
+    assert!(channel.deliver(&lost).await.is_err());
+    let ts = emulator.look(|state| state.messages.last().unwrap().ts.clone());
+    let ahead = now() + jiff::SignedDuration::from_hours(48);
+    assert_eq!(channel.find(&lost, ahead).await, Ok(Found::Message(on(&ts))));
 }
 
 #[tokio::test]

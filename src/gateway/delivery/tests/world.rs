@@ -49,12 +49,14 @@ pub(super) enum Does {
 }
 
 type Behaviour = Box<dyn Fn(&Op) -> Does + Send + Sync>;
+type Limits = Box<dyn Fn(&Op, Call) -> Vec<Limit> + Send + Sync>;
 
 /// A platform.
 pub(super) struct Fake {
     installation: Installation,
     behaviour: Behaviour,
     probe: Box<dyn Fn() -> Result<(), SendError> + Send + Sync>,
+    limits: Limits,
     /// Whether it can be asked what became of a post.
     can_find: bool,
     /// Operations of each call, and when it was made.
@@ -63,6 +65,8 @@ pub(super) struct Fake {
     pub(super) shown: Mutex<Vec<String>>,
     /// What they say, where they are text.
     pub(super) said: Mutex<Vec<String>>,
+    /// Since when operations were looked for.
+    pub(super) looked_since: Mutex<Vec<Timestamp>>,
     /// When it was probed.
     pub(super) probes: Mutex<Vec<Duration>>,
 }
@@ -77,10 +81,12 @@ impl Fake {
             },
             behaviour: Box::new(behaviour),
             probe: Box::new(|| Ok(())),
+            limits: Box::new(|op, _| vec![of_chat(op, 1_000, Duration::from_millis(1))]),
             can_find,
             calls: Mutex::default(),
             shown: Mutex::default(),
             said: Mutex::default(),
+            looked_since: Mutex::default(),
             probes: Mutex::default(),
         }
     }
@@ -88,6 +94,13 @@ impl Fake {
     pub(super) fn probed(self, probe: impl Fn() -> Result<(), SendError> + Send + Sync + 'static) -> Self {
         Self {
             probe: Box::new(probe),
+            ..self
+        }
+    }
+
+    pub(super) fn limited(self, limits: impl Fn(&Op, Call) -> Vec<Limit> + Send + Sync + 'static) -> Self {
+        Self {
+            limits: Box::new(limits),
             ..self
         }
     }
@@ -144,7 +157,8 @@ impl Channel for Fake {
         self.can_find
     }
 
-    async fn find(&self, op: &Op, _since: Timestamp) -> Result<Found, SendError> {
+    async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError> {
+        self.looked_since.lock().unwrap().push(since);
         if !self.can_find {
             return Ok(Found::CannotTell);
         }
@@ -163,15 +177,20 @@ impl Channel for Fake {
         (self.probe)()
     }
 
-    fn limits(&self, op: &Op, _call: Call) -> Vec<Limit> {
-        vec![Limit {
-            scope: Scope::Chat(op.place.chat.clone()),
-            burst: 1_000,
-            every: Duration::from_millis(1),
-        }]
+    fn limits(&self, op: &Op, call: Call) -> Vec<Limit> {
+        (self.limits)(op, call)
     }
 
     async fn poll(&self, _inbox: mpsc::Sender<Polled>, _cancel: CancellationToken) {}
+}
+
+/// A limit of the chat an operation goes to.
+pub(super) fn of_chat(op: &Op, burst: u32, every: Duration) -> Limit {
+    Limit {
+        scope: Scope::Chat(op.place.chat.clone()),
+        burst,
+        every,
+    }
 }
 
 fn account() -> Account {

@@ -1,0 +1,162 @@
+//! Whom one operation, or one chat, keeps waiting: nobody else.
+
+use super::world::{Does, Fake, World, elapsed, in_two_steps, now, of_chat, op, post};
+use crate::channel::{Call, SendError};
+use crate::gateway::delivery::gate::Gate;
+use crate::model::{Action, MessageRef, Op, Place, Reply};
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// How long a new operation may wait while others fail again and again: two probes and a little more.
+const WAIT_MAX: usize = 130;
+
+/// Lets time pass until an operation is shown, for so many seconds at most.
+async fn is_shown_within(world: &World, id: &str, seconds: usize) -> bool {
+    for _ in 0..seconds {
+        if world.fake.shown().iter().any(|shown| shown == id) {
+            return true;
+        }
+        world.pass(1).await;
+    }
+    false
+}
+
+/// R18
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_is_never_taken_anywhere_mutes_nobody_and_is_given_up() {
+    let world = World::start(Fake::new(true, |op| match op.place.chat.as_str() {
+        "C0" => Does::Fails(SendError::Unreachable("slack cannot be reached".to_owned())),
+        _ => Does::Shows,
+    }));
+    world.enqueue(vec![post("inbox-0/result", "C0")]).await;
+    world.pass(300).await;
+    // Each time others are answered, it is held against it that it is not.
+    for number in 1..5_000 {
+        if !world.letters().await.is_empty() {
+            break;
+        }
+        let id = format!("inbox-{number}/result");
+        world.enqueue(vec![post(&id, "C1")]).await;
+        assert!(is_shown_within(&world, &id, WAIT_MAX).await, "{id} waits");
+        world.pass(5).await;
+    }
+    let letters = world.letters().await;
+    assert_eq!(
+        letters.first().map(|letter| (&*letter.op, letter.attempts)),
+        Some(("inbox-0/result", 8))
+    );
+}
+
+/// R18
+#[tokio::test(start_paused = true)]
+async fn two_operations_that_fail_at_once_by_themselves_leave_a_third_its_turn() {
+    let world = World::start(Fake::new(true, |op| match op.place.chat.as_str() {
+        "C0" | "C00" => Does::Fails(SendError::NotSent {
+            why: "slack answered 500".to_owned(),
+            retry_after: None,
+        }),
+        _ => Does::Shows,
+    }));
+    world
+        .enqueue(vec![post("inbox-0/result", "C0"), post("inbox-00/result", "C00")])
+        .await;
+    world.pass(300).await;
+    world.enqueue(vec![post("inbox-1/result", "C1")]).await;
+    assert!(is_shown_within(&world, "inbox-1/result", WAIT_MAX).await);
+}
+
+/// R17
+#[tokio::test(start_paused = true)]
+async fn an_edit_does_not_wait_for_two_hundred_messages_of_its_chat() {
+    let fake = Fake::new(true, |_| Does::Shows).limited(|op, call| match (&op.action, call) {
+        (Action::Post { .. }, Call::Deliver) => vec![of_chat(op, 1, Duration::from_secs(60))],
+        _ => Vec::new(),
+    });
+    let world = World::start(fake);
+    let in_thread = |op: Op, thread: String| Op {
+        place: Place {
+            thread: Some(thread),
+            ..op.place.clone()
+        },
+        ..op
+    };
+    let posts = (0..200).map(|number| {
+        let id = format!("inbox-{number}/result");
+        in_thread(post(&id, "C1"), format!("{number}.0"))
+    });
+    world.enqueue(posts.collect()).await;
+    world.pass(5).await;
+    let message = MessageRef {
+        chat: "C1".to_owned(),
+        id: "1".to_owned(),
+    };
+    let reply = Reply::text("edited");
+    let edit = op("inbox-900/edit", "C1", Action::Edit { message, reply });
+    world.enqueue(vec![in_thread(edit, "900.0".to_owned())]).await;
+    assert!(is_shown_within(&world, "inbox-900/edit", 40).await);
+    assert!(world.fake.shown().len() <= 3, "the others wait");
+}
+
+/// R17
+#[tokio::test(start_paused = true)]
+async fn a_line_that_was_refused_is_no_answer_that_is_missing_and_is_not_sent_again() {
+    let world = World::start(Fake::new(true, |op| match op.action.is_placeholder() {
+        true => Does::Fails(SendError::Refused("msg_blocks_too_long".to_owned())),
+        false => Does::Shows,
+    }));
+    world.enqueue(in_two_steps("inbox-1/result", "C1")).await;
+    world.until_settled().await;
+    assert_eq!(world.fake.shown(), ["inbox-1/result/fill"]);
+    // An operator has nothing to send again: the line would never be filled.
+    assert_eq!(world.letters().await, []);
+}
+
+/// R20
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_ahead_hides_nothing_from_who_looks() {
+    let fake = Fake::new(true, |_| Does::Shows);
+    fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
+    let world = World::start_after(fake, async |store| {
+        let ahead = now() + SignedDuration::from_hours(48);
+        store
+            .enqueue(vec![post("inbox-1/result", "C1")], ahead)
+            .await
+            .unwrap();
+        let due = store.due("slack", ahead, 1).await.unwrap();
+        store.let_go(&due.into_iter().map(|due| due.op.id).collect::<Vec<_>>());
+    })
+    .await;
+    world.until_settled().await;
+    assert_eq!(world.fake.shown(), ["inbox-1/result"]);
+    let since = world.fake.looked_since.lock().unwrap().clone();
+    assert!(since.len() == 1 && since[0] <= now(), "{since:?}");
+}
+
+/// What is handed out by a commit is marked as being sent, so it is not while it could only wait.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_handed_out_at_once_while_no_call_can_be_made() {
+    let world = World::start(Fake::new(true, |_| Does::Shows));
+    world.until(|| world.delivery.takes_at_once()).await;
+    let gate = &world.delivery.gate;
+    let calls = [gate.call().await, gate.call().await, gate.call().await];
+    assert!(!world.delivery.takes_at_once());
+    drop(calls);
+    assert!(world.delivery.takes_at_once());
+}
+
+/// R17
+#[tokio::test(start_paused = true)]
+async fn whoever_is_asked_to_wait_for_no_time_waits_a_second_even_where_nothing_is_counted() {
+    elapsed();
+    let limits = [of_chat(&post("inbox-1/result", "C1"), 5, Duration::from_secs(1))];
+    let gate = Gate::new("slack".to_owned(), false, now, || [0; 32]);
+    let error = SendError::Limited {
+        why: "slack answered 429".to_owned(),
+        retry_after: Some(Duration::ZERO),
+    };
+    assert!(gate.admit(&limits));
+    gate.failed(&error, &limits);
+    assert!(!gate.admit(&limits));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(gate.admit(&limits));
+}
