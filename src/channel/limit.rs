@@ -6,10 +6,8 @@ use std::time::Duration;
 /// What a limit is counted for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// New messages in one chat.
+    /// New messages in one chat, and edits where they count like those.
     Chat(String),
-    /// Edits of messages in one chat.
-    Edits(String),
     /// Calls of one method.
     Method(&'static str),
     /// All calls of the account.

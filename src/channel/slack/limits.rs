@@ -3,7 +3,7 @@
 
 use super::is_direct;
 use crate::channel::{Call, Limit, Scope};
-use crate::model::{Action, Op};
+use crate::model::{Action, Op, Receipt};
 use std::time::Duration;
 
 /// The limits of one call. The first is the one a 429 is about: `chat.postMessage` is limited for each
@@ -21,6 +21,10 @@ pub(super) fn limits(op: &Op, call: Call) -> Vec<Limit> {
         Action::Notice { .. } | Action::AnswerClick { .. } if is_direct(&op.place) => posts(&op.place.chat),
         Action::Notice { .. } | Action::AnswerClick { .. } => vec![tier_4("chat.postEphemeral")],
         Action::Edit { .. } | Action::Fill { .. } => vec![tier_3("chat.update")],
+        Action::React {
+            receipt: Receipt::Started,
+            ..
+        } => vec![tier_3("reactions.add"), tier_2("reactions.remove")],
         Action::React { .. } => vec![tier_3("reactions.add")],
         Action::Upload { .. } => {
             vec![tier_4("files.completeUploadExternal"), chat(&op.place.chat)]
@@ -38,6 +42,11 @@ fn chat(id: &str) -> Limit {
     Limit::new(Scope::Chat(id.to_owned()), 5, Duration::from_millis(1_100))
 }
 
+/// At least 20 calls a minute.
+fn tier_2(method: &'static str) -> Limit {
+    Limit::new(Scope::Method(method), 10, Duration::from_secs(6))
+}
+
 /// At least 50 calls a minute.
 fn tier_3(method: &'static str) -> Limit {
     Limit::new(Scope::Method(method), 20, Duration::from_secs(2))
@@ -46,4 +55,80 @@ fn tier_3(method: &'static str) -> Limit {
 /// At least 100 calls a minute.
 fn tier_4(method: &'static str) -> Limit {
     Limit::new(Scope::Method(method), 20, Duration::from_millis(750))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limits;
+    use crate::channel::{Call, Scope};
+    use crate::model::{Account, Action, MessageRef, Op, Place, Platform, Receipt, Reply};
+    use bytes::Bytes;
+    use std::time::Duration;
+
+    fn op(action: Action) -> Op {
+        Op {
+            id: "inbox-1/result".to_owned(),
+            channel: "slack".to_owned(),
+            place: Place {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: "T1".to_owned(),
+                },
+                chat: "C1".to_owned(),
+                thread: Some("1.0".to_owned()),
+            },
+            action,
+        }
+    }
+
+    /// What is counted, and the most calls in any minute.
+    fn most(action: Action, call: Call) -> Vec<(Scope, u128)> {
+        let of_minute = |every: Duration| Duration::from_secs(60).as_nanos() / every.as_nanos();
+        let limits = limits(&op(action), call).into_iter();
+        limits
+            .map(|limit| (limit.scope, u128::from(limit.burst) + of_minute(limit.every)))
+            .collect()
+    }
+
+    /// R17
+    #[test]
+    fn the_pace_stays_below_what_slack_publishes_and_comes_close_to_it() {
+        let message = MessageRef {
+            chat: "C1".to_owned(),
+            id: "1.0".to_owned(),
+        };
+        let post = Action::Post {
+            reply: Reply::text("x"),
+            reply_to: None,
+            placeholder: false,
+        };
+        let edit = Action::Edit {
+            message: message.clone(),
+            reply: Reply::text("x"),
+        };
+        let file = Action::Upload {
+            file_name: "CHG-1.patch".to_owned(),
+            content: Bytes::from_static(b"x"),
+            caption: String::new(),
+        };
+        let started = Action::React {
+            message,
+            receipt: Receipt::Started,
+        };
+        let (chat, method) = (Scope::Chat("C1".to_owned()), Scope::Method);
+        assert_eq!(
+            most(post.clone(), Call::Deliver),
+            [(chat.clone(), 59), (method("chat.postMessage"), 350)]
+        );
+        assert_eq!(most(edit, Call::Deliver), [(method("chat.update"), 50)]);
+        assert_eq!(
+            most(file, Call::Deliver),
+            [(method("files.completeUploadExternal"), 100), (chat, 59)]
+        );
+        assert_eq!(
+            most(started, Call::Deliver),
+            [(method("reactions.add"), 50), (method("reactions.remove"), 20)]
+        );
+        assert_eq!(most(post, Call::Find), [(method("conversations.replies"), 50)]);
+    }
 }

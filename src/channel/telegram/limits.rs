@@ -2,20 +2,24 @@
 //! has too many. See <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>.
 
 use super::private_place;
-use crate::channel::{Limit, Scope};
+use crate::channel::{Call, Limit, Scope};
 use crate::model::{Action, Op};
 use std::time::Duration;
 
-/// The limits of one call. The first is the one a 429 is about.
-pub(super) fn limits(op: &Op) -> Vec<Limit> {
+/// The limits of one call. The first is the one a 429 is about. To look for an operation Telegram is not called at
+/// all.
+pub(super) fn limits(op: &Op, call: Call) -> Vec<Limit> {
+    if call == Call::Find {
+        return Vec::new();
+    }
     match &op.action {
         Action::Post { .. } | Action::Upload { .. } => messages(&op.place.chat),
         Action::Notice { to, .. }
         | Action::AnswerClick {
             to, callback: None, ..
         } => messages(&private_place(&op.place, &to.id).chat),
-        Action::Edit { message, .. } => edits(&message.chat),
-        Action::Fill { .. } => edits(&op.place.chat),
+        Action::Edit { message, .. } => messages(&message.chat),
+        Action::Fill { .. } => messages(&op.place.chat),
         Action::React { .. } => calls("setMessageReaction"),
         Action::AnswerClick {
             callback: Some(_), ..
@@ -23,22 +27,13 @@ pub(super) fn limits(op: &Op) -> Vec<Limit> {
     }
 }
 
-/// One message a second in a chat, with short bursts, 20 a minute in a group, and about 30 a second in all.
+/// One message a second in a chat, with short bursts, 20 a minute in a group, and about 30 a second in all. Edits
+/// count like messages: see <https://github.com/tdlib/td/issues/2592>.
 fn messages(chat: &str) -> Vec<Limit> {
     let scope = Scope::Chat(chat.to_owned());
     let of_chat = match is_group(chat) {
         true => Limit::new(scope, 4, Duration::from_millis(3_750)),
         false => Limit::new(scope, 3, Duration::from_millis(1_050)),
-    };
-    vec![of_chat, account()]
-}
-
-/// Nothing is published of edits: they may be as many as messages, and are counted apart.
-fn edits(chat: &str) -> Vec<Limit> {
-    let scope = Scope::Edits(chat.to_owned());
-    let of_chat = match is_group(chat) {
-        true => Limit::new(scope, 10, Duration::from_millis(3_000)),
-        false => Limit::new(scope, 10, Duration::from_millis(1_050)),
     };
     vec![of_chat, account()]
 }
@@ -51,9 +46,77 @@ fn calls(method: &'static str) -> Vec<Limit> {
 }
 
 fn account() -> Limit {
-    Limit::new(Scope::Account, 25, Duration::from_millis(40))
+    Limit::new(Scope::Account, 5, Duration::from_millis(40))
 }
 
 fn is_group(chat: &str) -> bool {
     chat.starts_with('-')
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::limits;
+    use crate::channel::{Call, Limit, Scope};
+    use crate::model::{Account, Action, MessageRef, Op, Place, Platform, Reply};
+    use std::time::Duration;
+
+    fn op(chat: &str, action: Action) -> Op {
+        Op {
+            id: "inbox-1/result".to_owned(),
+            channel: "telegram".to_owned(),
+            place: Place {
+                account: Account {
+                    platform: Platform::Telegram,
+                    id: "42".to_owned(),
+                },
+                chat: chat.to_owned(),
+                thread: None,
+            },
+            action,
+        }
+    }
+
+    fn post(chat: &str) -> Op {
+        let action = Action::Post {
+            reply: Reply::text("x"),
+            reply_to: None,
+            placeholder: false,
+        };
+        op(chat, action)
+    }
+
+    fn edit(chat: &str) -> Op {
+        let message = MessageRef {
+            chat: chat.to_owned(),
+            id: "1".to_owned(),
+        };
+        let reply = Reply::text("x");
+        op(chat, Action::Edit { message, reply })
+    }
+
+    /// The most calls in any such time.
+    fn most_in(limits: &[Limit], scope: &Scope, seconds: u64) -> u128 {
+        let limit = limits.iter().find(|limit| limit.scope == *scope).unwrap();
+        let window = Duration::from_secs(seconds).as_nanos();
+        u128::from(limit.burst) + window / limit.every.as_nanos()
+    }
+
+    /// R17
+    #[test]
+    fn the_pace_stays_below_what_telegram_publishes_and_comes_close_to_it() {
+        let (group, private) = (post("-100"), post("7001"));
+        let of = |chat: &str| Scope::Chat(chat.to_owned());
+        let most = [
+            most_in(&limits(&group, Call::Deliver), &of("-100"), 60),
+            most_in(&limits(&private, Call::Deliver), &of("7001"), 60),
+            most_in(&limits(&private, Call::Deliver), &Scope::Account, 1),
+        ];
+        assert_eq!(most, [20, 60, 30]);
+        // Edits use up the same.
+        for (edit, post) in [(edit("-100"), group), (edit("7001"), private)] {
+            assert_eq!(limits(&edit, Call::Deliver), limits(&post, Call::Deliver));
+            assert_eq!(limits(&post, Call::Find), []);
+        }
+    }
 }

@@ -155,8 +155,8 @@ impl Channel for Telegram {
         asked.map(|_| ()).map_err(ApiError::of_idempotent)
     }
 
-    fn limits(&self, op: &Op, _call: Call) -> Vec<Limit> {
-        limits::limits(op)
+    fn limits(&self, op: &Op, call: Call) -> Vec<Limit> {
+        limits::limits(op, call)
     }
 
     async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken) {
@@ -332,7 +332,12 @@ impl Telegram {
         if !text.is_empty() {
             parameters["text"] = json!(text);
         }
-        self.repeatable("answerCallbackQuery", &parameters).await
+        match self.api.call("answerCallbackQuery", &parameters).await {
+            Ok(_) => Ok(Delivered::default()),
+            // Nobody waits for it any more.
+            Err(err) if err.says("query is too old") => Ok(Delivered::default()),
+            Err(err) => Err(err.of_idempotent()),
+        }
     }
 
     async fn repeatable(&self, method: &str, parameters: &Value) -> Result<Delivered, SendError> {

@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+/// Posts in a channel: one a second, and short bursts.
+const POSTS_A_MINUTE: usize = 60;
+const BURST_POSTS_MAX: usize = 10;
+const BURST_SECONDS: i64 = 5;
 /// Characters of a notification text that a good app sends at most.
 const GOOD_TEXT_CHARS_MAX: usize = 4_000;
 /// Methods that take forms only.
@@ -67,12 +71,10 @@ pub(super) fn must_wait(
         return None;
     }
     let (bucket, per_minute) = match method {
-        "chat.postMessage" => (format!("{method} {}", field(body, "channel")), 60),
-        "chat.update"
-        | "reactions.add"
-        | "reactions.remove"
-        | "conversations.history"
-        | "conversations.replies" => (method.to_owned(), 50),
+        "chat.postMessage" => (format!("{method} {}", field(body, "channel")), POSTS_A_MINUTE),
+        "chat.update" | "reactions.add" | "conversations.history" | "conversations.replies" => {
+            (method.to_owned(), 50)
+        }
         "chat.postEphemeral"
         | "auth.test"
         | "files.getUploadURLExternal"
@@ -84,9 +86,17 @@ pub(super) fn must_wait(
     while used.front().is_some_and(|time| *time <= minute_ago) {
         used.pop_front();
     }
-    if used.len() < per_minute {
+    let a_moment_ago = at
+        .saturating_sub(Span::new().seconds(BURST_SECONDS))
+        .unwrap_or(at);
+    let recent = used.iter().rev().take_while(|time| **time > a_moment_ago);
+    let is_burst = method == "chat.postMessage" && recent.count() >= BURST_POSTS_MAX;
+    if used.len() < per_minute && !is_burst {
         used.push_back(at);
         return None;
+    }
+    if is_burst {
+        return Some(BURST_SECONDS.unsigned_abs());
     }
     let oldest = used.front().map_or(at.as_second(), |time| time.as_second());
     Some((oldest + 60 - at.as_second()).clamp(1, 60).unsigned_abs())

@@ -193,13 +193,19 @@ fn place(state: &mut State, parameters: &Map<String, Value>) -> Result<(i64, Opt
     if topic.is_some_and(|topic| !state.has_topic(chat, topic)) {
         return Err(Refusal::met(400, "Bad Request: message thread not found"));
     }
-    if let Some(rates) = &mut state.rates {
-        rates.count(chat, Instant::now()).map_err(|wait| Refusal {
-            retry_after: Some(wait),
-            ..Refusal::met(429, &format!("Too Many Requests: retry after {wait}"))
-        })?;
-    }
+    count(state, chat)?;
     Ok((chat, topic))
+}
+
+/// Messages and edits share what a chat allows.
+fn count(state: &mut State, chat: i64) -> Result<(), Refusal> {
+    let Some(rates) = &mut state.rates else {
+        return Ok(());
+    };
+    rates.count(chat, Instant::now()).map_err(|wait| Refusal {
+        retry_after: Some(wait),
+        ..Refusal::met(429, &format!("Too Many Requests: retry after {wait}"))
+    })
 }
 
 struct Content {
@@ -267,6 +273,7 @@ fn reply_target(state: &State, chat: i64, reply: Option<&Value>) -> Result<Optio
 fn edit_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
     let content = content(parameters)?;
     let (chat, message) = (number(parameters, "chat_id")?, number(parameters, "message_id")?);
+    count(state, chat)?;
     let posted = state
         .chats
         .get_mut(&chat)

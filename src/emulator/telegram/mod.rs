@@ -170,11 +170,17 @@ impl TelegramEmulator {
         }
     }
 
-    /// From now on messages come too fast at more than 1 per second in a chat, 20 per minute in a
-    /// group, or 30 per second in all.
+    /// From now on messages and edits come too fast at more than 60 per minute or 4 in a second in a chat, 20 per
+    /// minute in a group, or 30 per second in all.
     pub fn limit_rates(&self) {
         self.shared
             .change(|state| state.rates = Some(state::Rates::default()));
+    }
+
+    /// How many messages and edits came too fast.
+    pub fn came_too_fast(&self) -> usize {
+        self.shared
+            .read(|state| state.rates.as_ref().map_or(0, |rates| rates.refused))
     }
 
     /// Makes the next `count` calls of a method fail.

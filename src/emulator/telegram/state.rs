@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::time::Instant;
 
+/// Messages of one second in a chat, at most.
+const BURST_MAX: usize = 4;
 /// Entries kept of calls and problems; an emulator that is flooded forgets the rest.
 const KEPT_MAX: usize = 100_000;
 
@@ -66,6 +68,8 @@ pub(super) struct Rates {
     sent: BTreeMap<i64, VecDeque<Instant>>,
     /// Messages of the last second in all chats.
     all: VecDeque<Instant>,
+    /// How many were refused.
+    pub(super) refused: usize,
 }
 
 pub(super) struct State {
@@ -263,28 +267,41 @@ impl State {
 }
 
 impl Rates {
-    /// Counts a message, or says how many seconds to wait before it.
+    /// Counts a message or an edit, or says how many seconds to wait before it: in a chat one a second with short
+    /// bursts, in a group 20 a minute, and 30 a second in all.
     pub(super) fn count(&mut self, chat: i64, now: Instant) -> Result<(), u64> {
+        let wait = self.wait(chat, now);
+        match wait {
+            Some(wait) => {
+                self.refused += 1;
+                Err(wait)
+            }
+            None => {
+                self.sent.entry(chat).or_default().push_back(now);
+                self.all.push_back(now);
+                Ok(())
+            }
+        }
+    }
+
+    fn wait(&mut self, chat: i64, now: Instant) -> Option<u64> {
         while self.all.front().is_some_and(|at| (now - *at).as_millis() >= 1000) {
             self.all.pop_front();
         }
         if self.all.len() >= 30 {
-            return Err(1);
+            return Some(1);
         }
         let sent = self.sent.entry(chat).or_default();
         while sent.front().is_some_and(|at| (now - *at).as_secs() >= 60) {
             sent.pop_front();
         }
-        if chat < 0 && sent.len() >= 20 {
+        let most = if chat < 0 { 20 } else { 60 };
+        if sent.len() >= most {
             let oldest = sent.front().map_or(0, |at| (now - *at).as_secs());
-            return Err(60_u64.saturating_sub(oldest).max(1));
+            return Some(60_u64.saturating_sub(oldest).max(1));
         }
-        if sent.back().is_some_and(|at| (now - *at).as_millis() < 1000) {
-            return Err(1);
-        }
-        sent.push_back(now);
-        self.all.push_back(now);
-        Ok(())
+        let recent = sent.iter().rev().take_while(|at| (now - **at).as_millis() < 1000);
+        (recent.count() >= BURST_MAX).then_some(1)
     }
 }
 

@@ -75,7 +75,25 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             posted("a"),
             "chat.postMessage",
             refuse("service_unavailable"),
-            SendError::Unreachable("service_unavailable".to_owned()),
+            not_sent("service_unavailable", None),
+        ),
+        (
+            posted("a"),
+            "chat.postMessage",
+            refuse("request_timeout"),
+            not_sent("request_timeout", None),
+        ),
+        (
+            edit.clone(),
+            "chat.update",
+            refuse("org_login_required"),
+            not_sent("org_login_required", None),
+        ),
+        (
+            edit.clone(),
+            "chat.update",
+            refuse("team_added_to_org"),
+            not_sent("team_added_to_org", None),
         ),
         (
             posted("a"),
@@ -193,6 +211,33 @@ async fn rate_limits_are_answered_with_a_wait() {
     }
     assert_eq!(
         channel.deliver(&edit).await,
+        Err(limited("slack answered 429", Some(60)))
+    );
+}
+
+/// R17
+#[tokio::test]
+async fn posts_come_too_fast_within_a_few_seconds_and_removed_reactions_within_a_minute() {
+    let emulator = workspace_with(RateLimits::Slack).await;
+    let channel = connected(&emulator).await;
+    let mut message = None;
+    for _ in 0..10 {
+        message = channel.deliver(&posted("x")).await.unwrap().message;
+    }
+    assert_eq!(
+        channel.deliver(&posted("x")).await,
+        Err(limited("slack answered 429", Some(5)))
+    );
+    let react = Action::React {
+        message: message.unwrap(),
+        receipt: Receipt::Started,
+    };
+    let react = op("C0OPS", None, react);
+    for _ in 0..20 {
+        channel.deliver(&react).await.unwrap();
+    }
+    assert_eq!(
+        channel.deliver(&react).await,
         Err(limited("slack answered 429", Some(60)))
     );
 }

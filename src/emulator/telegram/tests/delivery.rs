@@ -150,10 +150,11 @@ async fn a_press_is_answered_once_it_came() {
     let answered = answer(Some(callback.clone()), "🚢".repeat(200));
     assert!(setup.deliver(here.clone(), answered).await.is_ok());
     assert_eq!(setup.telegram.answers(), [(callback, "🚢".repeat(100))]);
-    let unknown = setup
+    // Nobody waits for one that is too old, so it is no failure.
+    let old = setup
         .deliver(here.clone(), answer(Some("old".to_owned()), String::new()))
         .await;
-    assert!(matches!(unknown, Err(SendError::Refused(_))), "{unknown:?}");
+    assert!(old.is_ok() && setup.telegram.answers().len() == 1, "{old:?}");
     setup
         .deliver(place(GROUP, None), answer(None, "Only Alice may.".to_owned()))
         .await

@@ -183,9 +183,20 @@ async fn a_reply_to_a_deleted_message_is_still_sent() {
 async fn rates_are_answered_with_how_long_to_wait() {
     let setup = Setup::new().await;
     setup.telegram.limit_rates();
-    setup.post(&Reply::text("one")).await.unwrap();
-    let second = setup.post(&Reply::text("two")).await.map(|_| ());
-    assert_eq!(second, limited(1));
+    for text in ["one", "two", "three"] {
+        setup.post(&Reply::text(text)).await.unwrap();
+    }
+    let message = setup.post(&Reply::text("four")).await.unwrap();
+    let fifth = setup.post(&Reply::text("five")).await.map(|_| ());
+    assert_eq!(fifth, limited(1));
+    // Edits count like messages.
+    let edit = Action::Edit {
+        message: message.message.unwrap(),
+        reply: Reply::text("fifth"),
+    };
+    let edited = setup.deliver(place(ALICE, None), edit).await.map(|_| ());
+    assert_eq!(edited, limited(1));
+    assert_eq!(setup.telegram.came_too_fast(), 2);
 }
 
 #[derive(Clone, Default)]
