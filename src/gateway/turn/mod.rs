@@ -159,7 +159,7 @@ impl Gateway {
             return Ok(());
         };
         let address = self.address_in(claim.conversation, inbox).await?;
-        let ops = refusal(&address, &format!("{what} (ref {reference})"));
+        let ops = self.refusal(&address, &format!("{what} (ref {reference})"));
         store.dismiss(&claim, inbox, ops, (self.parts.now)()).await?;
         self.wake_deliveries();
         Ok(())
@@ -209,13 +209,23 @@ impl Gateway {
             true => format!("{why}\nWhat it had edited before it was cut short is taken back."),
             false => why.to_owned(),
         };
-        let ops = refusal(address, &why);
+        let ops = self.refusal(address, &why);
         self.parts
             .store
             .dismiss(&assigned.claim, assigned.work.inbox, ops, (self.parts.now)())
             .await?;
         self.wake_deliveries();
         Ok(())
+    }
+
+    fn refusal(&self, address: &Address, why: &str) -> Vec<Op> {
+        match self
+            .channel(&address.channel)
+            .is_some_and(|channel| channel.can_find())
+        {
+            true => whole_refusal(address, why),
+            false => filled_refusal(address, why),
+        }
     }
 
     /// What the model may know of the conversation, with what the person says now.
@@ -360,15 +370,24 @@ impl Gateway {
 }
 
 /// What is said of a message that is ended without a turn: in its card, if it has one.
-fn refusal(address: &Address, why: &str) -> Vec<Op> {
+fn whole_refusal(address: &Address, why: &str) -> Vec<Op> {
+    vec![address.post("card", Reply::text(why)), card_fill(address, why)]
+}
+
+/// The same where the platform cannot be asked what became of a post: a line that may show twice, filled by an edit.
+fn filled_refusal(address: &Address, why: &str) -> Vec<Op> {
+    vec![
+        address.placeholder("card", Reply::text("…")),
+        card_fill(address, why),
+    ]
+}
+
+fn card_fill(address: &Address, why: &str) -> Op {
     let fill = Action::Fill {
         post: address.id("card"),
         reply: Reply::text(why),
     };
-    vec![
-        address.post("card", Reply::text(why)),
-        address.op("card/refused", fill),
-    ]
+    address.op("card/refused", fill)
 }
 
 /// True if a shutdown cut the turn or its checks short, and no stop of the person: its message is taken up at the
@@ -383,11 +402,41 @@ fn was_interrupted(outcome: &Outcome, seat: &Seat, shutdown: &CancellationToken)
 
 #[cfg(test)]
 mod tests {
-    use super::was_interrupted;
+    use super::{filled_refusal, was_interrupted};
     use crate::agent::Outcome;
+    use crate::gateway::compose::Address;
     use crate::gateway::desk::Desk;
-    use crate::model::{ConversationId, Source, Usage, Verdict};
+    use crate::model::{Account, Action, ConversationId, Place, Platform, Source, Usage, Verdict};
     use tokio_util::sync::CancellationToken;
+
+    /// R1
+    #[test]
+    fn why_a_message_ended_shows_once_even_where_the_first_line_may_show_twice() {
+        let address = Address {
+            channel: "telegram".to_owned(),
+            place: Place {
+                account: Account {
+                    platform: Platform::Telegram,
+                    id: "42".to_owned(),
+                },
+                chat: "7001".to_owned(),
+                thread: None,
+            },
+            reply_to: None,
+            mention: None,
+            whisper: None,
+            prefix: "inbox-7".to_owned(),
+        };
+        let ops = filled_refusal(&address, "It was cut short three times.");
+        let saying: Vec<&str> = ops
+            .iter()
+            .filter(|op| format!("{:?}", op.action).contains("cut short"))
+            .map(|op| op.id.as_str())
+            .collect();
+        assert_eq!(saying, ["inbox-7/card/refused"]);
+        assert!(ops[0].action.is_placeholder());
+        assert!(matches!(&ops[1].action, Action::Fill { post, .. } if *post == ops[0].id));
+    }
 
     /// R23
     #[test]
