@@ -80,7 +80,7 @@ pub enum Request {
         /// Which.
         which: Letters,
     },
-    /// Puts away what was given up: it is never sent.
+    /// Drops what was given up: it is never sent.
     OutboxDrop {
         /// Which.
         which: Letters,
@@ -144,10 +144,13 @@ pub enum Answer {
     Outbox {
         /// The channels of a running server.
         channels: Vec<ChannelHealth>,
-        /// The oldest first.
+        /// The oldest first, up to a bound.
         letters: Vec<DeadLetter>,
+        /// How many there are.
+        #[serde(default)]
+        total: u64,
     },
-    /// What was given up is due again, or put away.
+    /// What was given up is due again, or dropped.
     Letters {
         /// How many operations.
         count: u64,
@@ -194,6 +197,8 @@ pub struct Admin {
     pub data: PathBuf,
     /// How long what is stored is kept.
     pub retention: Arc<Retention>,
+    /// The configured channels by name.
+    pub channels: BTreeSet<String>,
     /// What delivers; none where no server runs.
     pub gateway: Option<Arc<Gateway>>,
     /// The connected channels.
@@ -234,10 +239,7 @@ impl Admin {
             Request::Data => self.holdings().await,
             Request::Outbox { channel } => self.outbox(channel.as_deref()).await,
             Request::OutboxRetry { which } => self.send_again(which).await,
-            Request::OutboxDrop { which } => {
-                let dropped = self.store.drop_letters(which, "operator", (self.now)()).await;
-                dropped.map(counted).map_err(AdminError::from)
-            }
+            Request::OutboxDrop { which } => self.drop_letters(which).await,
             Request::Prune { prune, begin } => self.prune(begin, prune).await,
         };
         result.unwrap_or_else(|error| Answer::Failed {
@@ -329,6 +331,7 @@ impl Admin {
     }
 
     async fn outbox(&self, channel: Option<&str>) -> Result<Answer, AdminError> {
+        self.check_channel(channel).await?;
         let mut channels = match &self.gateway {
             Some(gateway) => gateway.channels().await?,
             None => Vec::new(),
@@ -337,10 +340,34 @@ impl Admin {
         Ok(Answer::Outbox {
             channels,
             letters: self.store.dead_letters(channel, LETTERS_MAX).await?,
+            total: self.store.dead_letter_count(channel).await?,
         })
     }
 
+    /// A channel that is neither configured nor in the outbox is a mistake.
+    async fn check_channel(&self, channel: Option<&str>) -> Result<(), AdminError> {
+        let Some(channel) = channel.filter(|channel| !self.channels.contains(*channel)) else {
+            return Ok(());
+        };
+        if self.store.has_sent_to(channel).await? {
+            return Ok(());
+        }
+        let configured: Vec<&str> = self.channels.iter().map(String::as_str).collect();
+        let configured = match configured.is_empty() {
+            true => "none is configured".to_owned(),
+            false => format!("configured are: {}", configured.join(", ")),
+        };
+        Err(AdminError::Other(format!("no channel `{channel}`; {configured}")))
+    }
+
+    async fn drop_letters(&self, which: Letters) -> Result<Answer, AdminError> {
+        self.check_channel(which.channel()).await?;
+        let dropped = self.store.drop_letters(which, "operator", (self.now)()).await?;
+        Ok(counted(dropped))
+    }
+
     async fn send_again(&self, which: Letters) -> Result<Answer, AdminError> {
+        self.check_channel(which.channel()).await?;
         let channels = self.store.send_again(which, "operator", (self.now)()).await?;
         if let Some(gateway) = &self.gateway {
             let woken: BTreeSet<&String> = channels.iter().collect();
@@ -538,6 +565,7 @@ mod tests {
             )),
             store,
             data: data.to_owned(),
+            channels: BTreeSet::new(),
             gateway: None,
             routes: Arc::new(NoInstallations),
             now: || Timestamp::UNIX_EPOCH,

@@ -172,6 +172,7 @@ impl App {
             access,
             data: config.data.directory.clone(),
             retention,
+            channels: config.channels.keys().cloned().collect(),
             gateway: Some(Arc::clone(&gateway)),
             routes: Arc::clone(&routes) as Arc<dyn admin::Installations>,
             now: world.now,

@@ -283,6 +283,7 @@ impl Operator {
             access: Arc::new(access.map_err(Failure::failed)?),
             data: data.clone(),
             retention: Arc::new(retention),
+            channels: self.settings.channels.clone(),
             gateway: None,
             routes: Arc::new(NoInstallations),
             now: world.now,

@@ -29,7 +29,7 @@ pub(super) enum OutboxCommand {
     },
     /// Sends again what was given up
     Retry(Chosen),
-    /// Puts away what was given up; it is never sent
+    /// Drops what was given up: it is never sent
     Drop(Chosen),
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output
             Request::OutboxDrop {
                 which: chosen.letters()?,
             },
-            "put away",
+            "dropped",
         ),
     };
     let answer = ask(global, request).await?;
@@ -92,7 +92,12 @@ async fn list(channel: Option<String>, global: &Global, output: &Output) -> Resu
     if output.json() {
         return print_json(output, &answer);
     }
-    let Answer::Outbox { channels, letters } = answer else {
+    let Answer::Outbox {
+        channels,
+        letters,
+        total,
+    } = answer
+    else {
         return Ok(());
     };
     for health in channels {
@@ -105,11 +110,17 @@ async fn list(channel: Option<String>, global: &Global, output: &Output) -> Resu
         output.message("Nothing was given up.");
         return Ok(());
     }
+    let shown = letters.len() as u64;
     let rows: Vec<Vec<String>> = letters.into_iter().map(row).collect();
     let header = [
         "OP", "STATE", "WHAT", "CHANNEL", "CHAT", "TRIES", "GIVEN UP", "WHY",
     ];
     output.table(&header, &rows);
+    if shown < total {
+        output.message(&format!(
+            "These are the oldest {shown} of {total}; send them again or drop them to see the rest."
+        ));
+    }
     Ok(())
 }
 

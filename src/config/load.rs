@@ -76,6 +76,7 @@ impl Config {
             retention: retention(&mut reader),
             limits: limits(&mut reader),
             repositories: reader.names("repositories"),
+            channels: reader.names("channels"),
         };
         reader.finish()?;
         Ok(settings)

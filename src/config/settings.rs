@@ -82,6 +82,8 @@ pub struct OperatorSettings {
     pub limits: LimitSettings,
     /// The names of `[repositories.<name>]`.
     pub repositories: BTreeSet<String>,
+    /// The names of `[channels.<name>]`.
+    pub channels: BTreeSet<String>,
 }
 
 /// `[data]`: what is kept on disk.

@@ -9,7 +9,8 @@ use serde_json::json;
 
 /// Three operations that were given up: two of them in one channel.
 fn give_up(shell: &Shell) {
-    let at = Timestamp::from_second(1_795_262_400).unwrap();
+    // A server removes what was delivered days ago by its own clock.
+    let at = Timestamp::now();
     let post = |id: &str, channel: &str| Op {
         id: id.to_owned(),
         channel: channel.to_owned(),
@@ -107,6 +108,18 @@ fn questions(shell: &Shell) {
         assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{ended:?}");
         assert!(ended.err.contains(why), "{ended:?}");
     }
+    for arguments in [
+        ["outbox", "list", "--channel", "typo"].as_slice(),
+        &["outbox", "retry", "--all", "--channel", "typo"],
+        &["outbox", "drop", "--all", "--channel", "typo"],
+    ] {
+        let ended = shell.run(arguments);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+        assert!(
+            ended.err.contains("no channel `typo`; none is configured"),
+            "{ended:?}"
+        );
+    }
     assert_eq!(listed(shell, &[]), all);
 
     let ended = shell.run(&["outbox", "retry", "inbox-1/result"]);
@@ -120,7 +133,7 @@ fn questions(shell: &Shell) {
     let ended = shell.run(&["outbox", "drop", "inbox-3/result"]);
     assert_eq!(
         (ended.code, ended.out.as_str()),
-        (Some(0), "1 operation is put away\n")
+        (Some(0), "1 operation is dropped\n")
     );
     let ended = shell.run(&["outbox", "list"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""));
@@ -172,4 +185,39 @@ fn without_a_server_the_database_lists_what_was_given_up() {
     give_up(&shell);
     questions(&shell);
     is_on_record(&shell);
+}
+
+#[test]
+fn a_channel_that_is_configured_may_be_empty_and_the_error_names_it() {
+    let channel = "[channels.team]\nkind = \"slack\"\nbot_token = { env = \"BOT_TOKEN\" }\n";
+    let shell = shell(&format!("{TOML}{channel}"));
+    drop(Store::open(&shell.work().join("data")).unwrap());
+    let ended = shell.run(&["outbox", "list", "--channel", "team"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{ended:?}");
+    let ended = shell.run(&["outbox", "list", "--channel", "taem"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.err.contains("no channel `taem`; configured are: team"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_list_that_is_cut_says_how_many_there_are() {
+    let shell = shell(TOML);
+    give_up(&shell);
+    let file = shell.work().join("data/drydock.db");
+    let database = rusqlite::Connection::open(file).unwrap();
+    let more = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1001)
+        INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at, done_at)
+        SELECT 'old-' || n, channel, lane, body, state, due_at, attempts, created_at, done_at
+        FROM outbox, number WHERE op = 'inbox-1/result'";
+    database.execute(more, []).unwrap();
+    let ended = shell.run(&["outbox", "list"]);
+    assert_eq!((ended.code, ended.out.lines().count()), (Some(0), 1_001));
+    assert!(ended.err.contains("the oldest 1000 of 1004"), "{}", ended.err);
+    assert_eq!(
+        shell.run(&["outbox", "list", "--json"]).json()["total"],
+        json!(1_004)
+    );
 }
