@@ -6,11 +6,14 @@ use drydock::emulator::model::{Asked, Fault, calls, queue, says};
 use drydock::emulator::slack::Fault as SlackFault;
 use drydock::emulator::telegram::Fault as TelegramFault;
 use drydock::gateway::ChannelState;
+use drydock::store::Letters;
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
 const BOB: i64 = 7002;
+/// Far less than it would take otherwise, on a busy machine too.
+const AT_ONCE: Duration = Duration::from_secs(25);
 
 /// R1, R17
 #[tokio::test]
@@ -130,7 +133,9 @@ async fn what_is_to_be_said_while_slack_does_not_take_the_token_is_held_and_said
     // The operator sees it, and nothing was given up.
     let mut tries = 0;
     let health = loop {
-        let Answer::Outbox { channels, letters } = app.operator(Request::Outbox { channel: None }).await
+        let Answer::Outbox {
+            channels, letters, ..
+        } = app.operator(Request::Outbox { channel: None }).await
         else {
             panic!("no outbox")
         };
@@ -165,6 +170,58 @@ async fn what_is_to_be_said_while_slack_does_not_take_the_token_is_held_and_said
     app.until_idle().await;
     assert_eq!(app.results(&said.ts).len(), 1);
     assert_eq!(app.readyz().await, (200, r#"{"ready":true}"#.to_owned()));
+}
+
+/// R18, P2
+#[tokio::test]
+async fn what_an_operator_sends_again_goes_out_at_once() {
+    let app = TestApp::new(|_: &Asked| says("Here.")).await;
+    app.slack_editor(ALICE).await;
+    let archived = || SlackFault::Refuse("is_archived".to_owned());
+    app.stage.slack.fail_next("chat.postMessage", 2, archived());
+    let said = app.say(ALICE, "hello").await;
+    let given_up = "SELECT count(*) FROM outbox WHERE state = 'failed'";
+    let started = Instant::now();
+    while app.count(given_up) < 2 {
+        assert!(started.elapsed() < AT_ONCE, "it is not given up");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    app.until_idle().await;
+    // Whoever delivers sleeps for a minute now, unless somebody wakes it.
+    let which = Letters::Channel("slack".to_owned());
+    let started = Instant::now();
+    let answer = app.operator(Request::OutboxRetry { which }).await;
+    assert!(matches!(answer, Answer::Letters { count: 2 }), "{answer:?}");
+    app.nth_result(&said.ts, 1).await;
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+    app.until_idle().await;
+}
+
+/// R17
+#[tokio::test]
+async fn a_channel_without_a_pace_answers_as_fast_as_it_is_asked() {
+    const ASKED: usize = 40;
+    let app = TestApp::set(|_: &Asked| says("Here."), &[("channels.slack.paced", "false")]).await;
+    app.slack_editor(ALICE).await;
+    app.until_idle().await;
+    let direct = format!("D{ALICE}");
+    let answers = || {
+        app.stage.slack.look(|state| {
+            let messages = state.messages.iter();
+            messages
+                .filter(|message| message.channel == direct && message.user != ALICE)
+                .count()
+        })
+    };
+    let before = answers();
+    let started = Instant::now();
+    for _ in 0..ASKED {
+        app.stage.slack.dm(ALICE, "!help").await.unwrap();
+    }
+    app.until_idle().await;
+    assert_eq!(answers() - before, ASKED);
+    // With one it takes 38 seconds: five answers at once, and then one in 1.1 seconds.
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
 }
 
 /// R17, P2

@@ -7,7 +7,7 @@ use drydock::emulator::slack::{Fault as SlackFault, RateLimits, SlackEmulator, S
 use drydock::emulator::telegram::{Fault as TelegramFault, TelegramEmulator};
 use drydock::gateway::Delivery;
 use drydock::model::{Account, Action, Op, Place, Platform, Reply, Secret};
-use drydock::store::Store;
+use drydock::store::{Letters, Store};
 use jiff::{SignedDuration, Timestamp};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -58,14 +58,23 @@ fn post(channel: &str, place: &Place, id: String, text: String, placeholder: boo
     }
 }
 
-/// Delivers everything, while time passes.
-async fn deliver(name: &str, channel: Arc<dyn Channel>, ops: Vec<Op>) -> (TempDir, Store) {
+/// A store that holds these operations.
+async fn store_of(ops: Vec<Op>) -> (TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
     store.enqueue(ops, now()).await.unwrap();
-    let delivery = Arc::new(Delivery::new(store.clone(), name.to_owned(), true, now, || {
-        [7; 32]
-    }));
+    (directory, store)
+}
+
+/// Delivers everything, while time passes.
+async fn deliver(settings: &ChannelSettings, channel: Arc<dyn Channel>, store: &Store) {
+    let name = match settings {
+        ChannelSettings::Slack(_) => "slack",
+        ChannelSettings::Telegram(_) => "telegram",
+    };
+    let is_paced = settings.is_paced();
+    let delivery = Delivery::new(store.clone(), name.to_owned(), is_paced, now, || [7; 32]);
+    let delivery = Arc::new(delivery);
     let cancel = CancellationToken::new();
     let running = tokio::spawn(Arc::clone(&delivery).run(channel, cancel.clone()));
     // While something blocks, a paused clock stands still.
@@ -89,13 +98,16 @@ async fn deliver(name: &str, channel: Arc<dyn Channel>, ops: Vec<Op>) -> (TempDi
     cancel.cancel();
     running.await.unwrap();
     drop(still);
-    (directory, store)
 }
 
-/// R17
-#[tokio::test(start_paused = true)]
-async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its_limits() {
-    const CHANNELS: usize = 40;
+async fn connected(name: &str, settings: &ChannelSettings) -> Arc<dyn Channel> {
+    channel::connect(name, settings, &ServerSettings::default(), &http())
+        .await
+        .unwrap()
+}
+
+/// A workspace that keeps to its limits, and a channel to it.
+async fn slack(paced: bool) -> (SlackEmulator, ChannelSettings, Arc<dyn Channel>) {
     let slack = SlackEmulator::start(SlackOptions {
         team: "T0ACME".to_owned(),
         bot_user: "U0BOT".to_owned(),
@@ -112,12 +124,46 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
         bot_token: Secret::new("xoxb-1".to_owned()),
         signing_secret: Secret::new("shh".to_owned()),
         api_base_url: slack.api_base_url(),
+        paced,
+        repository: None,
+    });
+    let channel = connected("slack", &settings).await;
+    (slack, settings, channel)
+}
+
+const TOKEN: &str = "42:AAsecret-part_of-the-token";
+
+async fn telegram() -> (TelegramEmulator, ChannelSettings, Arc<dyn Channel>) {
+    let telegram = TelegramEmulator::start(TOKEN, http()).await.unwrap();
+    let settings = ChannelSettings::Telegram(TelegramSettings {
+        bot_token: Secret::new(TOKEN.to_owned()),
+        mode: TelegramMode::Polling,
+        secret_token: None,
+        api_base_url: telegram.api_base_url(),
         paced: true,
         repository: None,
     });
-    let channel = channel::connect("slack", &settings, &ServerSettings::default(), &http())
-        .await
-        .unwrap();
+    let channel = connected("telegram", &settings).await;
+    (telegram, settings, channel)
+}
+
+fn in_telegram(chat: i64) -> Place {
+    Place {
+        account: Account {
+            platform: Platform::Telegram,
+            id: "42".to_owned(),
+        },
+        chat: chat.to_string(),
+        thread: None,
+    }
+}
+
+/// R17
+#[tokio::test(start_paused = true)]
+async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its_limits() {
+    // Few enough that each would be called too often if nobody counted.
+    const CHANNELS: usize = 4;
+    let (slack, settings, channel) = slack(true).await;
     let mut ops = Vec::new();
     for number in 0..REPLIES {
         let chat = format!("C{}", number % CHANNELS);
@@ -136,7 +182,8 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
         retry_after_seconds: Some(3),
     };
     slack.fail_some("chat.postMessage", limited, LIMITED, SEED + 1);
-    let (_directory, store) = deliver("slack", channel, ops).await;
+    let (_directory, store) = store_of(ops).await;
+    deliver(&settings, channel, &store).await;
     assert_eq!(store.dead_letters(None, 10).await, Ok(Vec::new()));
     let mut shown: BTreeMap<String, usize> = BTreeMap::new();
     let texts = slack.look(|state| {
@@ -167,33 +214,21 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
 #[tokio::test(start_paused = true)]
 async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_its_limits() {
     const CHATS: usize = 100;
-    const TOKEN: &str = "42:AAsecret-part_of-the-token";
-    let telegram = TelegramEmulator::start(TOKEN, http()).await.unwrap();
-    let settings = ChannelSettings::Telegram(TelegramSettings {
-        bot_token: Secret::new(TOKEN.to_owned()),
-        mode: TelegramMode::Polling,
-        secret_token: None,
-        api_base_url: telegram.api_base_url(),
-        paced: true,
-        repository: None,
-    });
-    let channel = channel::connect("telegram", &settings, &ServerSettings::default(), &http())
-        .await
-        .unwrap();
+    const GROUPS: usize = 10;
+    let (telegram, settings, channel) = telegram().await;
+    let chat_of = |number: usize| {
+        let chat = i64::try_from(1_000 + number % CHATS).unwrap();
+        if number % CHATS < GROUPS { -chat } else { chat }
+    };
     let mut ops = Vec::new();
     for number in 0..REPLIES {
-        let chat = i64::try_from(1_000 + number % CHATS).unwrap();
-        if number < CHATS {
-            telegram.say(chat, chat, "hello").await;
+        let chat = chat_of(number);
+        match number {
+            GROUPS..CHATS => drop(telegram.say(chat, chat, "hello").await),
+            0..GROUPS => telegram.add_group(chat, &[]),
+            _ => {}
         }
-        let place = Place {
-            account: Account {
-                platform: Platform::Telegram,
-                id: "42".to_owned(),
-            },
-            chat: chat.to_string(),
-            thread: None,
-        };
+        let place = in_telegram(chat);
         let id = format!("inbox-{number}/result");
         ops.push(post(
             "telegram",
@@ -218,10 +253,11 @@ async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_
         telegram.fail_some(method, TelegramFault::ResetAfterEffect, LOST, seed);
         telegram.fail_some(method, TelegramFault::TooMany(2), LIMITED, seed + 9);
     }
-    let (_directory, _store) = deliver("telegram", channel, ops).await;
+    let (_directory, store) = store_of(ops).await;
+    deliver(&settings, channel, &store).await;
     let mut shown: BTreeMap<String, usize> = BTreeMap::new();
     for chat in 0..CHATS {
-        for posted in telegram.messages(i64::try_from(1_000 + chat).unwrap()) {
+        for posted in telegram.messages(chat_of(chat)) {
             *shown.entry(posted.text).or_default() += 1;
         }
     }
@@ -238,4 +274,77 @@ async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_
     }
     assert_eq!(missing, []);
     assert_eq!(telegram.problems(), Vec::<String>::new());
+    // The pace is kept before the call, so Telegram has hardly anything to refuse.
+    let refused = telegram.came_too_fast();
+    assert!(refused <= REPLIES / 100, "{refused} came too fast");
+}
+
+/// Nobody can tell whether they were sent, so they are; to ask that costs nothing. P2
+#[tokio::test(start_paused = true)]
+async fn letters_of_one_telegram_chat_are_all_sent_again() {
+    const LETTERS: usize = 6;
+    let (telegram, settings, channel) = telegram().await;
+    for chat in [7_001, -7_002] {
+        match chat {
+            7_001 => drop(telegram.say(chat, chat, "hello").await),
+            _ => telegram.add_group(chat, &[]),
+        }
+        let ids: Vec<String> = (0..LETTERS)
+            .map(|number| format!("inbox{chat}-{number}/answer"))
+            .collect();
+        let ops = ids.iter().map(|id| {
+            post(
+                "telegram",
+                &in_telegram(chat),
+                id.clone(),
+                format!("Answer {id}."),
+                false,
+            )
+        });
+        let (_directory, store) = store_of(ops.collect()).await;
+        for id in &ids {
+            assert_eq!(store.due("telegram", now(), 1).await.unwrap().len(), 1);
+            store.ambiguous(id, "broke", None, now()).await.unwrap();
+        }
+        let all = Letters::Channel("telegram".to_owned());
+        store.send_again(all, "operator", now()).await.unwrap();
+        deliver(&settings, Arc::clone(&channel), &store).await;
+        let shown: Vec<String> = telegram
+            .messages(chat)
+            .into_iter()
+            .map(|posted| posted.text)
+            .collect();
+        let expected: Vec<String> = ids.iter().map(|id| format!("Answer {id}.")).collect();
+        assert_eq!(shown, expected);
+    }
+    assert_eq!(telegram.problems(), Vec::<String>::new());
+}
+
+/// R17
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_keep_a_pace_is_told_to_wait_and_loses_nothing() {
+    const POSTS: usize = 100;
+    let (slack, settings, channel) = slack(false).await;
+    slack.add_channel("C0", &[]);
+    let place = Place {
+        account: channel.installation().account.clone(),
+        chat: "C0".to_owned(),
+        thread: None,
+    };
+    let ops = (0..POSTS).map(|number| {
+        let id = format!("inbox-{number}/answer");
+        post("slack", &place, id, format!("Answer {number}."), false)
+    });
+    let (_directory, store) = store_of(ops.collect()).await;
+    deliver(&settings, channel, &store).await;
+    let shown = slack.look(|state| {
+        let messages = state.messages.iter();
+        messages.map(|message| message.text.clone()).collect::<Vec<_>>()
+    });
+    let expected: Vec<String> = (0..POSTS).map(|number| format!("Answer {number}.")).collect();
+    assert_eq!(shown, expected);
+    assert_eq!(store.dead_letters(None, 10).await, Ok(Vec::new()));
+    // Nothing else holds it back, and it does not ask again before it may.
+    let refused = slack.problems().len();
+    assert!((1..=POSTS / 5).contains(&refused), "{refused} were refused");
 }

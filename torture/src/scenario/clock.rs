@@ -55,6 +55,21 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         talk.ends_with_its_patch().await;
         stage.talks.push(talk);
 
+        // While Slack takes a post, and the answer to it is lost: it is found whenever it seems to have been sent.
+        let mut talk = stage.talk();
+        talk.ask(talk.task(3)).await;
+        clock.step(seconds)?;
+        stage
+            .world
+            .slack
+            .fail_next("chat.postMessage", 1, Fault::ResetAfter);
+        talk.until_answered().await;
+        stage.world.note("the clock is right");
+        clock.step(0)?;
+        stage.world.slack.recover("chat.postMessage");
+        talk.ends_with_its_patch().await;
+        stage.talks.push(talk);
+
         // A start under a wrong clock.
         let mut talk = stage.talk();
         talk.ask(talk.task(3)).await;
@@ -67,6 +82,6 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         stage.talks.push(talk);
     }
     let mut tally = stage.close(cx).await;
-    tally.faults = steps.len() * 3;
+    tally.faults = steps.len() * 4;
     Ok(tally)
 }
