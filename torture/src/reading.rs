@@ -55,7 +55,8 @@ impl Thread {
                 Some(part) if part.starts_with("result-") => continue_last(&mut thread.results, &text),
                 Some(part) if part.starts_with("answer-") => continue_last(&mut thread.answers, &text),
                 Some("card") => cards.push(text),
-                // An edit takes the metadata away; only cards are edited.
+                // An edit takes the metadata away. A result that was filled begins with the one it is for.
+                None if message.edits > 0 && text.starts_with("<@") => thread.results.push(text),
                 None if message.edits > 0 => cards.push(text),
                 None if !message.files.is_empty() => {}
                 _ => thread.wrong.push(format!("nobody asked for: {text}")),
@@ -79,7 +80,7 @@ impl Thread {
         }
         // The card under a result may repeat what the result says.
         let has_result = self.results.iter().any(|result| result.contains(text.as_str()));
-        if !has_result && REFUSALS.iter().any(|refusal| text.contains(refusal)) {
+        if !has_result && is_refusal(&text) {
             self.refusals.push(text);
         }
     }
@@ -88,6 +89,11 @@ impl Thread {
     pub(crate) fn finished(&self) -> usize {
         self.results.len() + self.refusals.len()
     }
+}
+
+/// True for what is said in place of a result.
+pub(crate) fn is_refusal(text: &str) -> bool {
+    REFUSALS.iter().any(|refusal| text.contains(refusal))
 }
 
 /// A thread as people see it, for a report.
