@@ -91,7 +91,7 @@ pub enum OpenError {
     Older {
         /// The database.
         file: PathBuf,
-        /// Where the last start left word.
+        /// The file that holds the number of the last start.
         word: PathBuf,
         /// The starts it knows of.
         found: i64,

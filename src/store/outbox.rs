@@ -389,7 +389,7 @@ impl Store {
         let busy = self.in_flight().clone();
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(HEADS)?;
-            let mut rows = statement.query(params![channel, i64::MAX])?;
+            let mut rows = statement.query(params![channel, i64::MAX, false])?;
             let mut next: Option<i64> = None;
             while let Some(row) = rows.next()? {
                 let due_at: i64 = row.get(3)?;
@@ -549,7 +549,7 @@ fn delivered(
         Some(Op {
             action: Action::Fill { post, .. },
             ..
-        }) => replace(tx, &post, &message),
+        }) => replace(tx, &post, &message, at),
         Some(_) | None => Ok(()),
     }
 }
@@ -564,14 +564,15 @@ fn message_of(tx: &Transaction<'_>, op: &str) -> Result<Option<MessageRef>, Stor
 }
 
 // A fill whose post failed was posted itself: later fills of the same post edit that message.
-fn replace(tx: &Transaction<'_>, post: &str, message: &str) -> Result<(), StoreError> {
-    // Nothing is missing any more, so there is nothing to send again.
+fn replace(tx: &Transaction<'_>, post: &str, message: &str, at: Timestamp) -> Result<(), StoreError> {
+    // Nothing is missing any more, so there is nothing to send again, also if an operator has just asked for that.
     tx.prepare_cached(
         "UPDATE outbox SET message = ?2,
-           state = CASE WHEN state IN ('failed', 'ambiguous') THEN 'replaced' ELSE state END
+           done_at = CASE WHEN state IN ('waiting', 'again') THEN ?3 ELSE done_at END,
+           state = CASE WHEN state IN ('failed', 'ambiguous', 'waiting', 'again') THEN 'replaced' ELSE state END
          WHERE op = ?1 AND message IS NULL",
     )?
-    .execute(params![post, message])?;
+    .execute(params![post, message, millis(at)])?;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! How often Slack may be called. A burst and what follows it within a minute stay below what Slack allows in
-//! one. See <https://docs.slack.dev/apis/web-api/rate-limits>.
+//! one. Looking for a message counts as one call, however many pages of its thread are read.
+//! See <https://docs.slack.dev/apis/web-api/rate-limits>.
 
 use super::is_direct;
 use crate::channel::{Call, Limit, Scope};

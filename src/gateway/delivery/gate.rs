@@ -80,8 +80,18 @@ impl Gate {
 
     /// Counts a call that somebody waits for; false while it may not be made.
     pub(super) fn admit(&self, limits: &[Limit]) -> bool {
+        self.admit_or_wait(limits).is_ok()
+    }
+
+    /// Counts a call that somebody waits for, or answers how long the limits close it: no time where the whole
+    /// channel is closed.
+    pub(super) fn admit_or_wait(&self, limits: &[Limit]) -> Result<(), Duration> {
         let mut state = self.state();
-        state.circuit.closed().is_none() && state.pace.take(limits, Instant::now()).is_ok()
+        if state.circuit.closed().is_some() {
+            return Err(Duration::ZERO);
+        }
+        let now = Instant::now();
+        state.pace.take(limits, now).map_err(|free_at| free_at - now)
     }
 
     /// Counts a call that may be left out, unless it has to be.

@@ -114,7 +114,7 @@ impl LaneDelivery {
 
     async fn attempt(&self, due: &Due) -> Fate {
         if due.attempts >= ATTEMPTS_MAX {
-            return Fate::Lost("the process ended, eight times, while it was sent or about to be".to_owned());
+            return Fate::Lost("it was tried eight times, and the process ended during the last".to_owned());
         }
         // While the channel is closed, or the process stops, nothing is tried.
         let Some(Some(_call)) = self.cancel.run_until_cancelled(self.gate.call()).await else {
@@ -147,13 +147,10 @@ impl LaneDelivery {
                 Err(error) if due.is_insisted => return self.failed(due, error, Call::Find, Again::Insisted),
                 Err(error) => return self.failed(due, error, Call::Find, Again::LookedFor),
             };
-            if !self.gate.admit(&self.channel.limits(op, Call::Deliver)) {
-                return Fate::Postponed(Postponed {
-                    again,
-                    due_at: (self.now)(),
-                    why: "it was looked for, and waits for a limit of the platform".to_owned(),
-                    attempt: Attempt::NotCounted,
-                });
+            // Looked for again no sooner than it can be sent.
+            if let Err(wait) = self.gate.admit_or_wait(&self.channel.limits(op, Call::Deliver)) {
+                let why = "it was looked for, and waits for a limit of the platform".to_owned();
+                return self.postponed(due, again, wait, why, Attempt::NotCounted);
             }
         }
         match self.channel.deliver(op).await {

@@ -16,12 +16,13 @@ use std::time::Duration;
 pub const POSTPONED_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// The heads of all lanes of a channel: the oldest open operation of each. First whoever has waited longest since it
-/// was due: while one is tried at a time, each has its turn. What a clock that was ahead enqueued is due now. The body
-/// is read apart: it may be a large file, and is not sorted with the rest.
+/// was due; but while one is tried at a time (`?3`), first what was never tried: those that fail by themselves keep
+/// nobody else waiting. What a clock that was ahead enqueued is due now. The body is read apart: it may be a large file,
+/// and is not sorted with the rest.
 pub(super) const HEADS: &str =
     "SELECT id, op, state, due_at, attempts, created_at, tried_at, lane FROM outbox
      WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane)
-     ORDER BY MIN(due_at, ?2), id";
+     ORDER BY ?3 AND why IS NOT NULL, MIN(due_at, ?2), id";
 
 /// What is being sent, while a write takes more of it.
 pub(in crate::store) struct Busy<'a> {
@@ -138,7 +139,7 @@ pub(super) fn heads_due(
     admission: &mut impl Admission,
 ) -> Result<Vec<Head>, StoreError> {
     let mut statement = tx.prepare_cached(HEADS)?;
-    let mut rows = statement.query(params![channel, millis(at)])?;
+    let mut rows = statement.query(params![channel, millis(at), limit == 1])?;
     let mut heads = Vec::new();
     while heads.len() < limit
         && let Some(row) = rows.next()?

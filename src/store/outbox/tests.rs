@@ -237,6 +237,23 @@ async fn the_fill_of_a_post_that_failed_is_posted_once_and_edited_after() {
 }
 
 #[tokio::test]
+async fn a_post_whose_fill_stands_for_it_is_not_sent_again_however_late_that_was_asked_for() {
+    let (_directory, store) = fresh();
+    let ops = vec![post("p", Some("1.0"), "..."), fill("f", "p", "done")];
+    store.enqueue(ops, at(0)).await.unwrap();
+    assert_eq!(due_ids(&store, 0).await, ["p"]);
+    store.failed("p", "refused", None, at(1)).await.unwrap();
+    assert_eq!(due_ids(&store, 1).await, ["f"]);
+    // An operator asks while it is on its way.
+    let which = Letters::Channel("slack".to_owned());
+    store.send_again(which, "operator", at(2)).await.unwrap();
+    store.delivered("f", Some(message("1.2")), at(3)).await.unwrap();
+    assert_eq!(due_ids(&store, 3).await, [""; 0]);
+    assert_eq!(store.unsent("slack").await, Ok(0));
+    assert_eq!(store.message_of("p").await, Ok(Some(message("1.2"))));
+}
+
+#[tokio::test]
 async fn a_fill_in_another_thread_waits_for_its_post() {
     let (_directory, store) = fresh();
     let elsewhere = Op {

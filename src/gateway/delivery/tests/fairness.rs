@@ -4,6 +4,7 @@ use super::world::{Does, Fake, World, elapsed, in_two_steps, now, of_chat, op, p
 use crate::channel::{Call, SendError};
 use crate::gateway::delivery::gate::Gate;
 use crate::model::{Action, MessageRef, Op, Place, Reply};
+use crate::store::Letters;
 use jiff::SignedDuration;
 use std::time::Duration;
 
@@ -49,20 +50,56 @@ async fn an_operation_that_is_never_taken_anywhere_mutes_nobody_and_is_given_up(
 
 /// R18
 #[tokio::test(start_paused = true)]
-async fn two_operations_that_fail_at_once_by_themselves_leave_a_third_its_turn() {
-    let world = World::start(Fake::new(true, |op| match op.place.chat.as_str() {
-        "C0" | "C00" => Does::Fails(SendError::NotSent {
-            why: "slack answered 500".to_owned(),
-            retry_after: None,
-        }),
-        _ => Does::Shows,
-    }));
-    world
-        .enqueue(vec![post("inbox-0/result", "C0"), post("inbox-00/result", "C00")])
-        .await;
-    world.pass(300).await;
-    world.enqueue(vec![post("inbox-1/result", "C1")]).await;
-    assert!(is_shown_within(&world, "inbox-1/result", WAIT_MAX).await);
+async fn operations_that_fail_at_once_by_themselves_leave_another_its_turn() {
+    for failing in [2, 6] {
+        let world = World::start(Fake::new(true, |op| match op.place.chat.as_str() {
+            "C1" => Does::Shows,
+            _ => Does::Fails(SendError::NotSent {
+                why: "slack answered 500".to_owned(),
+                retry_after: None,
+            }),
+        }));
+        let failing = (0..failing).map(|number| {
+            let id = format!("inbox-0{number}/result");
+            post(&id, &format!("C0{number}"))
+        });
+        world.enqueue(failing.collect()).await;
+        world.pass(300).await;
+        world.enqueue(vec![post("inbox-1/result", "C1")]).await;
+        assert!(is_shown_within(&world, "inbox-1/result", WAIT_MAX).await);
+    }
+}
+
+/// R17
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_again_waits_for_its_chat_without_being_looked_for_meanwhile() {
+    const LETTERS: usize = 6;
+    let fake = Fake::new(false, |_| Does::Shows).limited(|op, call| match call {
+        Call::Deliver => vec![of_chat(op, 2, Duration::from_secs(60))],
+        Call::Find => Vec::new(),
+    });
+    let ids: Vec<String> = (0..LETTERS)
+        .map(|number| format!("inbox-{number}/result"))
+        .collect();
+    let letters = ids.clone();
+    let world = World::start_after(fake, async move |store| {
+        store
+            .enqueue(letters.iter().map(|id| post(id, "C1")).collect(), now())
+            .await
+            .unwrap();
+        for id in &letters {
+            store.due("slack", now(), 1).await.unwrap();
+            store.ambiguous(id, "broke", None, now()).await.unwrap();
+        }
+        let all = Letters::Channel("slack".to_owned());
+        store.send_again(all, "operator", now()).await.unwrap();
+    })
+    .await;
+    world.until_settled().await;
+    assert_eq!(world.fake.shown(), ids);
+    // Once before it waits, and once before it is sent.
+    let looked = world.fake.looked_since.lock().unwrap().len();
+    assert!(looked <= 2 * LETTERS, "looked for {looked} times");
 }
 
 /// R17
