@@ -114,9 +114,12 @@ impl App {
         let mut config = config;
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
-        // Reads the certificates of the system while the store is opened.
-        let client = tokio::task::spawn_blocking(provider::http_client);
-        let store = Store::open(&config.data.directory)?;
+        // The certificates of the system are read while the store is opened.
+        let directory = config.data.directory.clone();
+        let opening = tokio::task::spawn_blocking(move || Store::open(&directory));
+        let client = provider::http_client();
+        let store = opening.await.map_err(setup)??;
+        let client = client.map_err(setup)?;
         clear_scratch(config.sandbox.programs.scratch.clone()).await;
         let retention = Arc::new(Retention::new(
             store.clone(),
@@ -134,7 +137,6 @@ impl App {
             Arc::new(log_progress),
             world.now,
         );
-        let client = client.await.map_err(setup)?.map_err(setup)?;
         // Nothing is started for an evaluation before one is asked for.
         let evaluator: Arc<dyn Evaluate> = Arc::new(OnDemand::new((world.program)(), config.sandbox.clone()));
         let mask_key = (world.random)().to_vec();
