@@ -107,6 +107,7 @@ pub struct Gateway {
     shift: Shift,
     notices: Arc<Semaphore>,
     commands: Arc<Semaphore>,
+    lines: commands::Lines,
     inspections: Inspections,
     ahead: RenderingAhead,
     /// Fires when the process stops: what may be done again at the next start waits no longer.
@@ -138,6 +139,7 @@ impl Gateway {
             shift: Shift::new((parts.random)(), &parts.config.limits),
             notices: Arc::new(Semaphore::new(NOTICES_AT_ONCE_MAX)),
             commands: Arc::new(Semaphore::new(COMMANDS_AT_ONCE_MAX)),
+            lines: commands::Lines::default(),
             inspections: Inspections::default(),
             ahead: RenderingAhead::default(),
             leaving: CancellationToken::new(),
@@ -290,6 +292,8 @@ impl Gateway {
             }
             Lane::Command | Lane::Change => {
                 let gateway = Arc::clone(self);
+                let may_change = commands::may_change(&inbound.kind);
+                let standing = self.lines.enter(conversation, may_change);
                 let asked = Asked {
                     inbox,
                     conversation,
@@ -297,7 +301,11 @@ impl Gateway {
                     crashes: 0,
                     instead: None,
                 };
-                self.errands.spawn(async move { gateway.command(asked).await });
+                self.errands.spawn(async move {
+                    let kind = asked.inbound.kind.clone();
+                    let follows = gateway.follows(&kind);
+                    standing.run(follows, Box::pin(gateway.command(asked))).await;
+                });
             }
         }
     }

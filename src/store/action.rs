@@ -61,6 +61,18 @@ impl Store {
         let by = by.clone();
         self.write(move |tx| take(tx, token_hash, &by, inbox, at)).await
     }
+
+    /// What the button with this hash stands for, whoever presses it.
+    pub async fn action_verb(&self, token_hash: [u8; 32]) -> Result<Option<String>, StoreError> {
+        self.read(move |tx| {
+            let verb = tx
+                .prepare_cached("SELECT verb FROM action WHERE token_hash = ?1")?
+                .query_row([token_hash], |row| row.get(0))
+                .optional()?;
+            Ok(verb)
+        })
+        .await
+    }
 }
 
 /// Stores buttons; a token that is there already stays what it was.

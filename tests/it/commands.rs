@@ -142,6 +142,39 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
     }
 }
 
+/// What shows the prepared change waits for the command before it, also while that renders what it left.
+#[tokio::test]
+async fn a_patch_that_is_asked_for_right_after_an_undo_is_of_what_the_undo_left() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    app.ask_in(ALICE, &first.thread, "make it three, staging too")
+        .await;
+    app.until_idle().await;
+    app.say_in(ALICE, &first.thread, "!undo").await;
+    app.say_in(ALICE, &first.thread, "!patch").await;
+    app.until_idle().await;
+    let told = app.written(&first.thread);
+    let at = |words: &str| {
+        let found = told.iter().position(|text| text.starts_with(words));
+        found.unwrap_or_else(|| panic!("no `{words}` in {told:#?}"))
+    };
+    assert!(
+        at("Undone. CHG-1 rev 3 is now 1 file") < at("CHG-1 rev 3, against"),
+        "{told:#?}"
+    );
+    let patches = app.stage.slack.look(|state| {
+        let patches = state.files.iter().filter(|file| file.name == "CHG-1.patch");
+        patches
+            .map(|file| String::from_utf8_lossy(&file.content).into_owned())
+            .collect::<Vec<_>>()
+    });
+    assert!(
+        patches.len() == 1 && patches[0].contains("+    replicas: 4,") && !patches[0].contains("staging"),
+        "{patches:#?}"
+    );
+}
+
 /// A command that changes something and was said long before a restart is not carried out after it.
 #[tokio::test]
 async fn an_old_command_that_a_restart_finds_is_asked_for_again() {

@@ -9,6 +9,12 @@ use crate::store::Taken;
 use sha2::{Digest, Sha256};
 
 impl Gateway {
+    /// True for the button that stops a turn. One that cannot be read now is none.
+    pub(super) async fn is_stop_button(&self, token: &str) -> bool {
+        let verb = self.parts.store.action_verb(hash_of(token)).await;
+        verb.is_ok_and(|verb| verb.as_deref().and_then(Verb::parse) == Some(Verb::Stop))
+    }
+
     pub(super) async fn click(
         &self,
         asked: &Asked,
@@ -17,11 +23,10 @@ impl Gateway {
         callback: Option<String>,
     ) -> anyhow::Result<Answer> {
         let inbound = &asked.inbound;
-        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let taken = self
             .parts
             .store
-            .take_action(hash, &inbound.sender, asked.inbox, (self.parts.now)())
+            .take_action(hash_of(token), &inbound.sender, asked.inbox, (self.parts.now)())
             .await?;
         let answer = |text: String| {
             let action = Action::AnswerClick {
@@ -69,6 +74,10 @@ impl Gateway {
         done.ops.insert(0, receipt);
         Ok(done)
     }
+}
+
+fn hash_of(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
 }
 
 fn capital(word: &str) -> String {

@@ -4,7 +4,10 @@ mod change;
 mod click;
 mod conversation;
 mod environments;
+mod line;
 mod resumed;
+
+pub(super) use line::Lines;
 
 use super::Gateway;
 use super::compose::{self, Address};
@@ -83,6 +86,20 @@ impl Revision {
 }
 
 impl Gateway {
+    /// True for what shows or changes the prepared change, and so comes after the commands before it. What asks of
+    /// environments may take long, and a stop can end it.
+    pub(super) async fn follows(&self, kind: &Kind) -> bool {
+        match (kind, written(kind)) {
+            (Kind::Click { token, .. }, _) => !self.is_stop_button(token).await,
+            (_, Some(command)) => match command.verb {
+                Verb::Undo | Verb::Discard | Verb::Clear | Verb::Patch => true,
+                Verb::Diff => !is_inspection(kind),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Carries out one command and leaves its answer in the outbox. A panic is answered, and what the store cannot
     /// do now is tried again: an effect that is on record is not repeated.
     pub(super) async fn command(self: &Arc<Self>, asked: Asked) {

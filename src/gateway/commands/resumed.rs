@@ -22,11 +22,17 @@ impl Gateway {
         let unanswered = self.parts.store.unanswered().await?;
         for commands in one_after_another(unanswered) {
             let gateway = Arc::clone(self);
-            self.errands.spawn(async move {
+            let Some(first) = commands.first() else { continue };
+            // What is said from now on waits for them as it would have.
+            let follows = !is_alone(first);
+            let standing = self.lines.enter(first.conversation, follows);
+            let resumed = async move {
                 for command in commands {
                     gateway.resume(command).await;
                 }
-            });
+            };
+            self.errands
+                .spawn(standing.run(std::future::ready(follows), Box::pin(resumed)));
         }
         Ok(())
     }
@@ -88,8 +94,7 @@ fn one_after_another(unanswered: Vec<Unanswered>) -> Vec<Vec<Unanswered>> {
     let mut alone = Vec::new();
     let mut by_conversation: BTreeMap<ConversationId, Vec<Unanswered>> = BTreeMap::new();
     for command in unanswered {
-        let inbound = command.inbound.as_ref();
-        match inbound.is_ok_and(|inbound| is_inspection(&inbound.kind) || is_stop(&inbound.kind)) {
+        match is_alone(&command) {
             true => alone.push(vec![command]),
             false => by_conversation
                 .entry(command.conversation)
@@ -98,6 +103,11 @@ fn one_after_another(unanswered: Vec<Unanswered>) -> Vec<Vec<Unanswered>> {
         }
     }
     alone.into_iter().chain(by_conversation.into_values()).collect()
+}
+
+fn is_alone(command: &Unanswered) -> bool {
+    let inbound = command.inbound.as_ref();
+    inbound.is_ok_and(|inbound| is_inspection(&inbound.kind) || is_stop(&inbound.kind))
 }
 
 /// What a command is answered instead of being carried out.

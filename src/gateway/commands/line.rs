@@ -1,0 +1,140 @@
+//! The order of commands that follow each other in a conversation: what shows or changes the prepared change waits
+//! until the command before it that may change it has its answer.
+
+use crate::model::ConversationId;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The last command of each conversation that may change something and is not answered.
+#[derive(Default)]
+pub(in crate::gateway) struct Lines {
+    last: Mutex<HashMap<ConversationId, CancellationToken>>,
+}
+
+/// A command's place among those of its conversation.
+pub(in crate::gateway) struct Standing {
+    before: Option<CancellationToken>,
+    /// Tells those behind that it is over, also if it panics.
+    over: Option<DropGuard>,
+}
+
+impl Lines {
+    /// Takes the next place of a conversation; whoever comes later waits for it if it `may_change` something.
+    pub(in crate::gateway) fn enter(&self, conversation: ConversationId, may_change: bool) -> Standing {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.retain(|_, token| !token.is_cancelled());
+        let before = last.get(&conversation).cloned();
+        let over = may_change.then(|| {
+            let token = CancellationToken::new();
+            last.insert(conversation, token.clone());
+            token.drop_guard()
+        });
+        Standing { before, over }
+    }
+}
+
+impl Standing {
+    /// Carries a command out: when those before it are answered, if it `waits` for them.
+    pub(in crate::gateway) async fn run(
+        self,
+        waits: impl Future<Output = bool>,
+        command: impl Future<Output = ()>,
+    ) {
+        let Self { before, over } = self;
+        let is_next = async {
+            if let Some(before) = &before {
+                before.cancelled().await;
+            }
+        };
+        if before.is_none() || waits.await {
+            is_next.await;
+            command.await;
+        } else if over.is_some() {
+            // Whoever waits for this one waits for those before it as well.
+            futures_util::future::join(is_next, command).await;
+        } else {
+            command.await;
+        }
+        drop(over);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::Lines;
+    use crate::model::ConversationId;
+    use std::sync::{Arc, Mutex};
+    use tokio::sync::oneshot;
+    use tokio::task::JoinSet;
+
+    struct Said {
+        conversation: i64,
+        may_change: bool,
+        waits: bool,
+    }
+
+    fn said(conversation: i64, may_change: bool, waits: bool) -> Said {
+        Said {
+            conversation,
+            may_change,
+            waits,
+        }
+    }
+
+    /// Begins commands, lets them end in another order, and answers the order in which they ended.
+    async fn ended(commands: &[Said], order: &[usize]) -> Vec<usize> {
+        let lines = Lines::default();
+        let ended = Arc::new(Mutex::new(Vec::new()));
+        let mut running = JoinSet::new();
+        let mut may_end = Vec::new();
+        for (number, command) in commands.iter().enumerate() {
+            let standing = lines.enter(ConversationId(command.conversation), command.may_change);
+            let (sender, receiver) = oneshot::channel::<()>();
+            may_end.push(Some(sender));
+            let (ended, waits) = (Arc::clone(&ended), command.waits);
+            let command = async move {
+                let _ = receiver.await;
+                ended.lock().unwrap().push(number);
+            };
+            running.spawn(standing.run(async move { waits }, command));
+        }
+        for number in order {
+            drop(may_end[*number].take());
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+        while running.join_next().await.is_some() {}
+        assert!(
+            lines
+                .last
+                .lock()
+                .unwrap()
+                .values()
+                .all(|token| token.is_cancelled())
+        );
+        let ended = ended.lock().unwrap();
+        ended.clone()
+    }
+
+    #[tokio::test]
+    async fn what_follows_a_change_waits_for_it_and_others_do_not() {
+        let commands = [
+            said(1, true, true),
+            said(1, false, true),
+            said(1, false, false),
+            said(2, false, true),
+            said(1, true, true),
+        ];
+        assert_eq!(ended(&commands, &[4, 3, 2, 1, 0]).await, [3, 2, 0, 1, 4]);
+    }
+
+    #[tokio::test]
+    async fn a_stop_waits_for_nothing_and_what_follows_it_for_all_before_it() {
+        let commands = [said(1, true, true), said(1, true, false), said(1, false, true)];
+        assert_eq!(ended(&commands, &[1, 2, 0]).await, [1, 0, 2]);
+    }
+}
