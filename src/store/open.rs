@@ -2,14 +2,15 @@
 //! that is damaged or missing by an empty one, and looks at what is there before it touches it.
 
 use super::check::{Checked, Torn, check, torn};
+use super::directory_lock::DirectoryLock;
 use super::last_start::{self, LastStart};
 use super::{migration, recovery};
 use crate::crash_point;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::io::Errno;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,7 +29,6 @@ const APPLICATION_ID: i64 = 0x4472_7964;
 const DATABASE: &str = "drydock.db";
 const LOG: &str = "drydock.db-wal";
 const INDEX: &str = "drydock.db-shm";
-const LOCK: &str = "drydock.lock";
 const PEPPER: &str = "pepper";
 
 /// Why a store does not open. Each message says what to do.
@@ -134,18 +134,6 @@ pub(super) struct Opened {
     pub(super) is_checked: bool,
 }
 
-/// The right to a data directory.
-#[derive(Debug)]
-pub(super) struct DirectoryLock(File);
-
-impl Drop for DirectoryLock {
-    fn drop(&mut self) {
-        // A program that is being started holds a copy of the file for a moment, and the lock with it:
-        // closing ours alone would leave the directory taken for as long.
-        let _ = self.0.unlock();
-    }
-}
-
 /// Takes possession of `directory`.
 pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
     open_within(directory, CHECK_MAX)
@@ -158,7 +146,7 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
         .mode(0o700)
         .create(directory)
         .map_err(|err| directory_error(directory, &err))?;
-    let lock = lock(directory)?;
+    let lock = DirectoryLock::take(directory)?;
     let pepper = read_pepper(directory)?;
     let file = directory.join(DATABASE);
     create_file(directory, &file, pepper.is_some())?;
@@ -216,41 +204,7 @@ fn readers(file: &Path) -> Result<Vec<Connection>, OpenError> {
         .collect()
 }
 
-fn lock(directory: &Path) -> Result<DirectoryLock, OpenError> {
-    let mut lock = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(directory.join(LOCK))
-        .map_err(|err| directory_error(directory, &err))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(OpenError::Busy {
-                directory: directory.to_owned(),
-                holder: holder(&mut lock),
-            });
-        }
-        Err(TryLockError::Error(err)) => return Err(directory_error(directory, &err)),
-    }
-    // The name is for the message of the next one; the lock itself does not depend on it.
-    lock.set_len(0)
-        .and_then(|()| writeln!(lock, "{}", std::process::id()))
-        .map_err(|err| directory_error(directory, &err))?;
-    Ok(DirectoryLock(lock))
-}
-
-fn holder(lock: &mut File) -> String {
-    let mut text = String::new();
-    match lock.take(20).read_to_string(&mut text) {
-        Ok(_) if text.trim().parse::<u32>().is_ok() => format!("process {}", text.trim()),
-        Ok(_) | Err(_) => "another process".to_owned(),
-    }
-}
-
-fn directory_error(directory: &Path, err: &std::io::Error) -> OpenError {
+pub(super) fn directory_error(directory: &Path, err: &std::io::Error) -> OpenError {
     if is_passing(err) {
         return OpenError::Resources(err.to_string());
     }
@@ -501,34 +455,6 @@ mod tests {
             let entry = entry.unwrap();
             assert_eq!(mode(&entry.path()), 0o600, "{entry:?}");
         }
-    }
-
-    #[test]
-    fn a_second_owner_is_told_who_the_first_is() {
-        let (directory, store) = fresh();
-        let refused = Store::open(directory.path()).unwrap_err();
-        assert!(matches!(refused, OpenError::Busy { .. }));
-        let text = refused.to_string();
-        assert!(
-            text.contains(&format!(
-                "in use by process {}; stop that process",
-                std::process::id()
-            )),
-            "{text}"
-        );
-        drop(store);
-        assert!(Store::open(directory.path()).is_ok());
-    }
-
-    /// A process that is being started has copies of all files until its program begins.
-    #[test]
-    fn a_directory_is_free_when_its_owner_lets_go_whatever_is_started_meanwhile() {
-        let directory = tempfile::tempdir().unwrap();
-        let opened = super::open(directory.path()).unwrap();
-        let copied = opened.lock.as_ref().unwrap().0.try_clone().unwrap();
-        drop(opened);
-        assert!(Store::open(directory.path()).is_ok());
-        drop(copied);
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! The right to a data directory: a lock on a file in it, which names the process that has it.
+
+use super::open::{OpenError, directory_error};
+use rustix::process::Pid;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const LOCK: &str = "drydock.lock";
+/// How long a process that has ended may leave its lock to programs that it was about to start.
+const LEFT_MAX: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// The right to a data directory.
+#[derive(Debug)]
+pub(super) struct DirectoryLock(File);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // A program that is being started holds a copy of the file for a moment, and the lock with it:
+        // closing ours alone would leave the directory taken for as long.
+        let _ = self.0.unlock();
+    }
+}
+
+impl DirectoryLock {
+    /// Takes a directory that no living process has. One that was killed may have left its lock to a program that it
+    /// was about to start: that is waited for.
+    pub(super) fn take(directory: &Path) -> Result<Self, OpenError> {
+        Self::take_waiting(directory, || std::thread::sleep(LOOK_AGAIN))
+    }
+
+    fn take_waiting(directory: &Path, mut wait: impl FnMut()) -> Result<Self, OpenError> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(directory.join(LOCK))
+            .map_err(|err| directory_error(directory, &err))?;
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(err)) => return Err(directory_error(directory, &err)),
+            }
+            let holder = holder(&mut file);
+            let has_ended = holder.is_some_and(|pid| rustix::process::test_kill_process(pid).is_err());
+            if !has_ended || began.elapsed() > LEFT_MAX {
+                return Err(OpenError::Busy {
+                    directory: directory.to_owned(),
+                    holder: holder.map_or_else(
+                        || "another process".to_owned(),
+                        |pid| format!("process {}", pid.as_raw_nonzero()),
+                    ),
+                });
+            }
+            wait();
+        }
+        // For whoever finds it taken; the lock itself does not depend on it.
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .map_err(|err| directory_error(directory, &err))?;
+        Ok(Self(file))
+    }
+}
+
+/// The process that wrote its number last.
+fn holder(file: &mut File) -> Option<Pid> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(20).read_to_string(&mut text).ok()?;
+    Pid::from_raw(text.trim().parse().ok()?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::disallowed_methods)]
+mod tests {
+    use super::{DirectoryLock, LOCK};
+    use crate::store::Store;
+    use crate::store::open::OpenError;
+    use std::path::Path;
+    use std::process::Command;
+
+    #[test]
+    fn a_second_owner_is_told_who_the_first_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let refused = Store::open(directory.path()).unwrap_err();
+        assert!(matches!(refused, OpenError::Busy { .. }));
+        let text = refused.to_string();
+        assert!(
+            text.contains(&format!(
+                "in use by process {}; stop that process",
+                std::process::id()
+            )),
+            "{text}"
+        );
+        drop(store);
+        assert!(Store::open(directory.path()).is_ok());
+    }
+
+    /// A process that is being started has copies of all files until its program begins.
+    #[test]
+    fn a_directory_is_free_when_its_owner_lets_go_whatever_is_started_meanwhile() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = DirectoryLock::take(directory.path()).unwrap();
+        let copied = lock.0.try_clone().unwrap();
+        drop(lock);
+        assert!(Store::open(directory.path()).is_ok());
+        drop(copied);
+    }
+
+    /// R3
+    #[test]
+    fn what_a_killed_owner_was_about_to_start_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let left = left_by_an_ended_process(directory.path());
+        let mut waited = 0;
+        let taken = DirectoryLock::take_waiting(directory.path(), || {
+            waited += 1;
+            left.unlock().unwrap();
+        });
+        assert!(taken.is_ok() && waited == 1);
+    }
+
+    fn left_by_an_ended_process(directory: &Path) -> std::fs::File {
+        let mut ended = Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let file = std::fs::File::create(directory.join(LOCK)).unwrap();
+        std::fs::write(directory.join(LOCK), format!("{}\n", ended.id())).unwrap();
+        file.try_lock().unwrap();
+        file
+    }
+}
