@@ -22,8 +22,6 @@ struct Shared {
 struct State {
     /// Tasks by id, with the step at which nothing is answered.
     holds: BTreeMap<u32, usize>,
-    /// How often each task was asked for its first step.
-    begun: BTreeMap<u32, usize>,
     /// What no request may hold.
     problems: Vec<String>,
     /// Longest time an answer takes.
@@ -73,11 +71,6 @@ impl Model {
         *self.shared.held.borrow()
     }
 
-    /// How often a task was begun.
-    pub(crate) fn begun(&self, task: u32) -> usize {
-        self.shared.state().begun.get(&task).copied().unwrap_or(0)
-    }
-
     /// What was wrong with requests.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = self.emulator.problems();
@@ -105,9 +98,6 @@ fn answer(shared: &Shared, asked: &Asked) -> Answer {
         ));
     }
     let step = step_of(asked);
-    if step == 0 {
-        *state.begun.entry(task.id).or_default() += 1;
-    }
     if state.holds.get(&task.id) == Some(&step) {
         drop(state);
         shared.held.send_modify(|held| *held += 1);
