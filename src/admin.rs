@@ -1,6 +1,10 @@
 //! What an operator asks of a server: invites, users, recordings. The same code answers a running
 //! server's socket and a command line that finds no server running.
 
+mod socket;
+
+pub use socket::{ask, listen, serve};
+
 use crate::access::{Access, AccessError, NewInvite, Role, User};
 use crate::gateway::{Begin, ChannelHealth, Gateway, Holding, Pruned, Retention};
 use crate::model::{Installation, Platform};
@@ -9,26 +13,10 @@ use crate::store::{AuditState, Bytes, DeadLetter, Letters, Prune, Store, StoreEr
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-/// The socket of a running server, in its data directory.
-const SOCKET: &str = "admin.sock";
-/// Longest question.
-const QUESTION_BYTES_MAX: u64 = 64 * 1024;
-/// Longest answer.
-const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Operators answered at once; more wait.
-const OPERATORS_MAX: usize = 8;
-/// How long one exchange may take.
-const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 /// Operations that are listed at once.
 const LETTERS_MAX: u32 = 1_000;
 
@@ -146,11 +134,11 @@ pub enum Answer {
         channels: Vec<ChannelHealth>,
         /// The oldest first, up to a bound.
         letters: Vec<DeadLetter>,
-        /// How many there are.
+        /// The number of operations that were given up, also beyond the bound.
         #[serde(default)]
         total: u64,
     },
-    /// What was given up is due again, or dropped.
+    /// The result of a retry or a drop.
     Letters {
         /// How many operations.
         count: u64,
@@ -401,210 +389,5 @@ fn how_to(name: &str, installation: &Installation, token: &str) -> String {
         Platform::Telegram => format!("{name}: https://t.me/{bot}?start={token}"),
         Platform::Slack => format!("{name}: send `join {token}` to @{bot} in a direct message"),
         Platform::Hook | Platform::Terminal => format!("{name}: no invites"),
-    }
-}
-
-/// Bytes of a socket's path; the kernel takes no longer one.
-const SOCKET_PATH_BYTES_MAX: usize = 107;
-
-/// A name for the socket of a data directory that is short enough for the kernel. The directory's
-/// handle must live as long as the name is used.
-fn short_name(data: &Path) -> std::io::Result<(PathBuf, Option<OwnedFd>)> {
-    let path = data.join(SOCKET);
-    if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
-        return Ok((path, None));
-    }
-    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
-    let directory = rustix::fs::open(data, flags, rustix::fs::Mode::empty())?;
-    let name = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
-    Ok((PathBuf::from(name), Some(directory)))
-}
-
-/// Opens the socket of a running server: `admin.sock` in the data directory, mode 0600.
-pub fn listen(data: &Path) -> std::io::Result<UnixListener> {
-    let path = data.join(SOCKET);
-    match std::fs::remove_file(&path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    // The data directory is 0700, so nobody else reaches the socket before its own mode is set.
-    let (name, _directory) = short_name(data)?;
-    let listener = UnixListener::bind(&name)?;
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    Ok(listener)
-}
-
-/// Answers operators until `cancel`. One that hangs keeps nobody else waiting.
-pub async fn serve(listener: UnixListener, admin: Arc<Admin>, cancel: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(OPERATORS_MAX));
-    let mut exchanges = JoinSet::new();
-    loop {
-        let accepted = async {
-            let slot = Arc::clone(&slots).acquire_owned().await.ok()?;
-            let (stream, _) = listener.accept().await.ok()?;
-            Some((slot, stream))
-        };
-        let accepted = tokio::select! {
-            accepted = accepted => accepted,
-            () = cancel.cancelled() => return,
-        };
-        let Some((slot, stream)) = accepted else {
-            // Out of descriptors, say: others end and give theirs back.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let admin = Arc::clone(&admin);
-        exchanges.spawn(async move {
-            let exchanged = tokio::time::timeout(EXCHANGE_MAX, exchange(stream, &admin)).await;
-            if exchanged.is_err() {
-                tracing::warn!("an operator's question took too long");
-            }
-            drop(slot);
-        });
-        while exchanges.try_join_next().is_some() {}
-    }
-}
-
-async fn exchange(stream: UnixStream, admin: &Admin) -> std::io::Result<()> {
-    let (reader, mut writer) = stream.into_split();
-    let mut line = String::new();
-    BufReader::new(reader.take(QUESTION_BYTES_MAX))
-        .read_line(&mut line)
-        .await?;
-    let answer = match serde_json::from_str(&line) {
-        Ok(request) => admin.answer(request).await,
-        Err(error) => Answer::Failed {
-            why: format!("the question could not be read: {error}"),
-        },
-    };
-    writer.write_all(written(&answer)?.as_bytes()).await
-}
-
-/// An answer as one line. One that is too long is answered with its size.
-fn written(answer: &Answer) -> std::io::Result<String> {
-    let mut text = serde_json::to_string(answer)?;
-    if text.len() as u64 >= ANSWER_BYTES_MAX {
-        let why = format!(
-            "the answer has {} bytes, and {ANSWER_BYTES_MAX} is the most; read the file below the data directory",
-            text.len()
-        );
-        text = serde_json::to_string(&Answer::Failed { why })?;
-    }
-    text.push('\n');
-    Ok(text)
-}
-
-/// Asks the running server of a data directory; `None` if none is running.
-pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answer>> {
-    let connected = match short_name(data) {
-        Ok((name, _directory)) => UnixStream::connect(name).await,
-        Err(error) => Err(error),
-    };
-    let stream = match connected {
-        Ok(stream) => stream,
-        Err(error) => {
-            use std::io::ErrorKind::{ConnectionRefused, NotADirectory, NotFound};
-            return if matches!(error.kind(), ConnectionRefused | NotADirectory | NotFound) {
-                Ok(None)
-            } else {
-                Err(error)
-            };
-        }
-    };
-    let (reader, mut writer) = stream.into_split();
-    let mut text = serde_json::to_string(request)?;
-    text.push('\n');
-    writer.write_all(text.as_bytes()).await?;
-    let mut line = String::new();
-    BufReader::new(reader.take(ANSWER_BYTES_MAX))
-        .read_line(&mut line)
-        .await?;
-    Ok(Some(serde_json::from_str(&line)?))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-
-    use super::{ANSWER_BYTES_MAX, Admin, Answer, NoInstallations, Request, ask, listen, serve, written};
-    use crate::access::Access;
-    use crate::config::{DataSettings, LimitSettings, RetentionSettings};
-    use crate::gateway::Retention;
-    use crate::model::Limits;
-    use crate::store::Store;
-    use jiff::Timestamp;
-    use std::collections::BTreeSet;
-    use std::path::Path;
-    use std::sync::Arc;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::UnixStream;
-    use tokio_util::sync::CancellationToken;
-
-    async fn started(data: &Path) -> CancellationToken {
-        let store = Store::open(data).unwrap();
-        let limits = LimitSettings {
-            turn: Limits::default(),
-            turns_at_once_max: 1,
-            waiting_events_max: 1,
-            waiting_messages_max: 1,
-            mirror_age_max: std::time::Duration::from_secs(60),
-            fetch_wait_max: std::time::Duration::from_secs(10),
-            inbound_text_chars_max: 1,
-            inline_diff_bytes_max: 1,
-            strangers_remembered_max: 1,
-            invite_attempts_per_minute_max: 1,
-        };
-        let admin = Arc::new(Admin {
-            access: Arc::new(Access::load(store.clone(), &limits).await.unwrap()),
-            retention: Arc::new(Retention::new(
-                store.clone(),
-                &DataSettings::default(),
-                RetentionSettings::default(),
-                BTreeSet::new(),
-            )),
-            store,
-            data: data.to_owned(),
-            channels: BTreeSet::new(),
-            gateway: None,
-            routes: Arc::new(NoInstallations),
-            now: || Timestamp::UNIX_EPOCH,
-            random: || [7; 32],
-        });
-        let cancel = CancellationToken::new();
-        tokio::spawn(serve(listen(data).unwrap(), admin, cancel.clone()));
-        cancel
-    }
-
-    #[tokio::test]
-    async fn operators_who_hang_keep_nobody_waiting_and_nonsense_is_answered() {
-        let directory = tempfile::tempdir().unwrap();
-        let cancel = started(directory.path()).await;
-        let socket = directory.path().join("admin.sock");
-        let mut hanging = Vec::new();
-        for _ in 0..7 {
-            hanging.push(UnixStream::connect(&socket).await.unwrap());
-        }
-        let answer = ask(directory.path(), &Request::Users).await.unwrap().unwrap();
-        assert!(matches!(answer, Answer::Users { users } if users.is_empty()));
-        let which = "CHG-9".to_owned();
-        let answer = ask(directory.path(), &Request::Session { which })
-            .await
-            .unwrap()
-            .unwrap();
-        assert!(matches!(answer, Answer::Failed { why } if why.contains("CHG-9")));
-        let mut stream = UnixStream::connect(&socket).await.unwrap();
-        stream.write_all(b"{\"ask\":\"apply\"}\n").await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        assert!(text.contains("could not be read"), "{text}");
-        cancel.cancel();
-    }
-
-    #[test]
-    fn an_answer_that_is_too_long_says_so() {
-        let why = "x".repeat(usize::try_from(ANSWER_BYTES_MAX).unwrap());
-        let line = written(&Answer::Failed { why }).unwrap();
-        assert!(line.len() < 300 && line.contains("16777216"), "{line}");
     }
 }

@@ -107,7 +107,7 @@ pub struct Gateway {
     shift: Shift,
     notices: Arc<Semaphore>,
     commands: Arc<Semaphore>,
-    lines: commands::Lines,
+    command_order: commands::CommandOrder,
     inspections: Inspections,
     ahead: RenderingAhead,
     /// Fires when the process stops: what may be done again at the next start waits no longer.
@@ -139,7 +139,7 @@ impl Gateway {
             shift: Shift::new((parts.random)(), &parts.config.limits),
             notices: Arc::new(Semaphore::new(NOTICES_AT_ONCE_MAX)),
             commands: Arc::new(Semaphore::new(COMMANDS_AT_ONCE_MAX)),
-            lines: commands::Lines::default(),
+            command_order: commands::CommandOrder::default(),
             inspections: Inspections::default(),
             ahead: RenderingAhead::default(),
             leaving: CancellationToken::new(),
@@ -293,7 +293,7 @@ impl Gateway {
             Lane::Command | Lane::Change => {
                 let gateway = Arc::clone(self);
                 let may_change = commands::may_change(&inbound.kind);
-                let standing = self.lines.enter(conversation, may_change);
+                let in_order = self.command_order.enter(conversation, may_change);
                 let asked = Asked {
                     inbox,
                     conversation,
@@ -304,7 +304,7 @@ impl Gateway {
                 self.errands.spawn(async move {
                     let kind = asked.inbound.kind.clone();
                     let follows = gateway.follows(&kind);
-                    standing.run(follows, Box::pin(gateway.command(asked))).await;
+                    in_order.run(follows, Box::pin(gateway.command(asked))).await;
                 });
             }
         }

@@ -62,7 +62,7 @@ impl Store {
         self.write(move |tx| take(tx, token_hash, &by, inbox, at)).await
     }
 
-    /// What the button with this hash stands for, whoever presses it.
+    /// Returns the command that the button with this hash stands for, whoever presses it.
     pub async fn action_verb(&self, token_hash: [u8; 32]) -> Result<Option<String>, StoreError> {
         self.read(move |tx| {
             let verb = tx

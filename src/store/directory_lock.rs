@@ -1,7 +1,8 @@
 //! The right to a data directory: a lock on a file in it, which names the process that has it.
 
 use super::open::{OpenError, directory_error};
-use rustix::process::Pid;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const LOCK: &str = "drydock.lock";
-/// How long a process that has ended may leave its lock to programs that it was about to start.
+/// The longest time a process that has ended may leave its lock to programs that it was about to start.
 const LEFT_MAX: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -49,7 +50,7 @@ impl DirectoryLock {
                 Err(TryLockError::Error(err)) => return Err(directory_error(directory, &err)),
             }
             let holder = holder(&mut file);
-            let has_ended = holder.is_some_and(|pid| rustix::process::test_kill_process(pid).is_err());
+            let has_ended = holder.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH));
             if !has_ended || began.elapsed() > LEFT_MAX {
                 return Err(OpenError::Busy {
                     directory: directory.to_owned(),

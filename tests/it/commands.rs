@@ -142,7 +142,7 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
     }
 }
 
-/// What shows the prepared change waits for the command before it, also while that renders what it left.
+/// A command that shows the prepared change waits for the command before it, also while that renders what it left.
 #[tokio::test]
 async fn a_patch_that_is_asked_for_right_after_an_undo_is_of_what_the_undo_left() {
     let app = TestApp::new(replicas).await;

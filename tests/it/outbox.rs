@@ -24,7 +24,7 @@ const LOST: u64 = 300;
 const LIMITED: u64 = 50;
 /// How long anything may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(240);
-/// How far time moves at once, where there is much to deliver.
+/// The step by which time moves where there is much to deliver.
 const STEP: Duration = Duration::from_millis(500);
 const SEED: u64 = 0x0dd5_eed5;
 

@@ -29,7 +29,7 @@ const TOKEN_REFUSALS: [&str; 5] = [
     "account_inactive",
 ];
 
-/// What Slack says when it could not do what was asked, and may be able to later.
+/// Errors of Slack that may pass: it could not do what was asked, and may be able to later.
 const PASSING_REFUSALS: [&str; 4] = [
     "service_unavailable",
     "request_timeout",

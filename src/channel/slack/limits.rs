@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// What is counted, and the most calls in any minute.
+    /// Returns what is counted, with the most calls in any minute.
     fn most(action: Action, call: Call) -> Vec<(Scope, u128)> {
         let of_minute = |every: Duration| Duration::from_secs(60).as_nanos() / every.as_nanos();
         let limits = limits(&op(action), call).into_iter();

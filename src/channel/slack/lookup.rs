@@ -17,7 +17,7 @@ const EVENT_TYPE: &str = "drydock_op";
 const PAGE: &str = "200";
 /// Pages that are read. In a longer thread nobody can tell.
 const PAGES_MAX: usize = 10;
-/// How far ahead of Slack's clock ours may have been when it was posted.
+/// The largest lead of our clock over Slack's when a message was posted.
 const SKEW_SECONDS: i64 = 3_600;
 
 /// What a post carries, for whoever looks for it.

@@ -177,7 +177,7 @@ impl TelegramEmulator {
             .change(|state| state.rates = Some(state::Rates::default()));
     }
 
-    /// How many messages and edits came too fast.
+    /// Returns the number of messages and edits that came too fast.
     pub fn came_too_fast(&self) -> usize {
         self.shared
             .read(|state| state.rates.as_ref().map_or(0, |rates| rates.refused))

@@ -68,7 +68,7 @@ pub(super) struct Rates {
     sent: BTreeMap<i64, VecDeque<Instant>>,
     /// Messages of the last second in all chats.
     all: VecDeque<Instant>,
-    /// How many were refused.
+    /// The number of refused messages and edits.
     pub(super) refused: usize,
 }
 

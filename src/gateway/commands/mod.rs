@@ -4,10 +4,10 @@ mod change;
 mod click;
 mod conversation;
 mod environments;
-mod line;
+mod order;
 mod resumed;
 
-pub(super) use line::Lines;
+pub(super) use order::CommandOrder;
 
 use super::Gateway;
 use super::compose::{self, Address};

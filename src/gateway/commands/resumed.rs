@@ -25,14 +25,14 @@ impl Gateway {
             let Some(first) = commands.first() else { continue };
             // What is said from now on waits for them as it would have.
             let follows = !is_alone(first);
-            let standing = self.lines.enter(first.conversation, follows);
+            let in_order = self.command_order.enter(first.conversation, follows);
             let resumed = async move {
                 for command in commands {
                     gateway.resume(command).await;
                 }
             };
             self.errands
-                .spawn(standing.run(std::future::ready(follows), Box::pin(resumed)));
+                .spawn(in_order.run(std::future::ready(follows), Box::pin(resumed)));
         }
         Ok(())
     }

@@ -45,12 +45,12 @@ pub(super) struct Moment {
     pub(super) jitter: u8,
 }
 
-/// What was known of a platform before a call failed.
+/// The state of a platform before a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Before {
     /// It answered the last call.
     pub(super) was_answered: bool,
-    /// How long it has answered nothing, since this process began to call it.
+    /// The time without an answer, since this process began to call it.
     pub(super) silent_for: SignedDuration,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Circuit {
     closed: Option<Closed>,
     /// Calls in a row without an answer.
     unanswered: u32,
-    /// When the channel closed; until something is answered.
+    /// The moment at which the channel closed, until something is answered.
     since: Option<Timestamp>,
     pause: Duration,
     answered_at: Option<Instant>,
@@ -104,7 +104,7 @@ impl Circuit {
         self.close(Cause::Unauthorised, why, moment)
     }
 
-    /// What is known before a call that failed is counted.
+    /// Returns the state before a call that failed is counted.
     pub(super) fn before(&self, now: Instant) -> Before {
         let silent_for = now - self.answered_at.unwrap_or(self.began);
         Before {

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) const ATTEMPTS_MAX: u32 = 8;
 /// Longest wait between two attempts.
 const WAIT_MAX: Duration = Duration::from_secs(180);
-/// How long an operation may be the only one that is not answered, before that is held against it. The clock of the
+/// The longest time an operation may be the only one without an answer before that is held against it. The clock of the
 /// machine may jump, so nothing may have been answered for as long by a clock that does not.
 const ALONE_MAX: SignedDuration = SignedDuration::from_hours(24);
 

@@ -111,8 +111,7 @@ impl Pace {
     }
 }
 
-/// What may be taken out of the outbox at a moment: a copy of the remaining quotas, used up as operations are
-/// chosen.
+/// A copy of the remaining quotas at a moment, used up as operations are chosen from the outbox.
 #[derive(Clone)]
 pub(super) struct Batch {
     pub(super) pace: Pace,

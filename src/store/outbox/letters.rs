@@ -80,7 +80,7 @@ impl Store {
         .await
     }
 
-    /// How many operations were given up: of one channel, or of all.
+    /// Returns the number of operations that were given up: of one channel, or of all.
     pub async fn dead_letter_count(&self, channel: Option<&str>) -> Result<u64, StoreError> {
         let channel = channel.map(str::to_owned);
         self.read(move |tx| {

@@ -158,7 +158,7 @@ pub(super) fn heads_due(
     Ok(heads)
 }
 
-/// Whether the next call for an operation posts a message in the chat of its lane. Others need not wait for that
+/// Returns true if the next call for an operation posts a message in the chat of its lane. Others need not wait for that
 /// chat. What cannot be read is none.
 fn is_new_message(tx: &Transaction<'_>, row: &Row<'_>) -> bool {
     let look = || -> rusqlite::Result<bool> {
@@ -226,7 +226,7 @@ pub(super) fn taken_as(state: &str) -> Result<(&'static str, bool), StoreError> 
     }
 }
 
-/// Whether an operation is due: at its time, at once if it was never put off, and if that time is further away than
+/// Returns true if an operation is due: at its time, at once if it was never put off, and if that time is further away than
 /// anything is put off.
 pub(super) fn is_due(due_at: i64, enqueued: i64, at: Timestamp) -> bool {
     let latest = at.checked_add(POSTPONED_MAX).unwrap_or(at);

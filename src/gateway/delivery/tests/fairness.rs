@@ -8,7 +8,7 @@ use crate::store::Letters;
 use jiff::SignedDuration;
 use std::time::Duration;
 
-/// How long a new operation may wait while others fail again and again: two probes and a little more.
+/// The longest wait of a new operation while others fail again and again, in seconds: two probes and a little more.
 const WAIT_MAX: usize = 130;
 
 /// Lets time pass until an operation is shown, for so many seconds at most.
@@ -169,7 +169,7 @@ async fn a_clock_that_was_ahead_hides_nothing_from_who_looks() {
     assert!(since.len() == 1 && since[0] <= now(), "{since:?}");
 }
 
-/// What is handed out by a commit is marked as being sent, so it is not while it could only wait.
+/// An operation that a commit hands out is marked as being sent, so none is while it could only wait.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_handed_out_at_once_while_no_call_can_be_made() {
     let world = World::start(Fake::new(true, |_| Does::Shows));

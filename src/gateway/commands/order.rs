@@ -9,20 +9,20 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The last command of each conversation that may change something and is not answered.
 #[derive(Default)]
-pub(in crate::gateway) struct Lines {
+pub(in crate::gateway) struct CommandOrder {
     last: Mutex<HashMap<ConversationId, CancellationToken>>,
 }
 
 /// A command's place among those of its conversation.
-pub(in crate::gateway) struct Standing {
+pub(in crate::gateway) struct InOrder {
     before: Option<CancellationToken>,
     /// Tells those behind that it is over, also if it panics.
     over: Option<DropGuard>,
 }
 
-impl Lines {
+impl CommandOrder {
     /// Takes the next place of a conversation; whoever comes later waits for it if it `may_change` something.
-    pub(in crate::gateway) fn enter(&self, conversation: ConversationId, may_change: bool) -> Standing {
+    pub(in crate::gateway) fn enter(&self, conversation: ConversationId, may_change: bool) -> InOrder {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.retain(|_, token| !token.is_cancelled());
         let before = last.get(&conversation).cloned();
@@ -31,11 +31,11 @@ impl Lines {
             last.insert(conversation, token.clone());
             token.drop_guard()
         });
-        Standing { before, over }
+        InOrder { before, over }
     }
 }
 
-impl Standing {
+impl InOrder {
     /// Carries a command out: when those before it are answered, if it `waits` for them.
     pub(in crate::gateway) async fn run(
         self,
@@ -64,7 +64,7 @@ impl Standing {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::Lines;
+    use super::CommandOrder;
     use crate::model::ConversationId;
     use std::sync::{Arc, Mutex};
     use tokio::sync::oneshot;
@@ -85,13 +85,13 @@ mod tests {
     }
 
     /// Begins commands, lets them end in another order, and answers the order in which they ended.
-    async fn ended(commands: &[Said], order: &[usize]) -> Vec<usize> {
-        let lines = Lines::default();
+    async fn ended(commands: &[Said], ends: &[usize]) -> Vec<usize> {
+        let order = CommandOrder::default();
         let ended = Arc::new(Mutex::new(Vec::new()));
         let mut running = JoinSet::new();
         let mut may_end = Vec::new();
         for (number, command) in commands.iter().enumerate() {
-            let standing = lines.enter(ConversationId(command.conversation), command.may_change);
+            let in_order = order.enter(ConversationId(command.conversation), command.may_change);
             let (sender, receiver) = oneshot::channel::<()>();
             may_end.push(Some(sender));
             let (ended, waits) = (Arc::clone(&ended), command.waits);
@@ -99,9 +99,9 @@ mod tests {
                 let _ = receiver.await;
                 ended.lock().unwrap().push(number);
             };
-            running.spawn(standing.run(async move { waits }, command));
+            running.spawn(in_order.run(async move { waits }, command));
         }
-        for number in order {
+        for number in ends {
             drop(may_end[*number].take());
             for _ in 0..100 {
                 tokio::task::yield_now().await;
@@ -109,7 +109,7 @@ mod tests {
         }
         while running.join_next().await.is_some() {}
         assert!(
-            lines
+            order
                 .last
                 .lock()
                 .unwrap()
