@@ -1,5 +1,6 @@
 //! One gate per provider, shared by everybody who asks it: after "too many requests" nobody goes
-//! before the time it named, and then one at a time, a second apart, until one is answered.
+//! before the time it named, within a bound, and then one at a time, a second apart, until one is answered.
+//! A probe that fails says nothing about the others: the next one goes a second later.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -8,7 +9,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Between two attempts while the gate is closed.
-const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The longest that one refused request keeps everybody waiting.
+pub(super) const SHARED_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The gate of one provider.
 #[derive(Debug, Default)]
@@ -30,6 +34,7 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Pass {
     closings: u64,
+    is_probe: bool,
 }
 
 impl Gate {
@@ -58,12 +63,20 @@ impl Gate {
         }
     }
 
-    /// Closes the gate for `hold`, or longer if it already is.
-    pub(super) fn close(&self, hold: Duration) {
+    /// An attempt was refused: closes the gate for `hold`, or longer if it already is. A probe, and a time over
+    /// the bound, hold it for one interval: the limit may be of that one request, so somebody else finds out.
+    pub(super) fn limited(&self, pass: &Pass, hold: Duration) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let hold = match pass.is_probe || hold > SHARED_WAIT_MAX {
+            true => PROBE_INTERVAL,
+            false => hold,
+        };
         let until = Instant::now() + hold;
         state.next_probe = Some(state.next_probe.map_or(until, |before| before.max(until)));
-        state.closings += 1;
+        // What a probe learns must not make the answer to an earlier one worthless.
+        if !pass.is_probe {
+            state.closings += 1;
+        }
     }
 
     /// An attempt was answered: the gate opens, unless it was closed since.
@@ -76,13 +89,17 @@ impl Gate {
 
     fn try_pass(&self, now: Instant) -> Result<Pass, Instant> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.next_probe {
+        let is_probe = match state.next_probe {
             Some(next_probe) if now < next_probe => return Err(next_probe),
-            Some(_) => state.next_probe = Some(now + PROBE_INTERVAL),
-            None => {}
-        }
+            Some(_) => {
+                state.next_probe = Some(now + PROBE_INTERVAL);
+                true
+            }
+            None => false,
+        };
         Ok(Pass {
             closings: state.closings,
+            is_probe,
         })
     }
 }

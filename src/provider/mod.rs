@@ -90,7 +90,7 @@ pub type Sink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// Too many requests, or overloaded; already retried as far as the policy allows.
-    #[error("the model provider is overloaded or rate-limiting ({status})")]
+    #[error("the model provider is overloaded or rate-limiting ({status}){}", wording::asked_wait(*.retry_after))]
     Busy {
         /// The last status.
         status: u16,

@@ -2,7 +2,7 @@
 //! why, and lets nobody past a provider's gate too early.
 
 use super::failure::{Failure, FailureKind};
-use super::gate::Gate;
+use super::gate::{Gate, PROBE_INTERVAL, Pass, SHARED_WAIT_MAX};
 use super::{Completion, ProviderError, Sink, StreamEvent};
 use crate::model::{StopReason, Usage};
 use async_trait::async_trait;
@@ -50,6 +50,8 @@ pub(super) fn decide(failure: &Failure, attempts: Attempts, attempts_max: u32, j
     }
     let jitter = jitter.clamp(0.0, 1.0);
     let wait = match failure.retry_after {
+        // Nobody sits that out: the person is told how long it is.
+        Some(asked) if asked > SHARED_WAIT_MAX => return Decision::GiveUp,
         // Never earlier than asked.
         Some(asked) => asked.saturating_add(Duration::from_secs(1).mul_f64(jitter)),
         None => backoff(attempts.made).mul_f64(0.75 + jitter / 2.0),
@@ -89,6 +91,7 @@ pub(super) async fn ask_until_answered(
         elapsed: Duration::ZERO,
     };
     let mut wasted: Option<Usage> = None;
+    let mut was_limited = false;
     loop {
         let pass = pass_gate(gate, begun, sink).await?;
         attempts.made += 1;
@@ -114,10 +117,13 @@ pub(super) async fn ask_until_answered(
         let decision = decide(&failure, attempts, attempts_max, jitter(seed, attempts.made));
         if let FailureKind::Limited(_) = failure.kind {
             let hold = match decision {
-                Decision::Wait(wait) => wait,
+                // Somebody was answered since: it is a limit of this request.
+                _ if was_limited => PROBE_INTERVAL,
+                Decision::Wait(wait) => wait.min(SHARED_WAIT_MAX),
                 Decision::GiveUp => failure.retry_after.unwrap_or_else(|| backoff(attempts.made)),
             };
-            gate.close(hold.min(RETRY_TIME_MAX));
+            gate.limited(&pass, hold);
+            was_limited = true;
         }
         let Decision::Wait(wait) = decision else {
             return Err(failure.into_error());
@@ -131,7 +137,7 @@ pub(super) async fn ask_until_answered(
 }
 
 /// Waits until the provider may be asked. Says so once, and gives up when the time is spent.
-async fn pass_gate(gate: &Gate, begun: Instant, sink: Sink<'_>) -> Result<super::gate::Pass, ProviderError> {
+async fn pass_gate(gate: &Gate, begun: Instant, sink: Sink<'_>) -> Result<Pass, ProviderError> {
     let give_up = begun + RETRY_TIME_MAX;
     if let Some(opens) = gate.closed_until()
         && opens > Instant::now()

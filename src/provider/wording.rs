@@ -1,6 +1,7 @@
-//! What stands in a request where a provider refuses emptiness or an odd name.
+//! What stands in a request where a provider refuses emptiness or an odd name, and how a wait is said.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// Instead of a message without words.
 pub(super) const NO_MESSAGE: &str = "(empty message)";
@@ -35,9 +36,42 @@ pub(super) fn callable_name(name: &str) -> Cow<'_, str> {
     })
 }
 
+/// What is added to an error whose provider asks for a wait that somebody notices.
+pub(super) fn asked_wait(wait: Option<Duration>) -> String {
+    const UNITS: [(u64, &str); 3] = [(86_400, "days"), (3_600, "h"), (60, "min")];
+    let seconds = wait.map_or(0, |wait| wait.as_secs());
+    let unit = UNITS.iter().find(|(unit, _)| seconds >= 2 * unit);
+    match unit {
+        Some((unit, word)) => format!("; it asks to wait {} {word}", seconds.div_ceil(*unit)),
+        None if seconds > 0 => format!("; it asks to wait {seconds} s"),
+        None => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::callable_name;
+    use super::{asked_wait, callable_name};
+    use std::time::Duration;
+
+    /// R8
+    #[test]
+    fn a_wait_is_said_in_a_unit_that_people_use() {
+        let said = [0, 7, 61, 120, 7_199, 7_200, 31_536_000]
+            .map(|seconds| asked_wait(Some(Duration::from_secs(seconds))));
+        assert_eq!(
+            said,
+            [
+                "",
+                "; it asks to wait 7 s",
+                "; it asks to wait 61 s",
+                "; it asks to wait 2 min",
+                "; it asks to wait 120 min",
+                "; it asks to wait 2 h",
+                "; it asks to wait 365 days"
+            ]
+        );
+        assert_eq!(asked_wait(None), "");
+    }
 
     /// R12
     #[test]

@@ -150,8 +150,8 @@ async fn nobody_stampedes_after_a_limit() {
 async fn a_closed_gate_lets_one_through_each_second_until_one_is_answered() {
     let gate = Gate::default();
     let begun = Instant::now();
-    let before = gate.pass().await;
-    gate.close(Duration::from_secs(7));
+    let (before, refused) = (gate.pass().await, gate.pass().await);
+    gate.limited(&refused, Duration::from_secs(7));
     // An answer to a request from before the limit says nothing about it.
     gate.answered(before);
     for second in 7..10 {
@@ -243,11 +243,109 @@ async fn an_empty_answer_is_asked_for_once_more_and_paid_for_twice() {
 
 /// R8
 #[tokio::test(start_paused = true)]
-async fn a_wait_beyond_the_bound_is_reported_instead() {
-    let scripted = Scripted::new([Err(failed(FailureKind::Limited(429), Some(3_600)))]);
-    let outcome = ask_until_answered(&scripted, &Gate::default(), 5, 1, &mut |_| ()).await;
-    let hour = Some(Duration::from_secs(3_600));
-    assert!(matches!(outcome, Err(ProviderError::Busy { status: 429, retry_after }) if retry_after == hour));
+async fn a_wait_beyond_the_bound_is_reported_instead_and_keeps_nobody_else_waiting() {
+    for asked in [61, 3_600, 31_536_000] {
+        let gate = Gate::default();
+        let scripted = Scripted::new([Err(failed(FailureKind::Limited(429), Some(asked)))]);
+        let outcome = ask_until_answered(&scripted, &gate, 5, 1, &mut |_| ()).await;
+        let wait = Some(Duration::from_secs(asked));
+        assert!(
+            matches!(outcome, Err(ProviderError::Busy { status: 429, retry_after }) if retry_after == wait)
+        );
+        let other = Scripted::new([Ok(answer("hi"))]);
+        assert_eq!(run(&other, &gate, 2).await.0, Ok("hi".to_owned()));
+        assert_eq!(other.asked(), [Duration::from_secs(1)], "{asked}");
+    }
+}
+
+/// Limits one conversation for ever.
+struct Angry {
+    asked: Mutex<u32>,
+    retry_after: Option<u64>,
+}
+
+#[async_trait]
+impl Ask for Angry {
+    async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
+        *self.asked.lock().expect("lock") += 1;
+        Err(failed(FailureKind::Limited(429), self.retry_after))
+    }
+}
+
+/// R8: the answers take a while, as those of models do.
+struct Calm;
+
+#[async_trait]
+impl Ask for Calm {
+    async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        Ok(answer("hi"))
+    }
+}
+
+/// R8
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() {
+    for retry_after in [
+        None,
+        Some(0),
+        Some(1),
+        Some(20),
+        Some(60),
+        Some(61),
+        Some(31_536_000),
+    ] {
+        let gate = Gate::default();
+        let (gate, begun) = (&gate, Instant::now());
+        let angry = Angry {
+            asked: Mutex::default(),
+            retry_after,
+        };
+        // One asks again and again for five minutes, each time with all of its attempts.
+        let angry = async {
+            while begun.elapsed() < Duration::from_secs(300) {
+                assert!(ask_until_answered(&angry, gate, 5, 0, &mut |_| ()).await.is_err());
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let calm = |seed: u64| async move {
+            let mut slowest = Duration::ZERO;
+            while begun.elapsed() < Duration::from_secs(300) {
+                let asked = Instant::now();
+                assert!(
+                    ask_until_answered(&Calm, gate, 5, seed, &mut |_| ())
+                        .await
+                        .is_ok()
+                );
+                slowest = slowest.max(asked.elapsed());
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            slowest
+        };
+        let four = futures_util::future::join_all((1..=4).map(calm));
+        let ((), slowest) = tokio::join!(angry, four);
+        // What the provider asked for, a probe of the angry one, one's own turn to probe, and the answer.
+        let asked = retry_after.filter(|asked| *asked <= 60).unwrap_or(1);
+        let bound = Duration::from_secs(asked.max(1) + 1 + 4 + 3);
+        assert!(
+            slowest.iter().all(|slowest| *slowest <= bound),
+            "{retry_after:?}: {slowest:?}"
+        );
+    }
+}
+
+/// R8
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_fails_does_not_make_the_answer_to_an_earlier_one_worthless() {
+    let gate = Gate::default();
+    let refused = gate.pass().await;
+    gate.limited(&refused, Duration::from_secs(7));
+    let (slow, failing) = (gate.pass().await, gate.pass().await);
+    gate.limited(&failing, Duration::from_secs(60));
+    let closed_until = gate.closed_until().expect("closed");
+    assert_eq!(closed_until - Instant::now(), Duration::from_secs(1));
+    gate.answered(slow);
+    assert_eq!(gate.closed_until(), None);
 }
 
 proptest! {
@@ -265,7 +363,9 @@ proptest! {
                 prop_assert!(wait >= Duration::from_secs(asked.unwrap_or_default()));
                 prop_assert!(attempts.elapsed + wait <= Duration::from_secs(90));
             }
-            Decision::GiveUp => prop_assert!(made >= 10 || elapsed + asked.unwrap_or(20) + 1 >= 90),
+            Decision::GiveUp => prop_assert!(
+                made >= 10 || elapsed + asked.unwrap_or(20) + 1 >= 90 || asked > Some(60)
+            ),
         }
     }
 
