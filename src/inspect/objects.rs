@@ -3,11 +3,9 @@
 use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
 use crate::jsonnet::yaml;
 use crate::model::counted;
+use crate::review::Masker;
 use crate::tanka::{Filter, Object, Rendered, TankaError};
 use serde_json::Value;
-
-/// What stands for a value of a `Secret`.
-const HIDDEN: &str = "(hidden)";
 
 /// A rendered environment as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,21 +88,10 @@ pub fn shown(rendered: &Rendered) -> Shown {
     }
 }
 
+/// An object as it is shown. It may be a `Secret`, hold some in lists and templates, or carry a copy of one in
+/// an annotation.
 fn without_secrets(object: &Object) -> Value {
     let mut value = object.value.clone();
-    if object.kind() != "Secret" {
-        return value;
-    }
-    for field in ["data", "stringData"] {
-        match value.get_mut(field) {
-            Some(Value::Object(members)) => {
-                for member in members.values_mut() {
-                    *member = Value::from(HIDDEN);
-                }
-            }
-            Some(other) if !other.is_null() => *other = Value::from(HIDDEN),
-            Some(_) | None => {}
-        }
-    }
+    Masker::hiding().mask(&mut value);
     value
 }

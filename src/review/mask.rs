@@ -17,12 +17,33 @@ const DIGITS_MAX: usize = 64;
 /// How deep a document inside an annotation is followed into annotations of its own.
 const COPIES_MAX: usize = 4;
 
+/// What stands for a value where nobody compares it with another.
+const HIDDEN: &str = "(hidden)";
+
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Puts marks in the place of secret values: `‹hmac:ab12cd34›`.
 pub struct Masker {
     keyed: Hmac<Sha256>,
-    digits: usize,
+    marks: Marks,
+}
+
+/// What a mark says of its value.
+#[derive(Clone, Copy)]
+enum Marks {
+    /// So many digits of its hash.
+    Digits(usize),
+    /// Nothing: [`HIDDEN`].
+    Hidden,
+}
+
+/// A value of a `Secret`, and the name it has there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The name.
+    pub name: String,
+    /// The value as it is used: that of `data` is decoded where it is text.
+    pub value: String,
 }
 
 impl Masker {
@@ -36,29 +57,45 @@ impl Masker {
         let keyed = Hmac::<Sha256>::new(&block);
         Self {
             keyed,
-            digits: DIGITS_MIN,
+            marks: Marks::Digits(DIGITS_MIN),
         }
+    }
+
+    /// A masker whose marks are all the same, for what is shown alone: nothing is compared with it.
+    pub fn hiding() -> Self {
+        Self {
+            marks: Marks::Hidden,
+            ..Self::new(&[])
+        }
+    }
+
+    /// The values that [`Self::mask`] would replace in the object, in its order.
+    pub fn held(object: &Value) -> Vec<Held> {
+        if !may_hold_secrets(object) {
+            return Vec::new();
+        }
+        let masker = Self::hiding();
+        let mut visit = Visit::new(&masker);
+        visit.value(&mut object.clone(), COPIES_MAX);
+        visit.held
     }
 
     /// A masker whose marks have as many digits as it takes to tell all secret values of these objects
     /// apart.
     pub fn telling_apart<'a>(key: &[u8], objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let whole = Self {
-            digits: DIGITS_MAX,
+            marks: Marks::Digits(DIGITS_MAX),
             ..Self::new(key)
         };
         let mut hashes = BTreeSet::new();
         for object in objects.into_iter().filter(|object| may_hold_secrets(object)) {
             let mut copy = object.clone();
-            let mut visit = Visit {
-                masker: &whole,
-                hashes: BTreeSet::new(),
-            };
+            let mut visit = Visit::new(&whole);
             visit.value(&mut copy, COPIES_MAX);
             hashes.append(&mut visit.hashes);
         }
         Self {
-            digits: digits_needed(&hashes),
+            marks: Marks::Digits(digits_needed(&hashes)),
             ..whole
         }
     }
@@ -66,11 +103,7 @@ impl Masker {
     /// Replaces the values of every `Secret` in the object: itself, items of a list, and the copy that
     /// `kubectl apply` leaves in an annotation. The caller bounds the nesting.
     pub fn mask(&self, object: &mut Value) {
-        let mut visit = Visit {
-            masker: self,
-            hashes: BTreeSet::new(),
-        };
-        visit.value(object, COPIES_MAX);
+        Visit::new(self).value(object, COPIES_MAX);
     }
 
     fn hash(&self, domain: &[u8], content: &[u8]) -> String {
@@ -82,7 +115,10 @@ impl Masker {
     }
 
     fn mark(&self, hash: &str) -> Value {
-        let digits: String = hash.chars().take(self.digits).collect();
+        let Marks::Digits(digits) = self.marks else {
+            return Value::from(HIDDEN);
+        };
+        let digits: String = hash.chars().take(digits).collect();
         Value::String(format!("‹hmac:{digits}›"))
     }
 }
@@ -116,9 +152,19 @@ struct Visit<'a> {
     masker: &'a Masker,
     /// Of all values that were masked.
     hashes: BTreeSet<String>,
+    /// Those of them that are texts.
+    held: Vec<Held>,
 }
 
-impl Visit<'_> {
+impl<'a> Visit<'a> {
+    fn new(masker: &'a Masker) -> Self {
+        Self {
+            masker,
+            hashes: BTreeSet::new(),
+            held: Vec::new(),
+        }
+    }
+
     fn value(&mut self, value: &mut Value, copies: usize) {
         match value {
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, copies)),
@@ -165,24 +211,48 @@ impl Visit<'_> {
 
     fn each(&mut self, data: &mut Value, meaning: &impl Fn(&str) -> Meaning) {
         match data {
-            Value::Object(entries) => entries.values_mut().for_each(|entry| self.one(entry, meaning)),
-            other => self.one(other, meaning),
+            Value::Object(entries) => {
+                let entries = entries.iter_mut();
+                entries.for_each(|(name, entry)| self.one(name, entry, meaning));
+            }
+            other => self.one("", other, meaning),
         }
     }
 
-    fn one(&mut self, entry: &mut Value, meaning: &impl Fn(&str) -> Meaning) {
+    fn one(&mut self, name: &str, entry: &mut Value, meaning: &impl Fn(&str) -> Meaning) {
         let hash = match &*entry {
             Value::Null => return,
             Value::String(text) => {
                 let (domain, bytes) = meaning(text);
-                self.masker.hash(domain, &bytes)
+                let hash = self.masker.hash(domain, &bytes);
+                // What is no text travels as it is written.
+                let value = String::from_utf8(bytes).unwrap_or_else(|_| text.clone());
+                self.hold(name, value);
+                hash
             }
-            other => self
-                .masker
-                .hash(b"json:", super::canonical::text(other).as_bytes()),
+            other => {
+                let text = super::canonical::text(other);
+                let hash = self.masker.hash(b"json:", text.as_bytes());
+                self.texts(name, other);
+                hash
+            }
         };
         *entry = self.masker.mark(&hash);
         self.hashes.insert(hash);
+    }
+
+    fn hold(&mut self, name: &str, value: String) {
+        let name = name.to_owned();
+        self.held.push(Held { name, value });
+    }
+
+    fn texts(&mut self, name: &str, value: &Value) {
+        match value {
+            Value::String(text) => self.hold(name, text.clone()),
+            Value::Array(items) => items.iter().for_each(|item| self.texts(name, item)),
+            Value::Object(fields) => fields.iter().for_each(|(name, field)| self.texts(name, field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     /// The annotation is a document in itself. One that cannot be read is masked whole, and one that
@@ -192,12 +262,9 @@ impl Visit<'_> {
             .as_str()
             .and_then(|text| serde_json::from_str(text).ok());
         let (Some(Value::Object(mut fields)), Some(copies)) = (document, copies.checked_sub(1)) else {
-            return self.one(annotation, &of_text);
+            return self.one("", annotation, &of_text);
         };
-        let mut inside = Visit {
-            masker: self.masker,
-            hashes: BTreeSet::new(),
-        };
+        let mut inside = Visit::new(self.masker);
         if !fields.contains_key("kind") {
             inside.secret(&mut fields);
         }
@@ -205,6 +272,7 @@ impl Visit<'_> {
         if !inside.hashes.is_empty() {
             *annotation = Value::String(super::canonical::text(&Value::Object(fields)));
             self.hashes.append(&mut inside.hashes);
+            self.held.append(&mut inside.held);
         }
     }
 }
@@ -260,6 +328,34 @@ mod tests {
                 .starts_with("‹hmac:")
         );
         assert_eq!(object["data"]["none"], Value::Null);
+    }
+
+    /// What is masked is what is held, decoded and with its name.
+    #[test]
+    fn what_a_secret_holds_is_told_as_it_is_used() {
+        let copy = json!({ "kind": "Secret", "stringData": { "copied": "hunter3" } }).to_string();
+        let object = json!({ "kind": "List", "items": [{
+            "kind": "Secret",
+            "metadata": { "annotations": { LAST_APPLIED: copy } },
+            "data": { "decoded": "aHVudGVyMg==", "raw": "/w==", "none": null },
+            "stringData": { "deep": { "er": ["hunter1"] }, "number": 7 },
+        }, { "kind": "ConfigMap", "data": { "a": "b" } }] });
+        let mut held: Vec<(String, String)> = Masker::held(&object)
+            .into_iter()
+            .map(|held| (held.name, held.value))
+            .collect();
+        held.sort();
+        let expected = [
+            ("copied", "hunter3"),
+            ("decoded", "hunter2"),
+            ("er", "hunter1"),
+            ("raw", "/w=="),
+        ];
+        assert_eq!(
+            held,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        assert!(Masker::held(&json!({ "kind": "ConfigMap", "data": { "a": "b" } })).is_empty());
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub use diff::{Happens, ObjectChange, WriteYaml};
 pub use fields::FieldChange;
 pub use input::{Environment, Failure, FailureKind, File, Input, Rendering, Side};
 pub use key::ObjectKey;
-pub use mask::Masker;
+pub use mask::{Held, Masker};
 pub use proof::{NotProven, Proof, Standing};
 pub use report::{Counts, EnvironmentReport, FileLine, Presence, Report, Risk, RiskFinding};
 pub use risk::{Rule, Severity, documentation, rules};

@@ -115,6 +115,36 @@ mod tests {
         );
     }
 
+    /// T56: a `Secret` is one wherever it stands: in a template, inside another object, in what `kubectl apply` left.
+    #[tokio::test]
+    async fn a_secret_inside_another_object_is_hidden_too() {
+        let inner = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "inner" }, "stringData": { "password": "hunter2" } });
+        let metadata = |name: &str| json!({ "name": name });
+        let applied = json!({ "kubectl.kubernetes.io/last-applied-configuration": inner.to_string() });
+        let objects = json!({
+            "template": { "apiVersion": "template.openshift.io/v1", "kind": "Template", "metadata": metadata("t"), "objects": [inner] },
+            "crossplane": { "apiVersion": "kubernetes.crossplane.io/v1alpha1", "kind": "Object", "metadata": metadata("o"),
+                "spec": { "forProvider": { "manifest": inner } } },
+            "applied": { "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s", "annotations": applied },
+                "data": { "password": "aHVudGVyMg==" } },
+        });
+        let main = objects.to_string();
+        let files = [
+            ("tkrc.yaml", ""),
+            ("environments/dev/main.jsonnet", main.as_str()),
+            ("environments/dev/spec.json", "{}"),
+        ];
+        let shown = call::<TankaShow>(&files, json!({ "env_path": "environments/dev" }))
+            .await
+            .unwrap();
+        assert!(shown.starts_with("# `environments/dev`: 3 objects"), "{shown}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("aHVudGVyMg"),
+            "{shown}"
+        );
+        assert_eq!(shown.matches("(hidden)").count(), 4, "{shown}");
+    }
+
     /// An object that cannot be one may be a secret all the same.
     #[tokio::test]
     async fn what_is_wrong_with_an_object_is_told_without_the_object() {

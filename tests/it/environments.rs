@@ -17,7 +17,14 @@ fn change(asked: &Asked) -> Answer {
     };
     let secret = object("Secret", &format!("stringData: {{ token: '{TOKEN}' }}"));
     let settings = object("ConfigMap", "data: { level: 'info' }");
-    let tiny = format!("{{ secret: {secret}, settings: {settings} }}\n");
+    // The same inside another object, and in what `kubectl apply` left behind.
+    let inner = format!("spec: {{ forProvider: {{ manifest: {secret} }} }}");
+    let applied = "metadata+: { annotations: { 'kubectl.kubernetes.io/last-applied-configuration': ";
+    let applied = format!("{settings} + {{ {applied} std.manifestJsonMinified({secret}) }} }} }}");
+    let object = object("Object", &inner);
+    let tiny = format!(
+        "{{ secret: {secret}, settings: {settings}, object: {object}, applied: {applied} + {{ kind: 'Role' }} }}\n"
+    );
     let write = |path: &str, content: &str| json!({"path": path, "content": content});
     let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
     let edit = json!({"path": "environments/dev/main.jsonnet", "old": of(2), "new": of(4)});
