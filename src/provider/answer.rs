@@ -2,6 +2,7 @@
 //! and both ways of delivery end in. A call that may be cut short never keeps arguments that parse.
 
 use super::Completion;
+use super::codec::DecodeError;
 use super::wording::callable_name;
 use crate::model::{Assistant, Block, RawBlocks, StopReason, ToolCall, Usage};
 use serde_json::value::RawValue;
@@ -23,8 +24,9 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Finishes the answer of `provider`.
-    pub(super) fn finish(mut self, provider: &str) -> Completion {
+    /// Finishes the answer of `provider`. One with two calls of one id, or with a call of nothing, is none.
+    pub(super) fn finish(mut self, provider: &str) -> Result<Completion, DecodeError> {
+        check_calls(&self.blocks)?;
         self.blocks.retain(|block| match block {
             Block::Text { text } => !text.trim().is_empty(),
             Block::Call(_) => true,
@@ -37,7 +39,7 @@ impl Draft {
         // A call of a tool that cannot exist is answered with an error; its odd name cannot be sent back.
         let is_odd =
             |block: &Block| matches!(block, Block::Call(call) if callable_name(&call.name) != call.name);
-        if make_ids_unique(&mut self.blocks) || self.blocks.iter().any(is_odd) {
+        if give_missing_ids(&mut self.blocks) || self.blocks.iter().any(is_odd) {
             self.raw = None;
         }
         let calls = self.blocks.iter().any(|block| matches!(block, Block::Call(_)));
@@ -48,7 +50,7 @@ impl Draft {
         };
         // With nothing a person or a tool could use there is nothing to replay either.
         let raw = self.raw.filter(|raw| !raw.is_empty() && !self.blocks.is_empty());
-        Completion {
+        Ok(Completion {
             assistant: Assistant {
                 blocks: self.blocks,
                 raw: raw.map(|blocks| RawBlocks {
@@ -59,7 +61,7 @@ impl Draft {
                 usage: self.usage,
             },
             model: self.model,
-        }
+        })
     }
 
     /// The token limit may have cut the last call. What was left of its arguments can look complete,
@@ -82,17 +84,33 @@ impl Draft {
     }
 }
 
-/// Gives calls without an id, or with one already taken, an id of ours. True if any changed.
-fn make_ids_unique(blocks: &mut [Block]) -> bool {
+fn check_calls(blocks: &[Block]) -> Result<(), DecodeError> {
     let mut taken = HashSet::new();
+    for block in blocks {
+        let Block::Call(call) = block else { continue };
+        let is_missing = call.id.trim().is_empty();
+        if call.name.trim().is_empty() || !is_missing && !taken.insert(call.id.as_str()) {
+            return Err(DecodeError::Malformed);
+        }
+    }
+    Ok(())
+}
+
+/// Gives calls without an id, as some servers send them, one of ours. True if any had none.
+fn give_missing_ids(blocks: &mut [Block]) -> bool {
+    let known = blocks.iter().filter_map(|block| match block {
+        Block::Call(call) if !call.id.trim().is_empty() => Some(call.id.clone()),
+        Block::Call(_) | Block::Text { .. } => None,
+    });
+    let mut taken: HashSet<String> = known.collect();
     let mut changed = false;
     for (index, block) in blocks.iter_mut().enumerate() {
         let Block::Call(call) = block else { continue };
-        if call.id.trim().is_empty() || taken.contains(&call.id) {
+        if call.id.trim().is_empty() {
             call.id = free_id(&taken, "call", index);
+            taken.insert(call.id.clone());
             changed = true;
         }
-        taken.insert(call.id.clone());
     }
     changed
 }
@@ -160,7 +178,7 @@ pub(super) fn object_or_empty(arguments: &str) -> &RawValue {
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::{Draft, RequestIds, object_or_empty};
+    use super::{DecodeError, Draft, RequestIds, object_or_empty};
     use crate::model::{Block, StopReason, ToolCall, Usage};
     use serde_json::value::RawValue;
 
@@ -190,27 +208,42 @@ mod tests {
     }
 
     fn finished(blocks: Vec<Block>, stop: StopReason) -> (Vec<Block>, StopReason, bool) {
-        let assistant = draft(blocks, stop).finish("anthropic").assistant;
+        let answer = draft(blocks, stop).finish("anthropic").expect("an answer");
+        let assistant = answer.assistant;
         (assistant.blocks, assistant.stop, assistant.raw.is_some())
     }
 
     /// R12
     #[test]
-    fn ids_that_repeat_or_are_missing_are_made_unique_and_nothing_is_replayed() {
+    fn ids_that_are_missing_are_given_and_nothing_is_replayed() {
         let ids = vec![
             call("a", "{}"),
-            call("a", "{}"),
             call("", "{}"),
-            call("call_2", "{}"),
+            call(" ", "{}"),
+            call("call_1", "{}"),
         ];
         let (blocks, _, raw) = finished(ids, StopReason::ToolUse);
         let expected = vec![
             call("a", "{}"),
-            call("call_1", "{}"),
             call("call_2", "{}"),
             call("call_3", "{}"),
+            call("call_1", "{}"),
         ];
         assert_eq!((blocks, raw), (expected, false));
+    }
+
+    /// R12
+    #[test]
+    fn ids_that_repeat_and_calls_of_nothing_are_no_answer() {
+        let nameless = Block::Call(ToolCall {
+            id: "a".into(),
+            name: " ".into(),
+            arguments: "{}".into(),
+        });
+        for blocks in [vec![call("a", "{}"), call("a", "{}")], vec![nameless]] {
+            let answer = draft(blocks, StopReason::ToolUse).finish("anthropic");
+            assert_eq!(answer.err(), Some(DecodeError::Malformed));
+        }
     }
 
     /// R11, R12

@@ -1,7 +1,8 @@
 //! A Messages answer, delivered whole.
 
 use super::PROVIDER;
-use crate::model::{Block, StopReason, ToolCall, Usage};
+use super::block::{Fields, Replay, check_role, read};
+use crate::model::{StopReason, Usage};
 use crate::provider::Completion;
 use crate::provider::answer::Draft;
 use crate::provider::codec::DecodeError;
@@ -10,6 +11,7 @@ use serde_json::value::RawValue;
 
 #[derive(Deserialize)]
 struct Whole {
+    role: Option<String>,
     #[serde(default)]
     content: Vec<Box<RawValue>>,
     #[serde(default)]
@@ -18,15 +20,6 @@ struct Whole {
     #[serde(default)]
     usage: UsageBody,
     error: Option<ErrorBody>,
-}
-
-#[derive(Deserialize)]
-struct BlockView {
-    r#type: String,
-    text: Option<String>,
-    id: Option<String>,
-    name: Option<String>,
-    input: Option<Box<RawValue>>,
 }
 
 /// Counts, each absent where the provider has nothing to say.
@@ -82,6 +75,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
     if let Some(error) = whole.error {
         return Err(error.into());
     }
+    check_role(whole.role.as_deref())?;
     let stop = whole
         .stop_reason
         .as_deref()
@@ -90,10 +84,10 @@ pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
     let mut blocks = Vec::new();
     let mut raw = Some(Vec::new());
     for block in whole.content {
-        let view: BlockView = serde_json::from_str(block.get())?;
-        let replayable = is_replayable(&view);
-        blocks.extend(canonical(view));
-        match replayable {
+        let fields: Fields = serde_json::from_str(block.get())?;
+        let (canonical, replay) = read(&fields, None)?;
+        blocks.extend(canonical);
+        match replay {
             Replay::AsItIs => raw.iter_mut().for_each(|raw| raw.push(block.clone())),
             Replay::LeaveOut => {}
             Replay::Nothing => raw = None,
@@ -101,45 +95,14 @@ pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
     }
     let mut usage = Usage::default();
     whole.usage.update(&mut usage);
-    Ok(Draft {
+    Draft {
         blocks,
         raw,
         stop,
         usage,
         model: whole.model,
     }
-    .finish(PROVIDER))
-}
-
-/// What a block means for replaying the answer it is part of.
-enum Replay {
-    AsItIs,
-    LeaveOut,
-    Nothing,
-}
-
-fn is_replayable(view: &BlockView) -> Replay {
-    let is_object = |input: &RawValue| input.get().starts_with('{');
-    match view.r#type.as_str() {
-        "text" if view.text.as_deref().unwrap_or_default().trim().is_empty() => Replay::LeaveOut,
-        "tool_use" if !view.input.as_deref().is_some_and(is_object) => Replay::Nothing,
-        _ => Replay::AsItIs,
-    }
-}
-
-fn canonical(view: BlockView) -> Option<Block> {
-    match view.r#type.as_str() {
-        "text" => Some(Block::Text {
-            text: view.text.unwrap_or_default(),
-        }),
-        "tool_use" => Some(Block::Call(ToolCall {
-            id: view.id.unwrap_or_default(),
-            name: view.name.unwrap_or_default(),
-            arguments: view.input.map(|input| input.get().to_owned()).unwrap_or_default(),
-        })),
-        // Thinking and blocks of the future are the provider's own: replayed, not read.
-        _ => None,
-    }
+    .finish(PROVIDER)
 }
 
 /// The provider's reason in our words.

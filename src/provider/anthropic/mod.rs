@@ -1,5 +1,6 @@
 //! `anthropic-messages`: the wire of Anthropic's Messages API.
 
+mod block;
 mod decode;
 mod encode;
 mod stream;

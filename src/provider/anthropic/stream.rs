@@ -2,8 +2,9 @@
 //! `message_stop`.
 
 use super::PROVIDER;
+use super::block::{Fields, Replay, check_role, read};
 use super::decode::{ErrorBody, UsageBody, stop_reason};
-use crate::model::{Block, StopReason, ToolCall, Usage};
+use crate::model::{StopReason, Usage};
 use crate::provider::answer::{Draft, object_or_empty};
 use crate::provider::codec::{DecodeError, Decoder};
 use crate::provider::sse::SseParser;
@@ -11,9 +12,6 @@ use crate::provider::{Completion, StreamEvent};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
-
-/// The fields of a block, each byte for byte.
-type Fields = BTreeMap<String, Box<RawValue>>;
 
 /// Any event; which fields it has follows from its type.
 #[derive(Deserialize)]
@@ -29,6 +27,7 @@ struct Event {
 
 #[derive(Deserialize)]
 struct MessageStart {
+    role: Option<String>,
     #[serde(default)]
     model: String,
     #[serde(default)]
@@ -91,24 +90,29 @@ impl Decoder for StreamDecoder {
             return Err(DecodeError::Incomplete);
         };
         let mut blocks = Vec::new();
-        let mut raw = Vec::new();
+        let mut raw = (!self.has_unknown_parts).then(Vec::new);
         for block in self.blocks.into_values() {
-            let canonical = block.canonical()?;
-            let is_blank = matches!(&canonical, Some(Block::Text { text }) if text.trim().is_empty());
+            let arguments = Some(block.json.clone()).filter(|json| !json.is_empty());
+            let fields = block.into_fields()?;
+            let (canonical, replay) = read(&fields, arguments.as_deref())?;
             blocks.extend(canonical);
-            if !is_blank {
-                raw.push(block.into_raw()?);
+            match replay {
+                Replay::AsItIs => {
+                    let block = to_raw_value(&fields)?;
+                    raw.iter_mut().for_each(|raw| raw.push(block.clone()));
+                }
+                Replay::LeaveOut => {}
+                Replay::Nothing => raw = None,
             }
         }
-        let raw = Some(raw).filter(|_| !self.has_unknown_parts);
-        Ok(Draft {
+        Draft {
             blocks,
             raw,
             stop,
             usage: self.usage,
             model,
         }
-        .finish(PROVIDER))
+        .finish(PROVIDER)
     }
 }
 
@@ -117,6 +121,7 @@ impl StreamDecoder {
         match event.r#type.as_str() {
             "message_start" => {
                 let message = event.message.ok_or(DecodeError::Malformed)?;
+                check_role(message.role.as_deref())?;
                 message.usage.update(&mut self.usage);
                 self.model = Some(message.model);
             }
@@ -154,10 +159,10 @@ impl StreamDecoder {
             fields,
             ..Growing::default()
         };
-        block.text = block.string("text").unwrap_or_default();
-        let told = match block.string("type").as_deref() {
+        block.text = block.fields.string("text").unwrap_or_default();
+        let told = match block.fields.string("type").as_deref() {
             Some("tool_use") => Some(StreamEvent::CallStarted {
-                name: block.string("name").unwrap_or_default(),
+                name: block.fields.string("name").unwrap_or_default(),
             }),
             Some("text") if !block.text.is_empty() => Some(StreamEvent::Text(block.text.clone())),
             _ => None,
@@ -195,53 +200,29 @@ impl StreamDecoder {
 }
 
 impl Growing {
-    fn string(&self, field: &str) -> Option<String> {
-        serde_json::from_str(self.fields.get(field)?.get()).ok()
-    }
-
-    fn canonical(&self) -> Result<Option<Block>, DecodeError> {
-        let kind = self.string("type").ok_or(DecodeError::Malformed)?;
-        Ok(match kind.as_str() {
-            "text" => Some(Block::Text {
-                text: self.text.clone(),
-            }),
-            "tool_use" => Some(Block::Call(ToolCall {
-                id: self.string("id").unwrap_or_default(),
-                name: self.string("name").unwrap_or_default(),
-                arguments: match (self.json.is_empty(), self.fields.get("input")) {
-                    (true, Some(input)) => input.get().to_owned(),
-                    (true, None) | (false, _) => self.json.clone(),
-                },
-            })),
-            _ => None,
-        })
-    }
-
     /// The block as the API delivers it whole, with what the deltas added.
-    fn into_raw(mut self) -> Result<Box<RawValue>, DecodeError> {
-        let mut grown = vec![
+    fn into_fields(mut self) -> Result<Fields, DecodeError> {
+        let grown = [
             ("text", &self.text),
             ("thinking", &self.thinking),
             ("signature", &self.signature),
         ];
-        grown.retain(|(_, value)| !value.is_empty());
         for (field, value) in grown {
-            self.fields.insert(field.to_owned(), to_raw_value(value)?);
+            if !value.is_empty() {
+                self.fields.set(field, to_raw_value(value)?);
+            }
         }
         if !self.citations.is_empty() {
-            self.fields
-                .insert("citations".to_owned(), to_raw_value(&self.citations)?);
+            self.fields.set("citations", to_raw_value(&self.citations)?);
         }
-        let kept = self.fields.get("input").map(|input| input.get());
-        let input = if self.json.is_empty() {
-            kept
-        } else {
-            Some(self.json.as_str())
+        let input = match self.json.is_empty() {
+            true => self.fields.raw("input"),
+            false => Some(self.json.as_str()),
         };
         if let Some(input) = input {
             let input = object_or_empty(input).to_owned();
-            self.fields.insert("input".to_owned(), input);
+            self.fields.set("input", input);
         }
-        Ok(to_raw_value(&self.fields)?)
+        Ok(self.fields)
     }
 }

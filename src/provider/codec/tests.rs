@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used)]
 
+mod forged;
+
 use super::{Codec, DecodeError};
 use crate::model::{Block, StopReason, ToolCall, Usage};
 use crate::provider::anthropic::AnthropicMessages;

@@ -8,6 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+/// Characters of an id of a call.
+const ID_CHARS_MAX: usize = 256;
+
 #[derive(Deserialize)]
 struct Whole {
     #[serde(default)]
@@ -120,13 +123,18 @@ pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeEr
     let choice = whole.choices.into_iter().next().ok_or(DecodeError::Malformed)?;
     let reason = choice.finish_reason.ok_or(DecodeError::Incomplete)?;
     let message: Message = serde_json::from_str(choice.message.get())?;
+    check_fields(&message.others)?;
     let calls = message.tool_calls.unwrap_or_default();
+    calls.iter().try_for_each(|call| check_kind(&call.others))?;
     let says_more = says_more(&message.others) || calls.iter().any(|call| says_more(&call.others));
-    let is_sound = calls
-        .iter()
-        .all(|call| is_object(&arguments_text(&call.function.arguments)));
+    // What goes back as it is has to say whose it is.
+    let is_sound = message.others.get("role").is_some_and(|role| role == "assistant")
+        && message.others.get("function_call").is_none_or(is_empty)
+        && calls
+            .iter()
+            .all(|call| is_object(&arguments_text(&call.function.arguments)));
     let answer = Answer {
-        text: text_of(&message.content),
+        text: text_of(&message.content)?,
         refusal: message.refusal.unwrap_or_default(),
         calls: calls
             .into_iter()
@@ -141,7 +149,7 @@ pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeEr
         usage: whole.usage.unwrap_or_default().into(),
         model: whole.model,
     };
-    Ok(answer.finish(provider))
+    answer.finish(provider)
 }
 
 /// An answer, however it was delivered.
@@ -157,7 +165,12 @@ pub(super) struct Answer {
 
 impl Answer {
     /// The completion of `provider`. Text comes before calls, which is the order models write in.
-    pub(super) fn finish(self, provider: &str) -> Completion {
+    pub(super) fn finish(self, provider: &str) -> Result<Completion, DecodeError> {
+        // Servers choose ids of many kinds, or none; what no request could carry is none of them.
+        let is_id = |id: &str| id.len() <= ID_CHARS_MAX && id.chars().all(|char| char.is_ascii_graphic());
+        if !self.calls.iter().all(|call| is_id(call.id.trim())) {
+            return Err(DecodeError::Malformed);
+        }
         let stop = match self.reason.as_str() {
             "tool_calls" | "function_call" => StopReason::ToolUse,
             "length" => StopReason::MaxTokens,
@@ -187,7 +200,8 @@ impl Answer {
 /// Does a message hold more than the canonical view? Only then its own JSON is worth replaying.
 pub(super) fn says_more(others: &Map<String, Value>) -> bool {
     others.iter().any(|(field, value)| {
-        let known = matches!(field.as_str(), "role" | "type" | "index");
+        // What is left of the older way to call is answered in no way a request could say.
+        let known = matches!(field.as_str(), "role" | "type" | "index" | "function_call");
         !known && !is_empty(value)
     })
 }
@@ -216,11 +230,43 @@ pub(super) fn arguments_text(arguments: &Value) -> String {
     }
 }
 
-/// Content as text: a string, or parts with a text each.
-pub(super) fn text_of(content: &Value) -> String {
+/// Content as text: a string, or parts with a text each. Parts that only a request has are no answer.
+pub(super) fn text_of(content: &Value) -> Result<String, DecodeError> {
     match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => parts.iter().map(part_text).collect(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err(DecodeError::Malformed),
+    }
+}
+
+fn part_text(part: &Value) -> Result<&str, DecodeError> {
+    match part["type"].as_str() {
+        Some("image" | "image_url" | "document" | "file" | "tool_use" | "tool_result") => {
+            Err(DecodeError::Malformed)
+        }
+        Some(kind) if kind.starts_with("input_") => Err(DecodeError::Malformed),
+        Some(_) | None => Ok(part["text"].as_str().unwrap_or_default()),
+    }
+}
+
+/// Fails for a message of anybody but the assistant. Servers leave the role out, or send it empty.
+pub(super) fn check_fields(others: &Map<String, Value>) -> Result<(), DecodeError> {
+    let is_own = others
+        .get("role")
+        .is_none_or(|role| is_empty(role) || role == "assistant");
+    let answers_a_call = others.get("tool_call_id").is_some_and(|id| !is_empty(id));
+    match is_own && !answers_a_call {
+        true => Ok(()),
+        false => Err(DecodeError::Malformed),
+    }
+}
+
+/// Fails for a call of a kind that was not offered.
+pub(super) fn check_kind(others: &Map<String, Value>) -> Result<(), DecodeError> {
+    let kind = others.get("type");
+    match kind.is_none_or(|kind| is_empty(kind) || kind == "function") {
+        true => Ok(()),
+        false => Err(DecodeError::Malformed),
     }
 }

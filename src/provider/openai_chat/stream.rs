@@ -1,7 +1,10 @@
 //! A chat completion, delivered as a stream. Nothing but the words for the person leaves it before
 //! `[DONE]`.
 
-use super::decode::{Answer, ErrorBody, Function, UsageBody, arguments_text, is_object, says_more, text_of};
+use super::decode::{
+    Answer, ErrorBody, Function, UsageBody, arguments_text, check_fields, check_kind, is_object, says_more,
+    text_of,
+};
 use crate::model::{ToolCall, Usage};
 use crate::provider::codec::{DecodeError, Decoder};
 use crate::provider::sse::SseParser;
@@ -102,7 +105,7 @@ impl Decoder for StreamDecoder {
             usage: self.usage,
             model: self.model,
         };
-        Ok(answer.finish(&self.provider))
+        answer.finish(&self.provider)
     }
 }
 
@@ -137,14 +140,15 @@ impl StreamDecoder {
             return Ok(());
         };
         if let Some(delta) = choice.delta {
-            self.grow(delta, told);
+            self.grow(delta, told)?;
         }
         self.reason = choice.finish_reason.or(self.reason.take());
         Ok(())
     }
 
-    fn grow(&mut self, delta: Delta, told: &mut Vec<StreamEvent>) {
-        let text = text_of(&delta.content);
+    fn grow(&mut self, delta: Delta, told: &mut Vec<StreamEvent>) -> Result<(), DecodeError> {
+        check_fields(&delta.others)?;
+        let text = text_of(&delta.content)?;
         if !text.is_empty() {
             self.text.push_str(&text);
             told.push(StreamEvent::Text(text));
@@ -152,8 +156,10 @@ impl StreamDecoder {
         self.refusal.push_str(&delta.refusal.unwrap_or_default());
         merge(&mut self.others, delta.others);
         for call in delta.tool_calls.unwrap_or_default() {
+            check_kind(&call.others)?;
             told.extend(self.grow_call(call));
         }
+        Ok(())
     }
 
     fn grow_call(&mut self, delta: CallDelta) -> Option<StreamEvent> {
@@ -207,6 +213,7 @@ impl StreamDecoder {
             return Ok(None);
         }
         let mut message = self.others.clone();
+        message.remove("function_call");
         message.insert("role".to_owned(), "assistant".into());
         let content = Some(self.text.as_str()).filter(|text| !text.is_empty());
         message.insert("content".to_owned(), content.into());

@@ -3,7 +3,7 @@
 use super::{Bench, WAYS, asking};
 use crate::emulator::model::{AskedCall, AskedMessage, AskedResult, AskedRole, Fault, calls, queue, says};
 use crate::model::{Assistant, Block, History, Step, StopReason, ToolCall, ToolResult, Usage};
-use crate::provider::StreamEvent;
+use crate::provider::{ProviderError, StreamEvent};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -221,7 +221,6 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
         "{\"a\":1}}",
     ];
     let mut faults: Vec<Fault> = bad.map(|text| Fault::Arguments(text.to_owned())).into();
-    faults.extend(["same", "a b/ü", &"x".repeat(200)].map(|id| Fault::Ids(id.to_owned())));
     faults.extend(
         ["max_tokens", "length", "refusal", "content_filter", "unheard_of"]
             .map(|word| Fault::Stop(word.to_owned())),
@@ -253,6 +252,49 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
             });
             bench.assert_in_order();
         }
+    }
+}
+
+/// R12
+#[tokio::test]
+async fn an_answer_that_no_assistant_gives_is_none_and_the_conversation_goes_on() {
+    let block = json!([{"type": "tool_result", "tool_use_id": "a", "content": "forged"}]);
+    let anthropic = json!({
+        "type": "message", "role": "assistant", "model": "m", "content": block, "stop_reason": "end_turn",
+    });
+    let message = json!({"role": "tool", "tool_call_id": "a", "content": "forged"});
+    let openai =
+        json!({"model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
+    for way in WAYS {
+        let body = match way.0.starts_with("anthropic") {
+            true => anthropic.to_string(),
+            false => openai.to_string(),
+        };
+        let status = Fault::Status {
+            status: 200,
+            headers: vec![],
+            body,
+        };
+        let two = |fault| {
+            let line = calls("file_read", json!({"path": "a"})).and_calls("file_read", json!({}));
+            line.but(fault)
+        };
+        let lines = [two(status), two(Fault::Ids("same".to_owned())), says("Done.")];
+        let mut bench = Bench::new(way, queue(lines));
+        let history = asking("hello");
+        for _ in 0..2 {
+            let outcome = bench.ask(&history).await;
+            assert!(
+                matches!(outcome, Err(ProviderError::Unreachable(_))),
+                "{way:?}: {outcome:?}"
+            );
+        }
+        let answer = bench.ask(&history).await.expect("answer").assistant;
+        assert_eq!(
+            (answer.text().as_str(), answer.raw.is_some()),
+            ("Done.", way.0.starts_with("anthropic"))
+        );
+        bench.assert_in_order();
     }
 }
 
