@@ -5,7 +5,7 @@ mod socket;
 
 pub use socket::{ask, listen, serve};
 
-use crate::access::{Access, AccessError, NewInvite, Role, User};
+use crate::access::{Access, AccessError, Grant, NewInvite, Role, User};
 use crate::gateway::{Begin, ChannelHealth, Gateway, Holding, Pruned, Retention};
 use crate::model::{Installation, Platform};
 use crate::session;
@@ -48,6 +48,13 @@ pub enum Request {
     Revoke {
         /// Which.
         which: String,
+    },
+    /// Gives a person this grant and no other, at once.
+    Grant {
+        /// Which.
+        which: String,
+        /// The grant.
+        grant: Grant,
     },
     /// The recording of a conversation: by its id, or a change such as `CHG-42`.
     Session {
@@ -103,6 +110,11 @@ pub enum Answer {
     /// One person's access is gone.
     Revoked {
         /// Who.
+        user: User,
+    },
+    /// One person's grant is another.
+    Granted {
+        /// Who, with what they may do now.
         user: User,
     },
     /// A recording.
@@ -222,6 +234,7 @@ impl Admin {
             Request::Users => self.users().await,
             Request::User { which } => self.user(&which).await,
             Request::Revoke { which } => self.revoke(&which).await,
+            Request::Grant { which, grant } => self.grant(&which, &grant).await,
             Request::Session { which } => self.session(&which).await,
             Request::Audit => self.audit().await,
             Request::Data => self.holdings().await,
@@ -292,6 +305,19 @@ impl Admin {
         let user = self.access.user(which).await?;
         self.access.revoke(user.id, "operator", (self.now)()).await?;
         Ok(Answer::Revoked {
+            user: self.access.user(&user.id.to_string()).await?,
+        })
+    }
+
+    async fn grant(&self, which: &str, grant: &Grant) -> Result<Answer, AdminError> {
+        let user = self.access.user(which).await?;
+        if user.revoked_at.is_some() {
+            return Err(AccessError::Revoked(user.name).into());
+        }
+        self.access
+            .set_grant(user.id, grant, "operator", (self.now)())
+            .await?;
+        Ok(Answer::Granted {
             user: self.access.user(&user.id.to_string()).await?,
         })
     }

@@ -49,6 +49,7 @@ CREATE TABLE stranger (
 CREATE INDEX stranger_noticed ON stranger (noticed_at);
 
 -- `due` is the oldest message that waits: who has waited longest is told by it, and by no clock.
+-- `withheld` says why what is edited is not prepared, where the person may not have it.
 -- `key` begins with the person and the chat, so that its own index finds what is theirs. `session` is a keyed
 -- hash of it, and so unique. Neither needs another index, which every message would write.
 CREATE TABLE conversation (
@@ -61,6 +62,7 @@ CREATE TABLE conversation (
     base TEXT,
     edits TEXT NOT NULL,
     change_number INTEGER,
+    withheld TEXT,
     cleared_turn INTEGER NOT NULL,
     spoken_at INTEGER,
     owner TEXT,
@@ -168,6 +170,7 @@ CREATE TABLE change (
     stats TEXT NOT NULL,
     checks TEXT NOT NULL,
     effects TEXT NOT NULL,
+    needs TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     UNIQUE (number, revision)
 );

@@ -1,8 +1,12 @@
 //! Proof that somebody was admitted, and what they may do.
 
-use crate::model::{RepoPath, Role, Sender, UserId};
+use super::people;
+use crate::model::{Need, RepoPath, Role, Sender, UserId};
+use crate::store::people::GrantRow;
 use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tokio::sync::watch;
 
 /// A role in some repositories and environments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,17 +20,22 @@ pub struct Grant {
     pub environments: Vec<String>,
 }
 
-/// Proof of admission. Cannot be built outside `access`.
+/// Proof of admission. Cannot be built outside `access`. What it allows is what its user may do at the moment it
+/// is asked: a grant that changes, or is taken away, counts at once in every copy.
 #[derive(Clone, Debug)]
 pub struct Identity {
     user: UserId,
     name: String,
     sender: Sender,
-    grants: Vec<CompiledGrant>,
+    standing: Standing,
 }
 
+/// What a user may do now, shared by all proofs of their admission; nothing once they were revoked.
 #[derive(Clone, Debug)]
-struct CompiledGrant {
+pub(super) struct Standing(watch::Sender<Option<Arc<[CompiledGrant]>>>);
+
+#[derive(Clone, Debug)]
+pub(super) struct CompiledGrant {
     role: Role,
     repositories: GlobMatcher,
     environments: Vec<GlobMatcher>,
@@ -34,15 +43,46 @@ struct CompiledGrant {
     globs: Vec<String>,
 }
 
+impl Standing {
+    /// A glob that does not compile grants nothing.
+    pub(super) fn new(grants: &[Grant]) -> Self {
+        Self(watch::Sender::new(Some(compiled(grants))))
+    }
+
+    pub(super) fn set(&self, grants: &[Grant]) {
+        self.0.send_replace(Some(compiled(grants)));
+    }
+
+    /// They are out, for good.
+    pub(super) fn end(&self) {
+        self.0.send_replace(None);
+    }
+}
+
+fn compiled(grants: &[Grant]) -> Arc<[CompiledGrant]> {
+    grants.iter().filter_map(CompiledGrant::new).collect()
+}
+
 impl Identity {
-    /// Compiles the grants of an admitted user. A glob that does not compile grants nothing.
-    pub(super) fn new(user: UserId, name: String, sender: Sender, grants: &[Grant]) -> Self {
-        let grants = grants.iter().filter_map(CompiledGrant::new).collect();
+    pub(super) fn new(user: UserId, name: String, sender: Sender, standing: Standing) -> Self {
         Self {
             user,
             name,
             sender,
-            grants,
+            standing,
+        }
+    }
+
+    pub(super) fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// The same person with the grants that the store has for them.
+    pub(crate) fn with_stored(&self, rows: &[GrantRow]) -> Self {
+        let grants: Vec<Grant> = rows.iter().filter_map(people::grant).collect();
+        Self {
+            standing: Standing::new(&grants),
+            ..self.clone()
         }
     }
 
@@ -61,16 +101,41 @@ impl Identity {
         &self.sender
     }
 
-    /// The highest role this identity has in a repository.
+    /// The highest role this identity has in a repository at this moment; none once the user was revoked.
     pub fn role(&self, repository: &str) -> Option<Role> {
-        self.grants_for(repository).map(|grant| grant.role).max()
+        let grants = self.grants();
+        of(&grants, repository).map(|grant| grant.role).max()
+    }
+
+    /// True once the user was revoked.
+    pub fn is_revoked(&self) -> bool {
+        self.standing.0.borrow().is_none()
+    }
+
+    /// Returns once the user was revoked.
+    pub async fn revoked(&self) {
+        self.until(Self::is_revoked).await;
+    }
+
+    /// Returns once this identity has no role in a repository any more.
+    pub async fn shut_out(&self, repository: &str) {
+        self.until(|identity| identity.role(repository).is_none()).await;
+    }
+
+    async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let mut changes = self.standing.0.subscribe();
+        while !holds(self) {
+            // It cannot close while this identity has the other end.
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Globs of the environments this identity may change in a repository, each once, sorted.
     pub fn environments(&self, repository: &str) -> Vec<String> {
-        let editors = self
-            .grants_for(repository)
-            .filter(|grant| grant.role >= Role::Editor);
+        let grants = self.grants();
+        let editors = of(&grants, repository).filter(|grant| grant.role >= Role::Editor);
         let globs: std::collections::BTreeSet<String> =
             editors.flat_map(|grant| grant.globs.iter().cloned()).collect();
         globs.into_iter().collect()
@@ -78,7 +143,7 @@ impl Identity {
 
     /// True if any grant makes this identity an administrator.
     pub fn is_admin(&self) -> bool {
-        self.grants.iter().any(|grant| grant.role == Role::Admin)
+        self.grants().iter().any(|grant| grant.role == Role::Admin)
     }
 
     /// May this identity write `path`, which belongs to `environment` (its directory), or is shared
@@ -89,14 +154,13 @@ impl Identity {
         path: &RepoPath,
         environment: Option<&str>,
     ) -> Result<(), String> {
-        let editors: Vec<_> = self
-            .grants_for(repository)
-            .filter(|grant| grant.role >= Role::Editor)
-            .collect();
-        if editors.is_empty() {
+        if self.is_revoked() {
+            return Err(format!("the access of {} was revoked: cannot write", self.name));
+        }
+        if self.role(repository) < Some(Role::Editor) {
             return Err(format!("{} has role viewer: cannot write", self.name));
         }
-        if editors.iter().any(|grant| grant.covers(environment)) {
+        if self.covers(repository, environment) {
             return Ok(());
         }
         let shown = self.environments(repository).join(", ");
@@ -106,11 +170,48 @@ impl Identity {
         })
     }
 
-    fn grants_for<'a>(&'a self, repository: &str) -> impl Iterator<Item = &'a CompiledGrant> {
-        self.grants
+    /// Does the grant cover everything a change needs? The error says what it does not cover, and why it is needed.
+    pub fn may_prepare(&self, repository: &str, needs: &[Need]) -> Result<(), String> {
+        let Some(missing) = needs
             .iter()
-            .filter(move |grant| grant.repositories.is_match(repository))
+            .find(|need| !self.covers(repository, need.environment.as_deref()))
+        else {
+            return Ok(());
+        };
+        let shown = self.environments(repository).join(", ");
+        let grant = match shown.is_empty() {
+            true => "you may write nothing".to_owned(),
+            false => format!("your grant covers only {shown}"),
+        };
+        Err(match &missing.environment {
+            Some(environment) => format!(
+                "{}, which takes a grant for `{environment}`; {grant}",
+                missing.because
+            ),
+            None => format!(
+                "{}, which takes a grant for all environments; {grant}",
+                missing.because
+            ),
+        })
     }
+
+    /// May this identity write what belongs to an environment, or to all of them (`None`)?
+    fn covers(&self, repository: &str, environment: Option<&str>) -> bool {
+        let grants = self.grants();
+        of(&grants, repository)
+            .filter(|grant| grant.role >= Role::Editor)
+            .any(|grant| grant.covers(environment))
+    }
+
+    fn grants(&self) -> Arc<[CompiledGrant]> {
+        self.standing.0.borrow().clone().unwrap_or_default()
+    }
+}
+
+fn of<'a>(grants: &'a [CompiledGrant], repository: &str) -> impl Iterator<Item = &'a CompiledGrant> {
+    grants
+        .iter()
+        .filter(move |grant| grant.repositories.is_match(repository))
 }
 
 impl CompiledGrant {
@@ -146,7 +247,7 @@ impl CompiledGrant {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Grant, Identity, Role};
+    use super::{Grant, Identity, Role, Standing};
     use crate::model::{Platform, RepoPath, Sender, UserId};
 
     fn holds(role: Role, repositories: &str, environments: &[&str]) -> Identity {
@@ -160,7 +261,7 @@ mod tests {
             repositories: repositories.into(),
             environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
         };
-        Identity::new(UserId(1), "alice".into(), sender, &[grant])
+        Identity::new(UserId(1), "alice".into(), sender, Standing::new(&[grant]))
     }
 
     #[test]

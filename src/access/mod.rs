@@ -21,9 +21,10 @@ use crate::config::{HookSettings, LimitSettings};
 use crate::model::{Platform, Sender, UserId};
 use crate::store::people::{PersonRow, add_person, person, set_grant, user_of};
 use crate::store::{Store, StoreError, audit_in};
+use identity::Standing;
 use invite::Attempts;
 use jiff::Timestamp;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use stranger::Strangers;
 
@@ -98,11 +99,18 @@ impl Access {
         // Through the writer, so that no write of ours is overtaken by what was read before it.
         self.store
             .write_then(crate::store::people::people, move |people| {
-                let mut fresh = HashMap::new();
+                let mut admitted = admitted.write().unwrap_or_else(PoisonError::into_inner);
+                let known: HashSet<UserId> = people.iter().map(|person| person.id).collect();
+                admitted.retain(|_, identity| {
+                    let is_known = known.contains(&identity.user());
+                    if !is_known {
+                        identity.standing().end();
+                    }
+                    is_known
+                });
                 for person in people {
-                    put(&mut fresh, person);
+                    put(&mut admitted, person);
                 }
-                *admitted.write().unwrap_or_else(PoisonError::into_inner) = fresh;
             })
             .await?;
         Ok(())
@@ -177,19 +185,37 @@ impl Access {
             repositories: "*".to_owned(),
             environments: vec!["**".to_owned()],
         };
-        Identity::new(UserId(0), name.to_owned(), sender, &[grant])
+        Identity::new(UserId(0), name.to_owned(), sender, Standing::new(&[grant]))
     }
 }
 
-/// Makes the cache say about a person what the store says.
+/// Makes the cache say about a person what the store says, and with it every proof that was made of it: what they
+/// may do changes also where somebody works on their behalf.
 fn put(admitted: &mut HashMap<Sender, Identity>, person: &PersonRow) {
-    admitted.retain(|_, identity| identity.user() != person.id);
+    let mut standing = None;
+    admitted.retain(|_, identity| {
+        let is_theirs = identity.user() == person.id;
+        if is_theirs {
+            standing = Some(identity.standing().clone());
+        }
+        !is_theirs
+    });
     if person.revoked_at.is_some() {
+        if let Some(standing) = standing {
+            standing.end();
+        }
         return;
     }
     let grants: Vec<Grant> = person.grants.iter().filter_map(people::grant).collect();
+    let standing = match standing {
+        Some(standing) => {
+            standing.set(&grants);
+            standing
+        }
+        None => Standing::new(&grants),
+    };
     for sender in &person.senders {
-        let identity = Identity::new(person.id, person.name.clone(), sender.clone(), &grants);
+        let identity = Identity::new(person.id, person.name.clone(), sender.clone(), standing.clone());
         admitted.insert(sender.clone(), identity);
     }
 }

@@ -201,6 +201,51 @@ mod tests {
         assert_eq!(access.user("alice").await.unwrap().revoked_at, None);
     }
 
+    /// T06
+    #[tokio::test]
+    async fn what_changes_for_a_person_changes_in_every_proof_that_they_were_admitted() {
+        let (_directory, access) = fresh().await;
+        join(&access, "alice", 1, &telegram("1")).await;
+        let working = access.admit(&telegram("1")).unwrap();
+        let path = crate::model::RepoPath::parse("environments/dev/main.jsonnet").unwrap();
+        let writes = |identity: &crate::access::Identity| {
+            identity
+                .may_write("infra-eu", &path, Some("environments/dev"))
+                .is_ok()
+        };
+        assert!(writes(&working));
+        let smaller = Grant {
+            role: Role::Viewer,
+            repositories: "infra-*".to_owned(),
+            environments: vec!["dev".to_owned()],
+        };
+        access
+            .set_grant(working.user(), &smaller, "operator", at(5))
+            .await
+            .unwrap();
+        assert!(!writes(&working) && working.role("infra-eu") == Some(Role::Viewer));
+        // What another process stored counts from the next load on, in the same proof.
+        let editor = Grant {
+            role: Role::Editor,
+            ..smaller
+        };
+        access
+            .set_grant(working.user(), &editor, "operator", at(6))
+            .await
+            .unwrap();
+        access.refresh().await.unwrap();
+        assert!(writes(&working) && !working.is_revoked());
+        let (shut_out, revoked) = (working.clone(), working.clone());
+        let waiting = async { tokio::join!(shut_out.shut_out("infra-eu"), revoked.revoked()) };
+        let revoking = access.revoke(working.user(), "operator", at(7));
+        let (_, is_revoked) = tokio::join!(waiting, revoking);
+        assert_eq!(is_revoked, Ok(true));
+        assert!(working.is_revoked() && working.role("infra-eu").is_none() && !writes(&working));
+        // Who comes back is somebody else: the old proof stays worthless.
+        join(&access, "alice", 2, &telegram("1")).await;
+        assert!(working.is_revoked() && writes(&access.admit(&telegram("1")).unwrap()));
+    }
+
     /// T03, T04
     #[tokio::test]
     async fn only_platform_workspace_and_user_id_admit() {

@@ -248,7 +248,7 @@ impl Running<'_> {
 
     fn limit_reached(&self) -> Option<End> {
         let limits = self.cx.limits;
-        let why = if self.cx.cancel.is_cancelled() {
+        let why = if self.cx.cancel.is_cancelled() || self.is_shut_out() {
             return Some(self.stopped());
         } else if self.steps >= limits.steps_max {
             format!("I stopped after {} steps without an answer.", limits.steps_max)
@@ -267,6 +267,12 @@ impl Running<'_> {
             return None;
         };
         Some(End::notice(Verdict::Limit, why))
+    }
+
+    /// Whether the person may not even look any more: then no model is asked on their behalf.
+    fn is_shut_out(&self) -> bool {
+        let repository = self.cx.workspace.repository.name();
+        self.cx.identity.role(repository).is_none()
     }
 
     fn stopped(&self) -> End {

@@ -4,7 +4,7 @@
 use super::output::Output;
 use super::serve::{is_unusable, world};
 use super::{Failure, Global};
-use crate::access::{self, Access, AccessError, Role, User};
+use crate::access::{self, Access, AccessError, Grant, Role, User};
 use crate::admin::{self, Admin, Answer, NoInstallations, Request};
 use crate::config::{Config, OperatorSettings};
 use crate::gateway::Retention;
@@ -21,15 +21,35 @@ pub(super) struct InviteArguments {
     /// What they may do
     #[arg(long, value_enum, default_value = "editor")]
     role: RoleName,
+    #[command(flatten)]
+    reach: Reach,
+    /// How many hours the invite is good
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=720))]
+    hours: u32,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Reach {
     /// Which repositories, as a glob
     #[arg(long = "repo", value_name = "GLOB", default_value = "*", value_parser = checked(access::check_glob))]
     repositories: String,
     /// Which environments, as globs such as `dev` or `prod-*`; all if it is not given
     #[arg(long = "env", value_name = "GLOB", value_parser = checked(access::check_glob))]
     environments: Vec<String>,
-    /// How many hours the invite is good
-    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=720))]
-    hours: u32,
+}
+
+impl Reach {
+    fn grant(self, role: RoleName) -> Grant {
+        let environments = match self.environments.is_empty() {
+            true => vec!["**".to_owned()],
+            false => self.environments,
+        };
+        Grant {
+            role: role.into(),
+            repositories: self.repositories,
+            environments,
+        }
+    }
 }
 
 /// A text that passes `check`: what is refused is told before anything is asked, as wrong usage.
@@ -40,10 +60,20 @@ fn checked(
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum RoleName {
+pub(super) enum RoleName {
     Viewer,
     Editor,
     Admin,
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Viewer => Self::Viewer,
+            RoleName::Editor => Self::Editor,
+            RoleName::Admin => Self::Admin,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +89,16 @@ pub(super) enum UserCommand {
     Revoke {
         /// Id, name or `slack:T0ACME:U0ALICE`
         which: String,
+    },
+    /// Gives a person this grant and no other, at once
+    Grant {
+        /// Id, name or `slack:T0ACME:U0ALICE`
+        which: String,
+        /// What they may do
+        #[arg(long, value_enum)]
+        role: RoleName,
+        #[command(flatten)]
+        reach: Reach,
     },
 }
 
@@ -82,21 +122,12 @@ pub(super) async fn invite(
     global: &Global,
     output: &Output,
 ) -> Result<(), Failure> {
-    let environments = if arguments.environments.is_empty() {
-        vec!["**".to_owned()]
-    } else {
-        arguments.environments
-    };
-    let role = match arguments.role {
-        RoleName::Viewer => Role::Viewer,
-        RoleName::Editor => Role::Editor,
-        RoleName::Admin => Role::Admin,
-    };
+    let grant = arguments.reach.grant(arguments.role);
     let request = Request::Invite {
         name: arguments.name,
-        role,
-        repositories: arguments.repositories,
-        environments,
+        role: grant.role,
+        repositories: grant.repositories,
+        environments: grant.environments,
         hours: arguments.hours,
     };
     let answer = ask(global, request).await?;
@@ -119,6 +150,10 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
         UserCommand::List => Request::Users,
         UserCommand::Show { which } => Request::User { which },
         UserCommand::Revoke { which } => Request::Revoke { which },
+        UserCommand::Grant { which, role, reach } => Request::Grant {
+            which,
+            grant: reach.grant(role),
+        },
     };
     let answer = ask(global, request).await?;
     if output.json() {
@@ -129,25 +164,23 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
             let rows: Vec<Vec<String>> = users.iter().map(row).collect();
             output.table(&["ID", "NAME", "STATE", "GRANTS", "ACCOUNTS"], &rows);
         }
+        Answer::Granted { user } => {
+            let grants: Vec<String> = user.grants.iter().map(shown).collect();
+            output.line(&format!("{} is {} now", user.name, grants.join("; ")));
+        }
         Answer::Revoked { user } => output.line(&format!("{} has no access any more", user.name)),
         _ => {}
     }
     Ok(())
 }
 
+fn shown(grant: &Grant) -> String {
+    let environments = grant.environments.join(",");
+    format!("{} {} {environments}", grant.role, grant.repositories)
+}
+
 fn row(user: &User) -> Vec<String> {
-    let grants: Vec<String> = user
-        .grants
-        .iter()
-        .map(|grant| {
-            format!(
-                "{} {} {}",
-                grant.role,
-                grant.repositories,
-                grant.environments.join(",")
-            )
-        })
-        .collect();
+    let grants: Vec<String> = user.grants.iter().map(shown).collect();
     let accounts: Vec<String> = user.senders.iter().map(ToString::to_string).collect();
     let state = if user.revoked_at.is_some() {
         "revoked"

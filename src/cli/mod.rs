@@ -81,6 +81,7 @@ const USER_EXAMPLES: &str = "\
 Examples:
   drydock user list
   drydock user show alice --json
+  drydock user grant alice --role editor --env dev
   drydock user revoke slack:T0ACME:U0ALICE";
 
 const SESSION_EXAMPLES: &str = "\
@@ -142,7 +143,7 @@ enum Command {
     /// Makes a single-use invite and prints how to use it
     #[command(after_help = INVITE_EXAMPLES)]
     Invite(admin::InviteArguments),
-    /// Lists, shows or revokes the people who were admitted
+    /// Lists, shows or revokes the people who were admitted, and changes what they may do
     #[command(subcommand, after_help = USER_EXAMPLES)]
     User(admin::UserCommand),
     /// Shows what was recorded of a conversation

@@ -280,6 +280,14 @@ pub(super) fn headline(change: Option<&Change>, outcome: &Outcome) -> String {
     }
 }
 
+/// What is said of a change that its person may not have.
+pub(super) fn withheld(why: &str) -> String {
+    format!(
+        "Withheld, and not prepared: {why}. It stays in the workspace; `undo` takes the newest of it back, `discard` \
+         all of it. With the grant, the next answer prepares it."
+    )
+}
+
 /// The result of a turn, before it is split into messages.
 pub(super) fn result(
     address: &Address,

@@ -5,6 +5,7 @@ use super::Gateway;
 use crate::agent::Finding;
 use crate::compare::{Asked, CompareError, Comparison, Progress, Sides, Told};
 use crate::store::NewChange;
+use crate::tanka::needs_of;
 use crate::verify::{self, Standing};
 use crate::workspace::{Workspace, patch};
 use std::sync::Arc;
@@ -55,9 +56,11 @@ impl Gateway {
             };
             let checks = verify::checks(&sides.changes, standing, &redactor);
             let patch = patch::write(&sides.changes);
-            Ok((sides, checks, patch))
+            let changed = sides.changes.iter().map(|change| &change.path);
+            let needs = needs_of(changed, &sides.base.files()?);
+            Ok((sides, checks, patch, needs))
         };
-        let (sides, mut checks, patch) = tokio::task::spawn_blocking(read).await??;
+        let (sides, mut checks, patch, needs) = tokio::task::spawn_blocking(read).await??;
         if sides.changes.is_empty() {
             return Ok(None);
         }
@@ -72,6 +75,7 @@ impl Gateway {
             stats: patch.stats,
             checks,
             effects: told.effects,
+            needs,
         };
         Ok(Some(Prepared { change, finding }))
     }

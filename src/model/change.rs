@@ -24,6 +24,17 @@ pub struct Change {
     pub checks: Vec<Check>,
     /// What it does to environments, in words of ours; empty where there are none.
     pub effects: String,
+    /// The grants it takes.
+    pub needs: Vec<Need>,
+}
+
+/// The grant that something in a change takes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Need {
+    /// The directory of the environment; `None` for what all of them share.
+    pub environment: Option<String>,
+    /// What takes it, in words: "`lib/web.libsonnet` is edited".
+    pub because: String,
 }
 
 impl Change {

@@ -17,7 +17,7 @@ mod role;
 mod secret;
 mod verdict;
 
-pub use change::{Change, Check, CheckState, FileChange, FileVersion, Mode, Stats};
+pub use change::{Change, Check, CheckState, FileChange, FileVersion, Mode, Need, Stats};
 pub use counted::counted;
 pub use edits::edits;
 pub use effect::Effect;

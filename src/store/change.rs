@@ -2,12 +2,13 @@
 
 use super::column::{json, millis, parse};
 use super::{Store, StoreError, edits};
-use crate::model::{Change, ChangeNumber, Check, ConversationId, Stats};
+use crate::model::{Change, ChangeNumber, Check, ConversationId, Need, Stats};
 use bytes::Bytes;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-const COLUMNS: &str = "number, revision, repository, base, patch, stats, checks, effects, conversation";
+const COLUMNS: &str =
+    "number, revision, repository, base, patch, stats, checks, effects, conversation, needs";
 
 /// A change before it has a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +25,25 @@ pub struct NewChange {
     pub checks: Vec<Check>,
     /// What it does to environments, in words of ours; empty where there are none.
     pub effects: String,
+    /// The grants it takes.
+    pub needs: Vec<Need>,
 }
 
 impl Store {
     /// The open change of a conversation, at its newest revision.
     pub async fn current_change(&self, id: ConversationId) -> Result<Option<Change>, StoreError> {
         self.read(move |tx| current(tx, id)).await
+    }
+
+    /// Why what is edited in a conversation is not prepared; `None` where nothing is withheld.
+    pub async fn withheld(&self, id: ConversationId) -> Result<Option<String>, StoreError> {
+        self.read(move |tx| {
+            tx.prepare_cached("SELECT withheld FROM conversation WHERE id = ?1")?
+                .query_row([id.0], |row| row.get(0))
+                .optional()?
+                .ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))
+        })
+        .await
     }
 
     /// A change at its newest revision, and the conversation it was prepared in.
@@ -54,17 +68,20 @@ pub(super) fn prepare(
         {
             // The checks may have been run again.
             tx.prepare_cached(
-                "UPDATE change SET checks = ?3, effects = ?4 WHERE number = ?1 AND revision = ?2",
+                "UPDATE change SET checks = ?3, effects = ?4, needs = ?5 WHERE number = ?1 AND revision = ?2",
             )?
             .execute(params![
                 open.number.0,
                 open.revision,
                 json(&change.checks)?,
-                change.effects
+                change.effects,
+                json(&change.needs)?
             ])?;
+            withhold(tx, id, None)?;
             return Ok(Change {
                 checks: change.checks,
                 effects: change.effects,
+                needs: change.needs,
                 ..open
             });
         }
@@ -73,8 +90,9 @@ pub(super) fn prepare(
     };
     let patch = edits::store_blob(tx, &change.patch)?;
     tx.prepare_cached(
-        "INSERT INTO change (number, revision, repository, base, patch, stats, checks, effects, conversation, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO change (number, revision, repository, base, patch, stats, checks, effects, conversation, created_at,
+                             needs)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?
     .execute(params![
         number.0,
@@ -87,8 +105,9 @@ pub(super) fn prepare(
         change.effects,
         id.0,
         millis(at),
+        json(&change.needs)?,
     ])?;
-    tx.prepare_cached("UPDATE conversation SET change_number = ?2 WHERE id = ?1")?
+    tx.prepare_cached("UPDATE conversation SET change_number = ?2, withheld = NULL WHERE id = ?1")?
         .execute(params![id.0, number.0])?;
     Ok(Change {
         number,
@@ -99,7 +118,19 @@ pub(super) fn prepare(
         stats: change.stats,
         checks: change.checks,
         effects: change.effects,
+        needs: change.needs,
     })
+}
+
+/// Says why what is edited in a conversation is not prepared, or that nothing is withheld.
+pub(super) fn withhold(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    why: Option<&str>,
+) -> Result<(), StoreError> {
+    tx.prepare_cached("UPDATE conversation SET withheld = ?2 WHERE id = ?1 AND withheld IS NOT ?2")?
+        .execute(params![id.0, why])?;
+    Ok(())
 }
 
 fn next_number(tx: &Transaction<'_>) -> Result<ChangeNumber, StoreError> {
@@ -156,6 +187,7 @@ fn read(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(Change, ConversationId),
         stats: parse("change", &row.get::<_, String>(5)?)?,
         checks: parse("change", &row.get::<_, String>(6)?)?,
         effects: row.get(7)?,
+        needs: parse("change", &row.get::<_, String>(9)?)?,
     };
     Ok((change, ConversationId(row.get(8)?)))
 }

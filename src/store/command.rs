@@ -4,9 +4,10 @@
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::edits::{self, Edits};
+use super::people::{self, GrantRow};
 use super::{NewChange, Store, StoreError, change, claim, conversation, outbox};
 use crate::crash_point;
-use crate::model::{Change, ConversationId, InboxId, Op};
+use crate::model::{Change, ConversationId, InboxId, Op, UserId};
 use crate::planted;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -53,6 +54,32 @@ pub enum Cleared {
     Busy,
     /// It forgot what was said.
     Yes,
+}
+
+/// Says whether somebody may have a change, given the grants they have at that moment, or that they are out.
+pub type Decide = Box<dyn FnOnce(Option<&[GrantRow]>, &NewChange) -> Result<(), String> + Send>;
+
+/// What an undo left.
+pub struct Rest {
+    /// The snapshot of the edits.
+    pub snapshot: String,
+    /// What they come to.
+    pub change: NewChange,
+    /// Whose it is.
+    pub user: UserId,
+    /// Whether they may have it. Runs inside the transaction: it computes, and waits for nothing.
+    pub decide: Decide,
+}
+
+/// What became of the edits that an undo left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left<'a> {
+    /// They are a revision of the open change.
+    Prepared(&'a Change),
+    /// The person may not have them, and this is why.
+    Withheld(&'a str),
+    /// The workspace was changed again since.
+    Overtaken,
 }
 
 /// What a stop did.
@@ -134,27 +161,37 @@ impl Store {
     }
 
     /// Ends an undo that left edits: makes what they come to the next revision of the open change, and answers
-    /// the command, in one transaction. If the workspace is not at `snapshot` any more, a later message has
-    /// prepared something else, and no revision is made: `announce` is told `None`.
+    /// the command, in one transaction. If the workspace is not at that snapshot any more, a later message has
+    /// prepared something else, and no revision is made. Nor is one that is refused.
     pub async fn undo_done(
         &self,
         inbox: InboxId,
         id: ConversationId,
-        snapshot: &str,
-        change: NewChange,
-        announce: impl FnOnce(Option<&Change>) -> Vec<Op> + Send + 'static,
+        rest: Rest,
+        announce: impl FnOnce(Left<'_>) -> Vec<Op> + Send + 'static,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let snapshot = snapshot.to_owned();
+        let Rest {
+            snapshot,
+            change,
+            user,
+            decide,
+        } = rest;
         self.write(move |tx| {
             if !answer(tx, inbox, at)? {
                 return Ok(());
             }
-            let is_current = edits::snapshot(tx, id)? == snapshot;
-            let change = is_current
-                .then(|| change::prepare(tx, id, change, at))
-                .transpose()?;
-            outbox::enqueue(tx, &announce(change.as_ref()), at)
+            if edits::snapshot(tx, id)? != snapshot {
+                return outbox::enqueue(tx, &announce(Left::Overtaken), at);
+            }
+            let ops = match decide(people::standing(tx, user)?.as_deref(), &change) {
+                Ok(()) => announce(Left::Prepared(&change::prepare(tx, id, change, at)?)),
+                Err(why) => {
+                    change::withhold(tx, id, Some(&why))?;
+                    announce(Left::Withheld(&why))
+                }
+            };
+            outbox::enqueue(tx, &ops, at)
         })
         .await
     }

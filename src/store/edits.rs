@@ -78,7 +78,7 @@ pub(super) fn set(tx: &Transaction<'_>, id: ConversationId, snapshot: &str) -> R
 /// back by an undo.
 pub(super) fn forget(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     set(tx, id, NONE)?;
-    tx.prepare_cached("UPDATE conversation SET change_number = NULL WHERE id = ?1")?
+    tx.prepare_cached("UPDATE conversation SET change_number = NULL, withheld = NULL WHERE id = ?1")?
         .execute([id.0])?;
     tx.prepare_cached("UPDATE turn SET edits_before = '{}', edits_after = '{}' WHERE conversation = ?1")?
         .execute([id.0])?;

@@ -1,12 +1,12 @@
 //! What the tests of the store share: a store in a directory of its own, and messages to put in.
 
 use super::{
-    Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, Finish, Lane, NewChange, Room, Store,
+    Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, End, Finish, Lane, NewChange, Room, Store,
     Worker,
 };
 use crate::model::{
     Account, Action, Assistant, Change, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
-    Platform, Reply, RepoPath, Sender, Source, Step, TurnId, Usage, Verdict,
+    Platform, Reply, RepoPath, Sender, Source, Step, TurnId, Usage, UserId, Verdict,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -210,6 +210,7 @@ pub(super) fn patch(text: &'static str) -> Option<NewChange> {
         stats: Vec::new(),
         checks: Vec::new(),
         effects: "1 environment changes".to_owned(),
+        needs: Vec::new(),
     })
 }
 
@@ -221,6 +222,7 @@ pub(super) fn ends(change: Option<NewChange>) -> Finish {
         answer: Some(answer("done")),
         cost: None,
         change,
+        withheld: None,
         summary: json!({ "files": 1 }),
         announce: Box::new(|change| Announcement {
             ops: vec![post(
@@ -257,7 +259,16 @@ pub(super) async fn turn(
         answer: None,
         ..ends(change)
     };
-    let (change, _) = store.finish_turn(&claim, turn, finish, at(second)).await.unwrap();
+    let (change, _) = store
+        .finish_turn(
+            &claim,
+            turn,
+            UserId(1),
+            move |_| End::Answered(Box::new(finish)),
+            at(second),
+        )
+        .await
+        .unwrap();
     store.release(&claim).await.unwrap();
     change
 }

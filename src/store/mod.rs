@@ -42,7 +42,7 @@ pub(crate) use audit::audit_in;
 pub use card::Shown;
 pub use change::NewChange;
 pub use claim::{Claim, Claimable, Claimed, TakenUp, Work, Worker};
-pub use command::{Cleared, Discarded, Stopped, Undone};
+pub use command::{Cleared, Decide, Discarded, Left, Rest, Stopped, Undone};
 pub use condition::Condition;
 pub use conversation::Conversation;
 use directory_lock::DirectoryLock;
@@ -53,7 +53,7 @@ pub(crate) use outbox::enqueue as enqueue_in;
 pub use outbox::{Admission, Again, Attempt, DeadLetter, Due, Letters, POSTPONED_MAX, Postponed};
 pub use recovery::Crashes;
 pub use retention::{Bytes, DataKind, Position, Prune, Slice, Stored};
-pub use turn::{Announce, Announcement, Begin, Begun, Finish, TurnSummary};
+pub use turn::{Announce, Announcement, Begin, Begun, End, Finish, TurnSummary};
 pub use usage::{Cost, UsageReport};
 
 use condition::Reporter;

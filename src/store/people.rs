@@ -50,6 +50,29 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
     while let Some(row) = rows.next()? {
         senders.push(parse("sender", &row.get::<_, String>(0)?)?);
     }
+    Ok(PersonRow {
+        id,
+        name,
+        invited_by,
+        created_at: time(created_at)?,
+        revoked_at: revoked_at.map(time).transpose()?,
+        senders,
+        grants: grants(tx, id)?,
+    })
+}
+
+/// What somebody may do; nothing once they were revoked.
+pub(super) fn standing(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
+    let is_admitted = tx
+        .prepare_cached("SELECT 1 FROM users WHERE id = ?1 AND revoked_at IS NULL")?
+        .exists([id.0])?;
+    match is_admitted {
+        true => grants(tx, id).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn grants(tx: &Transaction<'_>, id: UserId) -> Result<Vec<GrantRow>, StoreError> {
     let mut grants = Vec::new();
     let mut statement = tx.prepare_cached(
         "SELECT role, repositories, environments FROM user_grant WHERE user_id = ?1 ORDER BY id",
@@ -62,15 +85,7 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
             parse("grant", &row.get::<_, String>(2)?)?,
         ));
     }
-    Ok(PersonRow {
-        id,
-        name,
-        invited_by,
-        created_at: time(created_at)?,
-        revoked_at: revoked_at.map(time).transpose()?,
-        senders,
-        grants,
-    })
+    Ok(grants)
 }
 
 /// The user an account stands for, and whether it was revoked.

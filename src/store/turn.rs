@@ -6,13 +6,14 @@ use super::claim::{Claim, check_fence};
 use super::column::{count, json, millis, of_word, parse, time, word};
 use super::edits::Edits;
 use super::outbox::{Busy, Due};
+use super::people::{self, GrantRow};
 use super::usage::Cost;
 use super::{
     NewAction, NewChange, Store, StoreError, action, change, command, conversation, edits, inbox, outbox,
     usage,
 };
 use crate::crash_point;
-use crate::model::{Change, ConversationId, InboxId, Op, Source, Step, TurnId, Usage, Verdict};
+use crate::model::{Change, ConversationId, InboxId, Op, Source, Step, TurnId, Usage, UserId, Verdict};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
@@ -53,7 +54,15 @@ impl Begin {
     }
 }
 
-/// How a turn ends, in one transaction.
+/// How a turn ends, decided in the transaction that ends it, by what its person may do at that moment.
+pub enum End {
+    /// It is answered.
+    Answered(Box<Finish>),
+    /// The person is out: nothing of it is kept, and no more than this is said.
+    Refused(Vec<Op>),
+}
+
+/// An answer, with all that becomes durable with it.
 pub struct Finish {
     /// How it ended.
     pub verdict: Verdict,
@@ -66,6 +75,8 @@ pub struct Finish {
     pub cost: Option<Cost>,
     /// What was prepared, if anything.
     pub change: Option<NewChange>,
+    /// Why what was edited is not prepared, where the person may not have it.
+    pub withheld: Option<String>,
     /// The facts of the turn, for `/status` and the record.
     pub summary: Value,
     /// What is said about it, given the change as it was numbered. Runs inside the transaction: it
@@ -219,18 +230,30 @@ impl Store {
     }
 
     /// Ends a turn: verdict, final answer, change, replies, buttons, audit line and the message's
-    /// "done", in one transaction. Answers the change, and what is
+    /// "done", in one transaction. `decide` is told the grants that `user` has in that transaction, or that they are
+    /// out; it computes, and waits for nothing. Answers the change, and what is
     /// due at once, if the caller said that it delivers it.
     pub async fn finish_turn(
         &self,
         claim: &Claim,
         turn: TurnId,
-        finish: Finish,
+        user: UserId,
+        decide: impl FnOnce(Option<&[GrantRow]>) -> End + Send + 'static,
         at: Timestamp,
     ) -> Result<(Option<Change>, Option<Vec<Due>>), StoreError> {
         let claim = *claim;
-        self.write_taking(move |tx, busy| finish_turn(tx, claim, turn, finish, at, busy))
-            .await
+        self.write_taking(move |tx, busy| {
+            let standing = people::standing(tx, user)?;
+            match decide(standing.as_deref()) {
+                End::Answered(finish) => finish_turn(tx, claim, turn, *finish, at, busy),
+                End::Refused(ops) => {
+                    let inbox = check_open(tx, claim, turn)?;
+                    dismiss(tx, claim, inbox, &ops, at)?;
+                    Ok((None, None))
+                }
+            }
+        })
+        .await
     }
 
     /// Answers a message of the turn lane without a turn: its sender is not allowed any more, or it is
@@ -245,11 +268,7 @@ impl Store {
         let claim = *claim;
         self.write(move |tx| {
             check_fence(tx, claim)?;
-            if inbox::finish(tx, claim.conversation, inbox, at)? {
-                take_back_cut(tx, claim.conversation, inbox, at)?;
-                outbox::enqueue(tx, &ops, at)?;
-            }
-            Ok(())
+            dismiss(tx, claim, inbox, &ops, at)
         })
         .await
     }
@@ -271,6 +290,20 @@ impl Store {
         })
         .await
     }
+}
+
+fn dismiss(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    inbox: InboxId,
+    ops: &[Op],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    if inbox::finish(tx, claim.conversation, inbox, at)? {
+        take_back_cut(tx, claim.conversation, inbox, at)?;
+        outbox::enqueue(tx, ops, at)?;
+    }
+    Ok(())
 }
 
 /// Takes back what the turns of a message edited that were cut short, and closes them.
@@ -359,6 +392,9 @@ fn finish_turn(
         .change
         .map(|change| change::prepare(tx, claim.conversation, change, at))
         .transpose()?;
+    if change.is_none() {
+        change::withhold(tx, claim.conversation, finish.withheld.as_deref())?;
+    }
     inbox::finish(tx, claim.conversation, inbox, at)?;
     let due = announce(tx, &(finish.announce)(change.as_ref()), at, busy)?;
     let data = serde_json::json!({
@@ -367,6 +403,7 @@ fn finish_turn(
         "source": finish.source,
         "turn": turn,
         "verdict": finish.verdict,
+        "withheld": finish.withheld.is_some(),
     });
     audit_in(tx, "turn.finished", data, at)?;
     Ok((change, due))

@@ -12,6 +12,7 @@ mod listing;
 mod object;
 mod on_demand;
 mod order;
+mod owner;
 mod process;
 mod renderer;
 mod script;
@@ -32,6 +33,7 @@ pub use layout::Layout;
 pub use listing::Listing;
 pub use object::{Object, ObjectKey};
 pub use on_demand::OnDemand;
+pub use owner::{environment_of, needs_of};
 pub use process::process;
 pub use renderer::{
     EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, ValueHash,

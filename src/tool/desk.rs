@@ -8,6 +8,7 @@ use crate::access::Identity;
 use crate::bundler::{self, Prepared};
 use crate::download::Watch;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::tanka::environment_of;
 use crate::workspace::{Tree, TreeError, patch};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +19,6 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// How a hidden secret begins in what the model reads.
 const SECRET_PLACEHOLDER: &str = "⟦secret:";
-
-/// A directory with one of these is an environment.
-const ENVIRONMENT_FILES: [&str; 2] = ["main.jsonnet", "spec.json"];
 
 /// One tree and what may be done to it.
 #[derive(Debug)]
@@ -206,23 +204,6 @@ impl Desk {
     }
 }
 
-/// The environment a path belongs to: its nearest directory with a `main.jsonnet` or `spec.json`.
-/// Only files that exist count, so nobody makes a shared directory their own by naming a new file.
-fn environment_of<'a>(path: &'a RepoPath, files: &[RepoPath]) -> Option<&'a str> {
-    let mut directory = path.parent();
-    while let Some(candidate) = directory {
-        let holds = |name: &str| {
-            let marker = format!("{candidate}/{name}");
-            files.binary_search_by(|file| file.as_str().cmp(&marker)).is_ok()
-        };
-        if ENVIRONMENT_FILES.into_iter().any(holds) {
-            return Some(candidate);
-        }
-        directory = candidate.rsplit_once('/').map(|(parent, _)| parent);
-    }
-    None
-}
-
 /// Whether a path is in the `vendor/` of a project that has a lock.
 fn is_packaged(path: &RepoPath, files: &[RepoPath]) -> bool {
     let parts: Vec<&str> = path.as_str().split('/').collect();
@@ -257,33 +238,8 @@ fn refuse_hidden_secrets(written: &str) -> Result<(), ToolError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::environment_of;
     use crate::access::Role;
-    use crate::model::RepoPath;
     use crate::tool::testing::{desk, desk_of, failure, path};
-
-    #[test]
-    fn the_nearest_directory_with_an_environment_file_owns_a_path() {
-        let files = [
-            "environments/dev/main.jsonnet",
-            "environments/prod/eu/spec.json",
-            "lib/k.libsonnet",
-            "main.jsonnet",
-        ];
-        let files: Vec<RepoPath> = files.map(path).into();
-        for (of, environment) in [
-            ("environments/dev/main.jsonnet", Some("environments/dev")),
-            ("environments/dev/deep/er/x", Some("environments/dev")),
-            ("environments/prod/eu/x", Some("environments/prod/eu")),
-            ("environments/prod/x", None),
-            ("environments/developers/x", None),
-            ("environments/new/main.jsonnet", None),
-            ("lib/k.libsonnet", None),
-            ("main.jsonnet", None),
-        ] {
-            assert_eq!(environment_of(&path(of), &files), environment, "{of}");
-        }
-    }
 
     #[test]
     fn a_grant_covers_its_environments_and_nothing_shared() {

@@ -225,6 +225,11 @@ fn a_person_is_let_in_looked_up_and_shut_out() {
     }
 
     assert_eq!(
+        run(&["user", "grant", "bob", "--role", "viewer", "--env", "dev"]).out,
+        "bob is viewer * dev now\n"
+    );
+    assert!(run(&["user", "list"]).out.contains("viewer * dev"));
+    assert_eq!(
         run(&["user", "revoke", "bob"]).out,
         "bob has no access any more\n"
     );

@@ -58,5 +58,6 @@ mod queue;
 mod remembered;
 mod restarts;
 mod retention;
+mod revocation;
 mod slow_clients;
 mod strangers;

@@ -8,7 +8,7 @@ use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address};
 use crate::gateway::prepared::{Onto, Prepared};
 use crate::model::{Change, ConversationId, Op, Part, Reply};
-use crate::store::{Discarded, Undone};
+use crate::store::{Discarded, StoreError, Undone};
 use crate::workspace::{Overlay, Workspace};
 use anyhow::Context;
 use std::sync::Arc;
@@ -18,13 +18,34 @@ use tokio_util::sync::CancellationToken;
 const RENDERED_CRASHES_MAX: u32 = 2;
 
 impl Gateway {
+    /// What is prepared in a conversation, if this person may have it now.
+    pub(super) async fn standing_of(
+        &self,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> Result<Standing, StoreError> {
+        let store = &self.parts.store;
+        if let Some(why) = store.withheld(conversation).await? {
+            return Ok(Standing::Withheld(why));
+        }
+        let Some(change) = store.current_change(conversation).await? else {
+            return Ok(Standing::Nothing);
+        };
+        Ok(match identity.may_prepare(&change.repository, &change.needs) {
+            Ok(()) => Standing::Prepared(Box::new(change)),
+            Err(why) => Standing::Withheld(why),
+        })
+    }
+
     pub(super) async fn diff(
         &self,
         address: &Address,
+        identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Vec<Op>> {
-        let Some(mut change) = self.parts.store.current_change(conversation).await? else {
-            return Ok(vec![address.post("answer", nothing_prepared())]);
+        let mut change = match self.standing_of(identity, conversation).await? {
+            Standing::Prepared(change) => *change,
+            other => return Ok(vec![address.post("answer", other.told())]),
         };
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let inline_max = self.parts.config.limits.inline_diff_bytes_max;
@@ -64,10 +85,12 @@ impl Gateway {
     pub(super) async fn patch(
         &self,
         address: &Address,
+        identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Vec<Op>> {
-        let Some(mut change) = self.parts.store.current_change(conversation).await? else {
-            return Ok(vec![address.post("answer", nothing_prepared())]);
+        let mut change = match self.standing_of(identity, conversation).await? {
+            Standing::Prepared(change) => *change,
+            other => return Ok(vec![address.post("answer", other.told())]),
         };
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let upload = self.upload(address, conversation, &change, "patch").await?;
@@ -87,6 +110,7 @@ impl Gateway {
         &self,
         asked: &Asked,
         address: &Address,
+        identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Answer> {
         let said = |text: &str| Ok(Answer::post(address, Reply::text(text)));
@@ -110,6 +134,7 @@ impl Gateway {
             Ok(Some(Prepared { change, .. })) => {
                 let revision = Revision {
                     conversation,
+                    identity: identity.clone(),
                     snapshot,
                     change,
                     address: address.clone(),
@@ -221,6 +246,24 @@ impl Gateway {
                     change.repository
                 ))
             }))
+    }
+}
+
+/// What there is of a prepared change.
+pub(super) enum Standing {
+    Prepared(Box<Change>),
+    /// Something is edited that this person may not have, and why.
+    Withheld(String),
+    Nothing,
+}
+
+impl Standing {
+    /// What is said instead of showing it.
+    fn told(&self) -> Reply {
+        match self {
+            Self::Withheld(why) => Reply::text(compose::withheld(why)),
+            Self::Prepared(_) | Self::Nothing => nothing_prepared(),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Commands about the conversation: what runs, what the model sees, what it cost, and an end to it.
 
 use super::Asked;
+use super::change::Standing;
 use crate::access::Identity;
 use crate::gateway::Gateway;
 use crate::gateway::compose;
@@ -8,7 +9,11 @@ use crate::model::{ConversationId, InboxId, Part, Reply};
 use crate::store::Cleared;
 
 impl Gateway {
-    pub(super) async fn status(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
+    pub(super) async fn status(
+        &self,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
         let store = &self.parts.store;
         let row = store.conversation(conversation).await?;
         let running = match (self.desk.turn(conversation), self.desk.is_busy(conversation)) {
@@ -20,9 +25,10 @@ impl Gateway {
             (None, false) => "nothing".to_owned(),
         };
         let waiting = store.waiting(conversation).await?;
-        let prepared = match store.current_change(conversation).await? {
-            Some(change) => format!("{change}: {}", compose::totals(&change)),
-            None => "nothing".to_owned(),
+        let prepared = match self.standing_of(identity, conversation).await? {
+            Standing::Prepared(change) => format!("{change}: {}", compose::totals(&change)),
+            Standing::Withheld(why) => format!("nothing; what is edited is withheld: {why}"),
+            Standing::Nothing => "nothing".to_owned(),
         };
         let workspace = match (row.repository, row.base) {
             (Some(repository), Some(base)) => format!("{repository} at {}", compose::short(&base)),

@@ -7,6 +7,7 @@ use crate::command::Command;
 use crate::gateway::Gateway;
 use crate::gateway::choice::NoChoice;
 use crate::gateway::compose::{self, Address};
+use crate::gateway::turn::why_shut_out;
 use crate::inspect::{Answer, Document, InspectError, Inspector, Question};
 use crate::model::{Action, ConversationId, Op, Part, Reply};
 use crate::store::Conversation;
@@ -40,7 +41,7 @@ impl Gateway {
             Some(Ok(question)) => question,
             Some(Err(usage)) => return said(usage),
             // `diff infra:` names no environment.
-            None => return self.diff(address, conversation).await,
+            None => return self.diff(address, identity, conversation).await,
         };
         let Some(inspection) = self.inspections.begin(conversation, identity.user()) else {
             return said("Too many looks at environments are under way. Try again when one is done.");
@@ -53,6 +54,7 @@ impl Gateway {
         let looked = tokio::select! {
             biased;
             () = inspection.stop.cancelled() => Err(InspectError::Cancelled),
+            () = identity.shut_out(&name) => Err(InspectError::Told(why_shut_out(identity, &name))),
             looked = looking => looked,
             () = tokio::time::sleep(LOOK_MAX) => {
                 let seconds = LOOK_MAX.as_secs();

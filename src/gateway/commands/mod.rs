@@ -11,11 +11,12 @@ pub(super) use order::CommandOrder;
 
 use super::Gateway;
 use super::compose::{self, Address};
+use super::turn::REVOKED;
 use crate::access::Identity;
 use crate::command::{self, Command, Verb};
 use crate::crash_point;
-use crate::model::{Change, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
-use crate::store::{NewChange, StoreError};
+use crate::model::{ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
+use crate::store::{Left, NewChange, Rest, StoreError};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ struct Answer {
 /// What an undo left, to be made a revision of the open change.
 struct Revision {
     conversation: ConversationId,
+    identity: Identity,
     /// The edits it was made of: if there are others by now, it is none.
     snapshot: String,
     change: NewChange,
@@ -71,13 +73,14 @@ impl Answer {
 }
 
 impl Revision {
-    fn announcement(address: &Address, change: Option<&Change>) -> Op {
-        let text = match change {
-            Some(change) => format!(
+    fn announcement(address: &Address, left: Left<'_>) -> Op {
+        let text = match left {
+            Left::Prepared(change) => format!(
                 "Undone. {change} is now {}; `diff` shows it.",
                 compose::totals(change)
             ),
-            None => {
+            Left::Withheld(why) => format!("Undone. What is left: {}", compose::withheld(why)),
+            Left::Overtaken => {
                 "Undone. The workspace was changed again since; `diff` shows what is prepared.".to_owned()
             }
         };
@@ -162,9 +165,14 @@ impl Gateway {
         if let Some(reply) = &asked.instead {
             return Ok(Answer::post(address, reply.clone()));
         }
-        match self.identity(&asked.inbound) {
-            Some(identity) => self.answer(asked, address, &identity).await,
-            None => Ok(Answer::post(address, Reply::text("Access was revoked."))),
+        let Some(identity) = self.identity(&asked.inbound) else {
+            return Ok(Answer::post(address, Reply::text(REVOKED)));
+        };
+        let answer = self.answer(asked, address, &identity).await?;
+        // It may have taken long: what it shows is nobody's to see who is out by now.
+        match identity.is_revoked() {
+            true => Ok(Answer::post(address, Reply::text(REVOKED))),
+            false => Ok(answer),
         }
     }
 
@@ -196,17 +204,27 @@ impl Gateway {
         let (store, now) = (&self.parts.store, (self.parts.now)());
         let Revision {
             conversation,
+            identity,
             snapshot,
             change,
             address,
         } = revision;
-        let announce = move |change: Option<&Change>| {
-            ops.push(Revision::announcement(&address, change));
+        let announce = move |left: Left<'_>| {
+            ops.push(Revision::announcement(&address, left));
             ops
         };
-        store
-            .undo_done(inbox, conversation, &snapshot, change, announce, now)
-            .await
+        let rest = Rest {
+            snapshot,
+            change,
+            user: identity.user(),
+            decide: Box::new(move |grants, change| match grants {
+                Some(grants) => identity
+                    .with_stored(grants)
+                    .may_prepare(&change.repository, &change.needs),
+                None => Err("access was revoked".to_owned()),
+            }),
+        };
+        store.undo_done(inbox, conversation, rest, announce, now).await
     }
 
     async fn answer(&self, asked: &Asked, address: &Address, identity: &Identity) -> anyhow::Result<Answer> {
@@ -279,13 +297,13 @@ impl Gateway {
         }
         let reply = match verb {
             Verb::Help => help(identity),
-            Verb::Status => self.status(conversation).await?,
+            Verb::Status => self.status(identity, conversation).await?,
             // All but `diff` ask something, which was answered above.
             Verb::Diff | Verb::Risk | Verb::Envs | Verb::Render | Verb::WhoImports => {
-                return Ok(Answer::ops(self.diff(address, conversation).await?));
+                return Ok(Answer::ops(self.diff(address, identity, conversation).await?));
             }
-            Verb::Patch => return Ok(Answer::ops(self.patch(address, conversation).await?)),
-            Verb::Undo => return self.undo(asked, address, conversation).await,
+            Verb::Patch => return Ok(Answer::ops(self.patch(address, identity, conversation).await?)),
+            Verb::Undo => return self.undo(asked, address, identity, conversation).await,
             Verb::Discard => self.discard(asked, conversation).await?,
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(conversation).await?,

@@ -2,18 +2,22 @@
 //! becomes durable in one transaction, and only then anything is sent.
 
 use super::journal::{LastStep, TurnJournal};
+use super::opening::why_shut_out;
 use super::recording::Recording;
-use super::{Assigned, Opened};
+use super::{Assigned, Opened, REVOKED, refusal};
+use crate::access::Identity;
 use crate::agent::Outcome;
 use crate::config::Config;
 use crate::crash_point;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
 use crate::gateway::prepared::Prepared;
-use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId};
+use crate::model::{Action, Assistant, Change, Op, Reply, Source, Step, TurnId, Verdict};
 use crate::session;
-use crate::store::{Announcement, Finish, NewAction};
+use crate::store::people::GrantRow;
+use crate::store::{Announcement, Cost, End, Finish, NewAction, NewChange};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use bytes::Bytes;
 use jiff::{Timestamp, ToSpan};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -56,11 +60,7 @@ impl Gateway {
         let masked = change
             .as_ref()
             .map(|change| compose::masked(&change.patch, &self.parts.redactor));
-        let (verdict, source, notice) = (outcome.verdict, outcome.source, outcome.notice.clone());
-        let summary = serde_json::json!({
-            "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
-            "tokens": outcome.usage.total(), "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-        });
+        let (verdict, source) = (outcome.verdict, outcome.source);
         let based_on = |stale: &String| {
             let base = opened.workspace.base.as_deref().unwrap_or_default();
             format!("{stale}; this is based on commit {}.", compose::short(base))
@@ -72,9 +72,7 @@ impl Gateway {
             facts,
             config: Arc::clone(&self.parts.config),
             take: self.delivers_at_once(&address.channel),
-            is_whole: self
-                .channel(&address.channel)
-                .is_some_and(|channel| channel.can_find()),
+            is_whole: self.can_find(address),
             buttons: self.change_buttons(opened),
         };
         let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
@@ -82,25 +80,30 @@ impl Gateway {
         let recorded: Vec<_> = recorded
             .flat_map(|(step, cost)| session::Event::of_step(step, &cost.model))
             .collect();
-        let finish = Finish {
-            verdict,
-            source,
+        let ending = Ending {
+            identity: opened.identity.clone(),
+            repository: opened.workspace.repository.name().to_owned(),
             change,
-            summary,
-            answer: said.or_else(|| notice.and_then(closing)),
+            masked,
+            said,
             cost,
-            announce: Box::new(move |change| {
-                let shown = change.zip(masked).map(|(change, patch)| Change {
-                    patch,
-                    ..change.clone()
-                });
-                answer.announce(shown.as_ref())
-            }),
+            answer,
         };
+        let refusal = {
+            let (can_find, address) = (self.can_find(address), address.clone());
+            move |why: &str| refusal(can_find, &address, why)
+        };
+        let user = opened.identity.user();
         let store = &self.parts.store;
         crash_point::before("B18");
         let (change, due) = store
-            .finish_turn(&assigned.claim, turn, finish, (self.parts.now)())
+            .finish_turn(
+                &assigned.claim,
+                turn,
+                user,
+                move |grants| ending.decide(grants, refusal),
+                (self.parts.now)(),
+            )
             .await?;
         crash_point::after("B18");
         self.hand_out(&address.channel, due).await;
@@ -159,6 +162,74 @@ fn expiry(at: Timestamp) -> Timestamp {
 /// What the model will find as the answer of a turn that has none of its own.
 fn closing(notice: String) -> Option<Step> {
     Step::new(Assistant::synthetic(notice), Vec::new()).ok()
+}
+
+/// What a turn came to, before it is known whether its person may still have it.
+struct Ending {
+    identity: Identity,
+    repository: String,
+    change: Option<NewChange>,
+    /// Its patch as it is shown.
+    masked: Option<Bytes>,
+    said: Option<Step>,
+    cost: Option<Cost>,
+    answer: Answer,
+}
+
+impl Ending {
+    /// Decides by the grants as they are in the transaction that ends the turn. Whoever is out gets one line. A change
+    /// that the grants do not cover is withheld, whatever turn has edited it: it stays in the workspace and is not
+    /// prepared.
+    fn decide(self, grants: Option<&[GrantRow]>, refusal: impl FnOnce(&str) -> Vec<Op>) -> End {
+        let Self {
+            identity,
+            repository,
+            change,
+            masked,
+            said,
+            cost,
+            mut answer,
+        } = self;
+        let Some(grants) = grants else {
+            return End::Refused(refusal(REVOKED));
+        };
+        let identity = identity.with_stored(grants);
+        if identity.role(&repository).is_none() {
+            return End::Refused(refusal(&why_shut_out(&identity, &repository)));
+        }
+        let covered = match &change {
+            Some(change) => identity.may_prepare(&repository, &change.needs),
+            None => Ok(()),
+        };
+        let withheld = covered.err();
+        if let Some(why) = &withheld {
+            answer.outcome.verdict = Verdict::Fail;
+            answer.outcome.source = Source::Verified;
+            answer.outcome.notice = Some(compose::withheld(why));
+        }
+        let outcome = &answer.outcome;
+        let notice = outcome.notice.clone();
+        End::Answered(Box::new(Finish {
+            verdict: outcome.verdict,
+            source: outcome.source,
+            summary: serde_json::json!({
+                "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
+                "tokens": outcome.usage.total(),
+                "elapsed_ms": u64::try_from(answer.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
+            }),
+            change: change.filter(|_| withheld.is_none()),
+            withheld,
+            answer: said.or_else(|| notice.and_then(closing)),
+            cost,
+            announce: Box::new(move |change| {
+                let shown = change.zip(masked).map(|(change, patch)| Change {
+                    patch,
+                    ..change.clone()
+                });
+                answer.announce(shown.as_ref())
+            }),
+        }))
+    }
 }
 
 /// Everything a result is made of, apart from the number its change gets.

@@ -21,6 +21,8 @@ use crate::model::{
 use crate::session;
 use crate::store::{Begin, Begun, Claim, StoreError, Work};
 use crate::workspace::{Overlay, Tree};
+pub(super) use opening::why_shut_out;
+
 use answer::Ended;
 use card::OpenCard;
 use journal::{Beginning, OnRecord, TurnJournal};
@@ -31,6 +33,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// All that is said to somebody whose access was taken away.
+pub(super) const REVOKED: &str = "Access was revoked.";
 
 /// A message that this process has the right to answer.
 #[derive(Debug)]
@@ -58,7 +63,7 @@ impl Gateway {
         let assigned = &assigned;
         let address = self.address(assigned);
         let Some(identity) = self.identity(assigned.inbound()) else {
-            return self.refuse(assigned, &address, "Access was revoked.").await;
+            return self.refuse(assigned, &address, REVOKED).await;
         };
         let Work {
             crashes, is_stopped, ..
@@ -79,6 +84,7 @@ impl Gateway {
             () = seat.stop.cancelled(), if is_new => Err(Refused::Told("Stopped before it began.".to_owned())),
             // Before what was opened: a fetch that the shutdown ended is no answer.
             () = shutdown.cancelled() => return Ok(()),
+            () = identity.revoked() => Err(Refused::Told(REVOKED.to_owned())),
             opened = self.open(assigned, &identity, began) => opened,
         };
         let mut opened = match opened {
@@ -102,6 +108,9 @@ impl Gateway {
         // The model is asked meanwhile; what it answers waits until the turn is on record.
         let ((turn, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         card.close().await;
+        if opened.is_shut_out() {
+            return self.shut_out(assigned, &address, &opened).await;
+        }
         let (outcome, journal) = match ran {
             Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => {
                 return self.interrupt(assigned, turn).await;
@@ -118,6 +127,7 @@ impl Gateway {
         let prepared = tokio::select! {
             biased;
             prepared = preparing.change(&mut progress, &seat.stop) => prepared?,
+            () = opened.shut_out() => return self.shut_out(assigned, &address, &opened).await,
             // What was not checked is no answer: the next start takes the message up again.
             () = shutdown.cancelled() => return self.interrupt(assigned, turn).await,
         };
@@ -203,6 +213,12 @@ impl Gateway {
         }
     }
 
+    /// Ends a turn whose person was shut out while it ran: what it edited is taken back, and one line is said.
+    async fn shut_out(&self, assigned: &Assigned, address: &Address, opened: &Opened) -> anyhow::Result<()> {
+        tracing::info!(user.id = %opened.identity.user(), "a turn ended because its person was shut out");
+        self.refuse(assigned, address, &opened.why_shut_out()).await
+    }
+
     /// Ends a message without a turn: nothing is asked of a model any more. If it has a card, the card says why.
     async fn refuse(&self, assigned: &Assigned, address: &Address, why: &str) -> anyhow::Result<()> {
         let why = match assigned.work.has_edited {
@@ -219,13 +235,13 @@ impl Gateway {
     }
 
     fn refusal(&self, address: &Address, why: &str) -> Vec<Op> {
-        match self
-            .channel(&address.channel)
+        refusal(self.can_find(address), address, why)
+    }
+
+    /// Whether the platform can be asked what became of a post.
+    fn can_find(&self, address: &Address) -> bool {
+        self.channel(&address.channel)
             .is_some_and(|channel| channel.can_find())
-        {
-            true => whole_refusal(address, why),
-            false => filled_refusal(address, why),
-        }
     }
 
     /// What the model may know of the conversation, with what the person says now.
@@ -327,6 +343,10 @@ impl Gateway {
                     cancel.cancel();
                     running.await?
                 }
+                () = opened.shut_out() => {
+                    cancel.cancel();
+                    running.await?
+                }
             }
         };
         Ok((outcome, journal))
@@ -366,6 +386,13 @@ impl Gateway {
             "failed (ref {reference})"
         );
         reference
+    }
+}
+
+fn refusal(can_find: bool, address: &Address, why: &str) -> Vec<Op> {
+    match can_find {
+        true => whole_refusal(address, why),
+        false => filled_refusal(address, why),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The opening of a turn: which repository, at which commit, with which edits, and what the model is
 //! told. Nothing here asks a model anything.
 
-use super::Assigned;
+use super::{Assigned, REVOKED};
 use crate::access::Identity;
 use crate::gateway::Gateway;
 use crate::gateway::choice::NoChoice;
@@ -30,6 +30,31 @@ pub(super) struct Opened {
     pub(super) user_text: String,
     /// The repository and base to bind the conversation to, where they are new to it.
     pub(super) bind: Option<(String, String)>,
+}
+
+impl Opened {
+    /// True once its person may not even look at the repository any more.
+    pub(super) fn is_shut_out(&self) -> bool {
+        self.identity.role(self.workspace.repository.name()).is_none()
+    }
+
+    /// Returns once that is so.
+    pub(super) async fn shut_out(&self) {
+        self.identity.shut_out(self.workspace.repository.name()).await;
+    }
+
+    /// All that is said to them then.
+    pub(super) fn why_shut_out(&self) -> String {
+        why_shut_out(&self.identity, self.workspace.repository.name())
+    }
+}
+
+/// All that is said to somebody who may not look at a repository any more.
+pub(in crate::gateway) fn why_shut_out(identity: &Identity, repository: &str) -> String {
+    match identity.is_revoked() {
+        true => REVOKED.to_owned(),
+        false => format!("You have no grant for `{repository}` any more."),
+    }
 }
 
 /// Why a turn cannot begin.

@@ -68,6 +68,11 @@ impl Preparing<'_> {
     }
 }
 
+/// What does not hold of a change that the person may not have.
+fn ungranted(why: &str) -> String {
+    format!("the grant covers the change: no, {why}")
+}
+
 #[async_trait]
 impl Postconditions for Preparing<'_> {
     async fn look(
@@ -75,7 +80,20 @@ impl Postconditions for Preparing<'_> {
         progress: &mut (dyn FnMut(Progress) + Send),
         cancel: &CancellationToken,
     ) -> anyhow::Result<Finding> {
-        let prepared = self.change(progress, cancel).await?;
-        Ok(prepared.map_or(Finding::Unchanged, |prepared| prepared.finding))
+        let Some(Prepared { change, finding }) = self.change(progress, cancel).await? else {
+            return Ok(Finding::Unchanged);
+        };
+        let identity = &self.opened.identity;
+        Ok(
+            match (identity.may_prepare(&change.repository, &change.needs), finding) {
+                (Ok(()), finding) => finding,
+                (Err(why), Finding::Fail(failing)) => {
+                    Finding::Fail([vec![ungranted(&why)], failing].concat())
+                }
+                (Err(why), Finding::Hold | Finding::Unchanged | Finding::Unknown(_)) => {
+                    Finding::Fail(vec![ungranted(&why)])
+                }
+            },
+        )
     }
 }

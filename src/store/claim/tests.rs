@@ -1,10 +1,10 @@
 //! Who works on a conversation, and what they are told with it.
 
-use crate::model::{Inbound, Platform};
+use crate::model::{Inbound, Platform, UserId};
 use crate::store::fixture::{
     accept, answer, at, begin, claim, command, cost, edits, ends, fresh, room, says, worker,
 };
-use crate::store::{Accepted, Claimable, Finish, Lane, Store, StoreError, TakenUp};
+use crate::store::{Accepted, Claimable, End, Finish, Lane, Store, StoreError, TakenUp};
 use rusqlite::Transaction;
 use std::collections::HashSet;
 
@@ -204,7 +204,16 @@ async fn what_a_message_goes_on_with_is_told_with_it_unless_that_is_much_or_edit
             answer: None,
             ..ends(None)
         };
-        store.finish_turn(&claim, turn, finish, at(1)).await.unwrap();
+        store
+            .finish_turn(
+                &claim,
+                turn,
+                UserId(1),
+                move |_| End::Answered(Box::new(finish)),
+                at(1),
+            )
+            .await
+            .unwrap();
         store.release(&claim).await.unwrap();
         let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2)
             .await

@@ -1,11 +1,11 @@
 //! What commands do is done once, whatever ends between the effect, its record and the answer.
 
-use super::{Cleared, Discarded, Stopped, Undone};
-use crate::model::{Change, ConversationId, InboxId, Op};
+use super::{Cleared, Discarded, Left, Rest, Stopped, Undone};
+use crate::model::{ConversationId, InboxId, Op, UserId};
 use crate::store::fixture::{
     accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, post, says, turn,
 };
-use crate::store::{Begin, Store};
+use crate::store::{Begin, End, NewChange, Store};
 
 async fn conversation(store: &Store) -> ConversationId {
     find(store, &says("U1", "", &[])).await.unwrap()
@@ -20,8 +20,21 @@ async fn undo(store: &Store, second: i64) -> Undone {
         .unwrap()
 }
 
-fn announced(change: Option<&Change>) -> Vec<Op> {
-    let text = change.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+fn rest(snapshot: &str, change: NewChange) -> Rest {
+    Rest {
+        snapshot: snapshot.to_owned(),
+        change,
+        user: UserId(1),
+        decide: Box::new(|_, _| Ok(())),
+    }
+}
+
+fn announced(left: Left<'_>) -> Vec<Op> {
+    let text = match left {
+        Left::Prepared(change) => change.to_string(),
+        Left::Withheld(why) => why.to_owned(),
+        Left::Overtaken => "nothing".to_owned(),
+    };
     vec![post("answer", Some("2.0"), &text)]
 }
 
@@ -69,7 +82,7 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
     let left = patch("two").unwrap();
     for second in [5, 6] {
         store
-            .undo_done(inbox, id, &snapshot, left.clone(), announced, at(second))
+            .undo_done(inbox, id, rest(&snapshot, left.clone()), announced, at(second))
             .await
             .unwrap();
     }
@@ -89,6 +102,36 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
     assert_eq!(store.unanswered().await, Ok(Vec::new()));
 }
 
+/// What somebody may not have any more is no revision, and why is on record until something is prepared again.
+#[tokio::test]
+async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
+    let (_directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"one"))], patch("one")).await;
+    turn(&store, 1, &[("a", Some(b"two"))], patch("two")).await;
+    let id = conversation(&store).await;
+    let inbox = command(&store, "undo", "u", 2).await;
+    let Undone::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
+        panic!("nothing undone")
+    };
+    let refused = Rest {
+        // Nobody is admitted in this store.
+        decide: Box::new(|grants, _| grants.map(|_| ()).ok_or_else(|| "nobody".to_owned())),
+        ..rest(&snapshot, patch("one").unwrap())
+    };
+    store
+        .undo_done(inbox, id, refused, announced, at(3))
+        .await
+        .unwrap();
+    assert_eq!(store.withheld(id).await, Ok(Some("nobody".to_owned())));
+    assert_eq!(
+        store.current_change(id).await.unwrap().unwrap().to_string(),
+        "CHG-1 rev 2"
+    );
+    let prepared = turn(&store, 4, &[("a", Some(b"three"))], patch("three")).await;
+    assert_eq!(prepared.unwrap().to_string(), "CHG-1 rev 3");
+    assert_eq!(store.withheld(id).await, Ok(None));
+}
+
 /// What a message prepared while an undo was rendered is newer than what the undo left.
 #[tokio::test]
 async fn what_an_undo_left_is_no_revision_once_something_newer_was_prepared() {
@@ -102,7 +145,13 @@ async fn what_an_undo_left_is_no_revision_once_something_newer_was_prepared() {
     };
     let next = turn(&store, 3, &[("a", Some(b"one")), ("b", Some(b""))], patch("more")).await;
     store
-        .undo_done(inbox, id, &snapshot, patch("one").unwrap(), announced, at(4))
+        .undo_done(
+            inbox,
+            id,
+            rest(&snapshot, patch("one").unwrap()),
+            announced,
+            at(4),
+        )
         .await
         .unwrap();
     assert_eq!(store.current_change(id).await, Ok(next));
@@ -140,7 +189,13 @@ async fn undo_takes_back_all_turns_of_a_message_that_was_cut_short() {
         .unwrap();
     let finish = crate::store::fixture::ends(patch("whole"));
     store
-        .finish_turn(&resumed, begun.turn, finish, at(3))
+        .finish_turn(
+            &resumed,
+            begun.turn,
+            UserId(1),
+            move |_| End::Answered(Box::new(finish)),
+            at(3),
+        )
         .await
         .unwrap();
     store.release(&resumed).await.unwrap();
@@ -172,7 +227,13 @@ async fn undo_passes_over_a_message_whose_turns_took_each_other_back() {
         .unwrap();
     let finish = crate::store::fixture::ends(None);
     store
-        .finish_turn(&claimed, second.turn, finish, at(3))
+        .finish_turn(
+            &claimed,
+            second.turn,
+            UserId(1),
+            move |_| End::Answered(Box::new(finish)),
+            at(3),
+        )
         .await
         .unwrap();
     store.release(&claimed).await.unwrap();

@@ -218,8 +218,9 @@ fn named_since(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::candidates;
-    use crate::store::Begin;
+    use crate::model::UserId;
     use crate::store::fixture::{accept, answer, at, begin, claim, cost, edits, ends, fresh, says};
+    use crate::store::{Begin, End};
 
     /// R29
     #[tokio::test]
@@ -242,7 +243,13 @@ mod tests {
             .await
             .unwrap();
         store
-            .finish_turn(&first, running, ends(None), at(1))
+            .finish_turn(
+                &first,
+                running,
+                UserId(1),
+                move |_| End::Answered(Box::new(ends(None))),
+                at(1),
+            )
             .await
             .unwrap();
         accept(&store, &says("U2", "x", &["2"]), 2).await;

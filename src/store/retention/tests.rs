@@ -1,13 +1,13 @@
 //! What goes and what stays, and that all that is stored reaches a size it keeps.
 
 use super::{DataKind, Position, Prune, WEIGHT_MAX};
-use crate::model::{ConversationId, InboxId, Source, Verdict};
+use crate::model::{ConversationId, InboxId, Source, UserId, Verdict};
 use crate::store::fixture::{
     accept, answer, cost, edits, fill, find, fresh, person, post, room, says, worker,
 };
 use crate::store::{
-    Accepted, Announcement, AuditState, Begin, Finish, Lane, NewAction, NewChange, Store, StoreError, Taken,
-    Undone,
+    Accepted, Announcement, AuditState, Begin, End, Finish, Lane, NewAction, NewChange, Store, StoreError,
+    Taken, Undone,
 };
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -108,6 +108,7 @@ async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> C
         stats: Vec::new(),
         checks: Vec::new(),
         effects: String::new(),
+        needs: Vec::new(),
     });
     let op = post(&format!("{delivery}/result"), Some("1.0"), "done");
     let button = NewAction {
@@ -124,6 +125,7 @@ async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> C
         answer: None,
         cost: None,
         change,
+        withheld: None,
         summary: json!({}),
         announce: Box::new(move |_| Announcement {
             ops: vec![op],
@@ -131,7 +133,16 @@ async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> C
             take: false,
         }),
     };
-    store.finish_turn(&claim, begun.turn, finish, at).await.unwrap();
+    store
+        .finish_turn(
+            &claim,
+            begun.turn,
+            UserId(1),
+            move |_| End::Answered(Box::new(finish)),
+            at,
+        )
+        .await
+        .unwrap();
     for due in store.due("slack", at, 100).await.unwrap() {
         store.delivered(&due.op.id, None, at).await.unwrap();
     }

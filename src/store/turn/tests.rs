@@ -1,12 +1,13 @@
 //! Turns from their claim to their end, with crashes and rivals between.
 
-use super::{Announcement, Begin, Finish};
-use crate::model::{Change, Source, TurnId, Usage, Verdict};
+use super::{Announcement, Begin, End, Finish};
+use crate::model::{Change, Source, TurnId, Usage, UserId, Verdict};
 use crate::store::fixture::{
-    self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, patch,
+    self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, patch, person,
     placeholder, post, says, turn,
 };
-use crate::store::{Claim, Discarded, Store, StoreError, Undone};
+use crate::store::people::{self, GrantRow};
+use crate::store::{Claim, Discarded, Edits, Store, StoreError, Undone};
 use serde_json::json;
 
 #[tokio::test]
@@ -14,7 +15,13 @@ async fn the_end_of_a_turn_is_one_transaction() {
     let (_directory, store) = fresh();
     let (claim, _, id) = begin(&store, "U1", 0).await;
     let (change, due) = store
-        .finish_turn(&claim, id, ends(patch("diff")), at(2))
+        .finish_turn(
+            &claim,
+            id,
+            UserId(1),
+            move |_| End::Answered(Box::new(ends(patch("diff")))),
+            at(2),
+        )
         .await
         .unwrap();
     let change = change.unwrap();
@@ -32,7 +39,15 @@ async fn the_end_of_a_turn_is_one_transaction() {
     assert_eq!(turns[0].summary, json!({ "files": 1 }));
     assert_eq!(store.audit_lines(1).await.unwrap()[0].0, 1);
     // Twice is an error and changes nothing.
-    let again = store.finish_turn(&claim, id, ends(patch("other")), at(3)).await;
+    let again = store
+        .finish_turn(
+            &claim,
+            id,
+            UserId(1),
+            move |_| End::Answered(Box::new(ends(patch("other")))),
+            at(3),
+        )
+        .await;
     assert!(matches!(again, Err(StoreError::NotFound(_))), "{again:?}");
     assert_eq!(store.current_change(claim.conversation).await, Ok(Some(change)));
 }
@@ -44,7 +59,15 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
     store.interrupt_turn(&claim, id, at(1)).await.unwrap();
     let work = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap();
     assert_eq!((work.inbox, work.begun), (inbox, 1));
-    let late = store.finish_turn(&claim, id, ends(None), at(2)).await;
+    let late = store
+        .finish_turn(
+            &claim,
+            id,
+            UserId(1),
+            move |_| End::Answered(Box::new(ends(None))),
+            at(2),
+        )
+        .await;
     assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
 }
 
@@ -66,7 +89,16 @@ async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
         announce: Box::new(announce),
         ..ends(patch("diff"))
     };
-    let (_, taken) = store.finish_turn(&claim, id, finish, at(2)).await.unwrap();
+    let (_, taken) = store
+        .finish_turn(
+            &claim,
+            id,
+            UserId(1),
+            move |_| End::Answered(Box::new(finish)),
+            at(2),
+        )
+        .await
+        .unwrap();
     let taken = taken.unwrap();
     assert_eq!(taken.len(), 1);
     assert_eq!(
@@ -82,6 +114,61 @@ async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
     let due = store.due("slack", at(3), 10).await.unwrap();
     assert_eq!((due.len(), due[0].doubtful_since), (1, Some(at(2))));
     assert_eq!(due[0].op, post("result", None, "CHG-1"));
+}
+
+/// The grants that count are those of the transaction that ends the turn. T06
+#[tokio::test]
+async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_transaction() {
+    let (_directory, store) = fresh();
+    let (claim, _, id) = begin(&store, "U1", 0).await;
+    let draft = edits(&[("a", Some(b"draft"))]);
+    store
+        .record_step(&claim, id, &answer("x"), &cost(1), Some(&draft), at(1))
+        .await
+        .unwrap();
+    let row = ("editor".to_owned(), "*".to_owned(), vec!["dev".to_owned()]);
+    let (sender, granted) = (person("U1"), row.clone());
+    let user = store
+        .write(move |tx| {
+            let user = people::add_person(tx, "alice", "operator", &sender, &granted, at(0))?;
+            people::revoke(tx, user, at(2))?;
+            Ok(user)
+        })
+        .await
+        .unwrap();
+    let decide = move |grants: Option<&[GrantRow]>| match grants {
+        None => End::Refused(vec![post("result", None, "Access was revoked.")]),
+        Some(_) => End::Answered(Box::new(ends(patch("diff")))),
+    };
+    let ended = store.finish_turn(&claim, id, user, decide, at(3)).await;
+    assert_eq!(ended, Ok((None, None)));
+    let said: Vec<_> = store.due("slack", at(4), 10).await.unwrap();
+    assert_eq!(said[0].op, post("result", None, "Access was revoked."));
+    assert_eq!(
+        (said.len(), store.current_change(claim.conversation).await),
+        (1, Ok(None))
+    );
+    assert_eq!(store.edits(claim.conversation).await, Ok(Edits::new()));
+    let ended = &store.turns(claim.conversation, 1).await.unwrap()[0];
+    assert_eq!(ended.verdict, Some(Verdict::Error));
+
+    store.release(&claim).await.unwrap();
+    let (claim, _, id) = begin(&store, "U1", 5).await;
+    let seen = row.clone();
+    let user = store
+        .write(move |tx| people::add_person(tx, "alice", "operator", &person("U1"), &row, at(5)))
+        .await
+        .unwrap();
+    let decide = move |grants: Option<&[GrantRow]>| {
+        assert_eq!(grants, Some([seen].as_slice()));
+        End::Answered(Box::new(Finish {
+            withheld: Some("not yours".to_owned()),
+            ..ends(None)
+        }))
+    };
+    store.finish_turn(&claim, id, user, decide, at(6)).await.unwrap();
+    let withheld = store.withheld(claim.conversation).await;
+    assert_eq!(withheld, Ok(Some("not yours".to_owned())));
 }
 
 /// What a turn says in the end is marked with its end, so that a lane that is busy then goes on without
@@ -110,7 +197,16 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             announce: Box::new(announce),
             ..ends(patch("diff"))
         };
-        let (_, taken) = store.finish_turn(&claim, id, finish, at(2)).await.unwrap();
+        let (_, taken) = store
+            .finish_turn(
+                &claim,
+                id,
+                UserId(1),
+                move |_| End::Answered(Box::new(finish)),
+                at(2),
+            )
+            .await
+            .unwrap();
         assert_eq!(taken, Some(Vec::new()));
         let state = |op: &'static str| {
             store.read(move |tx| {
@@ -170,7 +266,15 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
         fenced
     );
     assert_eq!(
-        store.finish_turn(&old, id, ends(None), at(62)).await,
+        store
+            .finish_turn(
+                &old,
+                id,
+                UserId(1),
+                move |_| End::Answered(Box::new(ends(None))),
+                at(62)
+            )
+            .await,
         Err(StoreError::Fenced)
     );
     let begun = store.begin_turn(&old, inbox, Begin::quiet("x"), at(62)).await;
@@ -336,7 +440,16 @@ async fn nothing_follows_the_final_answer_of_a_turn() {
         .record_step(&claim, id, &answer("late"), &cost, None, at(2))
         .await;
     assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
-    store.finish_turn(&claim, id, ends(None), at(3)).await.unwrap();
+    store
+        .finish_turn(
+            &claim,
+            id,
+            UserId(1),
+            move |_| End::Answered(Box::new(ends(None))),
+            at(3),
+        )
+        .await
+        .unwrap();
     let history = store.history(claim.conversation).await.unwrap();
     assert_eq!(history.turns()[0].steps().len(), 1);
 }

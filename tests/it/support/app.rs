@@ -3,7 +3,7 @@
 //! was not used up, or if the database or its audit log is damaged.
 
 use super::world::World;
-use drydock::access::Role;
+use drydock::access::{Grant, Role};
 use drydock::admin::{Answer, Request};
 use drydock::agent::SENT_BACK;
 use drydock::app::App;
@@ -114,6 +114,20 @@ impl TestApp {
         };
         let answer = self.operator(request).await;
         assert!(matches!(answer, Answer::Revoked { .. }), "{answer:?}");
+    }
+
+    pub(crate) async fn grant(&self, which: &str, role: Role, environments: &[&str]) {
+        let grant = Grant {
+            role,
+            repositories: "*".to_owned(),
+            environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
+        };
+        let request = Request::Grant {
+            which: which.to_owned(),
+            grant,
+        };
+        let answer = self.operator(request).await;
+        assert!(matches!(answer, Answer::Granted { .. }), "{answer:?}");
     }
 
     pub(crate) async fn operator(&self, request: Request) -> Answer {
