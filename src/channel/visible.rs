@@ -2,6 +2,8 @@
 //! returns, and marks that turn the reading direction around. Every channel passes foreign text
 //! through here before it escapes it for its platform.
 
+use crate::model::is_invisible;
+
 /// The text with control and direction characters written out: `\u{1b}` as `␛`, `\u{202e}` as
 /// `<U+202E>`. Line ends become `\n`; tabs stay. Joiners stay, because emoji need them.
 pub(super) fn visible(text: &str) -> String {
@@ -29,13 +31,36 @@ pub(super) fn visible(text: &str) -> String {
     shown
 }
 
+/// The text on one line: of a name, a label or a value that somebody else may have chosen. What nobody would see is
+/// written out as well.
+pub(super) fn visible_line(text: &str) -> String {
+    exact(text).replace('\n', "␊").replace('\t', "␉")
+}
+
+/// The text of code, which people compare character by character: what nobody would see is written out as well, joiners
+/// of emoji among it.
+pub(super) fn exact(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut before = ' ';
+    for character in visible(text).chars() {
+        // The one selector that emoji carry does nothing to a letter but hide.
+        let hides = character == '\u{fe0f}' && before.is_ascii();
+        match is_invisible(character) || hides {
+            true => shown.push_str(&format!("<U+{:04X}>", u32::from(character))),
+            false => shown.push(character),
+        }
+        before = character;
+    }
+    shown
+}
+
 fn control_picture(control: char) -> char {
     char::from_u32(0x2400 + u32::from(control)).unwrap_or('␀')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{exact, visible, visible_line};
 
     /// T75
     #[test]
@@ -62,5 +87,17 @@ mod tests {
         {
             assert_eq!(visible(text), text);
         }
+    }
+
+    /// T75
+    #[test]
+    fn code_hides_nothing_and_a_label_is_one_line() {
+        let hidden = "image: nginx\u{200b}\u{e0041}\n\t❤\u{fe0f}";
+        assert_eq!(exact(hidden), "image: nginx<U+200B><U+E0041>\n\t❤\u{fe0f}");
+        assert_eq!(exact("nginx\u{fe0f}"), "nginx<U+FE0F>");
+        assert_eq!(
+            visible_line("x\nno secrets\tpass\u{200d}"),
+            "x␊no secrets␉pass<U+200D>"
+        );
     }
 }

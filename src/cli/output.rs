@@ -1,6 +1,7 @@
 //! The only place that prints. Text of models and repositories passes here as well: on a terminal
 //! nothing in it can move the cursor, hide text or change a title.
 
+use crate::model::one_line;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
@@ -112,8 +113,13 @@ impl Output {
     /// Rows as aligned columns.
     pub(super) fn table(&self, header: &[&str], rows: &[Vec<String>]) {
         let all = || {
-            std::iter::once(header.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>())
-                .chain(rows.iter().cloned())
+            std::iter::once(header.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()).chain(
+                rows.iter().map(|row| {
+                    row.iter()
+                        .map(|cell| one_line(&cell.replace(['\n', '\t'], " ")))
+                        .collect()
+                }),
+            )
         };
         let width = |column: usize| {
             all()
@@ -126,7 +132,7 @@ impl Output {
             let cells = row
                 .iter()
                 .zip(&widths)
-                .map(|(cell, width)| format!("{:<width$}", cell.replace(['\n', '\t'], " ")));
+                .map(|(cell, width)| format!("{:<width$}", cell));
             self.line(cells.collect::<Vec<_>>().join("  ").trim_end());
         }
     }

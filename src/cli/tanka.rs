@@ -5,7 +5,7 @@ use super::output::Output;
 use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
 use crate::config::{Config, SandboxSettings};
 use crate::jsonnet::yaml;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, one_line};
 use crate::tanka::importers::{self, ImportGraph, Importer, Role};
 use crate::tanka::{self, EnvironmentList, Filter, Rendered, Renderer, Selector, Target};
 use crate::workspace::{Directory, Tree};
@@ -276,7 +276,7 @@ fn list_environments(
         output.value(&serde_json::json!({ "environments": environments, "failures": failures }));
     } else if names_only {
         for environment in &environments {
-            output.line(&environment.metadata.name);
+            output.line(&one_line(&environment.metadata.name));
         }
     } else {
         print_document(&tanka::table(&environments), output);

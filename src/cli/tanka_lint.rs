@@ -6,7 +6,7 @@ use super::output::Output;
 use super::{Failure, comparer, evaluator, tanka_diff};
 use crate::compare::Validation;
 use crate::config::SandboxSettings;
-use crate::model::{RepoPath, counted};
+use crate::model::{RepoPath, counted, quoted};
 use crate::redact::Redactor;
 use crate::workspace::Directory;
 use clap::Args;
@@ -107,7 +107,11 @@ fn show(seen: &[(RepoPath, Validation)], output: &Output) {
         .filter_map(|(name, failure)| Some((name, failure.as_ref()?)));
     let mut failed = 0;
     for (name, failure) in broken {
-        output.line(&format!("error: `{name}` does not render: {}", failure.message));
+        output.line(&format!(
+            "error: {} does not render: {}",
+            quoted(name),
+            failure.message
+        ));
         failed += 1;
     }
     let left_out: usize = seen.iter().map(|(_, validation)| validation.left_out).sum();

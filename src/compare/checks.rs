@@ -6,7 +6,7 @@ use super::failure::line;
 use super::kept::Opinion;
 use super::rendering::Both;
 use crate::jsonnet::syntax;
-use crate::model::{Check, CheckState, FileChange, Mode, RepoPath};
+use crate::model::{Check, CheckState, FileChange, Mode, RepoPath, quoted};
 use crate::redact::Redactor;
 use crate::review::{NotProven, Report, Standing};
 use std::collections::BTreeSet;
@@ -66,20 +66,20 @@ impl Rendering {
     fn of(report: &Report) -> Self {
         let mut rendering = Self::default();
         for environment in &report.environments {
-            let name = &environment.name;
+            let name = quoted(&environment.name);
             match &environment.standing {
                 Standing::NotProven {
                     reason: NotProven::FailsInWorkspace { workspace },
-                } => rendering.broken.push(format!("`{name}`: {}", workspace.message)),
+                } => rendering.broken.push(format!("{name}: {}", workspace.message)),
                 Standing::NotProven {
                     reason: NotProven::FailsOnBoth { workspace, .. },
                 } => {
-                    let why = format!("`{name}`, on the base either: {}", workspace.message);
+                    let why = format!("{name}, on the base either: {}", workspace.message);
                     rendering.broken_before.push(why);
                 }
                 Standing::NotProven {
                     reason: NotProven::NotLookedAt { why },
-                } => rendering.skipped.push(format!("`{name}`: {why}")),
+                } => rendering.skipped.push(format!("{name}: {why}")),
                 Standing::NotProven {
                     reason: NotProven::FailsOnBase { .. },
                 }
@@ -132,7 +132,10 @@ impl Seen {
             match &rendered.opinion {
                 Opinion::Agrees => {}
                 Opinion::NotAsked => self.unheard += 1,
-                Opinion::Differs { path } => self.against.push(format!("`{entrypoint}`: at `{path}`")),
+                Opinion::Differs { path } => {
+                    let at = quoted(path);
+                    self.against.push(format!("`{entrypoint}`: at {at}"));
+                }
                 Opinion::Refuses { why } => self.against.push(format!("`{entrypoint}`: {why}")),
                 Opinion::Unfinished { why } => self.unfinished.push(format!("`{entrypoint}`: {why}")),
             }

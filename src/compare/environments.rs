@@ -6,7 +6,7 @@ use super::failure::bound;
 use super::kept::{Member, Opinion, Rendered};
 use super::rendering::{Both, Outcome};
 use super::settled::Values;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, quoted};
 use crate::parallel;
 use crate::redact::Redactor;
 use crate::review::{Environment, Failure, FailureKind, Rendering, Side};
@@ -256,7 +256,7 @@ fn read(text: &Bytes) -> Result<Value, Failure> {
 
 fn dispute(rendered: &Rendered) -> Option<Failure> {
     let message = match &rendered.opinion {
-        Opinion::Differs { path } => format!("the two engines disagree at `{path}`"),
+        Opinion::Differs { path } => format!("the two engines disagree at {}", quoted(path)),
         Opinion::Refuses { why } => format!("one engine has a value, and the other says: {why}"),
         Opinion::NotAsked | Opinion::Agrees | Opinion::Unfinished { .. } => return None,
     };

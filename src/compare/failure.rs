@@ -1,6 +1,7 @@
 //! Why an environment did not render, as it is told: what may be done about it, and one line.
 
 use crate::jsonnet::EvalError;
+use crate::model::one_line;
 use crate::review::{Failure, FailureKind};
 use crate::tanka::TankaError;
 
@@ -86,10 +87,10 @@ pub fn reason(error: &TankaError) -> String {
     }
 }
 
-/// Any text as one line of a bounded length.
+/// Any text as one line of a bounded length; what nobody would see is shown by name.
 pub(super) fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
+    let line = one_line(&words.join(" "));
     match line.chars().nth(MESSAGE_CHARS_MAX) {
         None => line,
         Some(_) => line.chars().take(MESSAGE_CHARS_MAX - 1).chain(['…']).collect(),

@@ -1,7 +1,7 @@
 //! What the card of a running turn says: its newest state, and no more than a few lines.
 
 use crate::agent::Event;
-use crate::model::{Button, ButtonStyle, Part, Reply};
+use crate::model::{Button, ButtonStyle, Part, Reply, one_line};
 
 /// Lines of work the card shows; older ones are counted.
 const LINES_SHOWN_MAX: usize = 6;
@@ -181,11 +181,8 @@ fn summary(name: &str, arguments: &str) -> String {
 
 fn on_one_line(text: &str, chars_max: usize) -> String {
     // Backticks would open code in our own text.
-    text.replace('`', "'")
-        .chars()
-        .map(|c| if c == '\n' { ' ' } else { c })
-        .take(chars_max)
-        .collect()
+    let plain = text.replace('`', "'").replace(['\n', '\t'], " ");
+    one_line(&plain).chars().take(chars_max).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which environment a person means: a path, a name, or the end of one.
 
 use super::InspectError;
-use crate::model::{edits, is_invisible};
+use crate::model::{self, edits, is_invisible};
 use crate::tanka::{EnvironmentList, Renderer, TankaError, Target};
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
@@ -136,7 +136,7 @@ fn quoted(names: &BTreeSet<&str>) -> String {
     let shown: Vec<String> = names
         .iter()
         .take(NAMES_MAX)
-        .map(|name| format!("`{name}`"))
+        .map(|name| model::quoted(name))
         .collect();
     match names.len().saturating_sub(NAMES_MAX) {
         0 => shown.join(", "),

@@ -2,7 +2,7 @@
 
 use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
 use crate::compare::{Asked, Only, Sides};
-use crate::model::{Check, CheckState};
+use crate::model::{Check, CheckState, quoted};
 use crate::tanka::Target;
 
 /// Characters of the report above a difference.
@@ -15,7 +15,8 @@ impl Inspector<'_> {
         let title = name.as_deref().unwrap_or(path.trim_end_matches('/')).to_owned();
         if sides.changes.is_empty() {
             return Ok(Answer::only(format!(
-                "Nothing is changed here: `{title}` is as the base."
+                "Nothing is changed here: {} is as the base.",
+                quoted(&title)
             )));
         }
         let asked = Asked {

@@ -2,7 +2,7 @@
 
 use super::{Answer, Document, InspectError, Inspector};
 use crate::compare::Asked;
-use crate::model::counted;
+use crate::model::{counted, one_line};
 use crate::review::{EnvironmentReport, NotProven, Presence, Report, Standing};
 use crate::tanka::{EnvironmentFailure, EnvironmentList, Found};
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ fn text(list: &EnvironmentList, marks: &Marks) -> String {
         found.any(|found| found.environment.metadata.name == name)
     };
     let gone = marks.iter().filter(|(name, _)| !there(name));
-    out.extend(gone.map(|(name, mark)| format!("{name} [{mark}]\n")));
+    out.extend(gone.map(|(name, mark)| one_line(&format!("{name} [{mark}]")) + "\n"));
     out
 }
 
@@ -159,11 +159,11 @@ fn line(found: &Found, marks: &BTreeMap<String, String>) -> String {
             .map(|(name, value)| format!("{name}={value}"));
         line.push_str(&format!(", labels {}", labels.collect::<Vec<_>>().join(" ")));
     }
-    format!("{line} (`{}`)\n", found.entrypoint)
+    one_line(&format!("{line} (`{}`)", found.entrypoint)) + "\n"
 }
 
 fn reason(failure: &EnvironmentFailure) -> String {
     let why = failure.error.to_string();
     let first = why.lines().next().unwrap_or_default();
-    format!("`{}`: {first}\n", failure.entrypoint)
+    one_line(&format!("`{}`: {first}", failure.entrypoint)) + "\n"
 }

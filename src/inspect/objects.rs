@@ -2,7 +2,7 @@
 
 use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
 use crate::jsonnet::yaml;
-use crate::model::counted;
+use crate::model::{counted, one_line, quoted};
 use crate::review::Masker;
 use crate::tanka::{Filter, Object, Rendered, TankaError};
 use serde_json::Value;
@@ -48,7 +48,9 @@ impl Inspector<'_> {
 fn fails(environment: &str, error: TankaError) -> InspectError {
     let environment = chosen::plain(environment);
     match InspectError::from(error) {
-        InspectError::Told(why) => InspectError::Told(format!("`{environment}` does not render: {why}")),
+        InspectError::Told(why) => {
+            InspectError::Told(format!("{} does not render: {why}", quoted(environment)))
+        }
         InspectError::Cancelled => InspectError::Cancelled,
     }
 }
@@ -56,17 +58,14 @@ fn fails(environment: &str, error: TankaError) -> InspectError {
 /// One file holds several environments: it takes a name to tell which.
 fn several(path: &str, names: &[String]) -> InspectError {
     const NAMES_MAX: usize = 10;
-    let shown: Vec<String> = names
-        .iter()
-        .take(NAMES_MAX)
-        .map(|name| format!("`{name}`"))
-        .collect();
+    let shown: Vec<String> = names.iter().take(NAMES_MAX).map(|name| quoted(name)).collect();
     let more = match names.len().saturating_sub(NAMES_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     InspectError::Told(format!(
-        "`{path}` holds several environments: {}{more}. Name one of them.",
+        "{} holds several environments: {}{more}. Name one of them.",
+        quoted(path),
         shown.join(", ")
     ))
 }
@@ -79,11 +78,15 @@ pub fn shown(rendered: &Rendered) -> Shown {
         .collect();
     Shown {
         heading: format!(
-            "`{}`: {}",
-            rendered.environment.metadata.name,
+            "{}: {}",
+            quoted(&rendered.environment.metadata.name),
             counted(rendered.objects.len(), "object", "objects")
         ),
-        warnings: rendered.warnings.clone(),
+        warnings: rendered
+            .warnings
+            .iter()
+            .map(|warning| one_line(warning))
+            .collect(),
         yaml: documents.join("---\n"),
     }
 }

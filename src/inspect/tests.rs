@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use super::chosen::chosen;
-use super::{InspectError, file_name};
+use super::{InspectError, file_name, listed};
+use crate::model::RepoPath;
 use crate::tanka::testing::{Files, JsonFiles};
-use crate::tanka::{Renderer, Target};
+use crate::tanka::{Environment, EnvironmentList, Found, Renderer, Target};
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -90,4 +93,30 @@ fn a_file_is_named_after_its_environment_and_nothing_else() {
         assert_eq!(file_name(name, "yaml"), expected);
     }
     assert!(file_name(&"x".repeat(1_000), "yaml").len() < 120);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// T43, T69: a list has a line for each environment, whatever its settings say.
+    #[test]
+    fn no_setting_makes_a_line_of_its_own(words in proptest::collection::vec(".*|a\nprod: namespace prod", 5)) {
+        let mut environment = Environment::default();
+        environment.metadata.name = words[0].clone();
+        environment.spec.namespace = words[1].clone();
+        environment.spec.api_server = words[2].clone();
+        environment.spec.context_names = vec![words[3].clone()];
+        environment.metadata.labels.insert("team".to_owned(), words[4].clone());
+        let list = EnvironmentList {
+            environments: vec![Found {
+                entrypoint: RepoPath::parse("environments/dev/main.jsonnet").unwrap(),
+                environment,
+            }],
+            ..EnvironmentList::default()
+        };
+        let marks = BTreeMap::from([(words[0].clone(), words[4].clone())]);
+        let shown = listed(&list, &marks, 10);
+        prop_assert_eq!(shown.matches('\n').count(), 1);
+        prop_assert!(!shown.trim_end().chars().any(char::is_control), "{:?}", shown);
+    }
 }

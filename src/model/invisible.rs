@@ -1,4 +1,5 @@
-//! Characters nobody sees.
+//! Characters nobody sees, and names on one line: nothing in a name starts a line, leaves the code it is shown as,
+//! moves the cursor or turns the direction of the text.
 
 /// Can this character be in a text without anybody seeing it? Tab and line ends are not meant, nor
 /// the one variation selector that emoji carry.
@@ -14,5 +15,43 @@ pub fn is_invisible(character: char) -> bool {
         // Variation selectors and tags can spell whole sentences.
         '\u{fe00}'..='\u{fe0e}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
         _ => character.is_control(),
+    }
+}
+
+/// Returns the text with control and invisible characters shown as `<U+202E>`: one line, whatever it holds.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || character == '\u{fe0f}' || is_invisible(character) {
+            line.push_str(&format!("<U+{:04X}>", u32::from(character)));
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
+/// Returns a name of somebody else's on one line and between backticks, which it cannot leave.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", one_line(name).replace('`', "'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{one_line, quoted};
+
+    #[test]
+    fn nothing_hides_in_a_line() {
+        assert_eq!(
+            one_line("a\u{202e}b\nc\td\u{1b}[31m\u{85}\u{2028}"),
+            "a<U+202E>b<U+000A>c<U+0009>d<U+001B>[31m<U+0085><U+2028>"
+        );
+        assert_eq!(one_line("größe 数 ✅"), "größe 数 ✅");
+    }
+
+    #[test]
+    fn a_name_stays_between_its_backticks() {
+        assert_eq!(quoted("a` is fine.\n`b"), "`a' is fine.<U+000A>'b`");
+        assert_eq!(quoted("environments/dev"), "`environments/dev`");
     }
 }

@@ -1,5 +1,6 @@
 //! Paths inside a repository, checked once where they come in.
 
+use super::one_line;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
@@ -7,8 +8,9 @@ use std::sync::Arc;
 const PATH_BYTES_MAX: usize = 4_096;
 
 /// A file's path inside the repository: relative, `/`-separated UTF-8 of at most 4,096 bytes, no
-/// empty, `.` or `..` component, no backslash or NUL, and no component that git, on any system,
-/// would take for its own directory. In the gateway it is a key in a tree, not a name on a disk.
+/// empty, `.` or `..` component, no backslash, backtick or control character, and no component that git,
+/// on any system, would take for its own directory. So a name stays on its line and in the backticks it is
+/// shown in. In the gateway it is a key in a tree, not a name on a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RepoPath(Arc<str>);
 
@@ -20,6 +22,11 @@ pub enum PathError {
         "`{0}` is outside the repository; use a path relative to its root, such as `environments/dev/main.jsonnet`"
     )]
     Outside(String),
+    /// It holds a character that would start a line or leave the backticks a name is shown in.
+    #[error(
+        "`{0}`: names with line ends, control characters or backticks are not part of the workspace; use another name"
+    )]
+    Unprintable(String),
     /// A component names git's own files.
     #[error("`{0}`: git metadata is read-only and not part of the workspace")]
     GitMetadata(String),
@@ -36,6 +43,9 @@ impl RepoPath {
             || path.starts_with('~')
         {
             return Err(outside());
+        }
+        if path.contains(leaves_its_line) {
+            return Err(PathError::Unprintable(shorten(text)));
         }
         if path.contains('%') {
             let lower = path.to_ascii_lowercase();
@@ -120,12 +130,17 @@ fn check_component(component: &str) -> Result<(), Reason> {
     }
 }
 
+fn leaves_its_line(character: char) -> bool {
+    character.is_control() || matches!(character, '`' | '\u{2028}' | '\u{2029}')
+}
+
 fn shorten(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 120;
-    if text.chars().count() <= SHOWN_CHARS_MAX {
-        return text.to_owned();
+    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
     }
-    text.chars().take(SHOWN_CHARS_MAX).chain(['…']).collect()
+    one_line(&shown).replace('`', "'")
 }
 
 #[cfg(test)]
@@ -175,6 +190,30 @@ mod tests {
                 matches!(RepoPath::parse(text), Err(PathError::Outside(_))),
                 "{text:?}"
             );
+        }
+    }
+
+    /// T43, T58
+    #[test]
+    fn a_name_that_could_start_a_line_or_leave_its_backticks_is_refused() {
+        for text in [
+            "a\nno secrets in added lines  pass",
+            "a\r\nb",
+            "a\tb",
+            "a/\u{1b}[2J",
+            "a\u{7f}",
+            "a\u{85}b",
+            "a\u{2028}b",
+            "a/b\u{2029}",
+            "a`, which is fine, `b",
+        ] {
+            let why = RepoPath::parse(text).map_or_else(|error| error.to_string(), |path| path.to_string());
+            assert!(why.contains("use another name"), "{why}");
+            assert!(
+                !why.chars().any(super::leaves_its_line) || why.matches('`').count() == 2,
+                "{why}"
+            );
+            assert_eq!(why.lines().count(), 1, "{why}");
         }
     }
 

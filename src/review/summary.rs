@@ -8,6 +8,7 @@ use super::diff::{Happens, ObjectChange};
 use super::proof::{NotProven, Proof, Standing};
 use super::report::{EnvironmentReport, Report, Risk};
 use super::visible;
+use crate::model::quoted;
 
 /// Names in one line before the others are only counted.
 const NAMES_MAX: usize = 5;
@@ -115,7 +116,7 @@ fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(NAMES_MAX);
     let shown: Vec<String> = names
         .take(NAMES_MAX)
-        .map(|name| format!("`{}`", visible::cut(&visible::line(name), 60)))
+        .map(|name| quoted(&visible::cut(name, 60)))
         .collect();
     match more {
         0 => shown.join(", "),
@@ -235,7 +236,7 @@ fn unproven(report: &Report) -> Vec<String> {
 }
 
 fn not_proven(environment: &EnvironmentReport, reason: &NotProven) -> String {
-    let name = visible::line(&environment.name);
+    let name = quoted(&environment.name);
     let (what, failure) = match reason {
         NotProven::FailsOnBoth { workspace, .. } => (
             "Not proven",
@@ -251,7 +252,7 @@ fn not_proven(environment: &EnvironmentReport, reason: &NotProven) -> String {
         ),
         NotProven::NotLookedAt { why } => ("Not proven", why.clone()),
     };
-    format!("{what}: `{name}`, {}", visible::line(&failure))
+    format!("{what}: {name}, {}", visible::line(&failure))
 }
 
 fn risks(risks: &[Risk]) -> Block {

@@ -2,21 +2,8 @@
 //! turns the direction of the text.
 
 use super::fields::FieldChange;
-use crate::model::is_invisible;
+pub(super) use crate::model::one_line as line;
 use serde_json::Value;
-
-/// The text with control and invisible characters shown as `<U+202E>`.
-pub(super) fn line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() || character == '\u{fe0f}' || is_invisible(character) {
-            out.push_str(&format!("<U+{:04X}>", u32::from(character)));
-        } else {
-            out.push(character);
-        }
-    }
-    out
-}
 
 /// At most so many characters, with `…` for the rest.
 pub(super) fn cut(text: &str, chars_max: usize) -> String {
@@ -70,12 +57,11 @@ pub(super) fn field(change: &FieldChange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, line, step};
+    use super::{cut, step};
     use serde_json::{Value, json};
 
     #[test]
-    fn nothing_hides_in_a_line() {
-        assert_eq!(line("a\u{202e}b\nc\u{1b}[31m"), "a<U+202E>b<U+000A>c<U+001B>[31m");
+    fn what_is_cut_says_so() {
         assert_eq!(cut("äöü", 2), "ä…");
         assert_eq!(cut("äöü", 0), "");
         assert_eq!(cut("äöü", 3), "äöü");

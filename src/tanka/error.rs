@@ -3,7 +3,7 @@
 
 use crate::jsonnet::EvalError;
 use crate::jsonnet::yaml::{Profile, document};
-use crate::model::PathError;
+use crate::model::{PathError, one_line, quoted};
 use crate::workspace::TreeError;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub enum TankaError {
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// An environment's settings are malformed.
-    #[error("parsing `{path}`: {why}")]
+    #[error("parsing {}: {why}", quoted(.path))]
     Spec {
         /// The file, or the environment that is written inline.
         path: String,
@@ -82,7 +82,7 @@ pub enum TankaError {
     /// A file has several environments, and none was named.
     #[error(
         "found multiple Environments in {path:?}. Use `--name` to select a single one: \n - {}",
-        .names.join("\n - ")
+        one_each(.names)
     )]
     Ambiguous {
         /// Where was looked.
@@ -93,7 +93,7 @@ pub enum TankaError {
     /// Several environments of a file have the name in theirs.
     #[error(
         "found multiple Environments in {path:?} matching {name:?}. Provide a more specific name that matches a single one: \n - {}",
-        .names.join("\n - ")
+        one_each(.names)
     )]
     AmbiguousName {
         /// Where was looked.
@@ -198,9 +198,15 @@ impl TankaError {
     }
 }
 
+/// Names below each other, a line each.
+fn one_each(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| one_line(name)).collect();
+    names.join("\n - ")
+}
+
 fn extracting(environment: Option<&str>) -> String {
     environment.map_or_else(String::new, |name| {
-        format!("got an error while extracting env `{name}`: ")
+        format!("got an error while extracting env {}: ", quoted(name))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::TankaError;
 use super::environment::Environment;
+use crate::model::one_line;
 
 /// Columns between two cells, and behind the last.
 const PADDING: usize = 4;
@@ -11,12 +12,12 @@ pub fn table(environments: &[Environment]) -> String {
     let header = ["NAME", "NAMESPACE", "SERVER"];
     let rows = environments.iter().map(|environment| {
         [
-            environment.metadata.name.as_str(),
-            environment.spec.namespace.as_str(),
-            environment.spec.api_server.as_str(),
+            one_line(&environment.metadata.name),
+            one_line(&environment.spec.namespace),
+            one_line(&environment.spec.api_server),
         ]
     });
-    let rows: Vec<[&str; 3]> = std::iter::once(header).chain(rows).collect();
+    let rows: Vec<[String; 3]> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let widths = [0, 1, 2].map(|column| {
         let lengths = rows.iter().map(|row| row[column].chars().count());
         lengths.max().unwrap_or(0) + PADDING
@@ -66,6 +67,9 @@ mod tests {
             "NAME                  NAMESPACE    SERVER                        \n\
              environments/basic    basic-ns     https://localhost:6443?a&b    \n"
         );
+        let mut forged = environments.clone();
+        forged[0].spec.namespace = "a\nprod    prod-ns".to_owned();
+        assert_eq!(table(&forged).lines().count(), 2);
         assert_eq!(table(&[]), "NAME    NAMESPACE    SERVER    \n");
         assert!(json(&environments).unwrap().contains("6443?a\\u0026b"));
         assert_eq!(json(&[]).unwrap(), "[]\n");

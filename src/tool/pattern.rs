@@ -80,7 +80,9 @@ fn check_stays_inside(text: &str, pattern: &str) -> Result<(), ToolError> {
     match RepoPath::parse(&without_wildcards) {
         Ok(_) => {}
         Err(PathError::Outside(_)) => return Err(outside()),
-        Err(err @ PathError::GitMetadata(_)) => return Err(ToolError::Failed(err.to_string())),
+        Err(err @ (PathError::Unprintable(_) | PathError::GitMetadata(_))) => {
+            return Err(ToolError::Failed(err.to_string()));
+        }
     }
     let mut alternatives = pattern.split(['/', '{', '}', ',']);
     if pattern.starts_with("./") || alternatives.any(|alternative| alternative == "..") {

@@ -4,7 +4,7 @@ use super::ToolError;
 use super::arguments::{Arguments, PathArgument};
 use super::comparing::Comparing;
 use crate::compare::{Comparer, Sides, Validation};
-use crate::model::counted;
+use crate::model::{counted, quoted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,7 +69,8 @@ fn shown(validation: &Validation) -> String {
         .filter_map(|(name, failure)| Some((name, failure.as_ref()?)))
         .collect();
     for (name, failure) in failed.iter().take(FAILURES_MAX) {
-        out.push_str(&format!("error: `{name}` does not render: {}\n", failure.message));
+        let name = quoted(name);
+        out.push_str(&format!("error: {name} does not render: {}\n", failure.message));
     }
     out.push_str(&more(failed.len(), FAILURES_MAX));
     let render = environments.len() - failed.len();

@@ -3,7 +3,7 @@
 
 use super::rich_text::{self, block, emboldened, is_id, preformatted, section, spans};
 use crate::channel::markdown::{Block, Inline, Style, backticks, fact, parse};
-use crate::channel::visible::visible;
+use crate::channel::visible::{visible, visible_line};
 use crate::model::{Button, ButtonStyle, Part, Reply, Sender};
 use serde_json::{Value, json};
 
@@ -159,9 +159,9 @@ fn facts(rows: &[(String, String)]) -> Option<Value> {
     for (index, (label, value)) in rows.iter().enumerate() {
         let start = if index == 0 { "" } else { "\n" };
         line.extend(rich_text::text(start, Style::default()));
-        line.extend(spans(&fact(label, bold)));
+        line.extend(spans(&fact(&visible_line(label), bold)));
         line.extend(rich_text::text("  ", Style::default()));
-        line.extend(spans(&fact(value, Style::default())));
+        line.extend(spans(&fact(&visible_line(value), Style::default())));
     }
     block(section(line).into_iter().collect())
 }
@@ -183,7 +183,10 @@ fn rows(buttons: &[Button], count: &mut usize) -> Vec<Value> {
 }
 
 fn element(button: &Button, number: usize) -> Value {
-    let label: String = visible(&button.label).chars().take(LABEL_CHARS_MAX).collect();
+    let label: String = visible_line(&button.label)
+        .chars()
+        .take(LABEL_CHARS_MAX)
+        .collect();
     let mut element = json!({
         "type": "button",
         "text": {"type": "plain_text", "text": label, "emoji": false},
@@ -213,7 +216,7 @@ fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
             Part::Facts { rows } => {
                 let rows: Vec<String> = rows
                     .iter()
-                    .map(|(label, value)| format!("{label}: {value}"))
+                    .map(|(label, value)| visible_line(&format!("{label}: {value}")))
                     .collect();
                 Some(rows.join("\n"))
             }

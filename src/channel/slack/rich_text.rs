@@ -2,7 +2,7 @@
 //! mention, a link or markup, whatever it says.
 
 use crate::channel::markdown::{Block, Inline, Style};
-use crate::channel::visible::visible;
+use crate::channel::visible::{exact, visible};
 use serde_json::{Value, json};
 
 /// Indents of a list that Slack shows.
@@ -23,7 +23,7 @@ pub(super) fn preformatted(code: &str) -> Value {
     let code = if code.is_empty() {
         " ".to_owned()
     } else {
-        visible(code)
+        exact(code)
     };
     json!({"type": "rich_text_preformatted", "elements": [{"type": "text", "text": code}]})
 }

@@ -3,6 +3,7 @@
 
 use super::render::blocks;
 use crate::channel::markdown::{Section, sections};
+use crate::channel::visible::visible_line;
 use crate::model::{Part, Reply};
 
 /// Blocks of one message.
@@ -123,7 +124,7 @@ fn smaller(part: &Part) -> Vec<Part> {
             .into(),
         Part::Facts { rows } => match rows.as_slice() {
             [(label, value)] => vec![Part::Text {
-                text: format!("{label}  {value}"),
+                text: visible_line(&format!("{label}  {value}")),
             }],
             rows => {
                 let (first, second) = rows.split_at(rows.len() / 2);

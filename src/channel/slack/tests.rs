@@ -4,6 +4,7 @@
 use super::render::{FALLBACK_CHARS_MAX, render};
 use super::split::split;
 use crate::model::{Button, ButtonStyle, Part, Platform, Reply, Sender};
+use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
 fn alice() -> Sender {
@@ -219,4 +220,32 @@ fn the_mention_comes_first_and_the_buttons_last() {
         last.iter().rev().take(2).collect::<Vec<_>>(),
         vec![&footer, &buttons]
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// T43, T58: facts have as many lines as there are rows, whatever files, checks and environments are called.
+    #[test]
+    fn no_name_makes_a_line_of_its_own(rows in proptest::collection::vec((".*", ".*|a\nb|`.*"), 1..8)) {
+        let parts = vec![Part::Facts { rows: rows.clone() }];
+        let rendered = render(&Reply { parts: parts.clone() }, &[]);
+        let words: String = rendered.blocks[0]["elements"][0]["elements"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|span| span["text"].as_str().unwrap())
+            .collect();
+        prop_assert_eq!(words.split('\n').count(), rows.len());
+        prop_assert_eq!(rendered.text.split('\n').count(), rows.len());
+        let lines: usize = split(&Reply { parts }, &[])
+            .iter()
+            .flat_map(|message| &message.parts)
+            .map(|part| match part {
+                Part::Facts { rows } => rows.len(),
+                _ => 1,
+            })
+            .sum();
+        prop_assert_eq!(lines, rows.len());
+    }
 }

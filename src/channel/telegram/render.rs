@@ -2,7 +2,7 @@
 
 use super::text::{Finished, Look, RichText};
 use crate::channel::markdown::{Block, Inline, Style, backticks, fact, parse};
-use crate::channel::visible::visible;
+use crate::channel::visible::{exact, visible_line};
 use crate::model::{Button, ButtonStyle, Part, Reply, Sender};
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ fn gap(previous: Option<&Part>, part: &Part) -> usize {
 }
 
 fn button(button: &Button) -> Value {
-    let mut json = json!({"text": visible(&button.label), "callback_data": button.token});
+    let mut json = json!({"text": visible_line(&button.label), "callback_data": button.token});
     match button.style {
         ButtonStyle::Plain => {}
         ButtonStyle::Primary => json["style"] = json!("primary"),
@@ -147,15 +147,19 @@ impl Page<'_> {
         let language: String = language.chars().take_while(|c| is_word(*c)).take(32).collect();
         let text = text.trim_end_matches('\n');
         let shown = if text.trim().is_empty() { "(empty)" } else { text };
-        self.text.push_as(shown, Look::Pre { language });
+        self.text.push_as(&exact(shown), Look::Pre { language });
     }
 
     fn facts(&mut self, rows: &[(String, String)]) {
-        let width = |text: &str| visible(text).chars().count();
+        let rows: Vec<(String, String)> = rows
+            .iter()
+            .map(|(label, value)| (visible_line(label), visible_line(value)))
+            .collect();
+        let width = |text: &str| text.chars().count();
         let column = rows.iter().map(|(label, _)| width(label)).max().unwrap_or(0);
         let is_narrow = rows
             .iter()
-            .all(|(_, value)| column + 2 + width(value) <= COLUMNS_MAX && !value.contains(['\n', '`']));
+            .all(|(_, value)| column + 2 + width(value) <= COLUMNS_MAX && !value.contains('`'));
         if is_narrow {
             let lines: Vec<String> = rows
                 .iter()
@@ -163,7 +167,7 @@ impl Page<'_> {
                 .collect();
             return self.code("", &lines.join("\n"));
         }
-        for (label, value) in rows {
+        for (label, value) in &rows {
             self.text.separate(1);
             self.inlines(&fact(label, Style::default()), Some(&Look::Bold));
             self.text.push_as(":", Look::Bold);
@@ -277,4 +281,24 @@ fn is_box(block: &Block) -> bool {
 struct Nesting {
     indent: usize,
     in_quote: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Setting, render};
+    use crate::model::{Part, Reply};
+    use proptest::prelude::{ProptestConfig, prop_assert, proptest};
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// T43, T58: facts have at most as many lines as there are rows, whatever files, checks and environments
+        /// are called; those that end in blanks alone are cut.
+        #[test]
+        fn no_name_makes_a_line_of_its_own(rows in proptest::collection::vec((".*", ".*|a\nb|`.*"), 1..8)) {
+            let setting = Setting { link_hosts: &[], chat: None };
+            let rendered = render(&Reply { parts: vec![Part::Facts { rows: rows.clone() }] }, setting);
+            prop_assert!(rendered.body.text.split('\n').count() <= rows.len(), "{}", rendered.body.text);
+        }
+    }
 }

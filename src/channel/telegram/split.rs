@@ -3,6 +3,7 @@
 
 use super::render::{Setting, UNITS_MAX, render};
 use crate::channel::markdown::{Section, sections};
+use crate::channel::visible::visible_line;
 use crate::model::{Part, Reply};
 use std::collections::VecDeque;
 
@@ -142,7 +143,7 @@ fn cut_rows(rows: &[(String, String)], fits: &dyn Fn(&Part) -> bool) -> Option<(
     // Not even one row fits: it goes on as plain sentences, which can be cut anywhere.
     let lines: Vec<String> = rows
         .iter()
-        .map(|(label, value)| format!("{label}: {value}"))
+        .map(|(label, value)| visible_line(&format!("{label}: {value}")))
         .collect();
     cut(
         &Part::Text {

@@ -2,7 +2,7 @@
 
 use super::Shelf;
 use crate::bundler;
-use crate::model::Effect;
+use crate::model::{Effect, one_line};
 use crate::tool::ToolError;
 use crate::tool::arguments::Arguments;
 use crate::tool::work::Work;
@@ -44,7 +44,7 @@ impl Work for List {
             let place = package
                 .local
                 .map_or_else(String::new, |directory| format!(" in `{directory}`"));
-            format!("{}{place}: {declared}, locked: {locked}", package.name)
+            one_line(&format!("{}{place}: {declared}, locked: {locked}", package.name))
         });
         Ok(lines.collect::<Vec<_>>().join("\n"))
     }

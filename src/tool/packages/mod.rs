@@ -14,6 +14,7 @@ use super::desk::Desk;
 use super::work::Framed;
 use super::{Tool, ToolError};
 use crate::bundler::{self, BundlerError, Fate, Fetch, Package, Prepared, Project};
+use crate::model::one_line;
 use std::sync::Arc;
 
 /// Characters of a commit that are shown.
@@ -66,13 +67,23 @@ impl Shelf {
 
 /// What an operation does, or would do, line by line.
 fn told(prepared: &Prepared, nothing: &str) -> String {
-    let mut lines: Vec<String> = prepared.packages.iter().filter_map(line).collect();
+    let mut lines: Vec<String> = prepared
+        .packages
+        .iter()
+        .filter_map(line)
+        .map(|line| one_line(&line))
+        .collect();
     let kept = prepared.packages.len() - lines.len();
     if kept > 0 {
         let packages = if kept == 1 { "package is" } else { "packages are" };
         lines.push(format!("{kept} {packages} as locked"));
     }
-    lines.extend(prepared.notices.iter().map(ToString::to_string));
+    lines.extend(
+        prepared
+            .notices
+            .iter()
+            .map(|notice| one_line(&notice.to_string())),
+    );
     if prepared.changes.is_empty() {
         lines.push(nothing.to_owned());
     } else {

@@ -62,12 +62,12 @@ fn id(content: &str) -> String {
 #[test]
 fn names_are_quoted_as_git_quotes_them() {
     let changes = [
-        change("ü \"x\"\t.txt", None, text("")),
+        change("ü \"x\".txt", None, text("")),
         change("with space", None, text("x\n")),
     ];
     let shown = shown(&changes);
     assert!(
-        shown.starts_with("diff --git \"a/\\303\\274 \\\"x\\\"\\t.txt\" \"b/\\303\\274 \\\"x\\\"\\t.txt\"\n"),
+        shown.starts_with("diff --git \"a/\\303\\274 \\\"x\\\".txt\" \"b/\\303\\274 \\\"x\\\".txt\"\n"),
         "{shown}"
     );
     assert!(shown.contains("+++ b/with space\t\n"), "{shown}");
@@ -224,7 +224,7 @@ fn every_kind_of_change_applies() {
         change("mode", text("x\n"), executable("x\n")),
         change("mode-and-text", executable("x\n"), text("y\n")),
         change("name with space", text("1\n"), text("2\n")),
-        change("näme\t\"q\"", text("1"), text("2")),
+        change("näme \"q\"", text("1"), text("2")),
         change("new", None, text("new\n")),
         change("new-empty", None, text("")),
         change("new-executable", None, executable("#!/bin/sh\n")),

@@ -333,14 +333,16 @@ fn submodules_and_names_that_are_no_text_are_left_out_and_counted() {
             (b"a", EntryKind::Blob, blob),
             (b"back\\slash", EntryKind::Blob, blob),
             (b"latin\xe9", EntryKind::Blob, blob),
+            (b"line\nno secrets in added lines  pass", EntryKind::Blob, blob),
             (b"module", EntryKind::Commit, blob),
+            (b"tick`tock", EntryKind::Blob, blob),
         ],
     );
     let commit = fixture.commit_tree(tree, &[], 1);
     fixture.point("refs/heads/main", commit);
     let base = fixture.base();
     assert_eq!(*base.files(), vec![path("a")]);
-    assert_eq!((base.skipped().submodules, base.skipped().names), (1, 2));
+    assert_eq!((base.skipped().submodules, base.skipped().names), (1, 4));
 }
 
 #[test]
