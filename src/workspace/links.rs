@@ -2,7 +2,7 @@
 //! link to the system, and rules that hold for writes to any tree.
 
 use super::TreeError;
-use crate::model::RepoPath;
+use crate::model::{Mode, RepoPath, is_invisible};
 
 /// Links followed for one path.
 const LINKS_MAX: usize = 8;
@@ -61,18 +61,48 @@ pub(super) fn ancestors(path: &RepoPath) -> impl Iterator<Item = &str> {
 
 /// Refuses names that git reads as its own settings, wherever they lie.
 pub(super) fn check_settings(path: &RepoPath) -> Result<(), TreeError> {
-    let own = |component: &str| {
-        [".gitattributes", ".gitmodules"]
-            .iter()
-            .any(|name| component.eq_ignore_ascii_case(name))
-    };
-    match path.as_str().split('/').any(own) {
-        true => Err(TreeError::Refused {
-            path: path.clone(),
-            why: "git metadata is read-only",
-        }),
+    match path.as_str().split('/').any(is_settings) {
+        true => Err(settings(path)),
         false => Ok(()),
     }
+}
+
+/// Refuses the same for what programs of ours put in place: as a directory, as a link, and as a file but in a package
+/// below `vendor/`, which comes as its author has it. `mode` is that of the file, `None` where it is taken away.
+pub(super) fn check_put(path: &RepoPath, mode: Option<Mode>) -> Result<(), TreeError> {
+    let (directories, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+    let of_a_package =
+        mode != Some(Mode::Symlink) && directories.split('/').any(|directory| directory == "vendor");
+    if directories.split('/').any(is_settings) || (is_settings(name) && !of_a_package) {
+        return Err(settings(path));
+    }
+    Ok(())
+}
+
+fn settings(path: &RepoPath) -> TreeError {
+    TreeError::Refused {
+        path: path.clone(),
+        why: "git metadata is read-only",
+    }
+}
+
+/// Is this `.gitattributes` or `.gitmodules` to git on any system? Some drop what ends a name or cannot be seen, and
+/// some know it by a short name.
+fn is_settings(component: &str) -> bool {
+    if !component.starts_with(['.', 'g', 'G']) && !component.starts_with(is_invisible) {
+        return false;
+    }
+    let name = component.split(':').next().unwrap_or_default();
+    let name: String = name
+        .chars()
+        .filter(|character| !is_invisible(*character))
+        .collect();
+    let name = name.trim_end_matches([' ', '.']).to_ascii_lowercase();
+    let is_short = |start: &str| {
+        let number = name.strip_prefix(start);
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    [".gitattributes", ".gitmodules"].contains(&name.as_str()) || is_short("gitatt~") || is_short("gitmod~")
 }
 
 /// Refuses a file that would make a directory pass for a git directory: one with `HEAD`, `objects`

@@ -419,6 +419,7 @@ impl Tree for Directory {
 
     fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
         let mut before = self.before();
+        links::check_put(path, after.as_ref().map(|after| after.mode))?;
         self.check_place(path)?;
         let was = self.version(path, KEPT_BYTES_MAX)?;
         let delete = || self.handle.delete(path.as_str()).map_err(|err| failed(path, err));

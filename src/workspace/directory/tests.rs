@@ -346,6 +346,15 @@ fn git_is_unreachable_and_nothing_new_passes_for_it() {
             format!("`{name}`: git metadata is read-only")
         );
     }
+    for name in [".gitattributes/jsonnetfile.json", "lib/.gitmodules/x"] {
+        let file = FileVersion {
+            content: bytes("x"),
+            mode: Mode::Regular,
+        };
+        let error = said(tree.put(&path(name), Some(file)));
+        assert_eq!(error, format!("`{name}`: git metadata is read-only"));
+    }
+    assert!(!work.at(".gitattributes").exists() && !work.at("lib").exists());
     for name in [".git", ".git/config", "sub/.GIT/config", "git~1/config"] {
         assert!(RepoPath::parse(name).is_err(), "{name}");
     }

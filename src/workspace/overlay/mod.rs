@@ -360,6 +360,7 @@ impl Tree for Overlay {
 
     fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
         let mut state = self.state();
+        links::check_put(path, after.as_ref().map(|after| after.mode))?;
         self.check_place(&state.edits, path)?;
         if let Some(after) = &after {
             check_stored(path, after.content.len() as u64)?;

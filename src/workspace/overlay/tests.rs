@@ -295,6 +295,48 @@ fn git_metadata_is_read_only() {
     tree.write(&path(".gitignore"), bytes("target\n")).unwrap();
 }
 
+/// T39: whatever program of ours puts files in place, git's settings are no directory and no link.
+#[test]
+fn nothing_is_put_where_git_reads_its_settings() {
+    let fixture = Fixture::with(&[text("a", "a")]);
+    let tree = overlay(&fixture.base());
+    let file = |mode| {
+        Some(FileVersion {
+            content: bytes("x"),
+            mode,
+        })
+    };
+    for name in [
+        ".gitattributes/jsonnetfile.json",
+        ".gitmodules/vendor/x",
+        "lib/.GitAttributes/jsonnetfile.json",
+        "vendor/.gitattributes/x",
+        "a.d/.gitattributes",
+        ".gitmodules",
+        ".gitmodules. /x",
+        ".gitmodules::$DATA",
+        ".git\u{200d}attributes/x",
+        "GITATT~1/x",
+        "gitmod~2",
+    ] {
+        let error = tree
+            .put(&path(name), file(Mode::Regular))
+            .map_err(|error| error.to_string());
+        assert_eq!(error, Err(format!("`{name}`: git metadata is read-only")));
+    }
+    let link = tree.put(&path("vendor/.gitattributes"), file(Mode::Symlink));
+    assert!(link.is_err(), "a link to settings is settings");
+    for name in [
+        "vendor/x/.gitattributes",
+        "lib/gitattributes/x",
+        ".gitignore",
+        "gitmodules",
+    ] {
+        tree.put(&path(name), file(Mode::Regular)).unwrap();
+    }
+    tree.put(&path("vendor/x/.gitattributes"), None).unwrap();
+}
+
 /// T39
 #[test]
 fn no_directory_can_be_made_to_look_like_a_repository() {
