@@ -146,7 +146,8 @@ impl Confinement {
 }
 
 /// Gives up the file system, the network and every process outside. What the system does not know of
-/// Landlock beyond its first version is left to the filter of system calls.
+/// Landlock beyond its first version is left to the filter of system calls, which lets no process name
+/// another one.
 fn leave_files() -> Option<LayerName> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

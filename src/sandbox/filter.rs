@@ -4,10 +4,12 @@
 //! An inmate has those of a calculation that reads one pipe, writes another and ends. A program that is
 //! not ours also opens files, as far as Landlock lets it, and makes threads; it makes no process and no
 //! socket.
+//!
+//! What could name another process is allowed for the process itself only: signals, bounds, and who is told
+//! about a file. Landlock keeps that apart as well, but only since Linux 6.12.
 
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-};
+use seccompiler::SeccompCmpArgLen::{self, Dword, Qword};
+use seccompiler::{BpfProgram, SeccompAction, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
 use std::collections::BTreeMap;
 
 /// What a calculation needs, and why.
@@ -34,12 +36,11 @@ const ALLOWED: &[i64] = &[
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
-    libc::SYS_tgkill,
     libc::SYS_getpid,
     libc::SYS_gettid,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // Where a thread's stack ends.
+    // Where a thread's stack ends. Of another process it says which processors that may use, and changes nothing.
     libc::SYS_sched_getaffinity,
     // Seeds of hash tables; a clock.
     libc::SYS_getrandom,
@@ -65,7 +66,6 @@ const ALLOWED_TO_PROGRAM: &[i64] = &[
     libc::SYS_getcwd,
     libc::SYS_chdir,
     libc::SYS_fchdir,
-    libc::SYS_fcntl,
     libc::SYS_flock,
     libc::SYS_dup,
     libc::SYS_dup3,
@@ -92,8 +92,7 @@ const ALLOWED_TO_PROGRAM: &[i64] = &[
     libc::SYS_rseq,
     libc::SYS_membarrier,
     libc::SYS_mincore,
-    // Who and where it is. Its bounds can only be lowered.
-    libc::SYS_prlimit64,
+    // Who and where it is.
     libc::SYS_getppid,
     libc::SYS_getuid,
     libc::SYS_geteuid,
@@ -125,6 +124,33 @@ const ALLOWED_TO_PROGRAM_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_TO_PROGRAM_HERE: &[i64] = &[];
 
+/// Kinds of `fcntl`: copies of a descriptor, its flags, locks of a file. Others name a process that is to be
+/// told about a file, by a signal.
+const FILE_CONTROLS: &[i32] = &[
+    libc::F_DUPFD,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_SETFL,
+    libc::F_GETLK,
+    libc::F_SETLK,
+    libc::F_SETLKW,
+    libc::F_OFD_GETLK,
+    libc::F_OFD_SETLK,
+    libc::F_OFD_SETLKW,
+];
+/// The question of `ioctl` whether a file is a terminal. The constant of `libc` has another type on each system.
+const TERMINAL_SETTINGS: u64 = 0x5401;
+/// Namespaces of its own, in the flags of `clone`.
+const NAMESPACES: i32 = libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET;
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Why there is no filter.
@@ -133,7 +159,8 @@ pub(super) struct NotInstalled;
 
 /// Installs the filter of an inmate on every thread of this process, for good.
 pub(super) fn install() -> Result<(), NotInstalled> {
-    let rules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
+    let mut rules: Rules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_tgkill, to_itself()?);
     let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     apply(rules, not_permitted, SeccompAction::Allow)
 }
@@ -142,10 +169,19 @@ pub(super) fn install() -> Result<(), NotInstalled> {
 pub(super) fn install_for_program() -> Result<(), NotInstalled> {
     let allowed = [ALLOWED, ALLOWED_TO_PROGRAM, ALLOWED_TO_PROGRAM_HERE].concat();
     let mut rules: Rules = allowed.iter().map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_tgkill, to_itself()?);
+    // Nought is the process itself, too.
+    let bounds = [vec![is(0, 0)?], to_itself()?].concat();
+    rules.insert(libc::SYS_prlimit64, bounds);
+    let controls = FILE_CONTROLS.iter().map(|kind| is(1, kind.unsigned_abs()));
+    rules.insert(libc::SYS_fcntl, controls.collect::<Result<_, _>>()?);
     // A thread and no process; a question about a terminal and no other.
     let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
-    rules.insert(libc::SYS_clone, only(0, SeccompCmpOp::MaskedEq(thread), thread)?);
-    rules.insert(libc::SYS_ioctl, only(1, SeccompCmpOp::Eq, libc::TCGETS)?);
+    let looked_at = thread | u64::from(NAMESPACES.unsigned_abs());
+    let is_thread = where_argument(0, Qword, SeccompCmpOp::MaskedEq(looked_at), thread)?;
+    rules.insert(libc::SYS_clone, vec![is_thread]);
+    let is_question = where_argument(1, Qword, SeccompCmpOp::Eq, TERMINAL_SETTINGS)?;
+    rules.insert(libc::SYS_ioctl, vec![is_question]);
     // Its arguments cannot be judged. Where it is not known, its older form is used.
     rules.insert(libc::SYS_clone3, Vec::new());
     let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -159,11 +195,24 @@ pub(super) fn install_for_program() -> Result<(), NotInstalled> {
     apply(rules, not_permitted, SeccompAction::Allow)
 }
 
-/// Where one argument must be like that.
-fn only(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<Vec<SeccompRule>, NotInstalled> {
-    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Qword, operator, value);
-    let rule = SeccompRule::new(vec![condition.map_err(|_| NotInstalled)?]);
-    Ok(vec![rule.map_err(|_| NotInstalled)?])
+/// The rule that the first argument is this process. Its number stays when it becomes another program.
+fn to_itself() -> Result<Vec<SeccompRule>, NotInstalled> {
+    Ok(vec![is(0, std::process::id())?])
+}
+
+/// The rule that an argument of 32 bits has a value. The system ignores the other half of such a one.
+fn is(argument: u8, value: u32) -> Result<SeccompRule, NotInstalled> {
+    where_argument(argument, Dword, SeccompCmpOp::Eq, u64::from(value))
+}
+
+fn where_argument(
+    argument: u8,
+    length: SeccompCmpArgLen,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompRule, NotInstalled> {
+    let condition = SeccompCondition::new(argument, length, operator, value);
+    SeccompRule::new(vec![condition.map_err(|_| NotInstalled)?]).map_err(|_| NotInstalled)
 }
 
 fn apply(rules: Rules, otherwise: SeccompAction, matching: SeccompAction) -> Result<(), NotInstalled> {
@@ -172,3 +221,6 @@ fn apply(rules: Rules, otherwise: SeccompAction, matching: SeccompAction) -> Res
     let program: BpfProgram = filter.try_into().map_err(|_| NotInstalled)?;
     seccompiler::apply_filter_all_threads(&program).map_err(|_| NotInstalled)
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,8 +20,16 @@ pub(super) const ARGUMENT: &str = "__launch";
 pub(super) const NOT_LAUNCHED: u8 = 125;
 /// Files the program may have open.
 const FILES_MAX: u64 = 256;
-/// Where shared libraries and what loads them are; the last is the list of where they are.
+/// Where shared libraries are; the last is the list of where they are. There are programs as well, so nothing
+/// there is executed but what loads the libraries.
 const LIBRARIES: [&str; 5] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"];
+/// What loads a program and its libraries: the system executes it in the program's place.
+const LOADERS: [&str; 4] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+];
 const NOTHING: &str = "/dev/null";
 
 /// A program and the bounds it runs in. It travels as the second argument.
@@ -133,7 +141,10 @@ impl Launch {
         let mut ruleset = allow(ruleset, &self.directory, own)?;
         ruleset = allow(ruleset, &self.program, AccessFs::ReadFile | AccessFs::Execute)?;
         for library in LIBRARIES {
-            ruleset = allow(ruleset, Path::new(library), read | AccessFs::Execute)?;
+            ruleset = allow(ruleset, Path::new(library), read)?;
+        }
+        for loader in LOADERS {
+            ruleset = allow(ruleset, Path::new(loader), AccessFs::ReadFile | AccessFs::Execute)?;
         }
         ruleset = allow(
             ruleset,

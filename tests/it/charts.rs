@@ -110,6 +110,24 @@ async fn a_program_outside_connects_to_nothing_and_starts_nothing() {
         assert_eq!(seen[what], refused, "{what}");
     }
     assert_eq!(seen["become"], "Permission denied (os error 13)");
+    // What is only to be read is not executed, whatever it is.
+    assert_ne!(seen["library"], "none");
+    assert_eq!(seen["library"], "Permission denied (os error 13)");
+}
+
+/// T50: signals and bounds are for itself alone
+#[tokio::test]
+async fn a_program_outside_reaches_no_other_process() {
+    let refused = "Operation not permitted (os error 1)";
+    let expected = json!({
+        "kill": refused,
+        "tgkill": refused,
+        "priority": refused,
+        "bounds": refused,
+        "owner": refused,
+        "itself": "worked",
+    });
+    assert_eq!(tried("reach", "{}").await, expected);
 }
 
 /// T50
