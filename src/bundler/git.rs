@@ -6,7 +6,7 @@ use super::fetch::FetchError;
 use super::layer::{BYTES_MAX, FILES_MAX, Found, Gathering, Layer, LayerError, PackageId};
 use crate::download::Watch;
 use crate::model::Mode;
-use crate::workspace::{Meter, OnFetch, transport};
+use crate::workspace::{Meter, OnFetch, objects_bounded, transport};
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 use gix::protocol::handshake::Ref;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Bytes one fetch takes.
 const FETCH_BYTES_MAX: usize = 512 << 20;
+/// Bytes of one object of a package, unpacked: those of a whole package. [`failure`] says how many.
+const OBJECT_BYTES_MAX: usize = BYTES_MAX as usize;
 /// Branches and tags that are looked through.
 const REFERENCES_MAX: usize = 100_000;
 /// How deep directories may be nested.
@@ -128,7 +130,7 @@ impl Place {
             directory.path(),
             gix::create::Kind::Bare,
             gix::create::Options::default(),
-            gix::open::Options::isolated(),
+            gix::open::Options::isolated().config_overrides([objects_bounded(OBJECT_BYTES_MAX)]),
         )
         .map_err(|_| FetchError::Remote("no room for the download".to_owned()))?;
         Ok(Self {
@@ -299,7 +301,9 @@ fn failure(err: &gix::Error, watch: &Watch) -> FetchError {
     }
     let text = format!("{err:?}").to_ascii_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
-    let why = if says(&[
+    let why = if says(&["too large to fit in memory"]) {
+        "the repository has an object that unpacks to more than 100 MiB"
+    } else if says(&[
         "401",
         "403",
         "credential",

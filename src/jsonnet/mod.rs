@@ -36,8 +36,14 @@ use std::process::ExitCode;
 
 pub(crate) use native::yaml_event;
 
-/// The documents of a text of YAML, as yaml.v3 reads it. Nesting and repetition are bounded.
+/// Bytes of a text of YAML that is read outside the jail. As values it takes many times that.
+const YAML_BYTES_MAX: usize = 1 << 20;
+
+/// The documents of a text of YAML, as yaml.v3 reads it. Size, nesting and repetition are bounded.
 pub(crate) fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, String> {
+    if text.len() > YAML_BYTES_MAX {
+        return Err(format!("yaml: more than {} MiB", YAML_BYTES_MAX >> 20));
+    }
     native::yaml_documents(text).map_err(|error| error.to_string().replacen("parseYaml: ", "", 1))
 }
 

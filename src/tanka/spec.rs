@@ -17,6 +17,9 @@ pub struct Parsed {
     pub warnings: Vec<String>,
 }
 
+/// Bytes of a `spec.json`.
+const FILE_BYTES_MAX: usize = 1 << 20;
+
 /// Reads an environment from JSON. `at` names it in errors.
 pub fn parse(value: &Value, at: &str) -> Result<Parsed, TankaError> {
     let malformed = |why: String| TankaError::Spec {
@@ -29,10 +32,14 @@ pub fn parse(value: &Value, at: &str) -> Result<Parsed, TankaError> {
 
 /// Reads a `spec.json`.
 pub(super) fn parse_file(content: &[u8], at: &str) -> Result<Parsed, TankaError> {
-    let value: Value = serde_json::from_slice(content).map_err(|err| TankaError::Spec {
+    let malformed = |why: String| TankaError::Spec {
         path: at.to_owned(),
-        why: err.to_string(),
-    })?;
+        why,
+    };
+    if content.len() > FILE_BYTES_MAX {
+        return Err(malformed(format!("more than {FILE_BYTES_MAX} bytes")));
+    }
+    let value: Value = serde_json::from_slice(content).map_err(|err| malformed(err.to_string()))?;
     parse(&value, at)
 }
 

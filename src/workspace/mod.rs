@@ -23,7 +23,7 @@ pub use before::Before;
 pub use directory::Directory;
 pub use overlay::{Edits, Overlay};
 pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
-pub(crate) use repository::{Meter, transport};
+pub(crate) use repository::{Meter, objects_bounded, transport};
 pub use unused::{Unused, files_below};
 
 use crate::model::{FileChange, FileVersion, RepoPath};

@@ -214,6 +214,31 @@ fn an_archive_comes_first_and_git_where_there_is_none() {
     );
 }
 
+/// T52
+#[test]
+fn a_package_with_an_object_that_unpacks_to_very_much_is_refused_before_it_is_unpacked() {
+    let world = World::new();
+    let Some(server) = GitServer::start(&world.remotes()) else {
+        return;
+    };
+    let git = world.remotes().join("org/c.git");
+    let objects: gix::Repository = gix::ThreadSafeRepository::open_opts(&git, gix::open::Options::isolated())
+        .unwrap()
+        .into();
+    let zeros = "\0".repeat(101 << 20);
+    // Not even in the package, which is another directory of the repository.
+    let commit = commit_of(&objects, 9, &[("lib/a", "1"), ("zeros", &zeros)]);
+    std::fs::write(git.join("refs/heads/master"), format!("{commit}\n")).unwrap();
+    let mut lib = c();
+    lib.subdir = "lib".to_owned();
+    let network = world.network(&server.address);
+    let layer = network.package(&lib, &commit.to_string(), Form::Usual, &Watch::nobody());
+    assert_eq!(
+        layer.map(|_| ()).map_err(|err| err.to_string()),
+        Err("the repository has an object that unpacks to more than 100 MiB".to_owned())
+    );
+}
+
 /// A commit whose attributes leave files out of archives.
 fn commit_with_attributes(world: &World) -> ObjectId {
     let git = world.remotes().join("org/c.git");

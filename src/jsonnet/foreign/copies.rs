@@ -157,6 +157,23 @@ mod tests {
         Ok(copies?.keys().map(ToString::to_string).collect())
     }
 
+    /// T54: what is read in the server is bounded before it becomes values.
+    #[test]
+    fn a_kustomization_that_takes_much_memory_is_refused() {
+        let open: String = (0..120).map(|level| format!("&a{level} [")).collect();
+        let nested = format!("resources: {open}{}1{}", "1,".repeat(400_000), "]".repeat(120));
+        let large = format!("resources: [{}1]", "1,".repeat(600_000));
+        for (text, why) in [
+            (nested, "yaml: too many anchors within each other"),
+            (large, "yaml: more than 1 MiB"),
+        ] {
+            let text: &'static str = text.leak();
+            let mut files = Files(BTreeMap::from([("k/kustomization.yaml", text)]));
+            let error = kustomization(&mut files, "k").unwrap_err();
+            assert_eq!(error, format!("`k/kustomization.yaml`: {why}"));
+        }
+    }
+
     #[test]
     fn a_chart_is_its_own_files_and_no_others() {
         let mut files = Files(BTreeMap::from([

@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Nesting of one document.
 const DEPTH_MAX: usize = 128;
-/// Values that aliases may repeat, all together.
+/// Values that aliases may repeat, all together; and those that anchors keep a second time, beyond one for each
+/// that is written.
 const REPEATED_MAX: usize = 100_000;
 const MERGE: &str = "<<";
 
@@ -22,6 +23,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Value>, NativeError> {
         parser,
         anchors: HashMap::new(),
         repeated: 0,
+        written: 0,
+        kept: 0,
     };
     reader
         .stream()
@@ -41,6 +44,8 @@ struct Reader<'a, 'b> {
     parser: Parser<&'a mut &'b [u8]>,
     anchors: HashMap<String, Anchored>,
     repeated: usize,
+    written: usize,
+    kept: usize,
 }
 
 /// A value that can be repeated, and how many values it consists of.
@@ -93,11 +98,22 @@ impl Reader<'_, '_> {
             EventData::MappingStart { anchor, .. } => (anchor, self.mapping(depth)?),
             _ => return Err("did not find expected node content".to_owned()),
         };
+        self.written += 1;
         if let Some(anchor) = anchor {
-            // Only what is anchored is kept twice, so this is bounded by the text.
-            self.anchors.insert(anchor, node.clone());
+            self.keep(anchor, &node)?;
         }
         Ok(node)
+    }
+
+    /// Keeps what is anchored a second time. Anchors within each other keep the innermost value once for each
+    /// of them.
+    fn keep(&mut self, anchor: String, node: &Anchored) -> Read<()> {
+        self.kept = self.kept.saturating_add(node.size);
+        if self.kept > self.written.saturating_add(REPEATED_MAX) {
+            return Err("too many anchors within each other".to_owned());
+        }
+        self.anchors.insert(anchor, node.clone());
+        Ok(())
     }
 
     fn alias(&mut self, anchor: &str) -> Read<Anchored> {
@@ -453,6 +469,25 @@ mod tests {
             "{:?}",
             started.elapsed()
         );
+    }
+
+    fn nested_anchors(levels: usize, items: usize) -> String {
+        let open: String = (0..levels).map(|level| format!("&a{level} [")).collect();
+        format!("{open}{}1{}", "1,".repeat(items), "]".repeat(levels))
+    }
+
+    /// T54
+    #[test]
+    fn anchors_within_each_other_keep_no_more_than_is_written() {
+        let error = parse(&nested_anchors(127, 500_000)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "parseYaml: yaml: too many anchors within each other"
+        );
+        // One anchor around much is nothing unusual, nor are a few around little.
+        for (levels, items) in [(1, 200_000), (127, 500)] {
+            assert!(parse(&nested_anchors(levels, items)).is_ok(), "{levels}");
+        }
     }
 
     /// T54

@@ -16,6 +16,7 @@ mod tests;
 pub use mirror::{FetchProgress, Mirror, OnFetch};
 pub(crate) use mirror::{Meter, transport};
 pub(crate) use objects::Objects;
+pub(crate) use objects::objects_bounded;
 pub(super) use walk::{Entry, Listing};
 
 use super::base::{Base, Progress};

@@ -10,6 +10,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// pack for which it has no room, and makes room only when it opens.
 const PACKS_TO_COME: usize = 1_024;
 
+/// Bytes of one object of a repository, unpacked. The pack of a file of zeros has a thousandth of its bytes.
+pub(super) const OBJECT_BYTES_MAX: usize = 256 << 20;
+
+/// The setting that refuses objects which unpack to more than `bytes_max`, also in a pack that is being fetched.
+pub(crate) fn objects_bounded(bytes_max: usize) -> String {
+    format!("gitoxide.objects.allocLimit={bytes_max}")
+}
+
 /// A repository opened with gix, shared by everybody who reads it.
 #[derive(Clone)]
 pub(crate) struct Objects {
@@ -60,6 +68,7 @@ fn open(directory: &PathBuf, trust: vet::Trust) -> Result<gix::ThreadSafeReposit
         .strict_config(trust == vet::Trust::Nobody)
         .open_path_as_is(true)
         .object_store_slots(room)
+        .config_overrides([objects_bounded(OBJECT_BYTES_MAX)])
         .open(directory)
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))
 }

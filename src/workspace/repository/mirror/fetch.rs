@@ -137,7 +137,9 @@ fn failure(mirror: &Mirror, err: &gix::Error, stop: &AtomicBool) -> RepositoryEr
     let text = format!("{err:?}").to_ascii_lowercase();
     // An address says nothing, and may hold any of the signs below: port 40401, a repository `not-found`.
     let text = without_address(&text, &mirror.url.to_ascii_lowercase());
-    let why = if [
+    let why = if text.contains("too large to fit in memory") {
+        "it has an object that unpacks to more than 256 MiB"
+    } else if [
         "401",
         "403",
         "credential",

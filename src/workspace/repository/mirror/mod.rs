@@ -16,6 +16,7 @@ mod meter;
 )]
 mod tests;
 
+use super::objects::{OBJECT_BYTES_MAX, objects_bounded};
 use super::{Repository, RepositoryError, tree_of, unreadable};
 use crate::model::Secret;
 use crate::planted;
@@ -224,7 +225,7 @@ fn clone(
         &fresh,
         gix::create::Kind::Bare,
         gix::create::Options::default(),
-        gix::open::Options::isolated(),
+        gix::open::Options::isolated().config_overrides([objects_bounded(OBJECT_BYTES_MAX)]),
     );
     let repository: gix::Repository = made
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))?

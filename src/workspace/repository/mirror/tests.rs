@@ -257,6 +257,59 @@ fn a_fetch_can_be_stopped() {
     assert_eq!(why, "`infra` could not be fetched: it was stopped");
 }
 
+/// Commits a file of zeros to `main`, of which the pack has a thousandth of its bytes.
+fn commit_zeros(git: &Path, mebibytes: u64) {
+    let directory = tempfile::tempdir().unwrap();
+    let zeros = directory.path().join("zeros");
+    std::fs::File::create(&zeros)
+        .unwrap()
+        .set_len(mebibytes << 20)
+        .unwrap();
+    let run = |arguments: &[&str], input: &str| {
+        let mut child = Command::new("git")
+            .arg("-C")
+            .arg(git)
+            .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let blob = run(&["hash-object", "-w", zeros.to_str().unwrap()], "");
+    let tree = run(&["mktree"], &format!("100644 blob {blob}\tzeros\n"));
+    let commit = run(&["commit-tree", &tree, "-m", "zeros"], "");
+    run(&["update-ref", "refs/heads/main", &commit], "");
+}
+
+/// T52: what is fetched unpacks to no more than the server can hold.
+#[test]
+fn a_pack_with_an_object_that_unpacks_to_very_much_is_refused() {
+    let fixture = Fixture::with(&[text("a", "1\n")]);
+    let Some(server) = Server::start(fixture.directory.path(), None) else {
+        return;
+    };
+    let go = AtomicBool::new(false);
+    let wanted = || mirror(&fixture, &server.url, None);
+    let repository = Repository::mirror(wanted(), at(1), &quiet(), &go).unwrap();
+    let before = repository.head().unwrap();
+    commit_zeros(&fixture.git(), 257);
+    let why = "`infra` could not be fetched: it has an object that unpacks to more than 256 MiB";
+    let error = repository.refresh(at(2), &quiet(), &go).unwrap_err();
+    assert_eq!(error.to_string(), why);
+    // What is there serves on.
+    assert_eq!(repository.head().unwrap(), before);
+    let elsewhere = Mirror {
+        directory: fixture.directory.path().join("data/other.git"),
+        ..wanted()
+    };
+    assert_eq!(refused(Repository::mirror(elsewhere, at(2), &quiet(), &go)), why);
+}
+
 #[test]
 fn a_redirect_is_not_followed() {
     let fixture = Fixture::new();
