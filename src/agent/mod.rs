@@ -7,24 +7,40 @@
 mod calls;
 mod postconditions;
 mod repetition;
+mod window;
 
 pub use postconditions::{Finding, Postconditions, SENT_BACK};
 
 use crate::access::Identity;
 use crate::compare::Progress;
 use crate::crash_point;
-use crate::model::{Assistant, Block, History, Limits, Source, Step, StopReason, Turn, Usage, Verdict};
-use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest};
+use crate::model::{
+    Assistant, Block, Effect, History, Limits, Source, Step, StopReason, Turn, Usage, Verdict,
+};
+use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes};
 use crate::redact::Redactor;
 use crate::tool::Toolbox;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use calls::Calls;
 use repetition::Repetition;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use window::{Bounds, TooLong};
+
+/// What attempts at the same message spent that a restart cut short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// How many there were.
+    pub turns: u32,
+    /// Their steps.
+    pub steps: u32,
+    /// Their tokens.
+    pub usage: Usage,
+}
 
 /// Everything one turn works with.
 #[derive(Clone, Copy)]
@@ -47,6 +63,8 @@ pub struct TurnContext<'a> {
     pub limits: &'a Limits,
     /// Applied to every tool result before the model, or anybody, sees it.
     pub redactor: &'a Redactor,
+    /// What its message has cost already.
+    pub before: Before,
     /// When the turn began: its time counts from here.
     pub began: Instant,
     /// Fires when the turn is stopped.
@@ -218,9 +236,13 @@ impl Running<'_> {
             if let Some(end) = self.limit_reached() {
                 return Ok(end);
             }
+            let turns = match self.window(history) {
+                Ok(turns) => turns,
+                Err(too_long) => return Ok(self.too_long(too_long)),
+            };
             self.steps += 1;
             events(Event::StepStarted { step: self.steps });
-            let completion = match self.ask(history, events).await {
+            let completion = match self.ask(&turns, history, events).await {
                 Ok(completion) => completion,
                 Err(error) => return Ok(self.provider_failed(&error)),
             };
@@ -251,16 +273,16 @@ impl Running<'_> {
         let why = if self.cx.cancel.is_cancelled() || self.is_shut_out() {
             return Some(self.stopped());
         } else if self.steps >= limits.steps_max {
-            format!("I stopped after {} steps without an answer.", limits.steps_max)
+            format!("I stopped after {} steps without an answer.", self.steps)
         } else if Instant::now() >= self.deadline {
             format!(
                 "I stopped after {} s without an answer.",
                 limits.turn_time_max.as_secs()
             )
-        } else if limits.turn_tokens_max > 0 && self.usage.total() >= limits.turn_tokens_max {
+        } else if limits.turn_tokens_max > 0 && self.spent() >= limits.turn_tokens_max {
             format!(
                 "I stopped at {} tokens; the limit of one turn is {}.",
-                self.usage.total(),
+                self.spent(),
                 limits.turn_tokens_max
             )
         } else {
@@ -275,12 +297,47 @@ impl Running<'_> {
         self.cx.identity.role(repository).is_none()
     }
 
+    /// Tokens of the message, with what was spent before a restart.
+    fn spent(&self) -> u64 {
+        self.cx.before.usage.total().saturating_add(self.usage.total())
+    }
+
     fn stopped(&self) -> End {
-        End::notice(Verdict::Cancelled, format!("Stopped at step {}.", self.steps))
+        let before = self.cx.before;
+        let why = match before.steps.saturating_add(self.steps) {
+            0 if before.turns == 0 => "Stopped before the first step.".to_owned(),
+            // The one that was cut short had begun.
+            steps => format!("Stopped at step {}.", steps.max(1)),
+        };
+        End::notice(Verdict::Cancelled, why)
+    }
+
+    /// The part of the conversation that a request has room for.
+    fn window<'h>(&self, history: &'h History) -> Result<Cow<'h, [Turn]>, TooLong> {
+        let limits = self.cx.limits;
+        let bounds = Bounds {
+            turns_max: limits.history_turns_max,
+            bytes_max: limits.history_bytes_max,
+            fixed: fixed_bytes(self.cx.system, self.offered.specs()),
+        };
+        let repeats = |name: &str| {
+            let tool = self.offered.find(name);
+            tool.is_some_and(|tool| tool.effect() == Effect::Read)
+        };
+        window::fit(history, bounds, &repeats)
+    }
+
+    fn too_long(&self, too_long: TooLong) -> End {
+        let why = format!(
+            "I stopped: what the model has to read takes {} bytes, and `limits.history_bytes_max` is {}. Ask for less at once.",
+            too_long.bytes, self.cx.limits.history_bytes_max
+        );
+        End::notice(Verdict::Limit, why)
     }
 
     async fn ask(
         &self,
+        turns: &[Turn],
         history: &History,
         events: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Completion, ProviderError> {
@@ -290,7 +347,7 @@ impl Running<'_> {
             model: self.cx.model,
             system: self.cx.system,
             tools: self.offered.specs(),
-            turns: history.window(limits.history_turns_max, limits.history_bytes_max),
+            turns,
             answer_tokens_max: limits.answer_tokens_max,
         };
         let cancel = self.cx.cancel.child_token();

@@ -5,7 +5,7 @@
 mod bench;
 mod postconditions;
 
-use super::Event;
+use super::{Before, Event};
 use crate::compare::Progress;
 use crate::model::{Assistant, Block, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict};
 use crate::provider::scripted::{Line, Scripted, calls, says};
@@ -255,8 +255,55 @@ async fn a_stop_before_the_first_step_asks_nobody() {
     let model = Scripted::new([says("never")]);
     let ran = bench.run(&model).await;
     assert_eq!(
-        (ran.outcome().verdict, model.asked().len()),
-        (Verdict::Cancelled, 0)
+        (ran.outcome().verdict, model.asked().len(), notice(&ran)),
+        (Verdict::Cancelled, 0, "Stopped before the first step.")
+    );
+}
+
+/// R23: what a restart cut short was work on the same message.
+#[tokio::test]
+async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
+    let mut bench = Bench::new();
+    bench.before = Before {
+        turns: 1,
+        steps: 3,
+        usage: Usage {
+            input: 300,
+            output: 30,
+            ..Usage::default()
+        },
+    };
+    bench.limits.turn_tokens_max = 400;
+    let model = Scripted::new([calls(&[READ_A]), says("never")]);
+    let ran = bench.run(&model).await;
+    assert_eq!(
+        notice(&ran),
+        "I stopped at 440 tokens; the limit of one turn is 400."
+    );
+    assert_eq!((ran.outcome().steps, ran.outcome().usage.total()), (1, 110));
+    bench.limits.turn_tokens_max = 330;
+    let ran = bench.run(&Scripted::new([says("never")])).await;
+    assert_eq!(
+        notice(&ran),
+        "I stopped at 330 tokens; the limit of one turn is 330."
+    );
+    bench.limits.turn_tokens_max = 0;
+    bench.limits.steps_max = 1;
+    let ran = bench.run(&Scripted::new([calls(&[READ_A])])).await;
+    assert_eq!(notice(&ran), "I stopped after 1 steps without an answer.");
+    bench.cancel.cancel();
+    let stopped = |ran: &bench::Ran| notice(ran).to_owned();
+    assert_eq!(
+        stopped(&bench.run(&Scripted::new([])).await),
+        "Stopped at step 3."
+    );
+    bench.before = Before {
+        turns: 1,
+        ..Before::default()
+    };
+    assert_eq!(
+        stopped(&bench.run(&Scripted::new([])).await),
+        "Stopped at step 1."
     );
 }
 

@@ -5,6 +5,10 @@
 //! a user text followed by steps; only whole turns are ever left out; and a turn that was cut short
 //! is closed with an answer of its own before the next one begins.
 
+mod sent;
+
+pub use sent::{json_bytes, result_bytes};
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -239,15 +243,6 @@ impl Step {
         &self.results
     }
 
-    /// Bytes a model reads of it.
-    pub fn bytes(&self) -> usize {
-        let calls = self.assistant.calls();
-        let calls: usize = calls.map(|call| call.name.len() + call.arguments.len()).sum();
-        let results: usize = self.results.iter().map(|result| result.content.len()).sum();
-        let remark = self.remark.as_ref().map_or(0, String::len);
-        self.assistant.text().len() + calls + results + remark
-    }
-
     /// Why the answer was sent back, if it was.
     pub fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
@@ -280,10 +275,6 @@ impl Turn {
 
     fn is_closed(&self) -> bool {
         self.steps.last().is_some_and(Step::is_final)
-    }
-
-    fn bytes(&self) -> usize {
-        self.user.len() + self.steps.iter().map(Step::bytes).sum::<usize>()
     }
 }
 
@@ -443,7 +434,9 @@ mod tests {
             history.close("ok");
         }
         assert_eq!(history.window(40, usize::MAX).len(), 40);
-        assert_eq!(history.window(40, 12).len(), 3);
+        let turn = history.turns()[0].bytes();
+        assert_eq!(history.window(40, 3 * turn).len(), 3);
+        assert_eq!(history.window(40, 3 * turn - 1).len(), 2);
         assert_eq!(history.window(40, 0).len(), 1);
         assert_eq!(history.window(40, 0)[0].user(), "49");
     }

@@ -31,7 +31,8 @@ pub struct Limits {
     pub environments_changed_max: usize,
     /// Whole turns of history the model sees.
     pub history_turns_max: usize,
-    /// Bytes of history the model sees; older whole turns are left out first.
+    /// Bytes of one model request, with instructions and tools: older turns are left out first, then results of earlier
+    /// steps are shortened.
     pub history_bytes_max: usize,
 }
 

@@ -23,6 +23,7 @@ pub use edits::edits;
 pub use effect::Effect;
 pub use history::{
     Assistant, Block, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
+    json_bytes, result_bytes,
 };
 pub use ids::{ChangeNumber, ConversationId, InboxId, TurnId, UserId};
 pub use inbound::{

@@ -21,7 +21,7 @@ pub use providers::{Providers, build};
 pub use schema::ToolSchema;
 
 use crate::access::Identity;
-use crate::model::{Assistant, Turn};
+use crate::model::{Assistant, Turn, json_bytes};
 use async_trait::async_trait;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +52,19 @@ pub struct TurnRequest<'a> {
     pub turns: &'a [Turn],
     /// Tokens the answer may have.
     pub answer_tokens_max: u32,
+}
+
+/// Bytes of a request beside its words: the names of the model and of the fields.
+const REQUEST_BYTES: usize = 1_024;
+/// Bytes that a tool takes in a request beside its description and its schema.
+const TOOL_BYTES: usize = 192;
+
+/// Bytes that a request takes beside its turns, at most.
+pub fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
+    let tools = tools
+        .iter()
+        .map(|tool| TOOL_BYTES + json_bytes(tool.description) + tool.schema.bytes());
+    REQUEST_BYTES + json_bytes(system) + tools.sum::<usize>()
 }
 
 /// A finished answer.

@@ -46,6 +46,11 @@ impl ToolSchema {
     pub(super) fn parameters(&self) -> &RawValue {
         &self.0.text
     }
+
+    /// Bytes it takes in a request.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.text.get().len()
+    }
 }
 
 /// The schema of a tool's arguments.

@@ -5,8 +5,8 @@
 use super::conversation::Conversation;
 use super::edits::Edits;
 use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
-use super::{Store, StoreError, conversation, edits, inbox, key};
-use crate::model::{ConversationId, History, Inbound, InboxId};
+use super::{Store, StoreError, conversation, edits, inbox, key, usage};
+use crate::model::{ConversationId, History, Inbound, InboxId, Usage};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Bytes of a history that are read by the commit that takes a message; other messages wait for it.
@@ -75,6 +75,10 @@ pub struct Work {
     pub inbound: Inbound,
     /// Turns that were begun for it and cut short: by a crash, or by a stop of the process.
     pub begun: u32,
+    /// The steps of those turns.
+    pub steps_before: u32,
+    /// What the model calls of those turns cost.
+    pub usage_before: Usage,
     /// The ends of the process in which it was in work.
     pub crashes: Crashes,
     /// Whether its person asked for its end.
@@ -129,6 +133,8 @@ impl Work {
             inbox,
             inbound: inbound.clone(),
             begun: 0,
+            steps_before: 0,
+            usage_before: Usage::default(),
             crashes: Crashes::default(),
             is_stopped: false,
             has_edited: false,
@@ -236,10 +242,16 @@ fn work(
     let (all, own, is_stopped) = tx
         .prepare_cached("SELECT crashes, own_crashes, stopped_by IS NOT NULL FROM inbox WHERE id = ?1")?
         .query_row([inbox.0], |row| row.try_into())?;
+    let (steps_before, usage_before) = match begun {
+        0 => (0, Usage::default()),
+        _ => spent_on(tx, inbox)?,
+    };
     Ok(Work {
         inbox,
         inbound,
         begun,
+        steps_before,
+        usage_before,
         crashes: Crashes { all, own },
         is_stopped,
         has_edited,
@@ -248,6 +260,14 @@ fn work(
         edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
         history,
     })
+}
+
+/// The steps of the turns of a message, and what their model calls cost.
+fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreError> {
+    let steps = tx
+        .prepare_cached("SELECT COUNT(*) FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)")?
+        .query_row([inbox.0], |row| row.get(0))?;
+    Ok((steps, usage::of_message(tx, inbox)?))
 }
 
 /// Claims a conversation whose only waiting message has just come in, unless somebody works on it still.

@@ -7,6 +7,7 @@ use super::inbox::Lane;
 use super::{Store, StoreError, edits, key};
 use crate::model::{
     Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step,
+    json_bytes,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -235,7 +236,7 @@ pub(super) fn recent(
         while let Some(row) = rows.next()? {
             steps.push(parse::<Step>("step", &text("step", row, 0)?)?);
         }
-        bytes += said.len() + steps.iter().map(Step::bytes).sum::<usize>();
+        bytes += json_bytes(&said) + steps.iter().map(Step::bytes).sum::<usize>();
         if bytes > bytes_max {
             break;
         }
@@ -415,7 +416,7 @@ mod tests {
             let work = store.work(&claim, turns_max, bytes_max).await;
             work.map(|work| work.unwrap().history.turns().len())
         };
-        assert_eq!(turns(40, 3_500).await, Ok(3));
+        assert_eq!(turns(40, 4_500).await, Ok(3));
         assert_eq!(turns(2, usize::MAX).await, Ok(2));
         assert!(turns(40, usize::MAX).await.is_err());
     }

@@ -3,7 +3,7 @@
 use super::claim::{Claim, check_fence};
 use super::column::{count, millis, of_count};
 use super::{Store, StoreError};
-use crate::model::{ConversationId, TurnId, Usage, UserId};
+use crate::model::{ConversationId, InboxId, TurnId, Usage, UserId};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
@@ -104,6 +104,17 @@ pub(super) fn of_turn(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, Store
                     COALESCE(SUM(cache_write), 0) FROM usage WHERE turn = ?1",
         )?
         .query_row([turn.0], read)?;
+    Ok(usage)
+}
+
+/// The tokens of all turns of a message.
+pub(super) fn of_message(tx: &Transaction<'_>, inbox: InboxId) -> Result<Usage, StoreError> {
+    let usage = tx
+        .prepare_cached(
+            "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
+                    COALESCE(SUM(cache_write), 0) FROM usage WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
+        )?
+        .query_row([inbox.0], read)?;
     Ok(usage)
 }
 

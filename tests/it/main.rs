@@ -56,6 +56,7 @@ mod packages_in_chat;
 mod postconditions;
 mod queue;
 mod remembered;
+mod request_size;
 mod restarts;
 mod retention;
 mod revocation;

@@ -205,3 +205,30 @@ async fn no_message_is_taken_up_before_it_is_on_record_that_the_process_works() 
     let shown = app.slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
     assert!(visible(&shown).contains("+    replicas: 4,"));
 }
+
+/// R23: what a message cost before the process ended counts against the bound of its turn.
+#[tokio::test]
+async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before() {
+    let mut number = 0;
+    let script = move |_: &Asked| {
+        number += 1;
+        let line = calls("file_read", json!({ "path": format!("environments/{number}") }));
+        match number {
+            2 => line.but(Fault::Stall),
+            _ => line,
+        }
+    };
+    let mut app = TestApp::set(script, &[("limits.turn_tokens_max", "2_000")]).await;
+    app.slack_editor(ALICE).await;
+    let said = app.say(ALICE, "read on").await;
+    app.until_asked(2).await;
+    app.restart().await;
+    // Each call costs 1,050: the second one that is answered is the last, whoever made the first.
+    let told = app.slack_reply(&said.ts, "I stopped at 2100 tokens").await;
+    assert!(
+        visible(&told).contains("the limit of one turn is 2000"),
+        "{}",
+        visible(&told)
+    );
+    assert_eq!(app.asked().len(), 3);
+}

@@ -2,7 +2,7 @@
 //! their time, and a journal that can break.
 
 use crate::access::{Identity, Role, testing::identity};
-use crate::agent::{Event, Finding, Journal, Outcome, Postconditions, TurnContext, run_turn};
+use crate::agent::{Before, Event, Finding, Journal, Outcome, Postconditions, TurnContext, run_turn};
 use crate::compare::Progress;
 use crate::model::{Effect, History, Limits, Secret, Step, Usage};
 use crate::provider::ToolSpec;
@@ -32,6 +32,7 @@ pub(super) struct Bench {
     identity: Identity,
     toolbox: Toolbox,
     pub(super) limits: Limits,
+    pub(super) before: Before,
     redactor: Redactor,
     pub(super) rules: Rules,
     pub(super) cancel: CancellationToken,
@@ -101,6 +102,7 @@ impl Bench {
             identity: identity(Role::Editor, &["**"]),
             toolbox: Toolbox::new(tools).unwrap(),
             limits: Limits::default(),
+            before: Before::default(),
             rules: Rules::default(),
             redactor: Redactor::new([Secret::new(SECRET.to_owned())]),
             cancel: CancellationToken::new(),
@@ -143,6 +145,7 @@ impl Bench {
             postconditions: &self.rules,
             limits: &self.limits,
             redactor: &self.redactor,
+            before: self.before,
             began: Instant::now(),
             cancel: &self.cancel,
         };

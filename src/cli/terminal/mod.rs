@@ -200,6 +200,7 @@ impl Terminal {
             postconditions: &self.checking,
             limits: &self.config.limits.turn,
             redactor: &self.redactor,
+            before: agent::Before::default(),
             began: Instant::now(),
             cancel: &cancel,
         };

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod faults;
+mod size;
 mod wire;
 
 use super::{ModelEmulator, Script};

@@ -330,6 +330,11 @@ impl Gateway {
             postconditions: preparing,
             limits: &self.parts.config.limits.turn,
             redactor: &self.parts.redactor,
+            before: agent::Before {
+                turns: assigned.work.begun,
+                steps: assigned.work.steps_before,
+                usage: assigned.work.usage_before,
+            },
             began: opened.began,
             cancel: &cancel,
         };

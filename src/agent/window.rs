@@ -1,0 +1,284 @@
+//! The part of a conversation that one request holds: as much as its bound allows, the newest first.
+//!
+//! What has to be left out is decided step by step, in the order in which the steps came, and each time so much is
+//! left out that the next requests fit as well. So the same conversation gives the same request, and a request
+//! begins with the bytes of the one before it until the bound is met again.
+
+use crate::model::{History, Step, ToolCall, ToolResult, Turn, result_bytes};
+use std::borrow::Cow;
+
+/// Bytes that stay of a result of an earlier step, first and at last.
+const EARLIER_BYTES: [usize; 2] = [2_048, 512];
+/// Bytes that stay of a result of the newest step.
+const NEWEST_BYTES: [usize; 6] = [49_152, 32_768, 16_384, 8_192, 4_096, 2_048];
+/// And where that is still too much.
+const NEWEST_BYTES_AT_LAST: [usize; 3] = [1_024, 512, 256];
+/// Bytes of the note about steps that are left out.
+const NOTE_BYTES: usize = 320;
+/// Bytes that stand for what was left out of a result.
+const MARK_BYTES: usize = 256;
+
+/// The bounds of one request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Whole turns.
+    pub(super) turns_max: usize,
+    /// Bytes of the whole request.
+    pub(super) bytes_max: usize,
+    /// Bytes of it that are the same in every request: instructions and tools.
+    pub(super) fixed: usize,
+}
+
+/// The request cannot be made small enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLong {
+    /// Its bytes without everything that can be left out.
+    pub(super) bytes: usize,
+}
+
+/// The turns of a request. `repeats` says of a tool that calling it again shows what it showed before.
+pub(super) fn fit<'h>(
+    history: &'h History,
+    bounds: Bounds,
+    repeats: &dyn Fn(&str) -> bool,
+) -> Result<Cow<'h, [Turn]>, TooLong> {
+    let Some((open, earlier)) = history.turns().split_last() else {
+        return Ok(Cow::Borrowed(&[]));
+    };
+    let mut window = Window::new(open, earlier, bounds, repeats);
+    for _ in open.steps() {
+        window.take_step()?;
+    }
+    if !window.is_cut {
+        return Ok(Cow::Borrowed(
+            history.turns().get(window.start..).unwrap_or_default(),
+        ));
+    }
+    let mut turns = earlier.get(window.start..).unwrap_or_default().to_vec();
+    turns.push(window.open_turn());
+    Ok(Cow::Owned(turns))
+}
+
+struct Window<'h> {
+    open: &'h Turn,
+    earlier: &'h [Turn],
+    bounds: Bounds,
+    repeats: &'h dyn Fn(&str) -> bool,
+    /// The first of the earlier turns that is in it.
+    start: usize,
+    /// Steps of the open turn that were looked at.
+    seen: usize,
+    /// How many of those are left out.
+    left_out: usize,
+    /// Bytes that may stay of each result of the steps that were looked at.
+    kept: Vec<Vec<usize>>,
+    /// Bytes of the request.
+    bytes: usize,
+    /// True once the open turn is not as it was.
+    is_cut: bool,
+}
+
+impl<'h> Window<'h> {
+    /// The window as its turn begins: the earlier turns that fit.
+    fn new(open: &'h Turn, earlier: &'h [Turn], bounds: Bounds, repeats: &'h dyn Fn(&str) -> bool) -> Self {
+        let start = earlier.len().saturating_sub(bounds.turns_max.saturating_sub(1));
+        let known: usize = earlier.iter().skip(start).map(Turn::bytes).sum();
+        let mut window = Self {
+            open,
+            earlier,
+            bounds,
+            repeats,
+            start,
+            seen: 0,
+            left_out: 0,
+            kept: Vec::new(),
+            bytes: bounds.fixed + open.user_bytes() + known,
+            is_cut: false,
+        };
+        if window.bytes > bounds.bytes_max {
+            window.leave_out_turns();
+        }
+        window
+    }
+
+    /// Bytes a request has after something was left out: the next ones have room.
+    fn low(&self) -> usize {
+        let variable = self.bounds.bytes_max.saturating_sub(self.bounds.fixed);
+        self.bounds.fixed + variable / 4 * 3
+    }
+
+    fn is_over(&self) -> bool {
+        self.bytes > self.bounds.bytes_max
+    }
+
+    fn step(&self, number: usize) -> Option<&'h Step> {
+        self.open.steps().get(number)
+    }
+
+    /// Takes in the next step of the open turn, and leaves out what no longer fits.
+    fn take_step(&mut self) -> Result<(), TooLong> {
+        let Some(step) = self.step(self.seen) else {
+            return Ok(());
+        };
+        self.seen += 1;
+        self.kept.push(vec![usize::MAX; step.results().len()]);
+        self.bytes += step.bytes();
+        if !self.is_over() {
+            return Ok(());
+        }
+        self.leave_out_turns();
+        for bytes in EARLIER_BYTES {
+            self.shorten(self.left_out..self.seen - 1, bytes, self.low());
+        }
+        let newest = self.seen - 1..self.seen;
+        let half = (self.bounds.bytes_max - self.bounds.fixed.min(self.bounds.bytes_max)) / 2;
+        for bytes in NEWEST_BYTES {
+            // Only what would fill a request by itself is shortened before earlier steps are left out.
+            if self.bytes_of(newest.start) > half {
+                self.shorten(newest.clone(), bytes, self.bounds.bytes_max);
+            }
+        }
+        if self.is_over() {
+            self.leave_out_steps();
+        }
+        for bytes in NEWEST_BYTES.into_iter().chain(NEWEST_BYTES_AT_LAST) {
+            self.shorten(newest.clone(), bytes, self.bounds.bytes_max);
+        }
+        match self.is_over() {
+            true => Err(TooLong { bytes: self.bytes }),
+            false => Ok(()),
+        }
+    }
+
+    fn leave_out_turns(&mut self) {
+        while self.bytes > self.low()
+            && let Some(turn) = self.earlier.get(self.start)
+        {
+            self.bytes -= turn.bytes();
+            self.start += 1;
+        }
+    }
+
+    /// Shortens results of these steps, the oldest first, until the request has no more than `enough` bytes. Of the
+    /// newest step all are treated alike.
+    fn shorten(&mut self, steps: std::ops::Range<usize>, bytes: usize, enough: usize) {
+        let newest = self.seen - 1;
+        for number in steps {
+            let Some(step) = self.step(number) else { continue };
+            for index in 0..step.results().len() {
+                if self.bytes <= enough && number != newest {
+                    return;
+                }
+                if self.bytes <= enough && index == 0 {
+                    return;
+                }
+                self.shorten_one(number, index, bytes);
+            }
+        }
+    }
+
+    fn shorten_one(&mut self, number: usize, index: usize, bytes: usize) {
+        let result = self.step(number).and_then(|step| step.results().get(index));
+        let kept = self.kept.get(number).and_then(|kept| kept.get(index)).copied();
+        let (Some(result), Some(kept)) = (result, kept) else {
+            return;
+        };
+        if bytes >= kept || result.content.len() <= bytes + MARK_BYTES {
+            return;
+        }
+        let before = self.content(number, index, result, kept);
+        let after = self.content(number, index, result, bytes);
+        let sent = |content: Option<String>| {
+            content.map_or_else(
+                || result_bytes(result),
+                |content| {
+                    result_bytes(&ToolResult {
+                        content,
+                        ..result.clone()
+                    })
+                },
+            )
+        };
+        self.bytes = (self.bytes + sent(after)).saturating_sub(sent(before));
+        if let Some(kept) = self.kept.get_mut(number).and_then(|kept| kept.get_mut(index)) {
+            *kept = bytes;
+        }
+        self.is_cut = true;
+    }
+
+    fn leave_out_steps(&mut self) {
+        if self.left_out == 0 && self.seen > 1 {
+            self.bytes += NOTE_BYTES;
+        }
+        while self.bytes > self.low() && self.left_out + 1 < self.seen {
+            self.bytes = self.bytes.saturating_sub(self.bytes_of(self.left_out));
+            self.left_out += 1;
+            self.is_cut = true;
+        }
+    }
+
+    /// Bytes of a step as it is now.
+    fn bytes_of(&self, number: usize) -> usize {
+        let Some(step) = self.step(number) else { return 0 };
+        let results = step.results().iter().enumerate().map(|(index, result)| {
+            let kept = self.kept.get(number).and_then(|kept| kept.get(index));
+            match self.content(number, index, result, kept.copied().unwrap_or(usize::MAX)) {
+                Some(content) => result_bytes(&ToolResult {
+                    content,
+                    ..result.clone()
+                }),
+                None => result_bytes(result),
+            }
+        });
+        step.answer_bytes() + results.sum::<usize>()
+    }
+
+    /// A result with so many bytes of what it was; `None` if that is all of it.
+    fn content(&self, number: usize, index: usize, result: &ToolResult, bytes: usize) -> Option<String> {
+        if bytes == usize::MAX {
+            return None;
+        }
+        let call = self.step(number)?.assistant().calls().nth(index)?;
+        Some(shortened(&result.content, bytes, &again(call, self.repeats)))
+    }
+
+    fn open_turn(&self) -> Turn {
+        let note = match self.left_out {
+            0 => String::new(),
+            steps => format!(
+                "\n\n[Of your work on this message the first {steps} steps are left out here, because the request would be \
+                 too long. What they edited is in the files; `git_diff` shows it.]"
+            ),
+        };
+        self.open
+            .shortened(self.left_out, &note, |number, index, result| {
+                let kept = self.kept.get(number)?.get(index)?;
+                self.content(number, index, result, *kept)
+            })
+    }
+}
+
+/// How a model finds what was left out of a result.
+fn again(call: &ToolCall, repeats: &dyn Fn(&str) -> bool) -> String {
+    match repeats(&call.name) {
+        true => format!("`{}` with the same arguments shows them again", call.name),
+        false => "what the call did is done".to_owned(),
+    }
+}
+
+/// Head and tail of a text, and a line that says how much is missing between them.
+fn shortened(text: &str, bytes: usize, again: &str) -> String {
+    let head = text.floor_char_boundary(bytes / 4 * 3);
+    let tail = text
+        .ceil_char_boundary(text.len().saturating_sub(bytes / 4))
+        .max(head);
+    let (head, rest) = text.split_at(head);
+    let (middle, tail) = rest.split_at(tail - head.len());
+    format!(
+        "{head}\n[... {} bytes of this result left out here, because the request would be too long; {again} ...]\n{tail}",
+        middle.len()
+    )
+}
+
+#[cfg(test)]
+mod tests;

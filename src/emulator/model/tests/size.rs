@@ -1,0 +1,70 @@
+//! A request is never longer than was counted for it.
+
+use super::{Bench, WAYS, asking};
+use crate::emulator::model::{queue, says};
+use crate::model::{Assistant, Block, History, Step, StopReason, ToolCall, ToolResult, Turn, Usage};
+use crate::provider::fixed_bytes;
+
+#[tokio::test]
+async fn no_request_is_longer_than_was_counted() {
+    let texts = [
+        "",
+        "x",
+        "\"\\\n\t\u{1}\u{7f}\u{2028}ü🚢",
+        &"\u{0}\"".repeat(500),
+        &"a".repeat(5_000),
+    ];
+    for way in WAYS {
+        for text in texts {
+            let line = says(text)
+                .after_thinking(text)
+                .and_calls("file_read", serde_json::json!({ "path": text }));
+            let mut bench = Bench::new(way, queue([line, says("ok")]));
+            let mut history = asking(text);
+            let answer = bench.ask(&history).await.expect("answer").assistant;
+            push(&mut history, answer, text);
+            // A call and a result without anything in them, and many of them.
+            for count in [1, 40] {
+                let calls = (0..count).map(|number| {
+                    Block::Call(ToolCall {
+                        id: format!("{count}_{number}"),
+                        name: "t".into(),
+                        arguments: "{}".into(),
+                    })
+                });
+                let assistant = Assistant {
+                    blocks: calls.collect(),
+                    raw: None,
+                    stop: StopReason::ToolUse,
+                    usage: Usage::default(),
+                };
+                push(&mut history, assistant, text);
+            }
+            let remark = Step::new(Assistant::synthetic(text), Vec::new()).expect("step");
+            history
+                .push(remark.sent_back("no").expect("remark"))
+                .expect("open");
+            bench.ask(&history).await.expect("answer");
+            let counted = fixed_bytes("You prepare changes.", &bench.tools)
+                + history.turns().iter().map(Turn::bytes).sum::<usize>();
+            let sent = bench.emulator.asked()[1].raw.len();
+            assert!(
+                sent <= counted,
+                "{way:?}: {sent} bytes sent, {counted} counted for {text:.20?}"
+            );
+            bench.assert_in_order();
+        }
+    }
+}
+
+fn push(history: &mut History, assistant: Assistant, content: &str) {
+    let result = |call: &ToolCall| ToolResult {
+        call: call.id.clone(),
+        content: content.to_owned(),
+        is_error: true,
+    };
+    let results = assistant.calls().map(result).collect();
+    history
+        .push(Step::new(assistant, results).expect("step"))
+        .expect("open");
+}

@@ -1,0 +1,64 @@
+//! `limits.history_bytes_max` bounds the whole request, whatever a turn has written and read so far.
+
+use crate::support::app::TestApp;
+use drydock::emulator::model::{Answer, Asked, calls, says};
+use serde_json::{Value, json};
+
+const ALICE: &str = "U0ALICE";
+const BYTES_MAX: usize = 150_000;
+
+fn path(number: u32) -> Value {
+    json!({ "path": format!("environments/dev/large-{number}.txt") })
+}
+
+/// Writes three large files, reads each of them, then all of them at once.
+fn writes_and_reads() -> impl FnMut(&Asked) -> Answer + Send {
+    let mut number = 0;
+    move |_| {
+        number += 1;
+        match number {
+            1..=3 => {
+                let mut file = path(number);
+                file["content"] = format!("{}\n", "a line of \"words\" ".repeat(10))
+                    .repeat(290)
+                    .into();
+                calls("file_write", file)
+            }
+            4..=6 => calls("file_read", path(number - 3)),
+            7 => calls("file_read", path(1))
+                .and_calls("file_read", path(2))
+                .and_calls("file_read", path(3)),
+            _ => says("Done."),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_reads_much_stays_within_the_bound_of_a_request() {
+    let bytes_max = BYTES_MAX.to_string();
+    let app = TestApp::set(writes_and_reads(), &[("limits.history_bytes_max", &bytes_max)]).await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "write and read").await;
+    assert!(result.text.contains("3 files"), "{}", result.text);
+    let asked = app.asked();
+    let sizes: Vec<usize> = asked.iter().map(|asked| asked.raw.len()).collect();
+    assert_eq!(asked.len(), 8, "{sizes:?}");
+    assert!(sizes.iter().all(|bytes| *bytes <= BYTES_MAX), "{sizes:?}");
+    // Of one file at a time all is there; of three at once a part of each, which says so.
+    let newest = asked[6].last_results();
+    assert_eq!(newest.len(), 1);
+    assert!(newest[0].content.len() > 50_000, "{}", newest[0].content.len());
+    let three = asked[7].last_results();
+    assert_eq!(three.len(), 3);
+    for result in three {
+        let says = "bytes of this result left out here, because the request would be too long; `file_read` with the same";
+        assert!(result.content.contains(says) && result.content.len() > 10_000);
+    }
+    assert!(asked[7].last_user_text().contains("steps are left out here"));
+    // What is stored, and what people see of it, is whole.
+    assert!(
+        app.column("SELECT step FROM step")
+            .iter()
+            .all(|step| !step.contains("left out here"))
+    );
+}
