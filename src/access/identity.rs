@@ -1,7 +1,7 @@
 //! Proof that somebody was admitted, and what they may do.
 
 use super::people;
-use crate::model::{Need, RepoPath, Role, Sender, UserId};
+use crate::model::{Need, RepoPath, Role, Sender, UserId, quoted};
 use crate::store::people::GrantRow;
 use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -185,8 +185,9 @@ impl Identity {
         };
         Err(match &missing.environment {
             Some(environment) => format!(
-                "{}, which takes a grant for `{environment}`; {grant}",
-                missing.because
+                "{}, which takes a grant for {}; {grant}",
+                missing.because,
+                quoted(environment)
             ),
             None => format!(
                 "{}, which takes a grant for all environments; {grant}",

@@ -3,7 +3,7 @@
 use super::CompareError;
 use crate::jsonnet::SecondOpinionWanted;
 use crate::model::FileChange;
-use crate::review::{Environment, File, Input};
+use crate::review::{Environment, File, Input, SettingsChange};
 use crate::tanka::Target;
 use crate::workspace::{Base, Before, Edits, Overlay, Repository, Tree, Workspace, patch};
 use std::collections::BTreeMap;
@@ -135,7 +135,7 @@ impl Asked {
         }
     }
 
-    pub(super) fn input(&self, environments: Vec<Environment>) -> Input {
+    pub(super) fn input(&self, environments: Vec<Environment>, settings: Vec<SettingsChange>) -> Input {
         let stats = patch::write(&self.sides.changes).stats;
         let files = stats.into_iter().map(|stats| File {
             path: stats.path.to_string(),
@@ -144,6 +144,7 @@ impl Asked {
         });
         Input {
             environments,
+            settings,
             files: files.collect(),
             request: self.request.clone(),
         }

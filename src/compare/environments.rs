@@ -254,7 +254,7 @@ fn read(text: &Bytes) -> Result<Value, Failure> {
     serde_json::from_slice(text).map_err(|error| bound(&error))
 }
 
-fn dispute(rendered: &Rendered) -> Option<Failure> {
+pub(super) fn dispute(rendered: &Rendered) -> Option<Failure> {
     let message = match &rendered.opinion {
         Opinion::Differs { path } => format!("the two engines disagree at {}", quoted(path)),
         Opinion::Refuses { why } => format!("one engine has a value, and the other says: {why}"),

@@ -2,7 +2,7 @@
 //! not used for the longest time go first.
 
 use crate::review::Failure;
-use crate::tanka::ValueHash;
+use crate::tanka::{Environment, ValueHash};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub(super) struct Rendered {
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) namespace: String,
+    /// Its settings as they are written, or why they are not known, where they are in the program. They are never shown.
+    pub(super) settings: Option<Arc<Result<Environment, String>>>,
     /// Its objects, each as redacted JSON, or why there are none.
     pub(super) objects: Result<Vec<Bytes>, Failure>,
 }
@@ -135,6 +137,7 @@ mod tests {
     fn rendered(bytes: usize, opinion: Opinion) -> Arc<Rendered> {
         Arc::new(Rendered {
             members: Arc::new([Member {
+                settings: None,
                 name: "dev".to_owned(),
                 namespace: String::new(),
                 objects: Ok(vec![Bytes::from(vec![b' '; bytes])]),

@@ -12,6 +12,7 @@ mod checks;
 mod environments;
 mod failure;
 mod kept;
+mod moves;
 mod opinion;
 mod rendering;
 mod settled;
@@ -26,14 +27,15 @@ pub use failure::reason;
 pub use validate::Validation;
 
 use crate::jsonnet::{EvalError, Waiters, yaml};
-use crate::model::{Check, CheckState, RepoPath};
+use crate::model::{Check, CheckState, Need, RepoPath};
 use crate::redact::Redactor;
-use crate::review::{Report, review};
+use crate::review::{Input, Report, SettingsChange, review};
 use crate::tanka::importers::{Affected, Importer};
 use crate::tanka::{Evaluate, Renderer, TankaError};
 use crate::workspace::{RepositoryError, TreeError};
 use affected::{Graphs, Touched};
 use kept::Kept;
+use moves::{Moves, Said};
 use rendering::Both;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -55,13 +57,17 @@ pub struct Comparison {
     pub unknown: Option<String>,
     /// The entry points the change touches, and by which files.
     pub affected: Vec<Affected>,
+    /// The grants that changes of settings take, beside those for the files.
+    pub needs: Vec<Need>,
 }
 
 impl Comparison {
     /// Whether there was nothing to look at.
     fn found_nothing(&self) -> bool {
         let was_run = |check: &Check| check.state != CheckState::NotRun;
-        self.report.environments.is_empty() && !self.checks.iter().any(was_run)
+        self.report.environments.is_empty()
+            && self.report.settings.is_empty()
+            && !self.checks.iter().any(was_run)
     }
 }
 
@@ -76,27 +82,41 @@ pub struct Told {
     pub failing: Vec<String>,
     /// Why not everything could be looked at, as [`Comparison::unknown`].
     pub unknown: Option<String>,
+    /// The grants that changes of settings take, as [`Comparison::needs`].
+    pub needs: Vec<Need>,
 }
 
 impl Told {
-    /// The report in at most so many characters, and the checks. Where nothing was compared there is
-    /// nothing to say, and one check says why.
-    pub fn of(compared: Result<Comparison, CompareError>, chars_max: usize, redactor: &Redactor) -> Self {
+    /// The report in at most so many characters, and the checks. Where nothing was compared one check says why, and
+    /// what is known without comparing is said.
+    pub fn of(compared: Result<Comparison, Uncompared>, chars_max: usize, redactor: &Redactor) -> Self {
+        let (mut effects, mut needs) = (String::new(), Vec::new());
         let (unknown, detail) = match compared {
             Ok(compared) if compared.found_nothing() => (None, NO_ENVIRONMENTS.to_owned()),
             Ok(compared) => {
                 return Self {
-                    effects: match compared.report.environments.is_empty() {
+                    effects: match compared.report.environments.is_empty()
+                        && compared.report.settings.is_empty()
+                    {
                         true => String::new(),
                         false => compared.report.text(chars_max),
                     },
+                    needs: compared.needs,
                     checks: compared.checks,
                     failing: compared.failing,
                     unknown: compared.unknown,
                 };
             }
-            Err(error) => {
-                let why = redactor.redact(&error.to_string()).into_owned();
+            Err(uncompared) => {
+                let why = redactor.redact(&uncompared.error.to_string()).into_owned();
+                needs = uncompared.needs;
+                if !uncompared.settings.is_empty() {
+                    let input = Input {
+                        settings: uncompared.settings,
+                        ..Input::default()
+                    };
+                    effects = review(input, &[], &yaml::readable).text(chars_max);
+                }
                 (Some(why.clone()), why)
             }
         };
@@ -106,11 +126,22 @@ impl Told {
             detail,
         };
         Self {
+            effects,
             checks: vec![check],
             unknown,
+            needs,
             ..Self::default()
         }
     }
+}
+
+/// A change that was not compared, and what is known of it all the same.
+#[derive(Debug)]
+pub struct Uncompared {
+    /// Why it was not.
+    pub error: CompareError,
+    settings: Vec<SettingsChange>,
+    needs: Vec<Need>,
 }
 
 /// Why there is no comparison.
@@ -222,8 +253,24 @@ impl Comparer {
             }
         };
         let both = self.render(&asked, &subject.touched, progress, cancel).await?;
+        let only = subject.only.as_ref().map(|only| only.path.as_str());
+        let moves = self.moves(&asked.sides, &subject.touched, &both, only, cancel);
+        let moves = moves.await?;
         let comparer = Arc::clone(self);
-        blocking(move || comparer.told(&asked, subject, both)).await
+        blocking(move || comparer.told(&asked, subject, both, &moves)).await
+    }
+
+    /// What is known of a change that was not compared: which settings differ, and which may.
+    pub async fn uncompared(self: &Arc<Self>, sides: Sides, error: CompareError) -> Uncompared {
+        let comparer = Arc::clone(self);
+        let why = "the change was not compared".to_owned();
+        let looking = move || Ok(comparer.unlooked(&sides, &why).said(&comparer.redactor));
+        let said = blocking(looking).await.unwrap_or_else(|_| Said::unknown());
+        Uncompared {
+            error,
+            settings: said.changes,
+            needs: said.needs,
+        }
     }
 
     /// As far as it is known without evaluating anything.
@@ -236,10 +283,10 @@ impl Comparer {
             },
         };
         let subject = self.subject(asked, only)?;
-        if subject.touched.rendered().next().is_some() {
+        if !subject.touched.affected.is_empty() || moves::is_any(&asked.sides)? {
             return Ok(Glance::Renders(subject));
         }
-        let comparison = self.told(asked, subject, Both::default())?;
+        let comparison = self.told(asked, subject, Both::default(), &Moves::default())?;
         Ok(Glance::Done(Box::new(comparison)))
     }
 
@@ -251,13 +298,20 @@ impl Comparer {
         })
     }
 
-    fn told(&self, asked: &Asked, subject: Subject, both: Both) -> Result<Comparison, CompareError> {
+    fn told(
+        &self,
+        asked: &Asked,
+        subject: Subject,
+        both: Both,
+        moves: &Moves,
+    ) -> Result<Comparison, CompareError> {
         let Subject { touched, only } = subject;
         let seen = checks::Seen::of(&asked.sides, &touched, &both);
         let name = only.as_ref().and_then(|only| only.name.as_deref());
         let environments = environments::environments(&touched, both, &self.redactor);
         let environments = environments::named(environments, name)?;
-        let input = asked.input(environments);
+        let Said { changes, needs } = moves.said(&self.redactor);
+        let input = asked.input(environments, changes);
         let report = review(input, &self.mask_key, &yaml::readable);
         let checked = seen.checked(&report, &self.redactor);
         Ok(Comparison {
@@ -266,6 +320,7 @@ impl Comparer {
             unknown: checked.unknown,
             report,
             affected: touched.affected,
+            needs,
         })
     }
 

@@ -71,6 +71,7 @@ fn rendered(whole: Whole, redactor: &Redactor) -> (Rendered, Values) {
         let member = Member {
             name: member.name,
             namespace: member.namespace,
+            settings: member.settings.map(Arc::new),
             objects,
         };
         (member, values)
@@ -100,7 +101,7 @@ fn written(objects: Vec<Object>, redactor: &Redactor) -> Result<(Vec<Bytes>, Vec
 
 /// Takes secrets out of every text of an object. Different secrets stay different. Depth is that of a
 /// value that was read, which the reader bounds.
-fn redact(value: &mut Value, redactor: &Redactor) {
+pub(super) fn redact(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(redacted) = redactor.redact(text) {

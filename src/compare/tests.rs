@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod ahead;
+mod moves;
 mod opinion;
 
 use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Progress, Sides, Told};
@@ -497,9 +498,11 @@ async fn a_comparison_that_is_stopped_says_nothing() {
     let head = repository(&[("lib/web.libsonnet", &three)]);
     let stopped = CancellationToken::new();
     stopped.cancel();
-    let asked = Asked::all(sides(&base, &head), "");
-    let comparison = bench().comparer.compare(asked, &stopped).await;
-    assert!(matches!(comparison, Err(CompareError::Cancelled)));
+    let (bench, sides) = (bench(), sides(&base, &head));
+    let asked = Asked::all(sides.clone(), "");
+    let error = bench.comparer.compare(asked, &stopped).await.unwrap_err();
+    assert!(matches!(error, CompareError::Cancelled));
+    let comparison = Err(bench.comparer.uncompared(sides, error).await);
     // People are told that it was not looked at: never a pass, and no answer is lost for it.
     let told = Told::of(comparison, 1_000, &Redactor::new(Vec::new()));
     let checks = &told.checks;

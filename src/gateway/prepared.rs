@@ -64,7 +64,11 @@ impl Gateway {
         if sides.changes.is_empty() {
             return Ok(None);
         }
-        let compared = self.compared(Asked::all(sides, request), progress, stop).await;
+        let asked = Asked::all(sides.clone(), request);
+        let compared = match self.compared(asked, progress, stop).await {
+            Ok(compared) => Ok(compared),
+            Err(error) => Err(self.parts.comparer.uncompared(sides, error).await),
+        };
         let told = Told::of(compared, EFFECTS_CHARS_MAX, &self.parts.redactor);
         let finding = verify::finding(&checks, &told);
         checks.extend(told.checks);
@@ -75,7 +79,7 @@ impl Gateway {
             stats: patch.stats,
             checks,
             effects: told.effects,
-            needs,
+            needs: [needs, told.needs].concat(),
         };
         Ok(Some(Prepared { change, finding }))
     }

@@ -3,7 +3,8 @@
 use super::input::Environment;
 use super::look::Look;
 use super::report::{Risk, RiskFinding};
-use super::risk::Rule;
+use super::risk::{self, Rule};
+use super::settings::SettingsChange;
 use std::collections::BTreeMap;
 
 /// What one rule found: object and detail, with the environments that have it.
@@ -12,15 +13,37 @@ struct Found {
     places: BTreeMap<(String, String), Vec<String>>,
 }
 
+/// What a rule looks at. What no object shows comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    Settings,
+    Objects,
+}
+
 /// The worst first, then by the id of the rule. The environments come sorted.
-pub(super) fn card<'a>(looks: impl Iterator<Item = (&'a Environment, &'a Look)>) -> Vec<Risk> {
+pub(super) fn card<'a>(
+    looks: impl Iterator<Item = (&'a Environment, &'a Look)>,
+    settings: &[SettingsChange],
+) -> Vec<Risk> {
     let mut card = BTreeMap::new();
+    for change in settings {
+        for (rule, detail) in risk::of_settings(change) {
+            let found = card
+                .entry((rule.severity, Of::Settings, rule.id))
+                .or_insert_with(|| Found::of(rule));
+            let place = ("Environment".to_owned(), detail);
+            found
+                .places
+                .entry(place)
+                .or_default()
+                .push(change.environment.clone());
+        }
+    }
     for (environment, look) in looks {
         for (rule, finding) in &look.findings {
-            let found = card.entry((rule.severity, rule.id)).or_insert_with(|| Found {
-                rule,
-                places: BTreeMap::new(),
-            });
+            let found = card
+                .entry((rule.severity, Of::Objects, rule.id))
+                .or_insert_with(|| Found::of(rule));
             let place = (finding.object.short(), finding.detail.clone());
             let environments = found.places.entry(place).or_default();
             // Two namespaces of one environment may have the same finding.
@@ -33,6 +56,13 @@ pub(super) fn card<'a>(looks: impl Iterator<Item = (&'a Environment, &'a Look)>)
 }
 
 impl Found {
+    fn of(rule: &'static Rule) -> Self {
+        Self {
+            rule,
+            places: BTreeMap::new(),
+        }
+    }
+
     fn risk(self) -> Risk {
         let findings = self
             .places

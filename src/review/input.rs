@@ -1,6 +1,7 @@
 //! What is reviewed: the objects of each environment on the base and in the workspace, or why there
 //! are none. Whoever evaluates fills this in; nothing here evaluates.
 
+use super::settings::SettingsChange;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,6 +10,8 @@ use serde_json::Value;
 pub struct Input {
     /// Every environment that was looked at, in any order. Their names are unique.
     pub environments: Vec<Environment>,
+    /// Every environment whose settings differ or may, redacted, in any order.
+    pub settings: Vec<SettingsChange>,
     /// Every file that differs from the base, in any order.
     pub files: Vec<File>,
     /// What the person wrote, to tell what was not asked for. Empty when nobody asked.

@@ -24,6 +24,7 @@ mod path;
 mod proof;
 mod report;
 mod risk;
+mod settings;
 mod summary;
 mod visible;
 
@@ -37,6 +38,7 @@ pub use mask::{Held, Masker};
 pub use proof::{NotProven, Proof, Standing};
 pub use report::{Counts, EnvironmentReport, FileLine, Presence, Report, Risk, RiskFinding};
 pub use risk::{Rule, Severity, documentation, rules};
+pub use settings::{SettingChange, SettingsChange, SettingsHappen};
 
 use crate::parallel;
 use asked::Request;
@@ -48,11 +50,13 @@ use std::collections::BTreeMap;
 pub fn review(input: Input, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
     let Input {
         mut environments,
+        mut settings,
         mut files,
         request,
     } = input;
     environments.sort_by(|one, other| one.name.cmp(&other.name));
     files.sort_by(|one, other| one.path.cmp(&other.path));
+    settings.sort_by(|one, other| one.environment.cmp(&other.environment));
     parallel::map(environments.iter_mut().collect(), look::bound);
     look::mask(&mut environments, mask_key);
     let looks: Vec<Look> = parallel::map(environments.iter_mut().collect(), |environment| {
@@ -60,8 +64,9 @@ pub fn review(input: Input, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
     });
     let request = Request::new(&request);
     let classes = classes::classes(&affected(&environments, &looks));
-    let risks = card::card(environments.iter().zip(&looks));
+    let risks = card::card(environments.iter().zip(&looks), &settings);
     let mut report = Report {
+        settings,
         counts: Counts::default(),
         files: file_lines(files, &request),
         environments: environment_reports(environments, looks, &classes, &request),

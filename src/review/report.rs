@@ -5,11 +5,15 @@ use super::classes::Class;
 use super::diff::ObjectChange;
 use super::proof::{NotProven, Standing};
 use super::risk::Severity;
+use super::settings::SettingsChange;
 use serde::Serialize;
 
 /// What a change does. All lists are in a fixed order: the same input gives the same report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
+    /// The environments whose settings differ or may, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<SettingsChange>,
     /// All numbers.
     pub counts: Counts,
     /// The files that differ, by path.

@@ -7,7 +7,7 @@ use super::classes::{Class, Difference, Transition};
 use super::diff::{Happens, ObjectChange};
 use super::proof::{NotProven, Proof, Standing};
 use super::report::{EnvironmentReport, Report, Risk};
-use super::visible;
+use super::{settings, visible};
 use crate::model::quoted;
 
 /// Names in one line before the others are only counted.
@@ -112,7 +112,7 @@ fn number(count: usize, noun: &str) -> String {
 }
 
 /// `a`, `b` and 3 more.
-fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+pub(super) fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(NAMES_MAX);
     let shown: Vec<String> = names
         .take(NAMES_MAX)
@@ -126,7 +126,12 @@ fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
 
 fn head(report: &Report) -> Vec<String> {
     let counts = &report.counts;
-    let mut lines = vec![format!(
+    // Nothing that is rendered may show them, so they come first.
+    let mut lines = settings::lines(&report.settings);
+    if report.environments.is_empty() && !lines.is_empty() {
+        return lines;
+    }
+    lines.push(format!(
         "{} of {} {}: {} changed, {} added, {} removed.",
         counts.affected,
         number(counts.environments, "environment"),
@@ -134,7 +139,7 @@ fn head(report: &Report) -> Vec<String> {
         number(counts.objects_changed, "object"),
         counts.objects_added,
         counts.objects_removed,
-    )];
+    ));
     if counts.files > 0 {
         let files = number(counts.files, "file");
         let paths = names(report.files.iter().map(|file| file.path.as_str()));

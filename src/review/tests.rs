@@ -92,6 +92,7 @@ fn library_change() -> Input {
             unchanged,
             scaled("environments/qa", 1, 2),
         ],
+        settings: Vec::new(),
         files: vec![
             File {
                 path: "lib/web.libsonnet".to_owned(),

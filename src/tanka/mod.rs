@@ -13,10 +13,12 @@ mod object;
 mod on_demand;
 mod order;
 mod owner;
+mod place;
 mod process;
 mod renderer;
 mod script;
 mod selector;
+pub mod settings;
 mod spec;
 mod table;
 mod verify;
@@ -34,11 +36,13 @@ pub use listing::Listing;
 pub use object::{Object, ObjectKey};
 pub use on_demand::OnDemand;
 pub use owner::{environment_of, needs_of};
+pub use place::{Place, Resident, reached};
 pub use process::process;
 pub use renderer::{
     EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, ValueHash,
     Whole,
 };
 pub use selector::Selector;
+pub use settings::SPEC_FILE;
 pub use spec::{Parsed, parse};
 pub use table::{json, table};

@@ -1,6 +1,6 @@
 //! The environment that a file belongs to.
 
-use crate::model::{Need, RepoPath};
+use crate::model::{Need, RepoPath, quoted};
 use std::collections::BTreeMap;
 
 /// A directory with one of these is an environment.
@@ -18,7 +18,7 @@ pub fn needs_of<'a>(changed: impl Iterator<Item = &'a RepoPath>, base: &[RepoPat
     let mut needs = BTreeMap::new();
     for path in changed {
         let environment = nearest(above_vendor(path), base).map(str::to_owned);
-        let because = || format!("`{path}` is edited");
+        let because = || format!("{} is edited", quoted(path.as_str()));
         needs.entry(environment).or_insert_with(because);
     }
     let needs = needs

@@ -7,8 +7,8 @@ use super::{Context, ToolError};
 use crate::access::Identity;
 use crate::bundler::{self, Prepared};
 use crate::download::Watch;
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
-use crate::tanka::environment_of;
+use crate::model::{FileChange, FileVersion, Mode, Need, RepoPath};
+use crate::tanka::{Place, environment_of, reached, settings};
 use crate::workspace::{Tree, TreeError, patch};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,6 +80,7 @@ impl Desk {
     pub(super) fn write(&self, path: &RepoPath, content: String, written: &str) -> Result<(), ToolError> {
         refuse_hidden_secrets(written)?;
         let _admitted = self.admit_write(path)?;
+        self.admit_settings(path, content.as_bytes())?;
         Ok(self.tree.write(path, Bytes::from(content))?)
     }
 
@@ -175,6 +176,37 @@ impl Desk {
             return Err(stopped());
         }
         Ok(admitted)
+    }
+
+    /// Refuses settings that let an environment live where others do that the grant does not cover. What is written in
+    /// programs is found out when the change is prepared.
+    fn admit_settings(&self, path: &RepoPath, content: &[u8]) -> Result<(), ToolError> {
+        let Some(directory) = settings::described_by(path) else {
+            return Ok(());
+        };
+        let Ok(after) = settings::of_file(content, path.as_str()) else {
+            // Nobody can apply it, and it is not prepared like that.
+            return Ok(());
+        };
+        let before = self.tree.stored(path)?;
+        let before = before.and_then(|file| settings::of_file(&file.content, path.as_str()).ok());
+        let from: Vec<Place> = before.iter().map(Place::of).collect();
+        let to = Place::of(&after);
+        if from.contains(&to) {
+            return Ok(());
+        }
+        let residents = settings::residents(self.tree.as_ref(), Some(directory))?;
+        let needs = reached(&from, &to, &residents).into_iter().map(|resident| Need {
+            environment: resident.owner.clone(),
+            because: format!(
+                "`{path}` was not touched: `{directory}` would go to where `{}` lives",
+                resident.owner.as_deref().unwrap_or(".")
+            ),
+        });
+        let needs: Vec<Need> = needs.collect();
+        self.identity
+            .may_prepare(&self.repository, &needs)
+            .map_err(ToolError::Failed)
     }
 
     /// Refuses one environment too many.

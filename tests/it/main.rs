@@ -48,6 +48,7 @@ mod map;
 mod matrix;
 mod mirrors;
 mod model_output;
+mod moves;
 mod mutations;
 mod no_apply;
 mod outbox;

@@ -67,8 +67,12 @@ impl Checking {
         let mut checks = verify::checks(&changes, standing, &self.redactor);
         let compared = self
             .comparer
-            .watched(Asked::all(sides, ""), progress, cancel)
+            .watched(Asked::all(sides.clone(), ""), progress, cancel)
             .await;
+        let compared = match compared {
+            Ok(compared) => Ok(compared),
+            Err(error) => Err(self.comparer.uncompared(sides, error).await),
+        };
         let told = Told::of(compared, EFFECTS_CHARS_MAX, &self.redactor);
         let finding = verify::finding(&checks, &told);
         checks.extend(told.checks);

@@ -8,6 +8,7 @@ mod identity;
 mod image;
 mod immutable;
 mod network;
+mod placement;
 mod pod;
 mod policy;
 mod quantity;
@@ -21,9 +22,10 @@ pub(super) use rule::Finding;
 pub use rule::{Rule, Severity};
 
 use super::pair::Pair;
+use super::settings::SettingsChange;
 
 /// The families and their rules, by id.
-const FAMILIES: [(&str, &[Rule]); 10] = [
+const FAMILIES: [(&str, &[Rule]); 11] = [
     ("Running pods", &workload::RULES),
     ("Fields that cannot change", &immutable::RULES),
     ("Removals", &deletion::RULES),
@@ -37,6 +39,7 @@ const FAMILIES: [(&str, &[Rule]); 10] = [
         "Secrets and names",
         &[secret::RULES[0], secret::RULES[1], identity::RULES[0]],
     ),
+    ("Where environments live", &placement::RULES),
 ];
 
 /// Every rule, by id.
@@ -47,6 +50,12 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 /// What every rule finds in one environment, in the order of the rules.
 pub(super) fn findings(pairs: &[Pair<'_>]) -> Vec<(&'static Rule, Finding)> {
     let found = rules().flat_map(|rule| rule.apply(pairs).into_iter().map(move |finding| (rule, finding)));
+    found.collect()
+}
+
+/// What every rule finds in the settings of one environment, in the order of the rules.
+pub(super) fn of_settings(change: &SettingsChange) -> Vec<(&'static Rule, String)> {
+    let found = rules().filter_map(|rule| Some((rule, rule.of_settings(change)?)));
     found.collect()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::review::key::ObjectKey;
 use crate::review::pair::Pair;
+use crate::review::settings::SettingsChange;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,6 +50,8 @@ pub(super) enum Finds {
     InChange(fn(&Pair<'_>) -> Vec<String>),
     /// At all objects of one side. What was so before is no finding.
     InState(fn(&State<'_>) -> Vec<Finding>),
+    /// At the settings of one environment that differ.
+    OfSettings(fn(&SettingsChange) -> Option<String>),
 }
 
 /// One thing a rule found.
@@ -79,6 +82,7 @@ impl Rule {
     pub(super) fn apply(&self, pairs: &[Pair<'_>]) -> Vec<Finding> {
         match self.finds {
             Finds::InChange(find) => in_changes(find, pairs),
+            Finds::OfSettings(_) => Vec::new(),
             Finds::InState(find) => {
                 let before = find(&side(pairs, |pair| pair.before));
                 let is_new = |finding: &Finding| before.iter().all(|known| known.object != finding.object);
@@ -86,6 +90,16 @@ impl Rule {
                 found.retain(is_new);
                 found
             }
+        }
+    }
+}
+
+impl Rule {
+    /// What it finds in the settings of one environment.
+    pub(super) fn of_settings(&self, change: &SettingsChange) -> Option<String> {
+        match self.finds {
+            Finds::OfSettings(find) => find(change),
+            Finds::InChange(_) | Finds::InState(_) => None,
         }
     }
 }

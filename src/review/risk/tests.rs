@@ -4,6 +4,7 @@
 use super::rules;
 use crate::review::mask::Masker;
 use crate::review::pair::pairs;
+use crate::review::settings::SettingsChange;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -12,6 +13,7 @@ pub(super) struct Case {
     rule: &'static str,
     before: Vec<Value>,
     after: Vec<Value>,
+    settings: Option<SettingsChange>,
     details: Vec<String>,
 }
 
@@ -21,7 +23,15 @@ impl Case {
             rule,
             before: before.to_vec(),
             after: after.to_vec(),
+            settings: None,
             details: details.iter().map(|&detail| detail.to_owned()).collect(),
+        }
+    }
+
+    pub(super) fn of_settings(rule: &'static str, change: SettingsChange, details: &[&str]) -> Self {
+        Self {
+            settings: Some(change),
+            ..Self::new(rule, &[], &[], details)
         }
     }
 
@@ -37,6 +47,9 @@ impl Case {
         let rule = rules()
             .find(|rule| rule.id == self.rule)
             .expect("a rule of the list");
+        if let Some(change) = &self.settings {
+            return rule.of_settings(change).into_iter().collect();
+        }
         let findings = rule.apply(&pairs(&before, &after, &[])).into_iter();
         findings.map(|finding| finding.detail).collect()
     }
@@ -69,6 +82,7 @@ fn cases() -> Vec<Case> {
         super::scaling::cases(),
         super::secret::cases(),
         super::identity::cases(),
+        super::placement::cases(),
     ]
     .into_iter()
     .flatten()
@@ -79,7 +93,13 @@ fn cases() -> Vec<Case> {
 fn every_rule_finds_what_its_cases_say() {
     for case in cases() {
         let (before, after) = (json!(case.before), json!(case.after));
-        assert_eq!(case.found(), case.details, "{}: {before} to {after}", case.rule);
+        let settings = &case.settings;
+        assert_eq!(
+            case.found(),
+            case.details,
+            "{}: {before} to {after}, {settings:?}",
+            case.rule
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use super::listing::Listing;
 use super::process::{is_environment, process};
 use super::script::{self, Script};
 use super::spec::{self, Parsed};
-use super::{TankaError, extract, version};
+use super::{TankaError, extract, settings, version};
 use crate::jsonnet::{EvalError, Evaluated, Import, Request};
 use crate::model::RepoPath;
 use crate::parallel;
@@ -186,6 +186,30 @@ impl Renderer {
             return Err(EvalError::Cancelled.into());
         }
         Ok(EnvironmentList::of(looked))
+    }
+
+    /// The settings of the environments that are written in these entry points, without their objects. Each fails
+    /// alone.
+    pub async fn settings_of(
+        &self,
+        entrypoints: Vec<RepoPath>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<(RepoPath, Result<Vec<Environment>, TankaError>)>, TankaError> {
+        let tree = Arc::clone(&self.tree);
+        let places = blocking(move || {
+            let listing = Listing::new(tree.files()?);
+            let places = entrypoints.into_iter().map(|entrypoint| {
+                let place = place(tree.as_ref(), &listing, entrypoint.as_str());
+                (entrypoint, place)
+            });
+            Ok(places.collect())
+        });
+        let looked = self.environments(places.await?, cancel).await?;
+        let settings = |found: Vec<Parsed>| found.into_iter().map(|parsed| parsed.environment).collect();
+        Ok(looked
+            .into_iter()
+            .map(|(entrypoint, found)| (entrypoint, found.map(settings)))
+            .collect())
     }
 
     /// The environments at these places. Programs are evaluated only where environments are written in
@@ -408,7 +432,9 @@ async fn rendered(
 
 /// The name and place of a static environment are where it is, whatever its settings say.
 fn static_settings(tree: &dyn Tree, layout: &Layout, file: &RepoPath) -> Result<Parsed, TankaError> {
-    let mut parsed = spec::parse_file(&tree.read(file)?.content, file.as_str())?;
+    let content = tree.read(file)?.content;
+    settings::of_file(&content, file.as_str())?;
+    let mut parsed = spec::parse_file(&content, file.as_str())?;
     layout.name().clone_into(&mut parsed.environment.metadata.name);
     layout
         .namespace()
@@ -417,6 +443,7 @@ fn static_settings(tree: &dyn Tree, layout: &Layout, file: &RepoPath) -> Result<
 }
 
 fn inline_settings(layout: &Layout, value: &Value) -> Result<Parsed, TankaError> {
+    settings::check_inline(value, layout.entrypoint.as_str())?;
     let mut parsed = spec::parse(value, layout.entrypoint.as_str())?;
     layout
         .namespace()

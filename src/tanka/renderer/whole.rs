@@ -47,6 +47,8 @@ pub struct Member {
     pub name: String,
     /// Where its objects go that name no namespace.
     pub namespace: String,
+    /// Its settings, or why they are not known, where they are written in the program; `None` for a static one.
+    pub settings: Option<Result<Environment, String>>,
     /// Its objects, in order. One that fails leaves the others as they are.
     pub objects: Result<Vec<Object>, TankaError>,
 }
@@ -164,7 +166,10 @@ fn whole(asked: Asked, evaluated: Evaluated) -> Result<Whole, TankaError> {
     let value: Value =
         serde_json::from_slice(&evaluated.json).map_err(|err| TankaError::Value(err.to_string()))?;
     let members = match asked.settings {
-        Some(settings) => vec![member(settings.environment, value)],
+        Some(settings) => vec![Member {
+            settings: None,
+            ..member(settings.environment, value)
+        }],
         None => {
             let mut found = extract::open_lists(extract::extract(value)?)?;
             found.retain(is_environment);
@@ -189,6 +194,7 @@ fn inline(layout: &Layout, mut found: Object) -> Member {
         Err(error) => Member {
             name: found.name().to_owned(),
             namespace: String::new(),
+            settings: Some(Err(error.to_string())),
             objects: Err(error),
         },
     }
@@ -198,6 +204,7 @@ fn member(environment: Environment, data: Value) -> Member {
     let expected = version::check(&environment.spec.expect_versions.tanka);
     Member {
         objects: expected.and_then(|()| process(data, &environment, &Filter::default())),
+        settings: Some(Ok(environment.clone())),
         name: environment.metadata.name,
         namespace: environment.spec.namespace,
     }

@@ -1,0 +1,438 @@
+//! Which environments have other settings after a change, where they go, and the grants that takes. Two sides count: who
+//! changes where an environment lives writes to what lives there, too. What cannot be found out is said to be unknown.
+
+use super::affected::Touched;
+use super::asked::Sides;
+use super::environments::dispute;
+use super::kept::Rendered;
+use super::rendering::{Both, Outcome};
+use super::{CompareError, Comparer, blocking};
+use crate::jsonnet::EvalError;
+use crate::model::{Need, RepoPath, quoted};
+use crate::redact::Redactor;
+use crate::review::{SettingChange, SettingsChange, SettingsHappen};
+use crate::tanka::{Environment, Place, Resident, SPEC_FILE, TankaError, settings};
+use crate::workspace::Tree;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// One environment whose settings differ, or may.
+#[derive(Clone, Debug)]
+struct Moved {
+    /// The directory that a grant for it names; `None` for the root, which all share.
+    owner: Option<String>,
+    name: String,
+    before: Option<Environment>,
+    /// Why nobody knows them, where that is so.
+    after: Result<Option<Environment>, String>,
+}
+
+/// All of them, and where the other environments live before the change.
+#[derive(Debug, Default)]
+pub(super) struct Moves {
+    moved: Vec<Moved>,
+    residents: Vec<Resident>,
+}
+
+/// What is said of them, and the grants they take.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    pub(super) changes: Vec<SettingsChange>,
+    pub(super) needs: Vec<Need>,
+}
+
+/// The settings of the environments of an entry point on one side.
+type Found = Result<Vec<Environment>, String>;
+
+/// The settings that a program gives, for the entry points that were evaluated for them.
+type Looked = HashMap<RepoPath, Found>;
+
+/// The files of a tree, where it is asked for many entry points whether their environments are written in them.
+struct Programs(Arc<Vec<RepoPath>>);
+
+impl Programs {
+    fn of(tree: &dyn Tree) -> Result<Self, CompareError> {
+        Ok(Self(tree.files()?))
+    }
+
+    /// Whether an entry point is there, and no `spec.json` beside it.
+    fn has_inline(&self, entrypoint: &RepoPath) -> bool {
+        let is_there = |path: &str| self.0.binary_search_by(|file| file.as_str().cmp(path)).is_ok();
+        let spec = match entrypoint.parent() {
+            Some(directory) => format!("{directory}/{SPEC_FILE}"),
+            None => SPEC_FILE.to_owned(),
+        };
+        is_there(entrypoint.as_str()) && !is_there(&spec)
+    }
+}
+
+/// Whether the settings of a static environment differ. Reads files and may block.
+pub(super) fn is_any(sides: &Sides) -> Result<bool, CompareError> {
+    Ok(!of_files(sides)?.is_empty())
+}
+
+/// The static environments whose settings differ. Reads files and may block.
+fn of_files(sides: &Sides) -> Result<Vec<Moved>, CompareError> {
+    let (base, workspace) = (sides.base.files()?, sides.workspace.files()?);
+    let described = |files: &[RepoPath]| -> BTreeSet<RepoPath> {
+        let described = files.iter().filter(|file| settings::described_by(file).is_some());
+        described.cloned().collect()
+    };
+    let (before, after) = (described(&base), described(&workspace));
+    let mut moved = Vec::new();
+    for file in before.union(&after) {
+        let read = |tree: &dyn Tree, known: &BTreeSet<RepoPath>| match known.contains(file) {
+            true => tree.read(file).map(|file| Some(file.content)),
+            false => Ok(None),
+        };
+        let was = read(sides.base.as_ref(), &before)?;
+        let is = read(sides.workspace.as_ref(), &after)?;
+        if was == is {
+            continue;
+        }
+        let directory = settings::described_by(file).unwrap_or_default();
+        let parsed = |content: &[u8]| settings::of_file(content, file.as_str());
+        moved.push(Moved {
+            owner: Some(directory.to_owned()).filter(|directory| !directory.is_empty()),
+            name: if directory.is_empty() { "." } else { directory }.to_owned(),
+            before: was.and_then(|content| parsed(&content).ok()),
+            after: is
+                .map(|content| parsed(&content))
+                .transpose()
+                .map_err(|error| error.to_string()),
+        });
+    }
+    // What is written in another way means the same.
+    moved.retain(|moved| moved.after.as_ref() != Ok(&moved.before) || moved.before.is_none());
+    Ok(moved)
+}
+
+/// The environments of one side of an entry point, by name; those of one name are counted.
+fn by_name(found: &[Environment]) -> BTreeMap<(String, usize), Environment> {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut named = BTreeMap::new();
+    for environment in found {
+        let count = seen.entry(&environment.metadata.name).or_default();
+        *count += 1;
+        named.insert((environment.metadata.name.clone(), *count), environment.clone());
+    }
+    named
+}
+
+/// The environments of one entry point that differ, given what its program says on both sides.
+fn of_program(entrypoint: &RepoPath, before: Found, after: Found) -> Vec<Moved> {
+    let owner = entrypoint.parent().map(str::to_owned);
+    let after = match after {
+        Ok(after) => by_name(&after),
+        Err(why) => {
+            let name = owner.clone().unwrap_or_else(|| entrypoint.to_string());
+            return vec![Moved {
+                owner,
+                name,
+                before: None,
+                after: Err(why),
+            }];
+        }
+    };
+    // Where it is not known what was, all of it is new.
+    let before = by_name(&before.unwrap_or_default());
+    let names: BTreeSet<&(String, usize)> = before.keys().chain(after.keys()).collect();
+    let moved = names.into_iter().filter_map(|name| {
+        let (was, is) = (before.get(name), after.get(name));
+        (was != is).then(|| Moved {
+            owner: owner.clone(),
+            name: name.0.clone(),
+            before: was.cloned(),
+            after: Ok(is.cloned()),
+        })
+    });
+    moved.collect()
+}
+
+/// The settings in what an entry point rendered to.
+fn of_rendered(rendered: &Rendered) -> Found {
+    if let Some(dispute) = dispute(rendered) {
+        return Err(dispute.message);
+    }
+    let settings = rendered
+        .members
+        .iter()
+        .map(|member| match member.settings.as_deref() {
+            Some(Ok(settings)) => Ok(settings.clone()),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err("its settings were not read".to_owned()),
+        });
+    settings.collect()
+}
+
+impl Comparer {
+    /// What a change does to the settings of the environments that were asked for, given what they render to.
+    pub(super) async fn moves(
+        self: &Arc<Self>,
+        sides: &Sides,
+        touched: &Touched,
+        both: &Both,
+        only: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<Moves, CompareError> {
+        let (of, wanted) = (sides.clone(), only.map(str::to_owned));
+        let mut moved = blocking(move || of_files(&of)).await?;
+        if let Some(only) = wanted {
+            let directory = only.rsplit_once('/').map(|(directory, _)| directory);
+            moved.retain(|moved| moved.owner.as_deref() == directory);
+        }
+        let before = self.of_side(&sides.base, touched, &both.base, cancel).await?;
+        let after = self
+            .of_side(&sides.workspace, touched, &both.workspace, cancel)
+            .await?;
+        for affected in &touched.affected {
+            let entrypoint = &affected.entrypoint;
+            // A side that is not there, or static, has none in its program.
+            let of = |looked: &Looked| looked.get(entrypoint).cloned().unwrap_or(Ok(Vec::new()));
+            moved.extend(of_program(entrypoint, of(&before), of(&after)));
+        }
+        let residents = match moved.is_empty() {
+            true => Vec::new(),
+            false => self.residents(sides, touched, before, cancel).await?,
+        };
+        Ok(Moves { moved, residents })
+    }
+
+    /// The settings in the programs of one side that the change touches. A program whose objects fail may still say
+    /// where they go.
+    async fn of_side(
+        &self,
+        tree: &Arc<dyn Tree>,
+        touched: &Touched,
+        outcomes: &BTreeMap<RepoPath, Outcome>,
+        cancel: &CancellationToken,
+    ) -> Result<Looked, CompareError> {
+        let (mut looked, mut failed) = (Looked::new(), Vec::new());
+        let programs = Programs::of(tree.as_ref())?;
+        for affected in &touched.affected {
+            let entrypoint = &affected.entrypoint;
+            if !programs.has_inline(entrypoint) {
+                continue;
+            }
+            match outcomes.get(entrypoint) {
+                Some(Ok(rendered)) => {
+                    looked.insert(entrypoint.clone(), of_rendered(rendered));
+                }
+                Some(Err(_)) | None => failed.push(entrypoint.clone()),
+            }
+        }
+        looked.extend(self.look(tree, failed, cancel).await?);
+        Ok(looked)
+    }
+
+    /// Evaluates only the settings of entry points.
+    async fn look(
+        &self,
+        tree: &Arc<dyn Tree>,
+        entrypoints: Vec<RepoPath>,
+        cancel: &CancellationToken,
+    ) -> Result<Looked, CompareError> {
+        if entrypoints.is_empty() {
+            return Ok(Looked::new());
+        }
+        let found = self.renderer(tree).settings_of(entrypoints.clone(), cancel).await;
+        if cancel.is_cancelled() {
+            return Err(CompareError::Cancelled);
+        }
+        match found {
+            Ok(found) => Ok(found
+                .into_iter()
+                .map(|(entrypoint, found)| (entrypoint, found.map_err(|error| error.to_string())))
+                .collect()),
+            Err(TankaError::Evaluation(EvalError::Cancelled)) => Err(CompareError::Cancelled),
+            Err(error) => {
+                let failed = |entrypoint| (entrypoint, Err(error.to_string()));
+                Ok(entrypoints.into_iter().map(failed).collect())
+            }
+        }
+    }
+
+    /// Where all environments live before the change. `known` are those that were looked at already.
+    async fn residents(
+        self: &Arc<Self>,
+        sides: &Sides,
+        touched: &Touched,
+        mut known: Looked,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Resident>, CompareError> {
+        let base = Arc::clone(&sides.base);
+        let mut residents = blocking(move || Ok(settings::residents(base.as_ref(), None)?)).await?;
+        let programs = Programs::of(sides.base.as_ref())?;
+        let entrypoints = touched.base.closures().keys();
+        let unknown = entrypoints
+            .filter(|entrypoint| !known.contains_key(*entrypoint) && programs.has_inline(entrypoint));
+        let unknown: Vec<RepoPath> = unknown.cloned().collect();
+        known.extend(self.look(&sides.base, unknown, cancel).await?);
+        for (entrypoint, found) in known {
+            let owner = entrypoint.parent().map(str::to_owned);
+            let resident = |place| Resident {
+                owner: owner.clone(),
+                place,
+            };
+            match found {
+                Ok(found) => residents.extend(found.iter().map(|found| resident(Some(Place::of(found))))),
+                Err(_) => residents.push(resident(None)),
+            }
+        }
+        Ok(residents)
+    }
+
+    /// What can be said of a change that was not compared: the settings of static environments, and that nobody knows
+    /// where those go that are written in programs it touches. Reads files and may block.
+    pub(super) fn unlooked(&self, sides: &Sides, why: &str) -> Moves {
+        let unknown = |owner: Option<String>, name: String| Moved {
+            owner,
+            name,
+            before: None,
+            after: Err(why.to_owned()),
+        };
+        let attempt = || -> Result<Moves, CompareError> {
+            let mut moved = of_files(sides)?;
+            let mut residents = settings::residents(sides.base.as_ref(), None)?;
+            let touched = self.graphs.touched(sides, None, self.rendered_max)?;
+            let (before, after) = (
+                Programs::of(sides.base.as_ref())?,
+                Programs::of(sides.workspace.as_ref())?,
+            );
+            for affected in &touched.affected {
+                let entrypoint = &affected.entrypoint;
+                if after.has_inline(entrypoint) {
+                    let owner = entrypoint.parent().map(str::to_owned);
+                    let name = owner.clone().unwrap_or_else(|| entrypoint.to_string());
+                    moved.push(unknown(owner, name));
+                }
+            }
+            for entrypoint in touched.base.closures().keys() {
+                if before.has_inline(entrypoint) {
+                    residents.push(Resident {
+                        owner: entrypoint.parent().map(str::to_owned),
+                        place: None,
+                    });
+                }
+            }
+            Ok(Moves { moved, residents })
+        };
+        attempt().unwrap_or_else(|_| Moves::unknown(why))
+    }
+}
+
+impl Said {
+    /// Nothing could be found out.
+    pub(super) fn unknown() -> Self {
+        Moves::unknown("the change was not compared").said(&Redactor::new(Vec::new()))
+    }
+}
+
+impl Moves {
+    fn unknown(why: &str) -> Self {
+        let moved = Moved {
+            owner: None,
+            name: "all environments".to_owned(),
+            before: None,
+            after: Err(why.to_owned()),
+        };
+        Self {
+            moved: vec![moved],
+            residents: Vec::new(),
+        }
+    }
+
+    /// What is said of them, without secrets, and the grants they take, of which nothing is hidden.
+    pub(super) fn said(&self, redactor: &Redactor) -> Said {
+        let mut said = Said::default();
+        let mut needs = BTreeSet::new();
+        for moved in &self.moved {
+            let reached = self.reached(moved);
+            needs.extend(moved.needs(&reached, redactor));
+            let mut reaches: Vec<String> = reached
+                .iter()
+                .map(|owner| owner.clone().unwrap_or_else(|| ".".to_owned()))
+                .collect();
+            reaches.sort_unstable();
+            said.changes.push(moved.told(reaches, redactor));
+        }
+        said.changes
+            .sort_by(|one, other| one.environment.cmp(&other.environment));
+        said.needs = needs.into_iter().collect();
+        said
+    }
+
+    /// The directories of those that live where an environment goes, each once.
+    fn reached(&self, moved: &Moved) -> BTreeSet<Option<String>> {
+        let Ok(Some(after)) = &moved.after else {
+            return BTreeSet::new();
+        };
+        let (own, others): (Vec<Resident>, Vec<Resident>) = self
+            .residents
+            .iter()
+            .cloned()
+            .partition(|resident| resident.owner == moved.owner);
+        let from: Vec<Place> = own.into_iter().filter_map(|resident| resident.place).collect();
+        let to = Place::of(after);
+        if from.contains(&to) {
+            return BTreeSet::new();
+        }
+        let reached = crate::tanka::reached(&from, &to, &others).into_iter();
+        reached.map(|resident| resident.owner.clone()).collect()
+    }
+}
+
+impl Moved {
+    fn needs(&self, reached: &BTreeSet<Option<String>>, redactor: &Redactor) -> Vec<Need> {
+        let name = quoted(&redactor.redact(&self.name));
+        let need = |environment: Option<String>, because: String| Need { environment, because };
+        let mut needs = vec![need(self.owner.clone(), format!("the settings of {name} change"))];
+        if self.after.is_err() {
+            needs.push(need(None, format!("nobody knows where {name} goes")));
+        }
+        needs.extend(reached.iter().map(|owner| {
+            let there = quoted(owner.as_deref().unwrap_or("."));
+            need(owner.clone(), format!("{name} goes to where {there} lives"))
+        }));
+        needs
+    }
+
+    fn told(&self, reaches: Vec<String>, redactor: &Redactor) -> SettingsChange {
+        let settings = |after: Option<&Environment>| {
+            let differing = settings::differing(self.before.as_ref(), after).into_iter();
+            let redacted = |value: Option<Value>| {
+                value.map(|mut value| {
+                    super::settled::redact(&mut value, redactor);
+                    value
+                })
+            };
+            let settings = differing.map(|(path, before, after)| SettingChange {
+                path: redactor.redact(&path).into_owned(),
+                before: redacted(before),
+                after: redacted(after),
+            });
+            settings.collect()
+        };
+        let happens = match (&self.before, &self.after) {
+            (_, Err(why)) => SettingsHappen::NotCompared {
+                why: redactor.redact(why).into_owned(),
+            },
+            (Some(_), Ok(Some(after))) => SettingsHappen::Changed {
+                settings: settings(Some(after)),
+            },
+            (None, Ok(Some(after))) => SettingsHappen::Added {
+                settings: settings(Some(after)),
+            },
+            (_, Ok(None)) => SettingsHappen::Removed {
+                settings: settings(None),
+            },
+        };
+        SettingsChange {
+            environment: redactor.redact(&self.name).into_owned(),
+            happens,
+            reaches,
+        }
+    }
+}

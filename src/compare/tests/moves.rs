@@ -1,0 +1,220 @@
+//! Environments that live elsewhere after a change: said first, with a rule of the highest severity, and with the grants
+//! that takes, whatever they render to and whatever else fails.
+
+use super::{bench, repository, sides};
+use crate::compare::{Asked, Comparison, Told};
+use crate::model::Need;
+use crate::redact::Redactor;
+use crate::review::Severity;
+use tokio_util::sync::CancellationToken;
+
+fn spec(server: &str, namespace: &str) -> String {
+    format!(r#"{{"spec":{{"apiServer":"{server}","namespace":"{namespace}"}}}}"#)
+}
+
+fn inline(name: &str, server: &str, namespace: &str, data: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{{"name":"{name}"}},
+            "spec":{{"apiServer":"{server}","namespace":"{namespace}"}},"data":{data}}}"#
+    )
+}
+
+fn taken(needs: &[Need]) -> Vec<Option<&str>> {
+    let mut taken: Vec<_> = needs.iter().map(|need| need.environment.as_deref()).collect();
+    taken.dedup();
+    taken
+}
+
+/// An object that is the same in whatever namespace its environment lives.
+const CLUSTER_WIDE: &str = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shared"}}"#;
+
+const DEV: Option<&str> = Some("environments/dev");
+const PROD: Option<&str> = Some("environments/prod");
+const OTHER: Option<&str> = Some("environments/other");
+
+fn found(comparison: &Comparison) -> Vec<(&str, String)> {
+    let risks = comparison.report.risks.iter();
+    risks
+        .map(|risk| (risk.id, risk.findings[0].detail.clone()))
+        .collect()
+}
+
+/// dev, prod and other, each in a cluster of its own, rendering to the same objects.
+fn apart() -> [(&'static str, String); 4] {
+    [
+        ("environments/dev/spec.json", spec("https://dev", "dev")),
+        ("environments/prod/spec.json", spec("https://prod", "prod")),
+        ("environments/other/spec.json", spec("https://other", "other")),
+        ("lib/web.libsonnet", CLUSTER_WIDE.to_owned()),
+    ]
+}
+
+fn base<'a>(files: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str)> {
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    repository(&files)
+}
+
+fn with<'a>(base: &[(&'a str, &'a str)], name: &'a str, text: Option<&'a str>) -> Vec<(&'a str, &'a str)> {
+    let mut files = base.to_vec();
+    files.retain(|(known, _)| *known != name);
+    files.extend(text.map(|text| (name, text)));
+    files
+}
+
+#[tokio::test]
+async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_both() {
+    let (apart, retargeted) = (apart(), spec("https://prod", "prod"));
+    let base = base(&apart);
+    let head = with(&base, "environments/dev/spec.json", Some(&retargeted));
+    let comparison = bench().all(&base, &head).await;
+    assert_eq!(taken(&comparison.needs), [DEV, PROD]);
+    let text = comparison.report.text(1_000);
+    let first = "⚠ `environments/dev` moves: `spec.apiServer` https://dev -> https://prod, `spec.namespace` dev -> prod; \
+                 it reaches `environments/prod`";
+    assert!(text.starts_with(first), "{text}");
+    assert!(text.contains("0 of 3 environments change"), "{text}");
+    let risks = &comparison.report.risks;
+    assert_eq!((risks[0].id, risks[0].severity), ("DD101", Severity::High));
+    let json = serde_json::to_value(&comparison.report).unwrap();
+    assert_eq!(json["settings"][0]["environment"], "environments/dev");
+    assert_eq!(json["settings"][0]["happens"], "changed");
+    assert_eq!(json["settings"][0]["reaches"][0], "environments/prod");
+
+    // A place of its own takes the grant of the environment alone, and so do labels.
+    let elsewhere = spec("https://free", "free");
+    let head = with(&base, "environments/dev/spec.json", Some(&elsewhere));
+    let comparison = bench().all(&base, &head).await;
+    assert_eq!(
+        (taken(&comparison.needs), found(&comparison)[0].0),
+        (vec![DEV], "DD101")
+    );
+    let labelled =
+        r#"{"metadata":{"labels":{"a":"b"}},"spec":{"apiServer":"https://dev","namespace":"dev"}}"#;
+    let head = with(&base, "environments/dev/spec.json", Some(labelled));
+    let comparison = bench().all(&base, &head).await;
+    let told = ("DD103", "`metadata.labels.a` nothing -> b".to_owned());
+    assert_eq!(
+        (taken(&comparison.needs), found(&comparison)),
+        (vec![DEV], vec![told])
+    );
+    // Written in another way it is the same.
+    let spaced = format!(" {}\n", apart[0].1);
+    let head = with(&base, "environments/dev/spec.json", Some(&spaced));
+    let comparison = bench().all(&base, &head).await;
+    assert!(comparison.needs.is_empty() && comparison.report.settings.is_empty());
+}
+
+#[tokio::test]
+async fn a_description_that_comes_or_goes_or_cannot_be_read_counts_too() {
+    let apart = apart();
+    let base = base(&apart);
+    let gone = with(&base, "environments/dev/spec.json", None);
+    let comparison = bench().all(&base, &gone).await;
+    assert_eq!(
+        found(&comparison)[0],
+        ("DD101", "its settings are gone".to_owned())
+    );
+    assert!(
+        comparison
+            .report
+            .text(500)
+            .starts_with("⚠ `environments/dev` moves: its settings are gone")
+    );
+
+    // The same environment at another path reaches what is there.
+    let moved = with(&gone, "environments/copy/spec.json", Some(&apart[0].1));
+    let comparison = bench().all(&base, &moved).await;
+    assert_eq!(taken(&comparison.needs), [Some("environments/copy"), DEV]);
+    let double = r#"{"spec":{"namespace":"prod"},"spec":{"apiServer":"https://dev","namespace":"dev"}}"#;
+    let head = with(&base, "environments/dev/spec.json", Some(double));
+    let comparison = bench().all(&base, &head).await;
+    assert_eq!(taken(&comparison.needs), [None, DEV]);
+    let (id, detail) = &found(&comparison)[0];
+    assert!(
+        *id == "DD102" && detail.contains("`spec` is there twice"),
+        "{detail}"
+    );
+}
+
+#[tokio::test]
+async fn an_environment_in_a_program_moves_whatever_else_fails() {
+    let apart = apart();
+    let mut base = base(&apart);
+    base.retain(|(name, _)| *name != "environments/dev/spec.json" && *name != "environments/other/spec.json");
+    let (dev, other) = (
+        inline("dev", "https://dev", "dev", "{}"),
+        inline("other", "https://other", "other", "{}"),
+    );
+    let base = with(&base, "environments/dev/main.jsonnet", Some(&dev));
+    let base = with(&base, "environments/other/main.jsonnet", Some(&other));
+    let moved = inline("dev", "https://other", "other", "{}");
+    let head = with(&base, "environments/dev/main.jsonnet", Some(&moved));
+    // Another one is broken by the same change.
+    let head = with(&head, "environments/prod/main.jsonnet", Some("no JSON"));
+    let comparison = bench().all(&base, &head).await;
+    assert_eq!(taken(&comparison.needs), [DEV, OTHER]);
+    assert!(comparison.report.text(1_000).starts_with("⚠ `dev` moves: "));
+
+    // Its own objects are broken, and where they go is known.
+    let broken = inline("dev", "https://prod", "prod", "[1]");
+    let head = with(&base, "environments/dev/main.jsonnet", Some(&broken));
+    let comparison = bench().all(&base, &head).await;
+    assert!(!comparison.failing.is_empty());
+    assert_eq!(taken(&comparison.needs), [DEV, PROD]);
+
+    // What says nothing may go anywhere.
+    let head = with(&base, "environments/dev/main.jsonnet", Some("no JSON"));
+    let comparison = bench().all(&base, &head).await;
+    assert_eq!(taken(&comparison.needs), [None, DEV]);
+    assert_eq!(found(&comparison)[0].0, "DD102");
+    assert!(
+        comparison
+            .report
+            .text(1_000)
+            .starts_with("⚠ Not compared: where `environments/dev` goes is not known: ")
+    );
+}
+
+#[tokio::test]
+async fn what_is_hidden_from_people_still_counts() {
+    let mut apart = apart();
+    apart[1].1 = spec("https://prod", "a-live-secret-of-ours");
+    let (base, retargeted) = (base(&apart), spec("https://prod", "a-live-secret-of-ours"));
+    let head = with(&base, "environments/dev/spec.json", Some(&retargeted));
+    let comparison = bench().all(&base, &head).await;
+    assert_eq!(taken(&comparison.needs), [DEV, PROD]);
+    let shown = format!("{:?}{}", comparison.report, comparison.report.text(5_000));
+    assert!(!shown.contains("a-live-secret"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_change_that_was_not_compared_says_what_moves_and_what_may() {
+    let apart = apart();
+    let mut base = base(&apart);
+    base.retain(|(name, _)| *name != "environments/other/spec.json");
+    let other = inline("other", "https://other", "other", "{}");
+    let base = with(&base, "environments/other/main.jsonnet", Some(&other));
+    let (retargeted, moved) = (
+        spec("https://prod", "prod"),
+        inline("other", "https://prod", "prod", "{}"),
+    );
+    let head = with(&base, "environments/dev/spec.json", Some(&retargeted));
+    let head = with(&head, "environments/other/main.jsonnet", Some(&moved));
+    let (bench, sides) = (bench(), sides(&base, &head));
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    let asked = Asked::all(sides.clone(), "");
+    let error = bench.comparer.compare(asked, &stopped).await.unwrap_err();
+    let uncompared = bench.comparer.uncompared(sides, error).await;
+    let told = Told::of(Err(uncompared), 2_000, &Redactor::new(Vec::new()));
+    assert_eq!(taken(&told.needs), [None, DEV, OTHER, PROD]);
+    for said in [
+        "⚠ `environments/dev` moves: `spec.apiServer` https://dev -> https://prod",
+        "⚠ Not compared: where `environments/other` goes is not known",
+        "DD101",
+        "DD102",
+    ] {
+        assert!(told.effects.contains(said), "{said}: {}", told.effects);
+    }
+    assert_eq!(told.unknown.as_deref(), Some("the comparison was stopped"));
+}

@@ -1,0 +1,166 @@
+//! What a change does to the settings of environments: where they live, and what every object of theirs gets. Nothing
+//! that an environment renders to may show it.
+
+use super::visible;
+use crate::model::quoted;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The settings that say where an environment lives.
+const PLACE: [&str; 3] = ["spec.apiServer", "spec.contextNames", "spec.namespace"];
+/// Settings of one environment in a line before the others are only counted.
+const SETTINGS_MAX: usize = 6;
+/// Environments before the others are only counted.
+const ENVIRONMENTS_MAX: usize = 8;
+/// Characters of one line.
+const LINE_CHARS_MAX: usize = 240;
+
+/// One environment whose settings differ, or may.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingsChange {
+    /// What it is called.
+    pub environment: String,
+    /// What happens to it.
+    #[serde(flatten)]
+    pub happens: SettingsHappen,
+    /// The directories of environments it reaches where it goes, sorted; those it reached before are not among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reaches: Vec<String>,
+}
+
+/// What happens to the settings of an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "happens", rename_all = "snake_case")]
+pub enum SettingsHappen {
+    /// They are other ones.
+    Changed {
+        /// By path.
+        settings: Vec<SettingChange>,
+    },
+    /// It is new.
+    Added {
+        /// By path.
+        settings: Vec<SettingChange>,
+    },
+    /// It is there no more.
+    Removed {
+        /// By path.
+        settings: Vec<SettingChange>,
+    },
+    /// They may be other ones.
+    NotCompared {
+        /// Why, for people; redacted.
+        why: String,
+    },
+}
+
+/// One setting on both sides, redacted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingChange {
+    /// `spec.namespace`.
+    pub path: String,
+    /// On the base; nothing where it is not set.
+    pub before: Option<Value>,
+    /// In the workspace; nothing where it is not set.
+    pub after: Option<Value>,
+}
+
+impl SettingChange {
+    fn is_of_place(&self) -> bool {
+        PLACE.contains(&self.path.as_str())
+    }
+
+    fn text(&self) -> String {
+        let step = visible::step(self.before.as_ref(), self.after.as_ref());
+        format!("{} {step}", quoted(&self.path))
+    }
+}
+
+impl SettingsChange {
+    /// Whether it lives elsewhere, or its description comes or goes: `None` where it does not.
+    pub(super) fn moves(&self) -> Option<String> {
+        let moved = match &self.happens {
+            SettingsHappen::Changed { settings } => {
+                let of_place = settings.iter().filter(|setting| setting.is_of_place());
+                listed(of_place.collect()).filter(|text| !text.is_empty())?
+            }
+            SettingsHappen::Added { settings } if !self.reaches.is_empty() => {
+                let of_place = settings.iter().filter(|setting| setting.is_of_place());
+                format!("it is new: {}", listed(of_place.collect())?)
+            }
+            SettingsHappen::Removed { .. } => "its settings are gone".to_owned(),
+            SettingsHappen::Added { .. } | SettingsHappen::NotCompared { .. } => return None,
+        };
+        Some(match self.reaches.as_slice() {
+            [] => moved,
+            reached => format!(
+                "{moved}; it reaches {}",
+                super::summary::names(reached.iter().map(String::as_str))
+            ),
+        })
+    }
+
+    /// What else differs; `None` where nothing does.
+    pub(super) fn otherwise(&self) -> Option<String> {
+        match &self.happens {
+            SettingsHappen::Changed { settings } => {
+                let others = settings.iter().filter(|setting| !setting.is_of_place());
+                listed(others.collect()).filter(|text| !text.is_empty())
+            }
+            SettingsHappen::Added { settings } if self.reaches.is_empty() => {
+                Some(format!("it is new: {}", listed(settings.iter().collect())?))
+            }
+            SettingsHappen::Added { .. }
+            | SettingsHappen::Removed { .. }
+            | SettingsHappen::NotCompared { .. } => None,
+        }
+    }
+
+    /// Why it is not known where it goes.
+    pub(super) fn not_compared(&self) -> Option<String> {
+        match &self.happens {
+            SettingsHappen::NotCompared { why } => Some(visible::line(why)),
+            _ => None,
+        }
+    }
+
+    fn line(&self) -> String {
+        let name = quoted(&self.environment);
+        let text = match (self.not_compared(), self.moves(), self.otherwise()) {
+            (Some(why), ..) => format!("⚠ Not compared: where {name} goes is not known: {why}"),
+            (None, Some(moves), None) => format!("⚠ {name} moves: {moves}"),
+            (None, Some(moves), Some(others)) => format!("⚠ {name} moves: {moves}; also {others}"),
+            (None, None, others) => format!("⚠ {name} has other settings: {}", others.unwrap_or_default()),
+        };
+        visible::cut(&text, LINE_CHARS_MAX)
+    }
+}
+
+fn listed(settings: Vec<&SettingChange>) -> Option<String> {
+    let shown: Vec<String> = settings
+        .iter()
+        .take(SETTINGS_MAX)
+        .map(|setting| setting.text())
+        .collect();
+    Some(match settings.len().saturating_sub(SETTINGS_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    })
+}
+
+/// One line for each, those that move first.
+pub(super) fn lines(changes: &[SettingsChange]) -> Vec<String> {
+    let mut sorted: Vec<&SettingsChange> = changes.iter().collect();
+    sorted.sort_by_key(|change| change.moves().is_none() && change.not_compared().is_none());
+    let mut lines: Vec<String> = sorted
+        .iter()
+        .take(ENVIRONMENTS_MAX)
+        .map(|change| change.line())
+        .collect();
+    match sorted.len().saturating_sub(ENVIRONMENTS_MAX) {
+        0 => {}
+        1 => lines.push("⚠ The settings of 1 more environment differ.".to_owned()),
+        more => lines.push(format!("⚠ The settings of {more} more environments differ.")),
+    }
+    lines
+}

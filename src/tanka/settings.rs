@@ -1,0 +1,247 @@
+//! The settings of environments as a change of them is looked at: those of all static ones of a tree, and what differs
+//! between two. What Tanka might read in another way than we do is an error here.
+
+use super::TankaError;
+use super::environment::Environment;
+use super::place::{Place, Resident};
+use super::spec;
+use crate::model::RepoPath;
+use crate::workspace::{Tree, TreeError};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+/// The file that describes a static environment.
+pub const SPEC_FILE: &str = "spec.json";
+
+/// The settings in a `spec.json`. The name of a static environment is where it is.
+pub fn of_file(content: &[u8], at: &str) -> Result<Environment, TankaError> {
+    let ambiguous = |why: serde_json::Error| TankaError::Spec {
+        path: at.to_owned(),
+        why: why.to_string(),
+    };
+    let mut reader = serde_json::Deserializer::from_slice(content);
+    Unambiguous(0).deserialize(&mut reader).map_err(ambiguous)?;
+    reader.end().map_err(ambiguous)?;
+    let mut environment = spec::parse_file(content, at)?.environment;
+    environment.metadata.name.clear();
+    environment.metadata.namespace.clear();
+    Ok(environment)
+}
+
+/// Whether the settings of an environment that is written in a program mean one thing.
+pub(super) fn check_inline(value: &Value, at: &str) -> Result<(), TankaError> {
+    Unambiguous(0).deserialize(value).map_err(|why| TankaError::Spec {
+        path: at.to_owned(),
+        why: why.to_string(),
+    })
+}
+
+/// The directory of a `spec.json`; `None` for any other file.
+pub fn described_by(path: &RepoPath) -> Option<&str> {
+    match path.as_str().rsplit_once('/') {
+        Some((directory, SPEC_FILE)) => Some(directory),
+        None if path.as_str() == SPEC_FILE => Some(""),
+        Some(_) | None => None,
+    }
+}
+
+/// The places of all static environments of a tree but those in one directory. Reads files and may block.
+pub fn residents(tree: &dyn Tree, but: Option<&str>) -> Result<Vec<Resident>, TreeError> {
+    let files = tree.files()?;
+    let described = files.iter().filter_map(|file| Some((file, described_by(file)?)));
+    let others = described.filter(|(_, directory)| Some(*directory) != but);
+    let residents = others.map(|(file, directory)| {
+        let content = tree.read(file)?.content;
+        Ok(Resident {
+            owner: Some(directory.to_owned()).filter(|directory| !directory.is_empty()),
+            place: of_file(&content, file.as_str())
+                .ok()
+                .map(|settings| Place::of(&settings)),
+        })
+    });
+    residents.collect()
+}
+
+/// A setting by its path: `spec.namespace`.
+pub type Setting = (String, Option<Value>, Option<Value>);
+
+/// The settings that differ, by path, with what they were and are.
+pub fn differing(before: Option<&Environment>, after: Option<&Environment>) -> Vec<Setting> {
+    let (mut before, after) = (leaves(before), leaves(after));
+    let mut found = BTreeMap::new();
+    for (path, value) in after {
+        let was = before.remove(&path);
+        if was.as_ref() != Some(&value) {
+            found.insert(path, (was, Some(value)));
+        }
+    }
+    found.extend(before.into_iter().map(|(path, was)| (path, (Some(was), None))));
+    found
+        .into_iter()
+        .map(|(path, (was, is))| (path, was, is))
+        .collect()
+}
+
+fn leaves(environment: Option<&Environment>) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    let Some(Ok(value)) = environment.map(serde_json::to_value) else {
+        return found;
+    };
+    let mut open = vec![(String::new(), value)];
+    while let Some((path, value)) = open.pop() {
+        match value {
+            Value::Object(fields) => open.extend(fields.into_iter().map(|(name, value)| {
+                let path = match path.is_empty() {
+                    true => name,
+                    false => format!("{path}.{name}"),
+                };
+                (path, value)
+            })),
+            value => {
+                found.insert(path, value);
+            }
+        }
+    }
+    found
+}
+
+/// Accepts a value whose fields every reader of JSON takes for the same: Go matches names without regard to case, and
+/// joins an object that is there twice. Labels and annotations are names of their own.
+struct Unambiguous(u8);
+
+/// The name as Go compares it.
+fn folded(name: &str) -> String {
+    let letters = name.chars().map(|letter| match letter {
+        'ſ' => 's',
+        'K' => 'k',
+        letter => letter.to_ascii_lowercase(),
+    });
+    letters.collect()
+}
+
+impl<'de> DeserializeSeed<'de> for Unambiguous {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unambiguous {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("settings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let mut seen = HashSet::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            let plain = folded(&name);
+            if plain != name.to_ascii_lowercase() {
+                return Err(A::Error::custom(format!("`{name}` may be read as `{plain}`")));
+            }
+            if !seen.insert(plain.clone()) {
+                return Err(A::Error::custom(format!("`{name}` is there twice")));
+            }
+            match (self.0, plain.as_str()) {
+                (0, "data") | (_, "labels" | "annotations") => {
+                    fields.next_value::<IgnoredAny>()?;
+                }
+                _ => fields.next_value_seed(Unambiguous(self.0.saturating_add(1)))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items
+            .next_element_seed(Unambiguous(self.0.saturating_add(1)))?
+            .is_some()
+        {}
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        IgnoredAny::deserialize(deserializer).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Setting, check_inline, differing, of_file};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn settings_that_may_be_read_in_two_ways_are_refused() {
+        for (text, why) in [
+            (r#"{"spec":{"namespace":"a"},"spec":{}}"#, "`spec` is there twice"),
+            (
+                r#"{"spec":{"namespace":"a","NameSpace":"b"}}"#,
+                "`NameSpace` is there twice",
+            ),
+            (r#"{"ſpec":{"namespace":"a"}}"#, "`ſpec` may be read as `spec`"),
+            (
+                r#"{"metadata":{"labels":{"A":"1","a":"2"}}} {}"#,
+                "trailing characters",
+            ),
+        ] {
+            let error = of_file(text.as_bytes(), "e/spec.json").unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        let labels = r#"{"metadata":{"labels":{"A":"1","a":"2"}},"spec":{"namespace":"a"}}"#;
+        assert_eq!(of_file(labels.as_bytes(), "e").unwrap().spec.namespace, "a");
+        let inline = json!({ "spec": { "namespace": "a" }, "data": { "a": 1, "A": 2 } });
+        assert!(check_inline(&inline, "e").is_ok());
+        let doubled = json!({ "spec": { "namespace": "a", "Namespace": "b" } });
+        assert!(check_inline(&doubled, "e").is_err());
+    }
+
+    #[test]
+    fn what_differs_is_told_setting_by_setting() {
+        let read = |value: Value| of_file(value.to_string().as_bytes(), "e").unwrap();
+        let before = read(
+            json!({ "metadata": { "labels": { "team": "a", "tier": "1" } }, "spec": { "apiServer": "h" } }),
+        );
+        let after = read(
+            json!({ "metadata": { "labels": { "team": "b" } }, "spec": { "apiServer": "h", "namespace": "n",
+            "contextNames": ["c"] } }),
+        );
+        let expected: [Setting; 4] = [
+            ("metadata.labels.team".into(), Some(json!("a")), Some(json!("b"))),
+            ("metadata.labels.tier".into(), Some(json!("1")), None),
+            ("spec.contextNames".into(), None, Some(json!(["c"]))),
+            ("spec.namespace".into(), Some(json!("default")), Some(json!("n"))),
+        ];
+        assert_eq!(differing(Some(&before), Some(&after)), expected);
+        assert!(differing(Some(&before), Some(&before)).is_empty());
+    }
+}
