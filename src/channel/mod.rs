@@ -121,6 +121,14 @@ pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply)
     }
 }
 
+/// Whether a reply takes at most so many messages.
+pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
+    match settings {
+        ChannelSettings::Slack(_) => slack::split(reply, &server.link_hosts).len() <= messages_max,
+        ChannelSettings::Telegram(_) => telegram::fits(reply, &server.link_hosts, messages_max),
+    }
+}
+
 /// Connects a configured channel: asks the platform who we are there (Slack `auth.test`, Telegram
 /// `getMe`), and for a Telegram bot in webhook mode registers the webhook below `public_url`.
 pub async fn connect(

@@ -1,12 +1,10 @@
 //! What replies say. Facts come from the journal and the patch, never from model text; the model's
 //! own words are one marked part among ours.
 
-use crate::agent::Outcome;
 use crate::channel;
 use crate::config::Config;
 use crate::model::{
-    Action, Button, ButtonStyle, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply,
-    Sender, Usage, Verdict,
+    Action, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply, Sender, Usage,
 };
 use crate::redact::{self, Redactor};
 use crate::store::Conversation;
@@ -16,6 +14,12 @@ use std::time::Duration;
 
 /// Said under every change, because it is always true.
 pub(super) const NOT_APPLIED: &str = "Nothing was applied or committed.";
+/// Messages of one answer. What is longer is a file, and whoever reads it need not wait behind it.
+pub(super) const MESSAGES_MAX: usize = 5;
+/// Bytes of a file that is sent. More is nothing to read in a chat, and platforms refuse it.
+pub(super) const FILE_BYTES_MAX: usize = 8 << 20;
+/// What the file with the whole of a long reply of ours is called.
+pub(super) const WHOLE: &str = "answer.txt";
 /// Files listed by name; the rest is counted.
 const FILES_SHOWN_MAX: usize = 10;
 
@@ -72,6 +76,14 @@ impl Address {
             Some(settings) => channel::split(settings, &config.server, reply),
             // Nobody delivers to a channel that is not configured any more.
             None => vec![reply.clone()],
+        }
+    }
+
+    /// Whether a reply takes at most so many messages where this is.
+    pub(super) fn fits(&self, config: &Config, reply: &Reply, messages_max: usize) -> bool {
+        match config.channels.get(&self.channel) {
+            Some(settings) => channel::fits(settings, &config.server, reply, messages_max),
+            None => true,
         }
     }
 
@@ -157,6 +169,22 @@ impl Address {
         ops
     }
 
+    /// The whole of a reply that takes too many messages, as a file.
+    pub(super) fn whole(&self, reply: &Reply) -> Op {
+        let mut text = reply.plain();
+        let end = text.floor_char_boundary(FILE_BYTES_MAX);
+        if end < text.len() {
+            text.truncate(end);
+            text.push_str("\n[… the rest is too large for a file in a chat]\n");
+        }
+        let action = Action::Upload {
+            file_name: WHOLE.to_owned(),
+            content: Bytes::from(text),
+            caption: String::new(),
+        };
+        self.op(WHOLE, action)
+    }
+
     pub(super) fn upload(&self, change: &Change, extension: &str) -> Op {
         let file_name = format!("CHG-{}.{extension}", change.number);
         let mut caption = format!("{change}: {}, base {}", totals(change), short(&change.base));
@@ -178,19 +206,26 @@ const MISSING: &str = "missing";
 /// What people are told instead of an operation that was not delivered and never will be: one line for all texts of
 /// a message, and one for each file.
 pub(super) fn not_delivered(op: &Op) -> Option<Op> {
-    let file =
-        |name: &str| format!("The file `{name}` could not be delivered; `patch` sends the change again.");
+    let file = |name: &str| format!("The file `{name}` could not be delivered; {}.", again(name));
     instead_of(op, "could not be delivered", file)
 }
 
 /// The same for one that may have been delivered.
 pub(super) fn maybe_missing(op: &Op) -> Option<Op> {
-    let file = |name: &str| format!("The file `{name}` may be missing here; `patch` sends the change again.");
+    let file = |name: &str| format!("The file `{name}` may be missing here; {}.", again(name));
     instead_of(
         op,
         "may be missing here: nobody can tell whether it was posted",
         file,
     )
+}
+
+/// How somebody gets a file that is missing.
+fn again(file_name: &str) -> &'static str {
+    match file_name.starts_with("CHG-") {
+        true => "`patch` sends the change again",
+        false => "ask again for it",
+    }
 }
 
 fn instead_of(op: &Op, what_happened: &str, file: impl Fn(&str) -> String) -> Option<Op> {
@@ -261,93 +296,12 @@ impl Facts {
     }
 }
 
-/// The buttons under a change.
-pub(super) struct ChangeButtons {
-    pub(super) patch: String,
-    pub(super) discard: String,
-}
-
-/// The first line of a result: what a notification shows.
-pub(super) fn headline(change: Option<&Change>, outcome: &Outcome) -> String {
-    match (change, &outcome.notice) {
-        (Some(change), Some(_)) if outcome.verdict == Verdict::Fail => {
-            format!("{change} fails a check: {}.", totals(change))
-        }
-        (Some(change), None) => format!("{change} is ready: {}.", totals(change)),
-        (Some(change), Some(_)) => format!("{change} is not finished."),
-        (None, Some(_)) => "No change was prepared.".to_owned(),
-        (None, None) => "Here is your answer.".to_owned(),
-    }
-}
-
 /// What is said of a change that its person may not have.
 pub(super) fn withheld(why: &str) -> String {
     format!(
         "Withheld, and not prepared: {why}. It stays in the workspace; `undo` takes the newest of it back, `discard` \
          all of it. With the grant, the next answer prepares it."
     )
-}
-
-/// The result of a turn, before it is split into messages.
-pub(super) fn result(
-    address: &Address,
-    change: Option<&Change>,
-    outcome: &Outcome,
-    stale: Option<String>,
-    facts: Facts,
-    inline_diff_bytes_max: usize,
-    buttons: Option<ChangeButtons>,
-) -> Reply {
-    let mut parts = Vec::new();
-    if let Some(to) = &address.mention {
-        parts.push(Part::Mention { to: to.clone() });
-    }
-    if change.is_some() || outcome.notice.is_some() {
-        parts.push(Part::Heading {
-            text: headline(change, outcome),
-        });
-    }
-    if !outcome.answer.is_empty() {
-        parts.push(Part::Markdown {
-            text: outcome.answer.clone(),
-        });
-    }
-    if let Some(notice) = &outcome.notice {
-        parts.push(Part::Text { text: notice.clone() });
-    }
-    parts.extend(stale.map(|text| Part::Text { text }));
-    let Some(change) = change else {
-        parts.push(Part::Footer { text: facts.line() });
-        return Reply { parts };
-    };
-    parts.push(Part::Text {
-        text: NOT_APPLIED.to_owned(),
-    });
-    parts.push(Part::Facts { rows: rows(change) });
-    parts.extend(effects(change));
-    parts.extend(diff(change, inline_diff_bytes_max).parts);
-    if let Some(buttons) = buttons {
-        let button = |label: &str, token, style| Button {
-            label: label.to_owned(),
-            token,
-            style,
-        };
-        parts.push(Part::Buttons {
-            buttons: vec![
-                button("Get patch", buttons.patch, ButtonStyle::Primary),
-                button("Discard", buttons.discard, ButtonStyle::Danger),
-            ],
-        });
-    }
-    parts.push(Part::Footer {
-        text: format!(
-            "{} · base {} · {}",
-            totals(change),
-            short(&change.base),
-            facts.line()
-        ),
-    });
-    Reply { parts }
 }
 
 /// True if a secret is masked in the patch of a change that is shown.

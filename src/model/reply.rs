@@ -1,6 +1,6 @@
 //! What a reply says, free of any platform's markup. Channels render it and escape everything.
 
-use super::Sender;
+use super::{Sender, one_line};
 use serde::{Deserialize, Serialize};
 
 /// A reply as a list of parts, top to bottom.
@@ -88,6 +88,29 @@ impl Reply {
         Self {
             parts: vec![Part::Text { text: text.into() }],
         }
+    }
+
+    /// Returns its words without their look, part below part; buttons and mentions have none.
+    pub fn plain(&self) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Mention { .. } | Part::Buttons { .. } => continue,
+                Part::Heading { text: words }
+                | Part::Text { text: words }
+                | Part::Markdown { text: words }
+                | Part::Code { text: words, .. }
+                | Part::Footer { text: words } => text.push_str(words.trim_end_matches('\n')),
+                Part::Facts { rows } => {
+                    let rows = rows
+                        .iter()
+                        .map(|(label, value)| one_line(&format!("{label}: {value}")));
+                    text.push_str(&rows.collect::<Vec<_>>().join("\n"));
+                }
+            }
+            text.push('\n');
+        }
+        text
     }
 
     /// Adds a part.

@@ -10,7 +10,7 @@ mod render;
 mod split;
 mod text;
 
-pub(super) use split::split;
+pub(super) use split::{fits, split};
 
 use super::{Call, Channel, Delivered, Found, Limit, Polled, SendError};
 use crate::config::{ServerSettings, TelegramMode, TelegramSettings};

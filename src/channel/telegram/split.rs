@@ -17,6 +17,16 @@ const CLUSTER_MAX: usize = 32;
 
 /// The messages of a reply, in order.
 pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
+    pages(reply, link_hosts, usize::MAX)
+}
+
+/// Whether a reply takes at most so many messages. Looks no further than that.
+pub(in crate::channel) fn fits(reply: &Reply, link_hosts: &[String], messages_max: usize) -> bool {
+    pages(reply, link_hosts, messages_max).len() <= messages_max
+}
+
+/// The messages of a reply, in order; of one with more than `pages_max` the first ones, which are more than that.
+fn pages(reply: &Reply, link_hosts: &[String], pages_max: usize) -> Vec<Reply> {
     let setting = Setting {
         link_hosts,
         chat: None,
@@ -29,6 +39,9 @@ pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Rep
     let mut pages = Vec::new();
     let mut page = Reply::default();
     while let Some(part) = waiting.pop_front() {
+        if pages.len() > pages_max {
+            return pages;
+        }
         let with = |part: &Part| page.clone().with(part.clone());
         if matches!(part, Part::Buttons { .. }) || fits(&with(&part)) {
             page.parts.push(part);

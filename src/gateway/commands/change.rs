@@ -48,18 +48,21 @@ impl Gateway {
             other => return Ok(vec![address.post("answer", other.told())]),
         };
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
-        let inline_max = self.parts.config.limits.inline_diff_bytes_max;
-        let reply = titled(&change).with(Part::Facts {
-            rows: compose::rows(&change),
-        });
-        let reply = Reply {
-            parts: reply
-                .parts
-                .into_iter()
-                .chain(compose::effects(&change))
-                .chain(compose::diff(&change, inline_max).parts)
-                .collect(),
+        let shown = |inline_max| {
+            let facts = Part::Facts {
+                rows: compose::rows(&change),
+            };
+            let mut reply = titled(&change).with(facts);
+            reply.parts.extend(compose::effects(&change));
+            reply.parts.extend(compose::diff(&change, inline_max).parts);
+            reply
         };
+        let mut inline_max = self.parts.config.limits.inline_diff_bytes_max;
+        let mut reply = shown(inline_max);
+        if self.is_long(address, &reply) {
+            inline_max = 0;
+            reply = shown(inline_max);
+        }
         let mut ops = self.posts(address, &reply);
         if !compose::fits_inline(&change, inline_max) {
             ops.push(self.upload(address, conversation, &change, "diff").await?);

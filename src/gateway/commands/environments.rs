@@ -6,7 +6,7 @@ use crate::access::Identity;
 use crate::command::Command;
 use crate::gateway::Gateway;
 use crate::gateway::choice::NoChoice;
-use crate::gateway::compose::{self, Address};
+use crate::gateway::compose::{self, Address, FILE_BYTES_MAX};
 use crate::gateway::turn::why_shut_out;
 use crate::inspect::{Answer, Document, InspectError, Inspector, Question};
 use crate::model::{Action, ConversationId, Op, Part, Reply};
@@ -19,8 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How long one look may take.
 const LOOK_MAX: Duration = Duration::from_secs(120);
-/// Bytes of a file that is sent. More is nothing to read in a chat.
-const FILE_BYTES_MAX: usize = 8 << 20;
 
 impl Gateway {
     /// Answers a command about environments. It ends when it takes too long, or the person says stop.
@@ -119,9 +117,12 @@ impl Gateway {
         if document.text.len() <= self.parts.config.limits.inline_diff_bytes_max {
             let code = Part::Code {
                 language: document.language.to_owned(),
-                text: document.text,
+                text: document.text.clone(),
             };
-            return self.posts(address, &reply.with(code));
+            let whole = reply.clone().with(code);
+            if !self.is_long(address, &whole) {
+                return self.posts(address, &whole);
+            }
         }
         let bytes = compose::thousands(document.text.len() as u64);
         let place = match address.whisper {

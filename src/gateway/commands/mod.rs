@@ -10,7 +10,7 @@ mod resumed;
 pub(super) use order::CommandOrder;
 
 use super::Gateway;
-use super::compose::{self, Address};
+use super::compose::{self, Address, MESSAGES_MAX, WHOLE};
 use super::turn::REVOKED;
 use crate::access::Identity;
 use crate::command::{self, Command, Verb};
@@ -310,14 +310,37 @@ impl Gateway {
             Verb::Usage => self.usage(identity).await?,
             Verb::Stop => self.stop(asked, conversation, None).await?,
         };
-        Ok(Answer::post(address, reply))
+        Ok(match address.fits(&self.parts.config, &reply, 1) {
+            true => Answer::post(address, reply),
+            false => Answer::ops(self.posts(address, &reply)),
+        })
     }
 
+    /// A reply in a few messages, and the whole of it as a file where it takes more.
     fn posts(&self, address: &Address, reply: &Reply) -> Vec<Op> {
-        let numbered = address.split(&self.parts.config, reply).into_iter().enumerate();
-        numbered
-            .map(|(index, part)| address.post(&format!("answer-{}", index + 1), part))
-            .collect()
+        let mut messages = address.split(&self.parts.config, reply);
+        let mut file = None;
+        if messages.len() > MESSAGES_MAX {
+            let left = messages.len() - (MESSAGES_MAX - 1);
+            messages.truncate(MESSAGES_MAX - 1);
+            // A file cannot be whispered.
+            file = address.whisper.is_none().then(|| address.whole(reply));
+            messages.push(Reply::text(match &file {
+                Some(_) => format!("This is cut here; the whole of it follows as `{WHOLE}`."),
+                None => format!(
+                    "This is cut here: {left} more messages would be too many, and a file cannot be shown to you alone. \
+                     Ask in a thread, with `!` before the word."
+                ),
+            }));
+        }
+        let numbered = messages.into_iter().enumerate();
+        let posts = numbered.map(|(index, part)| address.post(&format!("answer-{}", index + 1), part));
+        posts.chain(file).collect()
+    }
+
+    /// True if a reply takes more messages than one answer has.
+    fn is_long(&self, address: &Address, reply: &Reply) -> bool {
+        !address.fits(&self.parts.config, reply, MESSAGES_MAX)
     }
 }
 

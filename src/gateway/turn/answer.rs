@@ -4,13 +4,14 @@
 use super::journal::{LastStep, TurnJournal};
 use super::opening::why_shut_out;
 use super::recording::Recording;
+use super::result::{ChangeButtons, Pages, Result, Said};
 use super::{Assigned, Opened, REVOKED, refusal};
 use crate::access::Identity;
 use crate::agent::Outcome;
 use crate::config::Config;
 use crate::crash_point;
 use crate::gateway::Gateway;
-use crate::gateway::compose::{self, Address, ChangeButtons, Facts};
+use crate::gateway::compose::{self, Address, Facts};
 use crate::gateway::prepared::Prepared;
 use crate::model::{Action, Assistant, Change, Op, Reply, Source, Step, TurnId, Verdict};
 use crate::session;
@@ -46,7 +47,7 @@ impl Gateway {
             turn,
             opened,
             address,
-            outcome,
+            mut outcome,
             mut journal,
             elapsed,
         } = ended;
@@ -65,7 +66,9 @@ impl Gateway {
             let base = opened.workspace.base.as_deref().unwrap_or_default();
             format!("{stale}; this is based on commit {}.", compose::short(base))
         };
+        let said = std::mem::take(&mut outcome.answer);
         let answer = Answer {
+            said: Said::of(said, address, &self.parts.config).await,
             address: address.clone(),
             outcome,
             stale: opened.stale.as_ref().map(based_on),
@@ -236,6 +239,7 @@ impl Ending {
 struct Answer {
     address: Address,
     outcome: Outcome,
+    said: Said,
     /// A line that says that the files are not the newest, if that is so.
     stale: Option<String>,
     facts: Facts,
@@ -248,9 +252,8 @@ struct Answer {
 }
 
 impl Answer {
-    fn announce(mut self, change: Option<&Change>) -> Announcement {
+    fn announce(self, change: Option<&Change>) -> Announcement {
         let is_hook = self.address.mention.is_none();
-        let inline_diff_bytes_max = self.config.limits.inline_diff_bytes_max;
         // A hook that changed nothing says nothing.
         if is_hook && change.is_none() && self.outcome.notice.is_none() {
             return Announcement::default();
@@ -259,25 +262,28 @@ impl Answer {
         let (buttons, actions) = self.buttons;
         // A button belongs to the person it is made for, and behind a hook there is none.
         let pressed = change.is_some() && !is_hook;
-        let reply = compose::result(
-            &self.address,
+        let result = Result {
+            address: &self.address,
+            config: &self.config,
             change,
-            &self.outcome,
-            self.stale.take(),
-            self.facts,
+            outcome: &self.outcome,
+            said: &self.said,
+            stale: self.stale,
+            facts: self.facts,
+            buttons: pressed.then_some(buttons),
+        };
+        let Pages {
+            messages,
+            file,
             inline_diff_bytes_max,
-            pressed.then_some(buttons),
-        );
-        let parts = self.address.split(&self.config, &reply);
+        } = result.pages();
         // The result first: it is what somebody waits for.
         let mut ops = match self.is_whole {
-            true => self.address.whole_result(parts),
-            false => {
-                let headline = compose::headline(change, &self.outcome);
-                self.address.filled_result(&headline, parts)
-            }
+            true => self.address.whole_result(messages),
+            false => self.address.filled_result(&result.headline(), messages),
         };
         ops.extend(last_card);
+        ops.extend(file);
         if let Some(change) = change.filter(|change| !compose::fits_inline(change, inline_diff_bytes_max)) {
             ops.push(self.address.upload(change, "diff"));
         }

@@ -9,6 +9,7 @@ mod journal;
 mod opening;
 mod postconditions;
 mod recording;
+mod result;
 
 use super::compose::Address;
 use super::desk::Seat;

@@ -1,0 +1,253 @@
+//! The result of a turn: what the model says, and what we say about the change it prepared. It takes a few messages at
+//! most. What is too long of the model's words becomes a file; our own facts, checks and buttons never do.
+
+use crate::agent::Outcome;
+use crate::config::Config;
+use crate::gateway::compose::{self, Address, FILE_BYTES_MAX, Facts, MESSAGES_MAX, NOT_APPLIED};
+use crate::model::{Action, Button, ButtonStyle, Change, Op, Part, Reply, Verdict};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Bytes of an answer that are looked at to find out how much of it is shown.
+const SHOWN_BYTES_MAX: usize = 128 << 10;
+/// Bytes of an answer that are shown before a diff gives way to it.
+const SHOWN_BYTES_MIN: usize = 1_000;
+/// An answer of so few bytes is only looked at with all that stands beside it.
+const SHORT_BYTES_MAX: usize = 4 << 10;
+/// What the file with the whole answer is called.
+const FILE_NAME: &str = "answer.md";
+
+/// The buttons under a change.
+#[derive(Clone)]
+pub(super) struct ChangeButtons {
+    pub(super) patch: String,
+    pub(super) discard: String,
+}
+
+/// What a model said at the end of a turn, and how much of it is shown at most.
+pub(super) struct Said {
+    whole: String,
+    shown: usize,
+}
+
+impl Said {
+    /// Finds out what fits the messages of one answer, if there is much to look at; never on the thread that stores.
+    pub(super) async fn of(whole: String, address: &Address, config: &Arc<Config>) -> Self {
+        let shown = whole.len();
+        let said = Self { whole, shown };
+        if shown <= SHORT_BYTES_MAX {
+            return said;
+        }
+        let (address, config) = (address.clone(), Arc::clone(config));
+        let fitted = tokio::task::spawn_blocking(move || said.fitted(&address, &config));
+        // Nothing in there panics; what if it did is an answer without the model's words.
+        fitted.await.unwrap_or_else(|_| Self {
+            whole: String::new(),
+            shown: 0,
+        })
+    }
+
+    fn fitted(self, address: &Address, config: &Config) -> Self {
+        let alone = |shown: &str| {
+            let text = shown.to_owned();
+            let reply = Reply {
+                parts: vec![Part::Markdown { text }],
+            };
+            address.fits(config, &reply, MESSAGES_MAX - 1)
+        };
+        let fits = |shown: &usize| alone(self.first(*shown));
+        let shown = sizes(self.shown.min(SHOWN_BYTES_MAX)).find(fits).unwrap_or(0);
+        let shown = self.first(shown).len();
+        Self { shown, ..self }
+    }
+
+    /// At most so many of its first bytes: whole lines where there are any, else whole words.
+    fn first(&self, bytes_max: usize) -> &str {
+        if bytes_max >= self.whole.len() {
+            return &self.whole;
+        }
+        let end = self.whole.floor_char_boundary(bytes_max);
+        let start = self.whole.get(..end).unwrap_or_default();
+        let after = |separator: char| start.rfind(separator).filter(|at| *at > end / 2);
+        let at = after('\n').or_else(|| after(' ')).unwrap_or(end);
+        start.get(..at).unwrap_or_default()
+    }
+
+    /// The line that names the file, where not all is shown.
+    fn note(&self, shown: &str) -> Option<String> {
+        let bytes = self.whole.len();
+        if shown.len() == bytes {
+            return None;
+        }
+        let all = compose::thousands(bytes as u64);
+        Some(match bytes > FILE_BYTES_MAX {
+            false => format!(
+                "The answer is cut here: it has {all} bytes, and the whole of it follows as `{FILE_NAME}`."
+            ),
+            true => format!(
+                "The answer is cut here: it has {all} bytes, of which the first {} follow as `{FILE_NAME}`.",
+                compose::thousands(FILE_BYTES_MAX as u64)
+            ),
+        })
+    }
+
+    fn file(&self, address: &Address) -> Op {
+        let end = self.whole.floor_char_boundary(FILE_BYTES_MAX);
+        let content = self.whole.get(..end).unwrap_or_default();
+        let action = Action::Upload {
+            file_name: FILE_NAME.to_owned(),
+            content: Bytes::copy_from_slice(content.as_bytes()),
+            caption: "What the model answered.".to_owned(),
+        };
+        address.op(FILE_NAME, action)
+    }
+}
+
+/// A number of bytes, then half of it again and again, then none.
+fn sizes(bytes: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(bytes), |bytes| (*bytes > 0).then_some(bytes / 2))
+}
+
+/// The messages of a result, and the files that belong to it.
+pub(super) struct Pages {
+    pub(super) messages: Vec<Reply>,
+    /// The whole answer, where it is cut.
+    pub(super) file: Option<Op>,
+    /// The bytes a diff may have to be shown in them.
+    pub(super) inline_diff_bytes_max: usize,
+}
+
+/// Everything a result is made of.
+pub(super) struct Result<'a> {
+    pub(super) address: &'a Address,
+    pub(super) config: &'a Config,
+    pub(super) change: Option<&'a Change>,
+    pub(super) outcome: &'a Outcome,
+    pub(super) said: &'a Said,
+    /// A line that says that the files are not the newest, if that is so.
+    pub(super) stale: Option<String>,
+    pub(super) facts: Facts,
+    pub(super) buttons: Option<ChangeButtons>,
+}
+
+impl Result<'_> {
+    /// The result in at most five messages: first the answer is shortened, then the diff is left to its file, then
+    /// the answer is left to its own. Our own words are never cut, however many they were.
+    pub(super) fn pages(&self) -> Pages {
+        let inline = self.config.limits.inline_diff_bytes_max;
+        let is_enough = |bytes: &usize| *bytes == self.said.shown || *bytes >= SHOWN_BYTES_MIN;
+        let with_diff = sizes(self.said.shown).take_while(is_enough);
+        let with_diff = with_diff.map(|bytes| (bytes, inline));
+        let without = sizes(self.said.shown).map(|bytes| (bytes, 0));
+        with_diff
+            .chain(without)
+            .map(|(bytes, inline)| self.paged(bytes, inline))
+            .find(|pages| pages.messages.len() <= MESSAGES_MAX)
+            .unwrap_or_else(|| self.paged(0, 0))
+    }
+
+    fn paged(&self, shown_bytes_max: usize, inline_diff_bytes_max: usize) -> Pages {
+        let shown = self.said.first(shown_bytes_max);
+        let note = self.said.note(shown);
+        let file = note.is_some().then(|| self.said.file(self.address));
+        let reply = self.reply(shown, note, inline_diff_bytes_max);
+        Pages {
+            messages: self.address.split(self.config, &reply),
+            file,
+            inline_diff_bytes_max,
+        }
+    }
+
+    /// The result before it is split into messages, with so much of the answer.
+    fn reply(&self, shown: &str, note: Option<String>, inline_diff_bytes_max: usize) -> Reply {
+        let text = |text: String| Part::Text { text };
+        let mut parts = Vec::new();
+        if let Some(to) = &self.address.mention {
+            parts.push(Part::Mention { to: to.clone() });
+        }
+        if self.change.is_some() || self.outcome.notice.is_some() {
+            parts.push(Part::Heading {
+                text: self.headline(),
+            });
+        }
+        if !shown.is_empty() {
+            parts.push(Part::Markdown {
+                text: shown.to_owned(),
+            });
+        }
+        parts.extend(note.map(text));
+        parts.extend(self.outcome.notice.clone().map(text));
+        parts.extend(self.stale.clone().map(text));
+        let Some(change) = self.change else {
+            parts.push(Part::Footer {
+                text: self.facts.line(),
+            });
+            return Reply { parts };
+        };
+        parts.push(text(NOT_APPLIED.to_owned()));
+        parts.push(Part::Facts {
+            rows: compose::rows(change),
+        });
+        parts.extend(compose::effects(change));
+        parts.extend(compose::diff(change, inline_diff_bytes_max).parts);
+        parts.extend(self.buttons.clone().map(buttons));
+        parts.push(Part::Footer {
+            text: format!(
+                "{} · base {} · {}",
+                compose::totals(change),
+                compose::short(&change.base),
+                self.facts.line()
+            ),
+        });
+        Reply { parts }
+    }
+
+    /// The first line of a result: what a notification shows.
+    pub(super) fn headline(&self) -> String {
+        match (self.change, &self.outcome.notice) {
+            (Some(change), Some(_)) if self.outcome.verdict == Verdict::Fail => {
+                format!("{change} fails a check: {}.", compose::totals(change))
+            }
+            (Some(change), None) => format!("{change} is ready: {}.", compose::totals(change)),
+            (Some(change), Some(_)) => format!("{change} is not finished."),
+            (None, Some(_)) => "No change was prepared.".to_owned(),
+            (None, None) => "Here is your answer.".to_owned(),
+        }
+    }
+}
+
+fn buttons(tokens: ChangeButtons) -> Part {
+    let button = |label: &str, token, style| Button {
+        label: label.to_owned(),
+        token,
+        style,
+    };
+    Part::Buttons {
+        buttons: vec![
+            button("Get patch", tokens.patch, ButtonStyle::Primary),
+            button("Discard", tokens.discard, ButtonStyle::Danger),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Said, sizes};
+
+    #[test]
+    fn an_answer_is_cut_after_whole_lines_and_says_so() {
+        let said = |whole: &str| Said {
+            whole: whole.to_owned(),
+            shown: whole.len(),
+        };
+        assert_eq!(said("one\ntwo\nthree").first(10), "one\ntwo");
+        assert_eq!(said("one two three").first(10), "one two");
+        assert_eq!(said("ääää").first(5), "ää");
+        assert_eq!(said("all").first(3), "all");
+        assert_eq!(said("all").note("all"), None);
+        let cut = said(&"x".repeat(2_000)).note("x");
+        let note = "The answer is cut here: it has 2,000 bytes, and the whole of it follows as `answer.md`.";
+        assert_eq!(cut.as_deref(), Some(note));
+        assert_eq!(sizes(9).collect::<Vec<_>>(), [9, 4, 2, 1, 0]);
+    }
+}
