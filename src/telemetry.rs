@@ -39,6 +39,15 @@ pub fn init(format: Format, filter: Option<&str>, redactor: Arc<Redactor>) -> Re
     tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::Twice)
 }
 
+/// Makes a log line of every panic from now on, in the place of a text on standard error that nobody redacted.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let said = panic.payload_as_str().unwrap_or("something that is no text");
+        tracing::error!(place, "a part of this process broke down: {said}");
+    }));
+}
+
 fn subscriber<W, O>(
     format: Format,
     filter: Option<&str>,

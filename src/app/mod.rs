@@ -19,7 +19,7 @@ use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
 use crate::sandbox::{Program, Scratch};
-use crate::store::{Condition, OpenError, Store};
+use crate::store::{self, Condition, GroupAccess, OpenError, Store};
 use crate::tanka::{Evaluate, OnDemand};
 use crate::tool::{self, Reach, Toolbox};
 use clocks::Clocks;
@@ -116,7 +116,11 @@ impl App {
         let config = Arc::new(config);
         // The certificates of the system are read while the store is opened.
         let directory = config.data.directory.clone();
-        let opening = tokio::task::spawn_blocking(move || Store::open(&directory));
+        let group = GroupAccess::of(config.data.group_access);
+        let opening = tokio::task::spawn_blocking(move || {
+            store::prepare_directory(&directory, group)?;
+            Store::open(&directory)
+        });
         let client = provider::http_client();
         let store = opening.await.map_err(setup)??;
         let client = client.map_err(setup)?;

@@ -9,7 +9,7 @@ use crate::admin::{self, Admin, Answer, NoInstallations, Request};
 use crate::config::{Config, OperatorSettings};
 use crate::gateway::Retention;
 use crate::session;
-use crate::store::{Prune, Store};
+use crate::store::{self, GroupAccess, Prune, Store};
 use clap::{Args, Subcommand, ValueEnum};
 use std::sync::Arc;
 
@@ -291,7 +291,9 @@ impl Operator {
             return Err(Failure::config(why));
         }
         let world = world();
-        let store = Store::open(data).map_err(|error| match is_unusable(&error) {
+        let group = GroupAccess::of(self.settings.data.group_access);
+        let opened = store::prepare_directory(data, group).and_then(|()| Store::open(data));
+        let store = opened.map_err(|error| match is_unusable(&error) {
             true => Failure::config(error),
             false => Failure::failed(error),
         })?;

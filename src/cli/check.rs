@@ -3,11 +3,12 @@
 use super::output::Output;
 use super::{Failure, Global, comparer, evaluator};
 use crate::bundler::Offline;
-use crate::config::Config;
+use crate::config::{Config, DataSettings};
 use crate::helm::Helm;
 use crate::model::RepoPath;
 use crate::redact::Redactor;
 use crate::sandbox::{self, JailError, LayerName, Program};
+use crate::store::{self, GroupAccess, OpenError};
 use crate::tool::{self, Reach, Toolbox};
 use crate::workspace::{Repository, RepositoryError};
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
         Err(failure) if output.json() => return report(misconfigured(&failure), output),
         Err(failure) => return Err(failure),
     };
-    let mut findings = Vec::new();
+    let mut findings = vec![finding("data directory", data_directory(&config.data))];
     let mut opened = BTreeMap::new();
     for (name, settings) in &config.repositories {
         let what = format!("repository {name}");
@@ -65,6 +66,16 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
         findings.push(finding("helm", helm.version()));
     }
     report(findings, output)
+}
+
+/// Whether others can read what is kept.
+fn data_directory(settings: &DataSettings) -> Result<String, OpenError> {
+    let group = GroupAccess::of(settings.group_access);
+    let found = store::look_at_directory(&settings.directory, group)?;
+    Ok(match found {
+        Some(mode) => format!("mode {mode:04o}"),
+        None => "made at the first start, for this user alone".to_owned(),
+    })
 }
 
 /// A repository on this machine, and the newest commit of its branch.

@@ -7,6 +7,7 @@ mod ask;
 mod belt;
 mod chat;
 mod check;
+mod closed;
 mod data;
 mod demo;
 mod descriptors;
@@ -234,6 +235,10 @@ pub fn main() -> ExitCode {
         }
     };
     let output = Output::new(arguments.global.json);
+    if let Err(error) = closed::close() {
+        output.message(&format!("this process could not be closed to others: {error}"));
+        return ExitCode::FAILURE;
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -34,6 +34,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     };
     let redactor = Arc::new(Redactor::new(config.secrets()));
     telemetry::init(format, global.log.as_deref(), redactor).map_err(Failure::config)?;
+    telemetry::log_panics();
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
     bound_connections(&mut config, limit);
@@ -109,6 +110,7 @@ pub(super) fn is_unusable(error: &OpenError) -> bool {
     match error {
         OpenError::ReadOnly(_)
         | OpenError::Directory { .. }
+        | OpenError::Exposed { .. }
         | OpenError::Missing(_)
         | OpenError::Damaged { .. }
         | OpenError::Torn { .. }

@@ -98,6 +98,7 @@ pub const KEYS: &[Key] = &[
     key("server.link_hosts", Kind::List, Unset::Default("[]"), "hosts whose links stay clickable in replies"),
 
     key("data.directory", Kind::Path, Unset::Default("\"./drydock-data\""), "where everything is kept"),
+    key("data.group_access", Kind::Boolean, Unset::Default("false"), "the group of the directory may have access to it as well"),
     int("data.delivery_hours_kept", "72", 24, 8_760, "hours a delivery is remembered, to recognise repeats"),
 
     int("retention.message_days_kept", "90", 0, 36_500, "days an answered message is kept with its turns; 0: for ever"),

@@ -210,6 +210,7 @@ fn bundler(reader: &mut Reader<'_>) -> BundlerSettings {
 fn data(reader: &mut Reader<'_>) -> DataSettings {
     DataSettings {
         directory: reader.path("data.directory").unwrap_or_default(),
+        group_access: reader.boolean("data.group_access"),
         delivery_hours_kept: reader.integer("data.delivery_hours_kept"),
     }
 }

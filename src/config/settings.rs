@@ -91,6 +91,8 @@ pub struct OperatorSettings {
 pub struct DataSettings {
     /// `directory`, default `./drydock-data`; created with mode 0700.
     pub directory: PathBuf,
+    /// `group_access`, default false: its group may have access as well; everybody never.
+    pub group_access: bool,
     /// `delivery_hours_kept`, default 72, at least 24: how long a delivery is remembered.
     pub delivery_hours_kept: u32,
 }

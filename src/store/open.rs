@@ -57,6 +57,16 @@ pub enum OpenError {
         /// The reason the system gives.
         why: String,
     },
+    /// Others can read it, and with it every private repository that is mirrored there.
+    #[error("others can read `{}` (mode {mode:04o}); {advice}", .directory.display())]
+    Exposed {
+        /// The directory.
+        directory: PathBuf,
+        /// Its permissions.
+        mode: u32,
+        /// What to do about it.
+        advice: String,
+    },
     /// The database is not there although the directory was used before.
     #[error(
         "`{}` is missing or empty, but this directory was used before; restore it from a backup, or move the directory away to start afresh", .0.display()

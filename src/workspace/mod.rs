@@ -77,6 +77,17 @@ pub enum TreeError {
     },
 }
 
+/// Makes a directory that only this user can read, and those above it that are missing.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "copies of repositories are kept on disk"
+)]
+fn make_private(directory: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(directory)
+}
+
 fn article(what: &str) -> String {
     if what.starts_with("not ") {
         what.to_owned()

@@ -38,7 +38,7 @@ impl Unused {
             match (configured.contains(&name), note.exists()) {
                 (true, true) => std::fs::remove_file(note)?,
                 (false, false) => {
-                    std::fs::create_dir_all(&self.mirrors)?;
+                    super::make_private(&self.mirrors)?;
                     std::fs::write(note, at.to_string())?;
                 }
                 (true, false) | (false, true) => {}

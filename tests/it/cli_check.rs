@@ -84,6 +84,7 @@ fn a_good_configuration_is_told_check_by_check_and_nothing_is_written() {
     assert_eq!(
         what,
         [
+            "data directory",
             "repository infra",
             "repository remote",
             "hook release",

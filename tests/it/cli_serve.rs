@@ -1,8 +1,9 @@
 //! `drydock serve`: it starts, says so, stops when told, and refuses what cannot work.
 
-use crate::support::shell::{Running, Shell};
+use crate::support::shell::{Running, Shell, ended};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub(crate) const TOML: &str = "[server]\nlisten = \"127.0.0.1:0\"\n[data]\ndirectory = \"data\"\n";
@@ -60,6 +61,96 @@ fn it_does_without_large_pages() {
     let large_pages = about.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
     // Old kernels do not say.
     assert!(large_pages.is_none_or(|enabled| enabled.trim() == "0"), "{about}");
+}
+
+/// T89: no core, and no memory or environment for other processes of the same user. It works for a user without
+/// privileges as for any, its jail included.
+#[test]
+fn nobody_else_looks_into_a_server_and_it_leaves_no_core() {
+    let shell = shell(TOML);
+    let checked = ended(by_nobody(&shell, &["check"]));
+    assert!(checked.out.contains("seccomp"), "{checked:?}");
+    let mut running = Running::start(by_nobody(&shell, &["serve"]));
+    running.err_until("listening on http://");
+    let about = |name: &str| format!("/proc/{}/{name}", running.id());
+    let limits = std::fs::read_to_string(about("limits")).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size"));
+    let core: Vec<&str> = core.unwrap().split_ascii_whitespace().collect();
+    assert_eq!(core[4..6], ["0", "0"], "{limits}");
+    // The system gives what may be looked into to its user, and what may not be to root.
+    use std::os::unix::fs::MetadataExt;
+    for name in ["environ", "mem", "maps", "fd"] {
+        assert_eq!(std::fs::metadata(about(name)).unwrap().uid(), 0, "{name}");
+    }
+    running.terminate();
+    assert_eq!(running.end().code, Some(0));
+}
+
+/// The program in this shell, by a user without privileges: this one, or nobody where this one is root.
+fn by_nobody(shell: &Shell, arguments: &[&str]) -> Command {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65_534;
+    let mut command = shell.drydock(arguments);
+    if rustix::process::geteuid().is_root() {
+        let mut left = vec![shell.home().to_owned()];
+        while let Some(path) = left.pop() {
+            std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            if path.is_dir() {
+                left.extend(
+                    std::fs::read_dir(&path)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
+            }
+        }
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// T96
+#[test]
+fn a_data_directory_that_others_can_read_is_refused_with_code_78() {
+    use std::os::unix::fs::PermissionsExt;
+    let shell = shell(TOML);
+    shell.put("data/left", "");
+    let data = shell.work().join("data");
+    let open_to = |mode| std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).unwrap();
+    for (mode, advice) in [
+        (0o755, "which is made for this user alone"),
+        (0o750, "set `data.group_access` to true"),
+    ] {
+        open_to(mode);
+        for command in ["serve", "check"] {
+            let ended = shell.run(&[command]);
+            assert_eq!(ended.code, Some(78), "{ended:?}");
+            let told = format!("{}{}", ended.out, ended.err);
+            assert!(
+                told.contains("run `chmod 700 data`") && told.contains(advice),
+                "{told}"
+            );
+        }
+    }
+    let (running, _) = serve(&shell.set("DRYDOCK_DATA__GROUP_ACCESS", "true"));
+    running.terminate();
+    assert_eq!(running.end().code, Some(0));
+}
+
+/// T96: a directory that was made for it, and holds nothing yet, is closed by the server itself.
+#[test]
+fn an_empty_data_directory_is_closed_at_the_first_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let shell = shell(TOML);
+    let data = shell.work().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (running, _) = serve(&shell);
+    assert_eq!(
+        std::fs::metadata(&data).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+    running.terminate();
+    assert_eq!(running.end().code, Some(0));
 }
 
 #[test]

@@ -55,6 +55,7 @@ mod no_apply;
 mod outbox;
 mod packages;
 mod packages_in_chat;
+mod panics;
 mod postconditions;
 mod queue;
 mod remembered;

@@ -242,10 +242,6 @@ fn pack_path(directory: &Path, commit: gix::ObjectId) -> PathBuf {
 }
 
 fn create_private(directory: &Path) -> Result<(), RepositoryError> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
+    super::make_private(directory)
         .map_err(|err| RepositoryError::Unreadable(format!("no directory for its base: {err}")))
 }

@@ -38,7 +38,7 @@ pub(super) fn make_room(mirror: &Path) -> std::io::Result<PathBuf> {
     let fresh = beside(mirror);
     remove_all(&fresh)?;
     if let Some(parent) = fresh.parent() {
-        std::fs::create_dir_all(parent)?;
+        crate::workspace::make_private(parent)?;
     }
     Ok(fresh)
 }

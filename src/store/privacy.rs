@@ -1,0 +1,191 @@
+//! Who else can read the data directory: nobody, unless an operator says that its group may.
+
+use super::OpenError;
+use super::open::directory_error;
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// The bits of everybody.
+const EVERYBODY: u32 = 0o007;
+/// The bits of the group.
+const GROUP: u32 = 0o070;
+
+/// Whether the group of the data directory may have access to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupAccess {
+    /// Nobody but the owner.
+    Refused,
+    /// The group as well: an orchestrator has prepared the directory, and gives the group to this process alone.
+    Accepted,
+}
+
+impl GroupAccess {
+    /// Returns what `data.group_access` says.
+    pub fn of(is_accepted: bool) -> Self {
+        match is_accepted {
+            true => Self::Accepted,
+            false => Self::Refused,
+        }
+    }
+}
+
+/// Makes the data directory, or looks whether others can read the one that is there. An empty one of ours is closed to
+/// them; anything else is the operator's to change.
+pub fn prepare_directory(directory: &Path, group: GroupAccess) -> Result<(), OpenError> {
+    let failed = |err: std::io::Error| directory_error(directory, &err);
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(directory);
+    made.map_err(failed)?;
+    let Found {
+        opened,
+        mode,
+        is_free,
+    } = Found::at(directory).map_err(failed)?;
+    match others(mode, group) {
+        0 => Ok(()),
+        open if is_free => {
+            let closed = Permissions::from_mode(mode & !open);
+            opened.set_permissions(closed).map_err(failed)
+        }
+        _ => Err(exposed(directory, mode)),
+    }
+}
+
+/// Returns the mode of a data directory that nobody else can read, or that a start closes; `None` where there is none yet.
+/// Changes nothing.
+pub fn look_at_directory(directory: &Path, group: GroupAccess) -> Result<Option<u32>, OpenError> {
+    let Found { mode, is_free, .. } = match Found::at(directory) {
+        Ok(found) => found,
+        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(err) => return Err(directory_error(directory, &err)),
+    };
+    match others(mode, group) == 0 || is_free {
+        true => Ok(Some(mode & 0o777)),
+        false => Err(exposed(directory, mode)),
+    }
+}
+
+struct Found {
+    opened: File,
+    mode: u32,
+    /// Whether it is ours, and nobody has anything in it.
+    is_free: bool,
+}
+
+impl Found {
+    #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
+    fn at(directory: &Path) -> std::io::Result<Self> {
+        let opened = File::open(directory)?;
+        let about = opened.metadata()?;
+        if !about.is_dir() {
+            return Err(ErrorKind::NotADirectory.into());
+        }
+        let is_ours = about.uid() == rustix::process::geteuid().as_raw();
+        Ok(Self {
+            opened,
+            mode: about.mode() & 0o7777,
+            is_free: is_ours && std::fs::read_dir(directory)?.next().is_none(),
+        })
+    }
+}
+
+fn exposed(directory: &Path, mode: u32) -> OpenError {
+    OpenError::Exposed {
+        directory: directory.to_owned(),
+        mode: mode & 0o777,
+        advice: advice(directory, mode),
+    }
+}
+
+/// The bits that let others in and must not be there.
+fn others(mode: u32, group: GroupAccess) -> u32 {
+    mode & match group {
+        GroupAccess::Refused => EVERYBODY | GROUP,
+        GroupAccess::Accepted => EVERYBODY,
+    }
+}
+
+/// What to do about a directory that is open to others.
+fn advice(directory: &Path, mode: u32) -> String {
+    let close = format!("run `chmod 700 {}`", directory.display());
+    match mode & EVERYBODY {
+        0 => format!(
+            "{close}, or set `data.group_access` to true where an orchestrator prepared it for the group of this process"
+        ),
+        _ => format!(
+            "{close}, or set `data.directory` to a directory below it, which is made for this user alone"
+        ),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
+mod tests {
+    use super::{GroupAccess, look_at_directory, prepare_directory};
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn mode(directory: &Path) -> u32 {
+        std::fs::metadata(directory).unwrap().permissions().mode() & 0o777
+    }
+
+    fn open_to(directory: &Path, mode: u32) {
+        std::fs::set_permissions(directory, Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// T96
+    #[test]
+    fn a_directory_that_others_can_read_is_refused_with_what_to_run() {
+        let room = tempfile::tempdir().unwrap();
+        let data = room.path().join("data");
+        prepare_directory(&data, GroupAccess::Refused).unwrap();
+        assert_eq!(mode(&data), 0o700);
+        std::fs::write(data.join("drydock.db"), "").unwrap();
+        for (bits, is_refused, with_group) in [
+            (0o700, false, false),
+            (0o750, true, false),
+            (0o770, true, false),
+            (0o755, true, true),
+            (0o701, true, true),
+            (0o777, true, true),
+        ] {
+            open_to(&data, bits);
+            for (group, refused) in [
+                (GroupAccess::Refused, is_refused),
+                (GroupAccess::Accepted, with_group),
+            ] {
+                let said = prepare_directory(&data, group).map_err(|err| err.to_string());
+                let looked = look_at_directory(&data, group).map_err(|err| err.to_string());
+                assert_eq!(said.is_err(), refused, "{bits:o} {group:?}: {said:?}");
+                assert_eq!(looked.is_err(), refused, "{bits:o} {group:?}");
+                if let Err(why) = said {
+                    assert!(why.contains(&format!("chmod 700 {}", data.display())), "{why}");
+                    assert!(why.contains(&format!("mode {bits:04o}")), "{why}");
+                }
+            }
+            assert_eq!(mode(&data), bits, "what holds files is the operator's to change");
+        }
+    }
+
+    #[test]
+    fn an_empty_directory_of_ours_is_closed_by_ourselves() {
+        let room = tempfile::tempdir().unwrap();
+        open_to(room.path(), 0o755);
+        assert_eq!(
+            look_at_directory(room.path(), GroupAccess::Refused).unwrap(),
+            Some(0o755)
+        );
+        prepare_directory(room.path(), GroupAccess::Refused).unwrap();
+        assert_eq!(mode(room.path()), 0o700);
+        open_to(room.path(), 0o777);
+        prepare_directory(room.path(), GroupAccess::Accepted).unwrap();
+        assert_eq!(mode(room.path()), 0o770);
+        let missing = room.path().join("none");
+        assert_eq!(look_at_directory(&missing, GroupAccess::Refused).unwrap(), None);
+        assert!(!missing.exists());
+    }
+}
