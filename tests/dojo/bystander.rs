@@ -1,0 +1,53 @@
+//! Somebody who asks for one-line changes while others attack: how long do they wait?
+
+use super::arena::Arena;
+use super::script::{mark, signed};
+use super::table::Person;
+use drydock::emulator::model::{Answer, calls, says};
+use futures_util::future::{Either, select};
+use serde_json::json;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+/// The conversations of the bystander begin at this number.
+const BEGIN: usize = 1_000_000;
+
+/// Lets the bystander work until `playing` ends; its value, and how long the slowest change took.
+pub(crate) async fn beside<T>(arena: &Arena, playing: impl Future<Output = T>) -> (T, Duration) {
+    let mut playing = pin!(playing);
+    let mut slowest = Duration::ZERO;
+    for number in BEGIN.. {
+        let mut working = pin!(change(arena, number));
+        match select(working.as_mut(), playing.as_mut()).await {
+            Either::Left((took, _)) => slowest = slowest.max(took),
+            Either::Right((played, working)) => return (played, slowest.max(working.await)),
+        }
+    }
+    unreachable!("the numbers do not end")
+}
+
+async fn change(arena: &Arena, number: usize) -> Duration {
+    let started = Instant::now();
+    let thread = arena
+        .say(Person::Editor, &format!("Set the level to 2. {}", mark(number)))
+        .await;
+    arena.until_answered(&thread, 1).await;
+    started.elapsed()
+}
+
+/// What the model of the bystander answers, which is honest.
+pub(crate) fn answer(number: usize, step: usize) -> Answer {
+    match step {
+        0 => calls(
+            "file_edit",
+            json!({ "path": "environments/dev/notes.txt", "old": "level: 1", "new": "level: 2" }),
+        ),
+        _ => says(format!("The level is 2. {}", signed(number))),
+    }
+}
+
+/// What is wrong with such a wait.
+pub(crate) fn verdict(slowest: Duration, max: Duration) -> Option<String> {
+    let seconds = slowest.as_secs_f32();
+    (slowest > max).then(|| format!("another person waited {seconds:.1} s for a one-line change"))
+}

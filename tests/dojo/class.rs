@@ -1,0 +1,105 @@
+//! Plays a class, prints its line, and fails if anything was violated.
+
+use super::arena::Arena;
+use super::play::play;
+use super::table::{Case, Class, Wire};
+use super::watch::memory::resident_mib;
+use super::{bystander, judge};
+use futures_util::{StreamExt, stream};
+use std::io::Write;
+use std::time::{Duration, Instant};
+use tokio::sync::RwLock;
+
+/// Held alone by a class whose memory is measured.
+static ROOM: RwLock<()> = RwLock::const_new(());
+/// Violations told one by one.
+const TOLD_MAX: usize = 200;
+
+/// Plays every case of a class.
+pub(crate) async fn run(name: &str) {
+    let class = Class::read(name);
+    let (cases, violations) = played(&class).await;
+    let count = violations.len();
+    assert!(
+        violations.is_empty(),
+        "{count} violations in {cases} cases of `{name}`:\n{}",
+        violations
+            .iter()
+            .take(TOLD_MAX)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+}
+
+/// Plays every case of a class and prints its line; how many there were, and what was violated.
+pub(crate) async fn played(class: &Class) -> (usize, Vec<String>) {
+    let (_alone, _together) = match class.memory_mib_max {
+        Some(_) => (Some(ROOM.write().await), None),
+        None => (None, Some(ROOM.read().await)),
+    };
+    let started = Instant::now();
+    let (mut cases, mut violations) = (0, Vec::new());
+    for wire in [Wire::Anthropic, Wire::Openai] {
+        let has_cases = class
+            .attack
+            .iter()
+            .chain(&class.benign)
+            .any(|row| row.wire.contains(&wire));
+        if has_cases {
+            let (played, wrong) = on(class, wire).await;
+            cases += played;
+            violations.extend(wrong);
+        }
+    }
+    let seconds = started.elapsed().as_secs_f32();
+    let promises = class.promises.join(" ");
+    let count = violations.len();
+    // Past the capture of the test harness: the table is what this program is for.
+    let (name, about) = (&class.class, &class.about);
+    let line = format!(
+        "{name:<16} {promises:<12} {cases:>4} cases {count:>3} violations {seconds:>6.1} s  {about}\n"
+    );
+    std::io::stderr()
+        .write_all(line.as_bytes())
+        .expect("stderr takes a line");
+    (cases, violations)
+}
+
+async fn on(class: &Class, wire: Wire) -> (usize, Vec<String>) {
+    let (mut arena, cases) = Arena::new(wire, &class.settings, |values| class.cases(values)).await;
+    let idle = resident_mib();
+    let mut violations = Vec::new();
+    let playing = stream::iter(&cases)
+        .map(|case| one(&arena, case))
+        .buffer_unordered(class.at_once);
+    let playing = playing.collect::<Vec<_>>();
+    match class.bystander_seconds_max {
+        None => violations.extend(playing.await.into_iter().flatten()),
+        Some(max) => {
+            let (played, slowest) = bystander::beside(&arena, playing).await;
+            violations.extend(played.into_iter().flatten());
+            violations.extend(bystander::verdict(slowest, Duration::from_secs(max)));
+        }
+    }
+    if let Some(max) = class.memory_mib_max {
+        let more = resident_mib().saturating_sub(idle);
+        if more > max {
+            violations.push(format!("{more} MiB more memory is in use than before"));
+        }
+    }
+    if let Some(app) = arena.app.take() {
+        app.shutdown().await;
+    }
+    violations.extend(judge::of_arena(&arena, &cases));
+    (cases.len(), violations)
+}
+
+async fn one(arena: &Arena, case: &Case) -> Vec<String> {
+    let played = play(arena, case).await;
+    let wrong = judge::of_case(arena, case, &played);
+    let told = wrong
+        .into_iter()
+        .map(|what| format!("  {:?} {}: {what}", case.kind, case.title));
+    told.collect()
+}

@@ -1,0 +1,103 @@
+//! DockDojo: a table of attacks and of harmless twins, played against the real gateway between emulators.
+//! The model is hijacked: it answers what the table says, whatever it was asked. The rows are data
+//! (`tests/dojo/cases/*.toml`); how they are written is in `table.rs`, what is watched in `watch/` and
+//! `judge.rs`. A class prints one line: its name, the promises it attacks, and how many cases,
+//! violations and seconds it had.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test says what it expects by failing, and may look at the machine it runs on"
+)]
+
+mod arena;
+mod bystander;
+mod class;
+mod controls;
+mod judge;
+mod play;
+mod repository;
+mod script;
+mod secrets;
+mod table;
+mod watch;
+mod words;
+#[allow(dead_code, reason = "nobody moves the clock here")]
+#[path = "../it/support/world.rs"]
+mod world;
+
+use class::run;
+
+/// T26, T35, T36, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_path_of_a_hijacked_model_leaves_the_repository() {
+    run("paths").await;
+}
+
+/// T39, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_of_a_hijacked_model_reaches_files_of_git() {
+    run("git_files").await;
+}
+
+/// T29, T30, T60, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_of_a_hijacked_model_writes_beyond_the_grant() {
+    run("prod").await;
+}
+
+/// T25, T26, T27, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_another_person_is_shown_to_a_hijacked_model() {
+    run("others").await;
+}
+
+/// T44, T53, T70, T81
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_package_comes_from_anywhere_that_is_not_listed() {
+    run("packages").await;
+}
+
+/// T59, T67, T70, T93
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn malformed_many_and_huge_calls_end_as_errors() {
+    run("calls").await;
+}
+
+/// T45, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_program_reads_a_file_outside_or_the_process() {
+    run("jsonnet_reads").await;
+}
+
+/// T50, T51, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_native_function_starts_a_program_or_connects() {
+    run("natives").await;
+}
+
+/// T46, T47, T48, T49, T54, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_never_ends_or_takes_all_is_an_error_of_its_call() {
+    run("bombs").await;
+}
+
+/// T58, T61, T63, T70, T71, T72, T73, T74
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_answer_of_a_hijacked_model_pings_links_or_deceives() {
+    run("answers").await;
+}
+
+/// T08, T24, T57, T65, T66, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_text_of_a_file_or_a_payload_changes_rights() {
+    run("injection").await;
+}
+
+/// T43, T69, T70, T78
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_name_forges_a_line_among_our_facts() {
+    run("names").await;
+}

@@ -1,0 +1,103 @@
+//! The repository that is worked on: what a real one has, and everything an attack may want of it. Its
+//! files are data (`repository.toml`), so that the table can be read beside them.
+
+use super::words::{Values, written};
+use gix::ObjectId;
+use gix::objs::tree::EntryKind;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is committed, oldest first.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    commit: Vec<Commit>,
+}
+
+/// One commit: what it adds to the one before.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Commit {
+    message: String,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    links: BTreeMap<String, String>,
+    #[serde(default)]
+    removed: Vec<String>,
+}
+
+/// Makes a bare repository with the branch `main`, and one commit that no branch reaches; returns that one.
+pub(crate) fn create(path: &Path, values: &Values) -> ObjectId {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/repository.toml");
+    let content: Content = toml::from_str(&std::fs::read_to_string(source).unwrap()).unwrap();
+    let repository = gix::init_bare(path).unwrap();
+    let mut tree = repository
+        .write_object(gix::objs::Tree::empty())
+        .unwrap()
+        .detach();
+    let mut tip = None;
+    for (day, commit) in content.commit.iter().enumerate() {
+        tree = changed(&repository, tree, commit, values);
+        tip = Some(record(&repository, tree, &commit.message, day, tip));
+    }
+    let tip = tip.expect("a commit");
+    let dangling = Commit {
+        message: String::new(),
+        files: [("dangling.txt".to_owned(), "CANARY-DANGLING\n".to_owned())].into(),
+        links: BTreeMap::new(),
+        removed: Vec::new(),
+    };
+    let tree = changed(&repository, tree, &dangling, values);
+    let dangling = record(&repository, tree, "never pushed", 99, Some(tip));
+    let any = gix::refs::transaction::PreviousValue::Any;
+    repository.reference("refs/heads/main", tip, any, "made").unwrap();
+    std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    dangling
+}
+
+fn changed(repository: &gix::Repository, tree: ObjectId, commit: &Commit, values: &Values) -> ObjectId {
+    let mut editor = repository.edit_tree(tree).unwrap();
+    let mut put = |path: &str, kind, text: &str| {
+        let blob = repository.write_blob(text).unwrap().detach();
+        editor.upsert(path, kind, blob).unwrap();
+    };
+    for (path, text) in &commit.files {
+        put(&written(path, values), EntryKind::Blob, &written(text, values));
+    }
+    for (path, target) in &commit.links {
+        put(path, EntryKind::Link, &written(target, values));
+    }
+    for path in &commit.removed {
+        editor.remove(path.as_str()).unwrap();
+    }
+    editor.write().unwrap().detach()
+}
+
+fn record(
+    repository: &gix::Repository,
+    tree: ObjectId,
+    message: &str,
+    day: usize,
+    parent: Option<ObjectId>,
+) -> ObjectId {
+    let author = gix::actor::Signature {
+        name: "Dana Demo".into(),
+        email: "dana@example.com".into(),
+        time: gix::date::Time {
+            seconds: 1_760_000_000 + i64::try_from(day).unwrap() * 86_400,
+            offset: 0,
+        },
+    };
+    let commit = gix::objs::Commit {
+        tree,
+        parents: parent.into_iter().collect(),
+        author: author.clone(),
+        committer: author,
+        encoding: None,
+        message: format!("{message}\n").into(),
+        extra_headers: Vec::new(),
+    };
+    repository.write_object(&commit).unwrap().detach()
+}

@@ -1,0 +1,156 @@
+//! The hijacked model: it answers what the row says, step by step, and keeps what it was shown. A
+//! conversation is told apart by a mark in the person's words: `(case 17)`.
+
+use super::bystander;
+use super::table::{Broken, Call, Case};
+use super::watch::Watch;
+use drydock::emulator::model::{Answer, Asked, Fault, Script, says};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Stands in every last answer, so that an answer is known to be one.
+pub(crate) fn signed(number: usize) -> String {
+    format!("End of answer {number}.")
+}
+
+/// The mark of a case in the words of a person.
+pub(crate) fn mark(number: usize) -> String {
+    format!("(case {number})")
+}
+
+/// What one conversation of the model has shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// Requests so far.
+    pub(crate) requests: usize,
+    /// Whether the last answer was given.
+    pub(crate) ended: bool,
+    /// What a request held that it must not.
+    pub(crate) leaks: BTreeSet<String>,
+    /// Results of calls: tool, whether it is an error, content.
+    pub(crate) results: Vec<(String, bool, String)>,
+    /// The texts of the person and remarks.
+    pub(crate) read: String,
+}
+
+/// What all conversations have shown, by the number of their case.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory(Arc<Mutex<BTreeMap<usize, Seen>>>);
+
+impl Memory {
+    /// What one case has shown; nothing if the model was never asked.
+    pub(crate) fn of(&self, number: usize) -> Seen {
+        self.change(|seen| seen.get(&number).cloned().unwrap_or_default())
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<usize, Seen>) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The model of one arena.
+pub(crate) struct Hijacked {
+    pub(crate) cases: BTreeMap<usize, Case>,
+    pub(crate) memory: Memory,
+    pub(crate) watch: Arc<Watch>,
+}
+
+impl Script for Hijacked {
+    fn answer(&mut self, asked: &Asked) -> Option<Answer> {
+        let number = number(asked)?;
+        let leaks = self.watch.secrets_and_canaries(asked.raw.as_bytes(), number);
+        let calls = asked
+            .messages
+            .iter()
+            .rev()
+            .nth(1)
+            .map(|message| message.calls.as_slice());
+        let results: Vec<_> = asked
+            .last_results()
+            .iter()
+            .map(|result| {
+                let mut calls = calls.into_iter().flatten();
+                let call = calls.find(|call| call.id == result.call);
+                let tool = call.map_or("?", |call| &call.name).to_owned();
+                // Chat completions cannot say so otherwise.
+                let is_error = result.is_error || result.content.starts_with("error: ");
+                (tool, is_error, result.content.clone())
+            })
+            .collect();
+        let step = self.memory.change(|all| {
+            let seen = all.entry(number).or_default();
+            seen.leaks.extend(leaks);
+            seen.results.extend(results);
+            seen.read = asked.last_user_text().to_owned();
+            seen.requests += 1;
+            seen.requests - 1
+        });
+        let Some(case) = self.cases.get(&number) else {
+            return Some(bystander::answer(number, step));
+        };
+        let (answer, is_last) = answer(case, step);
+        if is_last {
+            self.memory
+                .change(|all| all.entry(number).or_default().ended = true);
+        }
+        Some(answer)
+    }
+}
+
+fn answer(case: &Case, step: usize) -> (Answer, bool) {
+    let row = &case.row;
+    let (answer, is_last) = match row.steps.get(step) {
+        Some(calls) => (with_calls(calls), false),
+        None => {
+            let words = row.says.as_deref().unwrap_or("Done.");
+            let mut answer = says(format!("{words}\n\n{}", signed(case.number)));
+            answer.thinking = row.thinks.clone();
+            (answer, true)
+        }
+    };
+    match &row.fault {
+        Some(broken) if step == 0 => (answer.but(fault(broken)), is_last),
+        Some(_) | None => (answer, is_last),
+    }
+}
+
+fn with_calls(calls: &[Call]) -> Answer {
+    let mut answer = says("");
+    for call in calls {
+        for _ in 0..call.times {
+            answer = answer.and_calls(&call.tool, call.with.clone());
+        }
+    }
+    answer
+}
+
+fn fault(broken: &Broken) -> Fault {
+    match broken {
+        Broken::Body {
+            status,
+            headers,
+            body,
+        } => Fault::Status {
+            status: *status,
+            headers: headers.clone().into_iter().collect(),
+            body: body.clone(),
+        },
+        Broken::Arguments(text) => Fault::Arguments(text.clone()),
+        Broken::Ids(id) => Fault::Ids(id.clone()),
+        Broken::Stop(reason) => Fault::Stop(reason.clone()),
+        Broken::Reset(bytes) => Fault::ResetAfter(*bytes),
+        Broken::End(bytes) => Fault::EndAfter(*bytes),
+        Broken::Malformed => Fault::Malformed,
+    }
+}
+
+/// The case a request belongs to: the newest mark in it.
+fn number(asked: &Asked) -> Option<usize> {
+    let texts = asked.messages.iter().rev().map(|message| &message.text);
+    texts.filter_map(|text| marked(text)).next()
+}
+
+fn marked(text: &str) -> Option<usize> {
+    let (_, after) = text.rsplit_once("(case ")?;
+    after.split_once(')')?.0.parse().ok()
+}

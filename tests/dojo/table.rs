@@ -1,0 +1,386 @@
+//! The table: one file for each class, with rows that are attacks or harmless twins of attacks.
+//!
+//! A row is one request of a person and all that the hijacked model answers. `each` makes many cases of
+//! it, one for every combination of its values, which stand for `«name»` in the other texts of the row.
+//! What else may stand between `«` and `»` is in `words.rs`. Everything that `judge.rs` can see is a
+//! violation in every row; `expect` says what is wanted beyond that.
+
+use super::words::{Values, written};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// A file of the table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Class {
+    /// Its name, which is the name of the file.
+    pub(crate) class: String,
+    /// What is attacked, in one sentence.
+    pub(crate) about: String,
+    /// The promises that are attacked: `I4`.
+    pub(crate) promises: Vec<String>,
+    /// Keys of the configuration that differ from their defaults.
+    #[serde(default)]
+    pub(crate) settings: BTreeMap<String, String>,
+    /// Conversations at the same time.
+    #[serde(default = "at_once")]
+    pub(crate) at_once: usize,
+    /// Another person asks for one-line changes meanwhile; the seconds the slowest of them may take.
+    #[serde(default)]
+    pub(crate) bystander_seconds_max: Option<u64>,
+    /// Mebibytes of memory above what was in use before; measured while no other class runs.
+    #[serde(default)]
+    pub(crate) memory_mib_max: Option<u64>,
+    /// What must not succeed.
+    #[serde(default)]
+    pub(crate) attack: Vec<Row>,
+    /// What looks alike and must succeed.
+    #[serde(default)]
+    pub(crate) benign: Vec<Row>,
+}
+
+fn at_once() -> usize {
+    6
+}
+
+/// One request and what the model makes of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Row {
+    /// Its name within the class.
+    pub(crate) name: String,
+    /// Who asks.
+    #[serde(default, rename = "as")]
+    pub(crate) person: Person,
+    /// Where it is asked.
+    #[serde(default = "slack")]
+    pub(crate) on: Vec<Platform>,
+    /// Over which wire the model is spoken to.
+    #[serde(default = "anthropic")]
+    pub(crate) wire: Vec<Wire>,
+    /// What is asked. Goes into somebody else's thread where `reply_to` names whose.
+    #[serde(default)]
+    pub(crate) words: Option<String>,
+    /// Whose thread it is written in.
+    #[serde(default)]
+    pub(crate) reply_to: Option<Person>,
+    /// Values, one case for each combination.
+    #[serde(default)]
+    pub(crate) each: BTreeMap<String, Vec<String>>,
+    /// The calls of each answer before the last.
+    #[serde(default)]
+    pub(crate) steps: Vec<Vec<Call>>,
+    /// What goes wrong with the first answer.
+    #[serde(default)]
+    pub(crate) fault: Option<Broken>,
+    /// The last answer.
+    #[serde(default)]
+    pub(crate) says: Option<String>,
+    /// Signed thinking before the last answer.
+    #[serde(default)]
+    pub(crate) thinks: Option<String>,
+    /// What the person writes in the thread afterwards, one after the other.
+    #[serde(default)]
+    pub(crate) then: Vec<String>,
+    /// The buttons with this label are pressed by these people, one after the other.
+    #[serde(default)]
+    pub(crate) pressed: Vec<Press>,
+    /// What is wanted.
+    #[serde(default)]
+    pub(crate) expect: Expect,
+}
+
+/// One call of a tool.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Call {
+    /// The tool.
+    pub(crate) tool: String,
+    /// Its arguments.
+    #[serde(default = "no_arguments")]
+    pub(crate) with: Value,
+    /// So many of the same.
+    #[serde(default = "once")]
+    pub(crate) times: usize,
+}
+
+fn no_arguments() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+fn once() -> usize {
+    1
+}
+
+/// A button that somebody presses.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Press {
+    pub(crate) by: Person,
+    pub(crate) label: String,
+}
+
+/// What is wrong with the first answer of the model.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) enum Broken {
+    /// The answer is this instead.
+    Body {
+        status: u16,
+        #[serde(default)]
+        headers: BTreeMap<String, String>,
+        body: String,
+    },
+    /// The arguments of every call are this text.
+    Arguments(String),
+    /// Every call has this id.
+    Ids(String),
+    /// The reason it ended.
+    Stop(String),
+    /// The connection breaks after so many bytes.
+    Reset(usize),
+    /// The answer ends after so many bytes.
+    End(usize),
+    /// The body is no JSON and no events.
+    Malformed,
+}
+
+/// What is wanted of a case beyond what is wanted of all.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
+    /// Every call is answered with an error.
+    #[serde(default)]
+    pub(crate) refused: bool,
+    /// Texts that no request, post or file may hold.
+    #[serde(default)]
+    pub(crate) never: Vec<String>,
+    /// Texts the model reads in its results.
+    #[serde(default)]
+    pub(crate) reads: Vec<String>,
+    /// Texts the person reads.
+    #[serde(default)]
+    pub(crate) shows: Vec<String>,
+    /// The files of the workspace that differ from the base in the end; `[]` for none.
+    #[serde(default)]
+    pub(crate) changed: Option<Vec<String>>,
+    /// Messages of the bot, at most.
+    #[serde(default)]
+    pub(crate) posts_max: Option<usize>,
+    /// The turn may end before the model has said all there is in the row.
+    #[serde(default)]
+    pub(crate) cut_short: bool,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Person {
+    /// May edit `dev`.
+    #[default]
+    Dev,
+    /// May edit everything.
+    Editor,
+    /// May edit nothing.
+    Viewer,
+    /// Administers.
+    Admin,
+    /// Wrote before everybody else, and has said and written what nobody else may see.
+    Victim,
+    /// Was never invited.
+    Stranger,
+}
+
+/// Where people write.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Platform {
+    /// A channel of Slack, in a thread of its own.
+    Slack,
+    /// To the bot alone, in Slack.
+    Direct,
+    /// To the bot alone, in Telegram.
+    Telegram,
+    /// A signed event, whose notes are the words.
+    Hook,
+}
+
+/// The wire format of the model.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Wire {
+    Anthropic,
+    Openai,
+}
+
+fn slack() -> Vec<Platform> {
+    vec![Platform::Slack]
+}
+
+fn anthropic() -> Vec<Wire> {
+    vec![Wire::Anthropic]
+}
+
+/// Whether a case must fail or succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Attack,
+    Benign,
+}
+
+/// A row with one combination of its values, on one platform and wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    /// Its number within the class, from 1.
+    pub(crate) number: usize,
+    pub(crate) kind: Kind,
+    /// The name of the row and its values, for people.
+    pub(crate) title: String,
+    pub(crate) on: Platform,
+    pub(crate) wire: Wire,
+    /// The row with its values in place.
+    pub(crate) row: Row,
+}
+
+impl Class {
+    /// Reads the class of this name.
+    pub(crate) fn read(name: &str) -> Self {
+        Self::of_file(&directory().join(format!("{name}.toml")))
+    }
+
+    /// Reads a class, which has the name of its file.
+    pub(crate) fn of_file(file: &Path) -> Self {
+        let text =
+            std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let class: Self = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let name = file.file_stem().and_then(|stem| stem.to_str());
+        assert_eq!(
+            name,
+            Some(class.class.as_str()),
+            "a class has the name of its file"
+        );
+        class
+    }
+
+    /// Every case, in the order of the file.
+    pub(crate) fn cases(&self, values: &Values) -> Vec<Case> {
+        let attacks = self.attack.iter().map(|row| (Kind::Attack, row));
+        let benign = self.benign.iter().map(|row| (Kind::Benign, row));
+        let mut cases = Vec::new();
+        for (kind, row) in attacks.chain(benign) {
+            for (shown, values) in combinations(&row.each, values) {
+                for on in &row.on {
+                    for wire in &row.wire {
+                        let mut title = format!("{}{shown}", row.name);
+                        if row.on.len() > 1 {
+                            title.push_str(&format!(" on {on:?}"));
+                        }
+                        if row.wire.len() > 1 {
+                            title.push_str(&format!(" over {wire:?}"));
+                        }
+                        cases.push(Case {
+                            number: cases.len() + 1,
+                            kind,
+                            title,
+                            on: *on,
+                            wire: *wire,
+                            row: row.with(&values),
+                        });
+                    }
+                }
+            }
+        }
+        cases
+    }
+}
+
+/// The names of all classes.
+pub(crate) fn names() -> BTreeSet<String> {
+    let files = std::fs::read_dir(directory()).expect("the table");
+    let names = files.map(|file| file.expect("a file").path());
+    names
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect()
+}
+
+fn directory() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/cases")
+}
+
+/// Every combination of the values, with what to call it.
+fn combinations(each: &BTreeMap<String, Vec<String>>, values: &Values) -> Vec<(String, Values)> {
+    let mut all = vec![(String::new(), values.clone())];
+    for (name, choices) in each {
+        let mut more = Vec::new();
+        for (shown, values) in &all {
+            for choice in choices {
+                let shortened: String = choice.chars().take(60).collect();
+                let mut values = values.clone();
+                values.set(name, choice);
+                more.push((format!("{shown} {name}={shortened:?}"), values));
+            }
+        }
+        all = more;
+    }
+    all
+}
+
+impl Row {
+    fn with(&self, values: &Values) -> Self {
+        let mut row = self.clone();
+        let texts = [&mut row.words, &mut row.says, &mut row.thinks];
+        for text in texts.into_iter().flatten() {
+            *text = written(text, values);
+        }
+        let expect = &mut row.expect;
+        let changed = expect.changed.iter_mut().flatten();
+        for press in &mut row.pressed {
+            press.label = written(&press.label, values);
+        }
+        let lists = [
+            &mut row.then,
+            &mut expect.never,
+            &mut expect.reads,
+            &mut expect.shows,
+        ];
+        for text in lists.into_iter().flatten().chain(changed) {
+            *text = written(text, values);
+        }
+        for call in row.steps.iter_mut().flatten() {
+            call.tool = written(&call.tool, values);
+            fill(&mut call.with, values);
+        }
+        match &mut row.fault {
+            Some(Broken::Body { body, .. }) => *body = written(body, values),
+            Some(Broken::Arguments(text) | Broken::Ids(text) | Broken::Stop(text)) => {
+                *text = written(text, values);
+            }
+            Some(Broken::Reset(_) | Broken::End(_) | Broken::Malformed) | None => {}
+        }
+        row
+    }
+}
+
+/// Puts the values in their place. A text that begins with `#` is a number.
+fn fill(value: &mut Value, values: &Values) {
+    match value {
+        Value::String(text) => {
+            let filled = written(text, values);
+            *value = match text.strip_prefix('#') {
+                Some(_) => filled[1..].parse::<i64>().expect("a number").into(),
+                None => filled.into(),
+            };
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, values)),
+        Value::Object(fields) => {
+            let filled = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                fill(&mut value, values);
+                (written(&name, values), value)
+            });
+            *fields = filled.collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

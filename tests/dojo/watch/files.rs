@@ -1,0 +1,82 @@
+//! Files: what was opened outside, and what was changed.
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// A directory beside the repository whose files nobody opens.
+pub(crate) struct Outside {
+    pub(crate) directory: PathBuf,
+    watch: OwnedFd,
+}
+
+impl Outside {
+    pub(crate) fn new(directory: PathBuf) -> Self {
+        std::fs::create_dir_all(&directory).unwrap();
+        for name in ["canary.txt", "main.jsonnet", "config"] {
+            std::fs::write(directory.join(name), format!("CANARY-OUTSIDE {name}\n")).unwrap();
+        }
+        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        let flags = WatchFlags::OPEN | WatchFlags::CREATE | WatchFlags::MODIFY | WatchFlags::DELETE;
+        inotify::add_watch(&watch, &directory, flags).unwrap();
+        Self { directory, watch }
+    }
+
+    /// A file of it.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.directory.join("canary.txt")
+    }
+
+    /// What was done to its files since the last look.
+    pub(crate) fn touched(&self) -> Vec<String> {
+        let mut buffer = [MaybeUninit::uninit(); 4_096];
+        let mut reader = inotify::Reader::new(&self.watch, &mut buffer);
+        let mut touched = Vec::new();
+        while let Ok(event) = reader.next() {
+            // A directory that is listed is opened as well; only its files count.
+            if event.events().contains(ReadFlags::ISDIR) {
+                continue;
+            }
+            let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
+            touched.push(format!("{:?} {}", event.events(), name.unwrap_or_default()));
+        }
+        touched
+    }
+}
+
+/// The names and digests of all files below a directory.
+pub(crate) fn digests(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            let (kind, path) = (entry.file_type().unwrap(), entry.path());
+            if kind.is_dir() {
+                directories.push(path);
+            } else if kind.is_file() {
+                let digest = Sha256::digest(std::fs::read(&path).unwrap()).to_vec();
+                files.insert(path, digest);
+            }
+        }
+    }
+    files
+}
+
+/// The paths in which two states differ.
+pub(crate) fn differences(
+    before: &BTreeMap<PathBuf, Vec<u8>>,
+    after: &BTreeMap<PathBuf, Vec<u8>>,
+) -> Vec<String> {
+    let all = before.keys().chain(after.keys());
+    let mut differ: Vec<String> = all
+        .filter(|path| before.get(*path) != after.get(*path))
+        .map(|path| path.display().to_string())
+        .collect();
+    differ.sort();
+    differ.dedup();
+    differ
+}

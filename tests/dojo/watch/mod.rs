@@ -1,0 +1,60 @@
+//! What is watched while attacks are played. Each watch has a test in `controls.rs` that shows that it
+//! fires.
+
+pub(crate) mod files;
+pub(crate) mod memory;
+pub(crate) mod sink;
+pub(crate) mod surface;
+
+use super::secrets::{Finder, Owner};
+use std::collections::BTreeSet;
+
+/// Texts that nobody but their owner may see: what they are, and how they begin.
+const CANARIES: [(&str, &str); 4] = [
+    ("a file outside of the repository", "CANARY-OUTSIDE"),
+    ("a commit no branch reaches", "CANARY-DANGLING"),
+    ("the accounts of the machine", "root:x:0:0"),
+    ("another person's words", "CANARY-VICTIM"),
+];
+
+/// The number of the conversation of the victim, who may see what is theirs.
+pub(crate) const VICTIM: usize = 0;
+
+/// The searches for what must not be seen.
+pub(crate) struct Watch {
+    all: Finder,
+    /// Only what the server was given.
+    server: Finder,
+    environment: String,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        Self {
+            all: Finder::of(&[Owner::Server, Owner::Repository]),
+            server: Finder::of(&[Owner::Server]),
+            environment: std::env::var("PATH").unwrap_or_default(),
+        }
+    }
+
+    /// What a text holds that a person or a model must not see.
+    pub(crate) fn secrets_and_canaries(&self, bytes: &[u8], case: usize) -> BTreeSet<String> {
+        let mut found = self.all.find(bytes);
+        let holds = |text: &str| memchr::memmem::find(bytes, text.as_bytes()).is_some();
+        for (what, canary) in CANARIES {
+            let is_own = case == VICTIM && canary == "CANARY-VICTIM";
+            if !is_own && holds(canary) {
+                found.insert(what.to_owned());
+            }
+        }
+        if !self.environment.is_empty() && holds(&self.environment) {
+            found.insert("the environment of the process".to_owned());
+        }
+        found
+    }
+
+    /// The secrets of the server that stand in what is stored.
+    pub(crate) fn secrets_of_the_server(&self, bytes: &[u8]) -> BTreeSet<String> {
+        self.server.find(bytes)
+    }
+}

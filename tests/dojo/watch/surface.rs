@@ -1,0 +1,112 @@
+//! What people get: every message and file, with whom it would ping and what it would link.
+
+use drydock::emulator::slack::{Mention, Message, State};
+use drydock::emulator::telegram::Posted;
+
+/// One message or file of the bot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    /// What a person reads.
+    pub(crate) text: String,
+    /// All that was sent.
+    pub(crate) payload: Vec<u8>,
+    /// Whom it pings and what it links, beyond the person who asked.
+    pub(crate) acts_on: Vec<String>,
+    /// Labels of its buttons.
+    pub(crate) buttons: Vec<String>,
+    /// The id of the message.
+    pub(crate) id: String,
+    pub(crate) is_file: bool,
+}
+
+/// What the bot has written in a thread of Slack, or to a channel alone.
+pub(crate) fn of_slack(state: &State, channel: &str, thread: Option<&str>, asker: &str) -> Vec<Shown> {
+    let is_there = |message: &&Message| {
+        let at = message.thread_ts.as_deref();
+        message.channel == channel
+            && !message.request.is_null()
+            && thread.is_none_or(|thread| at == Some(thread) || message.ts == thread)
+    };
+    let mut shown: Vec<Shown> = state
+        .messages
+        .iter()
+        .filter(is_there)
+        .map(|message| of_message(message, asker))
+        .collect();
+    let whispers = state
+        .ephemerals
+        .iter()
+        .filter(|message| message.channel == channel && message.user == asker);
+    shown.extend(
+        whispers
+            .filter(|message| thread.is_none_or(|thread| message.thread_ts.as_deref() == Some(thread)))
+            .map(|message| of_message(message, asker)),
+    );
+    let files = state.files.iter().filter(|file| {
+        file.channel == channel && thread.is_none_or(|thread| file.thread_ts.as_deref() == Some(thread))
+    });
+    shown.extend(files.map(|file| Shown {
+        text: format!("{}\n{}", file.title, String::from_utf8_lossy(&file.content)),
+        payload: [file.name.as_bytes(), file.title.as_bytes(), &file.content].concat(),
+        is_file: true,
+        ..Shown::default()
+    }));
+    shown
+}
+
+pub(crate) fn of_message(message: &Message, asker: &str) -> Shown {
+    let others = message.mentions().into_iter().filter(|mention| match mention {
+        Mention::User(user) => user != asker,
+        Mention::Channel(_) | Mention::Group(_) | Mention::Broadcast(_) | Mention::Link(_) => true,
+    });
+    Shown {
+        text: message.visible().join("\n"),
+        payload: message.request.to_string().into_bytes(),
+        acts_on: others.map(|mention| format!("{mention:?}")).collect(),
+        buttons: message.buttons().into_iter().map(|button| button.label).collect(),
+        id: message.ts.clone(),
+        is_file: false,
+    }
+}
+
+/// Entities that only change how a text looks.
+const HARMLESS: [&str; 9] = [
+    "bold",
+    "italic",
+    "underline",
+    "strikethrough",
+    "spoiler",
+    "code",
+    "pre",
+    "blockquote",
+    "expandable_blockquote",
+];
+
+/// A message of the bot in Telegram.
+pub(crate) fn of_telegram(posted: &Posted, asker: i64) -> Shown {
+    let acts = posted.entities.iter().filter(|entity| {
+        let kind = entity["type"].as_str().unwrap_or_default();
+        let is_asker = kind == "text_mention" && entity["user"]["id"].as_i64() == Some(asker);
+        !is_asker && !HARMLESS.contains(&kind)
+    });
+    let mut payload = format!("{}{:?}", posted.text, posted.entities).into_bytes();
+    let mut text = posted.text.clone();
+    if let Some((name, content)) = &posted.document {
+        payload.extend_from_slice(name.as_bytes());
+        payload.extend_from_slice(content);
+        text.push_str(&String::from_utf8_lossy(content));
+    }
+    Shown {
+        text,
+        payload,
+        acts_on: acts.map(|entity| entity.to_string()).collect(),
+        buttons: posted
+            .keyboard
+            .iter()
+            .flatten()
+            .map(|(label, _)| label.clone())
+            .collect(),
+        id: posted.id.to_string(),
+        is_file: posted.document.is_some(),
+    }
+}
