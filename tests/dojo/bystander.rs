@@ -29,7 +29,10 @@ pub(crate) async fn beside<T>(arena: &Arena, playing: impl Future<Output = T>) -
 async fn change(arena: &Arena, number: usize) -> Duration {
     let started = Instant::now();
     let thread = arena
-        .say(Person::Editor, &format!("Set the level to 2. {}", mark(number)))
+        .say(
+            Person::Editor,
+            &format!("Set web to 3 replicas in staging. {}", mark(number)),
+        )
         .await;
     arena.until_answered(&thread, 1).await;
     started.elapsed()
@@ -40,9 +43,9 @@ pub(crate) fn answer(number: usize, step: usize) -> Answer {
     match step {
         0 => calls(
             "file_edit",
-            json!({ "path": "environments/dev/notes.txt", "old": "level: 1", "new": "level: 2" }),
+            json!({ "path": "environments/staging/main.jsonnet", "old": "1.8.3', 2", "new": "1.8.3', 3" }),
         ),
-        _ => says(format!("The level is 2. {}", signed(number))),
+        _ => says(format!("It has 3 replicas. {}", signed(number))),
     }
 }
 

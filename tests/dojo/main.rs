@@ -101,3 +101,27 @@ async fn no_text_of_a_file_or_a_payload_changes_rights() {
 async fn no_name_forges_a_line_among_our_facts() {
     run("names").await;
 }
+
+/// T55, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_environment_is_pointed_elsewhere_in_silence() {
+    run("moves").await;
+}
+
+/// T07, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_button_that_somebody_else_presses_does_nothing() {
+    run("buttons").await;
+}
+
+/// T59, T66, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_answer_that_is_none_ends_a_conversation() {
+    run("wire").await;
+}
+
+/// T70, T92
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_that_throttles_one_keeps_the_others_working() {
+    run("throttling").await;
+}
