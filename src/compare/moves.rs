@@ -8,15 +8,18 @@ use super::kept::Rendered;
 use super::rendering::{Both, Outcome};
 use super::{CompareError, Comparer, blocking};
 use crate::jsonnet::EvalError;
-use crate::model::{Need, RepoPath, quoted};
+use crate::model::{Need, RepoPath, one_line, quoted};
 use crate::redact::Redactor;
 use crate::review::{SettingChange, SettingsChange, SettingsHappen};
-use crate::tanka::{Environment, Place, Resident, SPEC_FILE, TankaError, settings};
+use crate::tanka::{Environment, Place, Resident, SPEC_FILE, TankaError, environment_of, settings};
 use crate::workspace::Tree;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// Characters of a reason that stands among other words.
+const WHY_CHARS_MAX: usize = 200;
 
 /// One environment whose settings differ, or may.
 #[derive(Clone, Debug)]
@@ -81,8 +84,15 @@ fn of_files(sides: &Sides) -> Result<Vec<Moved>, CompareError> {
         described.cloned().collect()
     };
     let (before, after) = (described(&base), described(&workspace));
+    let is_program = |file: &RepoPath| {
+        [".jsonnet", ".libsonnet"]
+            .iter()
+            .any(|end| file.as_str().ends_with(end))
+    };
+    // One that is a link differs with what it leads to. Where every file is opened for it, programs are passed over.
+    let all_differ = sides.base_id.is_some() || !sides.changes.iter().all(|change| is_program(&change.path));
     let mut moved = Vec::new();
-    for file in before.union(&after) {
+    for file in before.union(&after).filter(|_| all_differ) {
         let read = |tree: &dyn Tree, known: &BTreeSet<RepoPath>| match known.contains(file) {
             true => tree.read(file).map(|file| Some(file.content)),
             false => Ok(None),
@@ -95,7 +105,7 @@ fn of_files(sides: &Sides) -> Result<Vec<Moved>, CompareError> {
         let directory = settings::described_by(file).unwrap_or_default();
         let parsed = |content: &[u8]| settings::of_file(content, file.as_str());
         moved.push(Moved {
-            owner: Some(directory.to_owned()).filter(|directory| !directory.is_empty()),
+            owner: environment_of(file, &base).map(str::to_owned),
             name: if directory.is_empty() { "." } else { directory }.to_owned(),
             before: was.and_then(|content| parsed(&content).ok()),
             after: is
@@ -122,12 +132,12 @@ fn by_name(found: &[Environment]) -> BTreeMap<(String, usize), Environment> {
 }
 
 /// The environments of one entry point that differ, given what its program says on both sides.
-fn of_program(entrypoint: &RepoPath, before: Found, after: Found) -> Vec<Moved> {
-    let owner = entrypoint.parent().map(str::to_owned);
+fn of_program(entrypoint: &RepoPath, base: &[RepoPath], before: Found, after: Found) -> Vec<Moved> {
+    let owner = environment_of(entrypoint, base).map(str::to_owned);
     let after = match after {
         Ok(after) => by_name(&after),
         Err(why) => {
-            let name = owner.clone().unwrap_or_else(|| entrypoint.to_string());
+            let name = entrypoint.parent().unwrap_or(entrypoint.as_str()).to_owned();
             return vec![Moved {
                 owner,
                 name,
@@ -180,9 +190,10 @@ impl Comparer {
         let (of, wanted) = (sides.clone(), only.map(str::to_owned));
         let mut moved = blocking(move || of_files(&of)).await?;
         if let Some(only) = wanted {
-            let directory = only.rsplit_once('/').map(|(directory, _)| directory);
-            moved.retain(|moved| moved.owner.as_deref() == directory);
+            let directory = only.rsplit_once('/').map_or(".", |(directory, _)| directory);
+            moved.retain(|moved| moved.name == directory);
         }
+        let base = sides.base.files()?;
         let before = self.of_side(&sides.base, touched, &both.base, cancel).await?;
         let after = self
             .of_side(&sides.workspace, touched, &both.workspace, cancel)
@@ -191,11 +202,11 @@ impl Comparer {
             let entrypoint = &affected.entrypoint;
             // A side that is not there, or static, has none in its program.
             let of = |looked: &Looked| looked.get(entrypoint).cloned().unwrap_or(Ok(Vec::new()));
-            moved.extend(of_program(entrypoint, of(&before), of(&after)));
+            moved.extend(of_program(entrypoint, &base, of(&before), of(&after)));
         }
-        let residents = match moved.is_empty() {
-            true => Vec::new(),
-            false => self.residents(sides, touched, before, cancel).await?,
+        let residents = match moved.iter().any(|moved| moved.goes_to().is_some()) {
+            true => self.residents(sides, touched, before, cancel).await?,
+            false => Vec::new(),
         };
         Ok(Moves { moved, residents })
     }
@@ -304,8 +315,8 @@ impl Comparer {
             for affected in &touched.affected {
                 let entrypoint = &affected.entrypoint;
                 if after.has_inline(entrypoint) {
-                    let owner = entrypoint.parent().map(str::to_owned);
-                    let name = owner.clone().unwrap_or_else(|| entrypoint.to_string());
+                    let owner = environment_of(entrypoint, &before.0).map(str::to_owned);
+                    let name = entrypoint.parent().unwrap_or(entrypoint.as_str()).to_owned();
                     moved.push(unknown(owner, name));
                 }
             }
@@ -366,7 +377,7 @@ impl Moves {
 
     /// The directories of those that live where an environment goes, each once.
     fn reached(&self, moved: &Moved) -> BTreeSet<Option<String>> {
-        let Ok(Some(after)) = &moved.after else {
+        let Some(to) = moved.goes_to() else {
             return BTreeSet::new();
         };
         let (own, others): (Vec<Resident>, Vec<Resident>) = self
@@ -375,22 +386,29 @@ impl Moves {
             .cloned()
             .partition(|resident| resident.owner == moved.owner);
         let from: Vec<Place> = own.into_iter().filter_map(|resident| resident.place).collect();
-        let to = Place::of(after);
-        if from.contains(&to) {
-            return BTreeSet::new();
-        }
         let reached = crate::tanka::reached(&from, &to, &others).into_iter();
         reached.map(|resident| resident.owner.clone()).collect()
     }
 }
 
 impl Moved {
+    /// Where it lives after the change, if that is somewhere else.
+    fn goes_to(&self) -> Option<Place> {
+        let to = Place::of(self.after.as_ref().ok()?.as_ref()?);
+        let was = self.before.as_ref().map(Place::of);
+        (was.as_ref() != Some(&to)).then_some(to)
+    }
+
     fn needs(&self, reached: &BTreeSet<Option<String>>, redactor: &Redactor) -> Vec<Need> {
         let name = quoted(&redactor.redact(&self.name));
         let need = |environment: Option<String>, because: String| Need { environment, because };
         let mut needs = vec![need(self.owner.clone(), format!("the settings of {name} change"))];
-        if self.after.is_err() {
-            needs.push(need(None, format!("nobody knows where {name} goes")));
+        if let Err(why) = &self.after {
+            let why: String = one_line(&redactor.redact(why))
+                .chars()
+                .take(WHY_CHARS_MAX)
+                .collect();
+            needs.push(need(None, format!("nobody knows where {name} goes ({why})")));
         }
         needs.extend(reached.iter().map(|owner| {
             let there = quoted(owner.as_deref().unwrap_or("."));

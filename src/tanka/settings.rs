@@ -18,17 +18,22 @@ pub const SPEC_FILE: &str = "spec.json";
 
 /// The settings in a `spec.json`. The name of a static environment is where it is.
 pub fn of_file(content: &[u8], at: &str) -> Result<Environment, TankaError> {
+    check_file(content, at)?;
+    let mut environment = spec::parse_file(content, at)?.placed(at)?;
+    environment.metadata.name.clear();
+    environment.metadata.namespace.clear();
+    Ok(environment)
+}
+
+/// Whether a `spec.json` means one thing.
+pub(super) fn check_file(content: &[u8], at: &str) -> Result<(), TankaError> {
     let ambiguous = |why: serde_json::Error| TankaError::Spec {
         path: at.to_owned(),
         why: why.to_string(),
     };
     let mut reader = serde_json::Deserializer::from_slice(content);
     Unambiguous(0).deserialize(&mut reader).map_err(ambiguous)?;
-    reader.end().map_err(ambiguous)?;
-    let mut environment = spec::parse_file(content, at)?.environment;
-    environment.metadata.name.clear();
-    environment.metadata.namespace.clear();
-    Ok(environment)
+    reader.end().map_err(ambiguous)
 }
 
 /// Whether the settings of an environment that is written in a program mean one thing.
@@ -213,6 +218,7 @@ mod tests {
                 r#"{"metadata":{"labels":{"A":"1","a":"2"}}} {}"#,
                 "trailing characters",
             ),
+            (r#"{"namespace":"a","spec":{}}"#, "`tk` may not read them"),
         ] {
             let error = of_file(text.as_bytes(), "e/spec.json").unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

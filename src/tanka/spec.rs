@@ -15,6 +15,21 @@ pub struct Parsed {
     pub environment: Environment,
     /// What should be written differently.
     pub warnings: Vec<String>,
+    /// Whether it names its place in the first format, of which `tk` forgets a part.
+    pub(super) has_old_place: bool,
+}
+
+impl Parsed {
+    /// The environment, if `tk` takes it to live where we do.
+    pub(super) fn placed(self, at: &str) -> Result<Environment, TankaError> {
+        match self.has_old_place {
+            true => Err(TankaError::Spec {
+                path: at.to_owned(),
+                why: "`server` and `namespace` stand in `spec`: above it, `tk` may not read them".to_owned(),
+            }),
+            false => Ok(self.environment),
+        }
+    }
 }
 
 /// Bytes of a `spec.json`.
@@ -61,6 +76,9 @@ fn read(fields: &Fields<'_>) -> Result<Parsed, String> {
     Ok(Parsed {
         environment,
         warnings,
+        has_old_place: ["server", "namespace"]
+            .iter()
+            .any(|name| fields.get(name).is_some()),
     })
 }
 

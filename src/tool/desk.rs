@@ -307,6 +307,44 @@ mod tests {
     }
 
     #[test]
+    fn nobody_writes_that_an_environment_lives_where_others_do_without_their_grant() {
+        let spec = |server: &str, namespace: &str| {
+            format!(r#"{{"spec":{{"apiServer":"https://{server}","namespace":"{namespace}"}}}}"#)
+        };
+        let files = [
+            ("environments/dev/main.jsonnet", "{}".to_owned()),
+            ("environments/dev/spec.json", spec("dev", "dev")),
+            ("environments/qa/spec.json", spec("qa", "qa")),
+            ("environments/prod/spec.json", spec("prod", "prod")),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let write = |grants: &[&str], server: &str, namespace: &str| {
+            let desk = desk_of(&files, Role::Editor, grants);
+            let content = spec(server, namespace);
+            let written = desk.write(&path("environments/dev/spec.json"), content.clone(), &content);
+            assert_eq!(
+                written.is_ok(),
+                desk.text(&path("environments/dev/spec.json")).unwrap() == content
+            );
+            written.map_err(|err| err.to_string())
+        };
+        for place in [("dev", "free"), ("free", "prod"), ("qa", "qa")] {
+            assert_eq!(write(&["dev", "qa"], place.0, place.1), Ok(()), "{place:?}");
+        }
+        // Another namespace of a cluster is still in that cluster.
+        for place in [("prod", "prod"), ("prod", "free"), ("PROD", "prod")] {
+            let refused = "`environments/dev/spec.json` was not touched: `environments/dev` would go to where \
+                           `environments/prod` lives, which takes a grant for `environments/prod`; your grant covers only dev, qa";
+            assert_eq!(
+                write(&["dev", "qa"], place.0, place.1),
+                Err(refused.to_owned()),
+                "{place:?}"
+            );
+            assert_eq!(write(&["dev", "prod"], place.0, place.1), Ok(()), "{place:?}");
+        }
+    }
+
+    #[test]
     fn a_viewer_writes_nothing() {
         let desk = desk_of(&[("a", "x\n")], Role::Viewer, &["**"]);
         assert_eq!(

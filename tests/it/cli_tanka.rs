@@ -205,6 +205,25 @@ fn what_the_working_directory_changes_is_shown_against_the_commit() {
     assert_eq!(json["report"]["environments"][1]["name"], "environments/dev");
     assert_eq!(json["checks"][2]["state"], "fail");
 
+    // Where it lives is told first, of one environment and of all, and as data.
+    shell.put(
+        "environments/dev/spec.json",
+        "{ \"spec\": { \"namespace\": \"eu\", \"apiServer\": \"h\" } }\n",
+    );
+    let moves = "⚠ `environments/dev` moves: `spec.namespace` web -> eu; it reaches `environments/all`\n";
+    for arguments in [
+        &["tanka", "env", "diff"][..],
+        &["tanka", "env", "diff", "environments/dev"],
+    ] {
+        let moved = shell.run(arguments);
+        assert!(moved.out.starts_with(moves), "{moved:?}");
+        assert!(moved.out.contains("high DD101"), "{moved:?}");
+    }
+    let json = shell
+        .run(&["tanka", "env", "diff", "environments/dev", "--json"])
+        .json();
+    assert_eq!(json["report"]["settings"][0]["settings"][0]["after"], "eu");
+
     let unknown = shell.run(&["tanka", "env", "diff", "environments/none"]);
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     assert!(unknown.err.contains("environments"), "{unknown:?}");

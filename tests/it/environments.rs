@@ -299,6 +299,27 @@ async fn with_several_repositories_the_command_names_one() {
     assert_eq!(same, "Nothing is changed here: environments/dev is as the base.");
 }
 
+/// T06
+#[tokio::test]
+async fn a_look_at_environments_ends_when_its_person_is_revoked() {
+    let limits = [("sandbox.seconds_max", "100")];
+    let app = TestApp::set(change, &limits).await;
+    app.telegram_editor(4_201).await;
+    commit(&app.stage.repository(), "environments/slow/main.jsonnet", ENDLESS);
+    commit(&app.stage.repository(), "environments/slow/spec.json", SPEC);
+    let telegram = &app.stage.telegram;
+    telegram.say(4_201, 4_201, "/render environments/slow").await;
+    until_looking(&app, 4_201).await;
+    let revoked = Instant::now();
+    app.revoke("t4201").await;
+    app.telegram_message(4_201, "Access was revoked.").await;
+    assert!(
+        revoked.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        revoked.elapsed()
+    );
+}
+
 const ENDLESS: &str = "{ a: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) }\n";
 
 /// Waits until a look at environments runs.

@@ -121,10 +121,16 @@ async fn a_description_that_comes_or_goes_or_cannot_be_read_counts_too() {
             .starts_with("⚠ `environments/dev` moves: its settings are gone")
     );
 
-    // The same environment at another path reaches what is there.
+    // The same environment at another path reaches what is there; nobody owns the path yet.
     let moved = with(&gone, "environments/copy/spec.json", Some(&apart[0].1));
     let comparison = bench().all(&base, &moved).await;
-    assert_eq!(taken(&comparison.needs), [Some("environments/copy"), DEV]);
+    assert_eq!(taken(&comparison.needs), [None, DEV]);
+    // Below one that is there it is of that one, and reaches what that one does not.
+    for (text, needs) in [(&apart[0].1, vec![DEV]), (&apart[1].1, vec![DEV, PROD])] {
+        let nested = with(&base, "environments/dev/more/spec.json", Some(text));
+        let comparison = bench().all(&base, &nested).await;
+        assert_eq!(taken(&comparison.needs), needs);
+    }
     let double = r#"{"spec":{"namespace":"prod"},"spec":{"apiServer":"https://dev","namespace":"dev"}}"#;
     let head = with(&base, "environments/dev/spec.json", Some(double));
     let comparison = bench().all(&base, &head).await;

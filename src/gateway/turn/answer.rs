@@ -206,9 +206,7 @@ impl Ending {
         };
         let withheld = covered.err();
         if let Some(why) = &withheld {
-            answer.outcome.verdict = Verdict::Fail;
-            answer.outcome.source = Source::Verified;
-            answer.outcome.notice = Some(compose::withheld(why));
+            answer.outcome.withhold(why);
         }
         let outcome = &answer.outcome;
         let notice = outcome.notice.clone();
@@ -232,6 +230,24 @@ impl Ending {
                 answer.announce(shown.as_ref())
             }),
         }))
+    }
+}
+
+impl Outcome {
+    /// Says why what was edited is not prepared. What cut the turn short is still said; what checks found is not, since
+    /// nothing of the change is shown.
+    fn withhold(&mut self, why: &str) {
+        let withheld = compose::withheld(why);
+        match (self.verdict, self.notice.take()) {
+            (Verdict::Limit | Verdict::Cancelled | Verdict::Error, Some(notice)) => {
+                self.notice = Some(format!("{notice}\n{withheld}"));
+            }
+            _ => {
+                self.verdict = Verdict::Fail;
+                self.source = Source::Verified;
+                self.notice = Some(withheld);
+            }
+        }
     }
 }
 

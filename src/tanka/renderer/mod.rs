@@ -205,11 +205,12 @@ impl Renderer {
             Ok(places.collect())
         });
         let looked = self.environments(places.await?, cancel).await?;
-        let settings = |found: Vec<Parsed>| found.into_iter().map(|parsed| parsed.environment).collect();
-        Ok(looked
-            .into_iter()
-            .map(|(entrypoint, found)| (entrypoint, found.map(settings)))
-            .collect())
+        let settings = looked.into_iter().map(|(entrypoint, found)| {
+            let placed = |parsed: Parsed| parsed.placed(entrypoint.as_str());
+            let found = found.and_then(|found| found.into_iter().map(placed).collect());
+            (entrypoint, found)
+        });
+        Ok(settings.collect())
     }
 
     /// The environments at these places. Programs are evaluated only where environments are written in
@@ -307,6 +308,7 @@ impl Renderer {
         let Parsed {
             environment,
             warnings,
+            ..
         } = settings;
         version::check(&environment.spec.expect_versions.tanka)?;
         let (value, evaluated) = self
@@ -347,6 +349,7 @@ impl Renderer {
         let Parsed {
             environment,
             warnings,
+            ..
         } = inline_settings(&layout, &found.value)?;
         version::check(&environment.spec.expect_versions.tanka)?;
         let data = found.value.get_mut("data").map(Value::take).unwrap_or_default();
@@ -433,7 +436,7 @@ async fn rendered(
 /// The name and place of a static environment are where it is, whatever its settings say.
 fn static_settings(tree: &dyn Tree, layout: &Layout, file: &RepoPath) -> Result<Parsed, TankaError> {
     let content = tree.read(file)?.content;
-    settings::of_file(&content, file.as_str())?;
+    settings::check_file(&content, file.as_str())?;
     let mut parsed = spec::parse_file(&content, file.as_str())?;
     layout.name().clone_into(&mut parsed.environment.metadata.name);
     layout

@@ -166,10 +166,7 @@ fn whole(asked: Asked, evaluated: Evaluated) -> Result<Whole, TankaError> {
     let value: Value =
         serde_json::from_slice(&evaluated.json).map_err(|err| TankaError::Value(err.to_string()))?;
     let members = match asked.settings {
-        Some(settings) => vec![Member {
-            settings: None,
-            ..member(settings.environment, value)
-        }],
+        Some(settings) => vec![member(settings.environment, value)],
         None => {
             let mut found = extract::open_lists(extract::extract(value)?)?;
             found.retain(is_environment);
@@ -189,7 +186,11 @@ fn inline(layout: &Layout, mut found: Object) -> Member {
     match inline_settings(layout, &found.value) {
         Ok(parsed) => {
             let data = found.value.get_mut("data").map(Value::take).unwrap_or_default();
-            member(parsed.environment, data)
+            let settings = parsed.clone().placed(layout.entrypoint.as_str());
+            Member {
+                settings: Some(settings.map_err(|error| error.to_string())),
+                ..member(parsed.environment, data)
+            }
         }
         Err(error) => Member {
             name: found.name().to_owned(),
@@ -204,7 +205,7 @@ fn member(environment: Environment, data: Value) -> Member {
     let expected = version::check(&environment.spec.expect_versions.tanka);
     Member {
         objects: expected.and_then(|()| process(data, &environment, &Filter::default())),
-        settings: Some(Ok(environment.clone())),
+        settings: None,
         name: environment.metadata.name,
         namespace: environment.spec.namespace,
     }
