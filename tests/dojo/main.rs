@@ -125,3 +125,9 @@ async fn no_answer_that_is_none_ends_a_conversation() {
 async fn a_provider_that_throttles_one_keeps_the_others_working() {
     run("throttling").await;
 }
+
+/// T70, T77
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_of_any_size_is_a_handful_of_messages() {
+    run("posts").await;
+}
