@@ -131,3 +131,9 @@ async fn a_provider_that_throttles_one_keeps_the_others_working() {
 async fn an_answer_of_any_size_is_a_handful_of_messages() {
     run("posts").await;
 }
+
+/// T56, T70, T87
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_marked_as_secret_is_shown_to_nobody() {
+    run("secrets").await;
+}
