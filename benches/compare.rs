@@ -24,7 +24,7 @@ use drydock::redact::Redactor;
 use drydock::review::{Proof, Standing};
 use drydock::sandbox::{LayerName, Program};
 use drydock::tanka::{Evaluate, Filter, Renderer, Target};
-use drydock::workspace::{Base, Edits, Overlay, Repository, Tree, Workspace};
+use drydock::workspace::{Base, Edits, Guard, Overlay, Repository, Tree, Workspace};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -454,6 +454,7 @@ impl Bench {
             repository: Arc::clone(&self.repository),
             base: Some(self.base.commit().to_owned()),
             tree: Arc::new(tree),
+            guard: Guard::default(),
         })
         .unwrap()
     }

@@ -19,7 +19,7 @@ use drydock::access::Access;
 use drydock::download::Watch;
 use drydock::model::RepoPath;
 use drydock::tool::{self, Context, Toolbox};
-use drydock::workspace::{Edits, Overlay, Repository, Tree, Workspace};
+use drydock::workspace::{Edits, Guard, Overlay, Repository, Tree, Workspace};
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::path::Path;
@@ -82,6 +82,7 @@ fn main() {
         repository: opened,
         base: Some(commit),
         tree: Arc::clone(&tree) as Arc<dyn Tree>,
+        guard: Guard::default(),
     });
     let (mut ours_all, mut called_all, mut theirs_all) = (Vec::new(), Vec::new(), Vec::new());
     for (glob, text) in QUERIES {
@@ -90,8 +91,13 @@ fn main() {
             .build()
             .unwrap()
             .compile_matcher();
-        let found = || tree.search(&matcher, text, 0, PAGE).unwrap();
-        let (lines, total) = tree.search(&matcher, text, 0, usize::MAX).unwrap();
+        let found = || {
+            tree.search(&|path| matcher.is_match(path), text, 0, PAGE)
+                .unwrap()
+        };
+        let (lines, total) = tree
+            .search(&|path| matcher.is_match(path), text, 0, usize::MAX)
+            .unwrap();
         assert_eq!(lines.len(), total);
         if version.is_some() {
             let ours: BTreeSet<(String, u64)> = lines

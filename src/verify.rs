@@ -4,7 +4,7 @@ use crate::agent::Finding;
 use crate::compare::Told;
 use crate::model::{Check, CheckState, FileChange};
 use crate::redact::Redactor;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Where the change stands against its repository.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +93,12 @@ fn no_conflict_markers(changes: &[FileChange]) -> Check {
 }
 
 fn no_secrets(changes: &[FileChange], redactor: &Redactor) -> Check {
+    for version in changes
+        .iter()
+        .flat_map(|change| change.before.iter().chain(&change.after))
+    {
+        redactor.learn_file(None, &version.content);
+    }
     let files = written(changes, &[]);
     let mut broken = changes.iter().filter_map(|change| {
         let line = first_secret_line(change, redactor)?;
@@ -101,22 +107,45 @@ fn no_secrets(changes: &[FileChange], redactor: &Redactor) -> Check {
     summarise("no secrets in added lines", files.len(), broken.next())
 }
 
-/// The first added line that redaction touches. The file is redacted as a whole, because a private key
-/// is one secret of many lines.
+/// The first line of what a file becomes that is new and holds a secret, or that holds what was a secret before and
+/// does not look like one any more. `redactor` knows what the files were: an edit beside a value makes it no less secret.
 fn first_secret_line(change: &FileChange, redactor: &Redactor) -> Option<usize> {
-    let after = String::from_utf8_lossy(&change.after.as_ref()?.content);
-    let redacted = redactor.redact(&after);
-    if redacted == after {
+    let content = &change.after.as_ref()?.content;
+    let after = String::from_utf8_lossy(content);
+    let hidden = redactor.lines(&after);
+    if hidden.is_empty() {
         return None;
     }
-    let before = change.before.as_ref();
-    let before = before.map(|before| String::from_utf8_lossy(&before.content));
-    let known: HashSet<&str> = before.iter().flat_map(|text| text.lines()).collect();
-    let untouched: HashSet<&str> = redacted.lines().collect();
-    let line = after
-        .lines()
-        .position(|line| !known.contains(line) && !untouched.contains(line))?;
-    Some(line + 1)
+    let still = lines_by_themselves(content, redactor);
+    let before = change.before.as_ref().map(|before| &before.content);
+    let was = before.map(|before| {
+        (
+            String::from_utf8_lossy(before),
+            lines_by_themselves(before, redactor),
+        )
+    });
+    // What was there before: whether it was a secret then.
+    let mut known: HashMap<&str, bool> = HashMap::new();
+    if let Some((text, secret)) = &was {
+        known.extend(numbered(text).map(|(at, line)| (line, secret.contains(&at))));
+    }
+    let mut found = numbered(&after).filter(|(at, _)| hidden.contains(at));
+    let found = found.find(|(at, line)| match known.get(line) {
+        None => true,
+        Some(was_secret) => *was_secret && !still.contains(at),
+    });
+    found.map(|(at, _)| at)
+}
+
+/// The lines of a file that hold a secret as far as the file itself says so.
+fn lines_by_themselves(content: &[u8], redactor: &Redactor) -> BTreeSet<usize> {
+    let alone = redactor.fresh();
+    alone.learn_file(None, content);
+    alone.lines(&String::from_utf8_lossy(content))
+}
+
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line))
 }
 
 fn summarise(name: &str, files: usize, broken: Option<String>) -> Check {
@@ -221,6 +250,45 @@ mod tests {
             state(&changes, "no secrets in added lines"),
             (CheckState::Pass, String::new())
         );
+    }
+
+    /// T59: an edit beside a value makes it no less secret.
+    #[test]
+    fn what_was_a_secret_before_an_edit_is_one_after_it() {
+        let name = "no secrets in added lines";
+        let begin = KEY.lines().next().unwrap();
+        let beheaded = format!("replicas: 2\n{}", KEY.replace(begin, "").trim_start());
+        let whole = format!("replicas: 2\n{KEY}");
+        let secret = "q7Rk2ZpX9vTn4WbY6mLc";
+        for (before, after, line) in [
+            (whole.as_str(), beheaded.as_str(), 2),
+            (
+                &format!("a: 1\npassword: '{secret}'\n"),
+                &format!("a: 1\ncolour: '{secret}'\n"),
+                2,
+            ),
+            (
+                &format!("- name: DB_PASSWORD\n  value: {secret}\n"),
+                &format!("- name: DB_COLOUR\n  value: {secret}\n"),
+                2,
+            ),
+            (
+                "kind: Secret\nstringData:\n  a: blue-moon-42\n",
+                "kind: Colour\nstringData:\n  a: blue-moon-42\n",
+                3,
+            ),
+        ] {
+            let changes = [change("a.txt", Some(before), Some(after))];
+            let expected = format!("`a.txt`:{line} looks like a secret");
+            assert_eq!(state(&changes, name), (CheckState::Fail, expected), "{after}");
+        }
+        // Into another file.
+        let moved = [
+            change("a.yaml", Some(&format!("password: '{secret}'\n")), None),
+            change("b.yaml", Some("x: 1\n"), Some(&format!("x: 1\ny: '{secret}'\n"))),
+        ];
+        let expected = "`b.yaml`:2 looks like a secret".to_owned();
+        assert_eq!(state(&moved, name), (CheckState::Fail, expected));
     }
 
     #[test]

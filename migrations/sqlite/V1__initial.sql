@@ -166,7 +166,10 @@ CREATE TABLE change (
     conversation INTEGER NOT NULL REFERENCES conversation (id),
     repository TEXT NOT NULL,
     base TEXT NOT NULL,
+    -- With secrets masked.
     patch BLOB NOT NULL REFERENCES blob (hash),
+    -- The SHA-256 of the patch as it applies.
+    content BLOB NOT NULL,
     stats TEXT NOT NULL,
     checks TEXT NOT NULL,
     effects TEXT NOT NULL,

@@ -22,6 +22,7 @@ use crate::sandbox::{Program, Scratch};
 use crate::store::{self, Condition, GroupAccess, OpenError, Store};
 use crate::tanka::{Evaluate, OnDemand};
 use crate::tool::{self, Reach, Toolbox};
+use crate::workspace::Denied;
 use clocks::Clocks;
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
@@ -158,6 +159,7 @@ impl App {
             comparer,
             repositories,
             redactor,
+            denied: Arc::new(Denied::configured(&config.sandbox.secrets_denied)),
             config: Arc::clone(&config),
             health: health.clone(),
             now: world.now,

@@ -4,11 +4,14 @@
 use super::asked::{Sides, Variables};
 use super::kept::KEPT_BYTES_MAX;
 use super::rendering::{Job, Side, jobs};
-use super::settled::settle;
+use super::secrets::Held;
+use super::settled::{Eyes, settle};
 use super::{CompareError, Comparer, blocking};
 use crate::jsonnet::{EvalError, Evaluated, Request, SecondOpinionWanted};
 use crate::model::RepoPath;
+use crate::tanka::importers::ImportGraph;
 use crate::tanka::{Evaluate, Renderer, TankaError, Whole};
+use crate::workspace::Tree;
 use async_trait::async_trait;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -46,6 +49,8 @@ pub enum Ended {
 
 /// A base while it is rendered.
 struct Rendering {
+    tree: Arc<dyn Tree>,
+    graph: Arc<ImportGraph>,
     left: VecDeque<Job>,
     bytes: usize,
     ahead: Ahead,
@@ -66,6 +71,8 @@ impl Comparer {
             wants_values: false,
         };
         let mut rendering = Rendering {
+            tree: Arc::clone(&sides.base),
+            graph: Arc::clone(&graph),
             left: jobs(&side, &entrypoints, BTreeSet::new()).await?.into(),
             bytes: 0,
             ahead: Ahead {
@@ -141,11 +148,22 @@ impl Comparer {
         let has_no_place = answered
             .iter()
             .any(|(_, answer)| matches!(answer, Err(TankaError::Evaluation(EvalError::Jail(_)))));
-        let redactor = Arc::clone(&self.redactor);
-        let settled = answered
-            .into_iter()
-            .map(move |answered| settle(answered, &redactor));
-        let settled = blocking(move || Ok(settled.collect::<Vec<_>>()));
+        let (redactor, tree, graph) = (
+            Arc::clone(&self.redactor),
+            Arc::clone(&rendering.tree),
+            Arc::clone(&rendering.graph),
+        );
+        let settled = blocking(move || {
+            // One that is built on another is kept by whoever renders both.
+            let eyes = Eyes {
+                redactor: &redactor,
+                tree: tree.as_ref(),
+                graph: &graph,
+                held: &Held::new(),
+            };
+            let settled = answered.into_iter().map(|answered| settle(answered, eyes));
+            Ok(settled.collect::<Vec<_>>())
+        });
         for settled in settled.await? {
             let (Ok(rendered), Some(key)) = (settled.outcome, settled.key) else {
                 rendering.ahead.failed += 1;

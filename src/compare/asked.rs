@@ -5,7 +5,7 @@ use crate::jsonnet::SecondOpinionWanted;
 use crate::model::FileChange;
 use crate::review::{Environment, File, Input, SettingsChange};
 use crate::tanka::Target;
-use crate::workspace::{Base, Before, Edits, Overlay, Repository, Tree, Workspace, patch};
+use crate::workspace::{Base, Before, Edits, Guard, Overlay, Repository, Tree, Workspace, patch};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -64,6 +64,8 @@ pub struct Sides {
     pub workspace: Arc<dyn Tree>,
     /// Every file that differs.
     pub changes: Vec<FileChange>,
+    /// What is kept from whoever looks at them; `None` when nobody in particular does.
+    pub guard: Option<Guard>,
 }
 
 impl Sides {
@@ -72,12 +74,17 @@ impl Sides {
         let repository = &workspace.repository;
         let base = workspace.base.as_deref().and_then(|base| repository.opened(base));
         let changes = workspace.tree.changes()?;
+        let guard = Some(workspace.guard.clone());
         let Some(base) = base else {
-            return Self::before(Arc::clone(&workspace.tree), changes);
+            return Ok(Self {
+                guard,
+                ..Self::before(Arc::clone(&workspace.tree), changes)?
+            });
         };
         Ok(Self {
             workspace: Arc::clone(&workspace.tree),
             changes,
+            guard,
             ..Self::unchanged(repository, base)
         })
     }
@@ -91,6 +98,7 @@ impl Sides {
             workspace: Arc::clone(&base),
             base,
             changes: Vec::new(),
+            guard: None,
         }
     }
 
@@ -101,6 +109,7 @@ impl Sides {
             base_id: None,
             workspace,
             changes,
+            guard: None,
         })
     }
 }

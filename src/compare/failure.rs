@@ -2,17 +2,18 @@
 
 use crate::jsonnet::EvalError;
 use crate::model::one_line;
+use crate::redact::Redactor;
 use crate::review::{Failure, FailureKind};
 use crate::tanka::TankaError;
 
 /// Characters of one reason.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// What a failure is told as.
-pub(super) fn failure(error: &TankaError) -> Failure {
+/// What a failure is told as. Secrets are hidden before it is cut.
+pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> Failure {
     Failure {
         kind: kind(error),
-        message: reason(error),
+        message: redacted_reason(error, redactor),
     }
 }
 
@@ -70,9 +71,18 @@ fn kind(error: &TankaError) -> FailureKind {
 /// Why an environment does not render, as one line. Objects are named by their place and never shown:
 /// they may be secrets.
 pub fn reason(error: &TankaError) -> String {
+    line(&text(error))
+}
+
+/// The same without secrets: they are hidden before the line is cut.
+pub fn redacted_reason(error: &TankaError, redactor: &Redactor) -> String {
+    line(&redactor.redact(&text(error)))
+}
+
+fn text(error: &TankaError) -> String {
     match error {
         TankaError::Primitive { at, reason, .. } => {
-            line(&format!("found invalid Kubernetes object (at {at}): {reason}"))
+            format!("found invalid Kubernetes object (at {at}): {reason}")
         }
         TankaError::Schema { at, fields, .. } => {
             let fields: Vec<String> = fields
@@ -80,10 +90,10 @@ pub fn reason(error: &TankaError) -> String {
                 .map(|(field, why)| format!("{field}: {why}"))
                 .collect();
             let fields = fields.join(", ");
-            line(&format!("{at} has missing or invalid fields: {fields}"))
+            format!("{at} has missing or invalid fields: {fields}")
         }
-        TankaError::Evaluation(error) => line(&error.to_string()),
-        other => line(&other.to_string()),
+        TankaError::Evaluation(error) => error.to_string(),
+        other => other.to_string(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rendered entry points that are kept, by a hash of everything they were made from. The ones that were
 //! not used for the longest time go first.
 
+use crate::redact::Known;
 use crate::review::Failure;
 use crate::tanka::{Environment, ValueHash};
 use bytes::Bytes;
@@ -25,6 +26,8 @@ pub(super) struct Rendered {
     pub(super) value: ValueHash,
     /// What the second engine says.
     pub(super) opinion: Opinion,
+    /// The secrets it is made from, and those it makes.
+    pub(super) secrets: Arc<[Known]>,
 }
 
 /// One environment of it.
@@ -75,7 +78,8 @@ impl Rendered {
             let objects: usize = objects.map(|object| object.len() + OBJECT_BYTES).sum();
             objects + member.name.len() + MEMBER_BYTES
         };
-        self.members.iter().map(of).sum::<usize>() + MEMBER_BYTES
+        let secrets = self.secrets.iter().map(Known::bytes).sum::<usize>();
+        self.members.iter().map(of).sum::<usize>() + secrets + MEMBER_BYTES
     }
 }
 
@@ -144,6 +148,7 @@ mod tests {
             }]),
             value: ValueHash::default(),
             opinion,
+            secrets: Arc::new([]),
         })
     }
 

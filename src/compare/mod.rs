@@ -15,6 +15,7 @@ mod kept;
 mod moves;
 mod opinion;
 mod rendering;
+mod secrets;
 mod settled;
 mod validate;
 #[cfg(test)]
@@ -23,7 +24,7 @@ mod tests;
 pub use ahead::{Ahead, Ended};
 pub use asked::{Asked, Only, Progress, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
-pub use failure::reason;
+pub use failure::{reason, redacted_reason};
 pub use validate::Validation;
 
 use crate::jsonnet::{EvalError, Waiters, yaml};
@@ -99,7 +100,7 @@ impl Told {
                         && compared.report.settings.is_empty()
                     {
                         true => String::new(),
-                        false => compared.report.text(chars_max),
+                        false => redactor.redact(&compared.report.text(chars_max)).into_owned(),
                     },
                     needs: compared.needs,
                     checks: compared.checks,
@@ -306,14 +307,15 @@ impl Comparer {
         moves: &Moves,
     ) -> Result<Comparison, CompareError> {
         let Subject { touched, only } = subject;
+        let redactor = self.learn(&asked.sides, &both);
         let seen = checks::Seen::of(&asked.sides, &touched, &both);
         let name = only.as_ref().and_then(|only| only.name.as_deref());
-        let environments = environments::environments(&touched, both, &self.redactor);
+        let environments = environments::environments(&touched, both, &redactor);
         let environments = environments::named(environments, name)?;
         let Said { changes, needs } = moves.said(&self.redactor);
         let input = asked.input(environments, changes);
         let report = review(input, &self.mask_key, &yaml::readable);
-        let checked = seen.checked(&report, &self.redactor);
+        let checked = seen.checked(&report, &redactor);
         Ok(Comparison {
             checks: checked.checks,
             failing: checked.failing,
@@ -322,6 +324,21 @@ impl Comparer {
             affected: touched.affected,
             needs,
         })
+    }
+
+    /// What hides the secrets of a comparison: whoever looks at the sides learns them.
+    fn learn(&self, sides: &Sides, both: &Both) -> Arc<Redactor> {
+        let redactor = match &sides.guard {
+            Some(guard) => Arc::clone(&guard.redactor),
+            None => Arc::new(self.redactor.fresh()),
+        };
+        for change in &sides.changes {
+            for version in change.before.iter().chain(&change.after) {
+                redactor.learn_file(None, &version.content);
+            }
+        }
+        both.secrets.iter().for_each(|known| redactor.learn(known));
+        redactor
     }
 
     /// The entry points of the workspace that depend on a file or on anything in a directory. Reads

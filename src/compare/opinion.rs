@@ -4,9 +4,11 @@
 use super::failure::{kind_of_evaluation, line};
 use super::kept::{Opinion, Rendered};
 use super::rendering::{Job, Side};
+use super::secrets::knowing;
 use super::settled::covers;
 use super::{CompareError, Comparer};
 use crate::jsonnet::{EvalError, SecondOpinion, SecondOpinionWanted};
+use crate::redact::Redactor;
 use crate::review::FailureKind;
 use crate::tanka::TankaError;
 use std::sync::Arc;
@@ -49,6 +51,7 @@ impl Comparer {
             return Err(CompareError::Cancelled);
         }
         for ((job, rendered), answer) in unheard.into_iter().zip(answers) {
+            let redactor = knowing(&self.redactor, &rendered.secrets);
             let (opinion, is_covered) = match answer {
                 Ok((value, imports)) if value == rendered.value => {
                     (Opinion::Agrees, covers(&job.closure, &imports))
@@ -57,13 +60,14 @@ impl Comparer {
                     heard.apart.push(job);
                     continue;
                 }
-                Err(TankaError::Evaluation(error)) => (failed(&error), false),
-                Err(error) => (unfinished(&error.to_string()), false),
+                Err(TankaError::Evaluation(error)) => (failed(&error, &redactor), false),
+                Err(error) => (unfinished(&error.to_string(), &redactor), false),
             };
             let rendered = Arc::new(Rendered {
                 members: Arc::clone(&rendered.members),
                 value: rendered.value,
                 opinion,
+                secrets: Arc::clone(&rendered.secrets),
             });
             heard.settled.push((job, rendered, is_covered));
         }
@@ -72,26 +76,30 @@ impl Comparer {
 }
 
 /// What is kept of an opinion.
-pub(super) fn opinion(second: SecondOpinion) -> Opinion {
+pub(super) fn opinion(second: SecondOpinion, redactor: &Redactor) -> Opinion {
     match second {
         SecondOpinion::NotAsked => Opinion::NotAsked,
         SecondOpinion::Agrees => Opinion::Agrees,
-        SecondOpinion::Differs { path, .. } => Opinion::Differs { path: line(&path) },
-        SecondOpinion::Failed(error) => failed(&error),
+        SecondOpinion::Differs { path, .. } => Opinion::Differs {
+            path: line(&redactor.redact(&path)),
+        },
+        SecondOpinion::Failed(error) => failed(&error, redactor),
     }
 }
 
-fn failed(error: &EvalError) -> Opinion {
+fn failed(error: &EvalError, redactor: &Redactor) -> Opinion {
     match kind_of_evaluation(error) {
         FailureKind::Program => Opinion::Refuses {
-            why: line(&error.to_string()),
+            why: line(&redactor.redact(&error.to_string())),
         },
         FailureKind::Objects | FailureKind::Disputed | FailureKind::Bound | FailureKind::Unavailable => {
-            unfinished(&error.to_string())
+            unfinished(&error.to_string(), redactor)
         }
     }
 }
 
-fn unfinished(why: &str) -> Opinion {
-    Opinion::Unfinished { why: line(why) }
+fn unfinished(why: &str, redactor: &Redactor) -> Opinion {
+    Opinion::Unfinished {
+        why: line(&redactor.redact(why)),
+    }
 }

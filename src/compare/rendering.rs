@@ -3,11 +3,12 @@
 use super::affected::Touched;
 use super::asked::Variables;
 use super::kept::{Opinion, Rendered};
-use super::settled::{Settled, Values, settle};
+use super::settled::{Eyes, Settled, Values, settle};
 use super::{Asked, CompareError, Comparer, Progress, blocking};
 use crate::jsonnet::SecondOpinionWanted;
 use crate::model::RepoPath;
 use crate::parallel;
+use crate::redact::Known;
 use crate::review::Failure;
 use crate::tanka::importers::{Closure, ImportGraph};
 use crate::workspace::Tree;
@@ -26,12 +27,16 @@ pub(super) struct Both {
     pub(super) workspace: BTreeMap<RepoPath, Outcome>,
     /// What was rendered of the workspace just now.
     pub(super) values: BTreeMap<RepoPath, Values>,
+    /// What both sides know that is secret.
+    pub(super) secrets: Vec<Arc<[Known]>>,
 }
 
 /// What the entry points came to on one side.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
     pub(super) outcomes: BTreeMap<RepoPath, Outcome>,
+    /// What all of them know that is secret.
+    pub(super) secrets: Vec<Arc<[Known]>>,
     values: BTreeMap<RepoPath, Values>,
 }
 
@@ -103,7 +108,9 @@ impl Comparer {
         let Outcomes {
             outcomes: workspace,
             values,
+            mut secrets,
         } = workspace;
+        secrets.extend(before.secrets);
         let against = workspace.iter().filter(|(_, outcome)| {
             let rendered = outcome.as_ref();
             rendered.is_ok_and(|rendered| rendered.opinion.is_against())
@@ -114,10 +121,12 @@ impl Comparer {
             base: before.outcomes,
             workspace,
             values,
+            secrets,
         };
         if !against.is_empty() {
             let again = self.side(base, &against, again, &|_| {}, cancel).await?;
             both.base.extend(again.outcomes);
+            both.secrets.extend(again.secrets);
         }
         Ok(both)
     }
@@ -138,8 +147,13 @@ impl Comparer {
         for job in jobs {
             match self.kept().get(&job.key) {
                 None => left.push(job),
-                Some(rendered) if job.wants_more_than(&rendered) => unheard.push((job, rendered)),
-                Some(rendered) => drop(found.outcomes.insert(job.entrypoint, Ok(rendered))),
+                Some(rendered) => {
+                    found.secrets.push(Arc::clone(&rendered.secrets));
+                    match job.wants_more_than(&rendered) {
+                        true => unheard.push((job, rendered)),
+                        false => drop(found.outcomes.insert(job.entrypoint, Ok(rendered))),
+                    }
+                }
             }
         }
         let (all, count, heard) = (entrypoints.len(), left.len(), unheard.len());
@@ -169,11 +183,22 @@ impl Comparer {
         if cancel.is_cancelled() {
             return Err(CompareError::Cancelled);
         }
-        let (redactor, answered) = (Arc::clone(&self.redactor), left.into_iter().zip(answers));
-        let answered: Vec<_> = answered.collect();
+        let held = self.held_by_inner(side, &left, cancel).await?;
+        let (redactor, tree, graph) = (
+            Arc::clone(&self.redactor),
+            Arc::clone(side.tree),
+            Arc::clone(side.graph),
+        );
+        let answered: Vec<_> = left.into_iter().zip(answers).collect();
         let wants_values = side.wants_values;
         let settled = move |answered| {
-            let settled = settle(answered, &redactor);
+            let eyes = Eyes {
+                redactor: &redactor,
+                tree: tree.as_ref(),
+                graph: &graph,
+                held: &held,
+            };
+            let settled = settle(answered, eyes);
             Settled {
                 values: match wants_values {
                     true => settled.values,
@@ -187,6 +212,7 @@ impl Comparer {
             if let (Ok(rendered), Some(key)) = (&settled.outcome, settled.key) {
                 self.kept().put(key, rendered);
             }
+            found.secrets.push(settled.secrets);
             found.values.insert(settled.entrypoint.clone(), settled.values);
             found.outcomes.insert(settled.entrypoint, settled.outcome);
         }

@@ -5,14 +5,16 @@ use super::failure::{bound, failure};
 use super::kept::{Member, Rendered};
 use super::opinion::opinion;
 use super::rendering::{Job, Outcome};
+use super::secrets::{self, Held};
 use crate::jsonnet::Import;
 use crate::model::RepoPath;
-use crate::redact::Redactor;
+use crate::redact::{Known, Redactor};
 use crate::review::Failure;
-use crate::tanka::importers::Closure;
+use crate::tanka::importers::{Closure, ImportGraph};
 use crate::tanka::{Object, TankaError, Whole};
+use crate::workspace::Tree;
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -27,27 +29,55 @@ pub(super) struct Settled {
     /// The key to keep it by, if it may be kept.
     pub(super) key: Option<String>,
     pub(super) values: Values,
+    /// What it knows that is secret.
+    pub(super) secrets: Arc<[Known]>,
+}
+
+/// What secrets are found by.
+#[derive(Clone, Copy)]
+pub(super) struct Eyes<'a> {
+    pub(super) redactor: &'a Arc<Redactor>,
+    pub(super) tree: &'a dyn Tree,
+    pub(super) graph: &'a ImportGraph,
+    /// What the entry points hold that others are built on.
+    pub(super) held: &'a Held,
 }
 
 /// What came of an entry point. A failure is not kept: it may be chance. Neither is a value that depends on
-/// more than its key was made from.
-pub(super) fn settle((job, answer): (Job, Result<Whole, TankaError>), redactor: &Redactor) -> Settled {
+/// more than its key was made from, nor one whose secrets are not all known.
+pub(super) fn settle((job, answer): (Job, Result<Whole, TankaError>), eyes: Eyes<'_>) -> Settled {
+    let mut known = secrets::of_files(&job.closure, eyes.tree, eyes.redactor);
+    let mut are_all_known = true;
+    for inner in secrets::inner(&job, eyes.graph) {
+        match eyes.held.get(inner) {
+            Some(Some(held)) => known.extend_from_slice(held),
+            Some(None) | None => are_all_known = false,
+        }
+    }
+    if let Ok(whole) = &answer {
+        known.extend(secrets::of_whole(whole, eyes.redactor));
+    }
+    let known: Arc<[Known]> = known.into();
+    let redactor = secrets::knowing(eyes.redactor, &known);
+    let secrets = Arc::clone(&known);
     match answer {
         Ok(whole) => {
-            let key = covers(&job.closure, &whole.imports).then_some(job.key);
-            let (rendered, values) = rendered(whole, redactor);
+            let may_be_kept = are_all_known && covers(&job.closure, &whole.imports);
+            let (rendered, values) = rendered(whole, &redactor, known);
             Settled {
                 entrypoint: job.entrypoint,
                 outcome: Ok(Arc::new(rendered)),
-                key,
+                key: may_be_kept.then_some(job.key),
                 values,
+                secrets,
             }
         }
         Err(error) => Settled {
             entrypoint: job.entrypoint,
-            outcome: Err(failure(&error)),
+            outcome: Err(failure(&error, &redactor)),
             key: None,
             values: Values::new(),
+            secrets,
         },
     }
 }
@@ -58,11 +88,11 @@ pub(super) fn covers(closure: &Closure, imports: &[Import]) -> bool {
     })
 }
 
-fn rendered(whole: Whole, redactor: &Redactor) -> (Rendered, Values) {
+fn rendered(whole: Whole, redactor: &Redactor, secrets: Arc<[Known]>) -> (Rendered, Values) {
     let members = whole.members.into_iter().map(|member| {
         let written = match member.objects {
             Ok(objects) => written(objects, redactor),
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(failure(&error, redactor)),
         };
         let (objects, values) = match written {
             Ok((texts, values)) => (Ok(texts), values),
@@ -80,7 +110,8 @@ fn rendered(whole: Whole, redactor: &Redactor) -> (Rendered, Values) {
     let rendered = Rendered {
         members: members.into(),
         value: whole.value,
-        opinion: opinion(whole.second_opinion),
+        opinion: opinion(whole.second_opinion, redactor),
+        secrets,
     };
     (rendered, values)
 }
@@ -109,7 +140,34 @@ pub(super) fn redact(value: &mut Value, redactor: &Redactor) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| redact(field, redactor)),
+        Value::Object(fields) => {
+            // What a `Secret` holds is masked where it is reviewed, so that a change of it is seen.
+            let is_secret = fields.get("kind").and_then(Value::as_str) == Some("Secret");
+            for (name, field) in fields.iter_mut() {
+                if !is_secret || !["data", "stringData"].contains(&name.as_str()) {
+                    redact(field, redactor);
+                }
+            }
+            names(fields, redactor);
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Takes what was learnt out of the names of fields, which a program may make of anything.
+fn names(fields: &mut Map<String, Value>, redactor: &Redactor) {
+    const NAME_BYTES_MIN: usize = 8;
+    let may_hide = fields.keys().any(|name| name.len() >= NAME_BYTES_MIN) && redactor.has_learnt();
+    if !may_hide
+        || !fields
+            .keys()
+            .any(|name| matches!(redactor.redact(name), Cow::Owned(_)))
+    {
+        return;
+    }
+    let all = std::mem::take(fields);
+    let all = all
+        .into_iter()
+        .map(|(name, field)| (redactor.redact(&name).into_owned(), field));
+    fields.extend(all);
 }

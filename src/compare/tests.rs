@@ -151,6 +151,7 @@ fn sides(before: &[(&str, &str)], after: &[(&str, &str)]) -> Sides {
         base_id: Some(format!("{before:?}")),
         workspace,
         changes,
+        guard: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether one file is valid: what is found in its text, and whether everything that uses it renders.
 
 use super::environments;
-use super::rendering::Side;
+use super::rendering::{Both, Side};
 use super::{CompareError, Comparer, Sides, Variables, blocking};
 use crate::jsonnet::lint::{self, Code, Finding, Severity};
 use crate::jsonnet::path::clean;
@@ -55,6 +55,10 @@ impl Comparer {
         cancel: &CancellationToken,
     ) -> Result<Validation, CompareError> {
         let (comparer, tree) = (Arc::clone(self), Arc::clone(&sides.workspace));
+        let looks = sides.clone();
+        if let Some(guard) = &sides.guard {
+            guard.check(sides.workspace.as_ref(), &path)?;
+        }
         let read = blocking(move || {
             let graph = comparer.graphs.touched(&sides, None, 0)?.workspace;
             read(sides.workspace.as_ref(), graph, &path)
@@ -73,7 +77,12 @@ impl Comparer {
             wants_values: false,
         };
         let found = self.side(side, &rendered, with_opinion, &|_| {}, cancel).await?;
-        let environments = environments::failures(&graph, &found.outcomes, &self.redactor);
+        let both = Both {
+            secrets: found.secrets,
+            ..Both::default()
+        };
+        let redactor = self.learn(&looks, &both);
+        let environments = environments::failures(&graph, &found.outcomes, &redactor);
         let left_out = users.len() - rendered.len();
         let all_render = environments.iter().all(|(_, failure)| failure.is_none());
         if all_render && left_out == 0 && !environments.is_empty() {
@@ -84,7 +93,7 @@ impl Comparer {
                 .for_each(|finding| finding.severity = Severity::Warning);
         }
         for finding in &mut findings {
-            finding.message = self.redactor.redact(&finding.message).into_owned();
+            finding.message = redactor.redact(&finding.message).into_owned();
         }
         Ok(Validation {
             findings,

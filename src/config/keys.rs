@@ -58,6 +58,10 @@ pub enum Unset {
     Absent,
 }
 
+/// Files that hold secrets by their names. Bundles of certificates are public, and what is written in Jsonnet is
+/// code, wherever it lies.
+const SECRETS_DENIED: &str = r#"["**/.env", "**/.env.*", "!**/.env.example", "!**/.env.sample", "**/*.key", "**/id_rsa", "**/id_dsa", "**/id_ecdsa", "**/id_ed25519", "**/*.p12", "**/*.pfx", "**/*.jks", "secrets/**", "!**/*.jsonnet", "!**/*.libsonnet"]"#;
+
 /// A token shorter than this could not be told from ordinary text, and so not be redacted.
 const TOKEN_CHARS_MIN: usize = 8;
 /// Signing secrets are ours to choose, so they must be worth guessing at.
@@ -194,6 +198,7 @@ pub const KEYS: &[Key] = &[
     key("sandbox.renders_ahead", Kind::Boolean, Unset::Default("true"), "the base of a turn is rendered while its model thinks"),
     int("sandbox.recycle_bytes", "234_881_024", 16_777_216, 17_179_869_184, "bytes in use after which a process takes no further program"),
     key("sandbox.imports_denied", Kind::List, Unset::Default("[]"), "globs of files no program may import"),
+    key("sandbox.secrets_denied", Kind::List, Unset::Default(SECRETS_DENIED), "globs of files that hold secrets by their names"),
     key("sandbox.layers_missing", Kind::List, Unset::Default("[]"), "layers of the jail this system may lack"),
 ];
 

@@ -31,14 +31,20 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
         renders_ahead: reader.boolean("sandbox.renders_ahead"),
         recycle_bytes: reader.integer("sandbox.recycle_bytes"),
         imports_denied: reader.list("sandbox.imports_denied"),
+        secrets_denied: reader.list("sandbox.secrets_denied"),
         layers_missing: reader.list("sandbox.layers_missing"),
         programs: programs(reader),
     };
     // A value is not repeated: it might be a secret that was put in the wrong place.
-    for (place, glob) in settings.imports_denied.iter().enumerate() {
-        if globset::Glob::new(glob).is_err() {
-            let why = format!("entry {} is no glob", place + 1);
-            reader.problem("sandbox.imports_denied", why);
+    for (key, globs) in [
+        ("sandbox.imports_denied", &settings.imports_denied),
+        ("sandbox.secrets_denied", &settings.secrets_denied),
+    ] {
+        for (place, glob) in globs.iter().enumerate() {
+            if globset::Glob::new(glob).is_err() {
+                let why = format!("entry {} is no glob", place + 1);
+                reader.problem(key, why);
+            }
         }
     }
     for (place, layer) in settings.layers_missing.iter().enumerate() {

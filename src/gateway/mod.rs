@@ -39,6 +39,7 @@ use crate::provider::Providers;
 use crate::redact::Redactor;
 use crate::store::{Accepted, Due, Lane, Refusal, Room, Store, StoreError};
 use crate::tool::Toolbox;
+use crate::workspace::{Denied, Guard};
 use ahead::RenderingAhead;
 use commands::Asked;
 use compose::Address;
@@ -75,6 +76,8 @@ pub struct Parts {
     pub comparer: Arc<Comparer>,
     /// The choke point for secrets.
     pub redactor: Arc<Redactor>,
+    /// Files of repositories that nobody looks into.
+    pub denied: Arc<Denied>,
     /// The settings.
     pub config: Arc<Config>,
     /// Where what does not work is said.
@@ -117,6 +120,14 @@ pub struct Gateway {
 }
 
 impl Gateway {
+    /// What is kept from whoever looks at a workspace from now on, on behalf of one person.
+    fn guard(&self) -> Guard {
+        Guard {
+            denied: Arc::clone(&self.parts.denied),
+            redactor: Arc::new(self.parts.redactor.fresh()),
+        }
+    }
+
     /// Builds the engine; hooks get their service identities. A revoked hook stays what it is.
     pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
         for (name, settings) in &parts.config.hooks {

@@ -1,13 +1,14 @@
 //! What a workspace differs from its base by: the patch, what it does to environments, and the checks.
 //! All of it is made by us.
 
-use super::Gateway;
+use super::{Gateway, compose};
 use crate::agent::Finding;
 use crate::compare::{Asked, CompareError, Comparison, Progress, Sides, Told};
 use crate::store::NewChange;
 use crate::tanka::needs_of;
 use crate::verify::{self, Standing};
 use crate::workspace::{Workspace, patch};
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +46,7 @@ impl Gateway {
         progress: &mut (dyn FnMut(Progress) + Send),
         stop: &CancellationToken,
     ) -> anyhow::Result<Option<Prepared>> {
-        let (seen, redactor) = (workspace.clone(), Arc::clone(&self.parts.redactor));
+        let (seen, redactor) = (workspace.clone(), Arc::clone(&workspace.guard.redactor));
         let (head, branch) = (onto.head.to_owned(), onto.branch.to_owned());
         let read = move || -> anyhow::Result<_> {
             let sides = Sides::of(&seen)?;
@@ -69,13 +70,15 @@ impl Gateway {
             Ok(compared) => Ok(compared),
             Err(error) => Err(self.parts.comparer.uncompared(sides, error).await),
         };
-        let told = Told::of(compared, EFFECTS_CHARS_MAX, &self.parts.redactor);
+        let redactor = &workspace.guard.redactor;
+        let told = Told::of(compared, EFFECTS_CHARS_MAX, redactor);
         let finding = verify::finding(&checks, &told);
         checks.extend(told.checks);
         let change = NewChange {
             repository: workspace.repository.name().to_owned(),
             base: workspace.base.clone().unwrap_or_default(),
-            patch: patch.text,
+            content: Sha256::digest(&patch.text).into(),
+            patch: compose::masked(&patch.text, redactor),
             stats: patch.stats,
             checks,
             effects: told.effects,

@@ -27,7 +27,7 @@ use crate::download::Watch;
 use crate::jsonnet::foreign::{Copies, Order, Programs, Source, Writes, chart, complaint};
 use crate::model::RepoPath;
 use crate::sandbox::{Program, Ran, Scratch};
-use crate::workspace::Tree;
+use crate::workspace::{Tree, TreeError};
 use bytes::Bytes;
 use declaration::{Declaration, Dependency, Origin};
 use gathering::Gathering;
@@ -62,7 +62,7 @@ pub struct Packed {
     pub changes: BTreeMap<RepoPath, Option<Bytes>>,
 }
 
-/// The files of a tree, all of them.
+/// The files of a tree, but those that hold secrets by their names.
 struct Files<'a>(&'a dyn Tree);
 
 impl Source for Files<'_> {
@@ -71,8 +71,16 @@ impl Source for Files<'_> {
     }
 
     fn read(&mut self, path: &RepoPath) -> Result<Option<Bytes>, String> {
-        let version = self.0.read(path).map_err(|error| error.to_string())?;
-        Ok(Some(version.content))
+        // As for programs of the repository: what holds secrets by its name is not there for helm.
+        let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
+        if path.as_str().split('/').any(is_environment) {
+            return Ok(None);
+        }
+        match self.0.read(path) {
+            Ok(version) => Ok(Some(version.content)),
+            Err(TreeError::Denied { .. }) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 
@@ -307,4 +315,45 @@ fn text(ran: &Ran) -> String {
 fn readable(text: &str, scratch: &Scratch) -> String {
     let files = format!("{}/", scratch.files().display());
     text.replace(&files, "").replace(" ./", " ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::copies;
+    use crate::model::RepoPath;
+    use crate::redact::Redactor;
+    use crate::tanka::testing::Files;
+    use crate::workspace::{Denied, Guard, Guarded, Tree};
+    use std::sync::Arc;
+
+    /// T45
+    #[test]
+    fn a_chart_is_given_no_file_that_holds_secrets_by_its_name() {
+        let files = Files::new(&[
+            ("charts/web/Chart.yaml", ""),
+            ("charts/web/.env", "TOKEN=x"),
+            ("charts/web/templates/.env.local", "TOKEN=x"),
+            ("charts/web/tls.key", "x"),
+            ("charts/web/linked.txt", "-> tls.key"),
+            ("charts/web/values.yaml", ""),
+        ]);
+        let guard = Guard {
+            denied: Arc::new(Denied::new(["**/*.key"]).unwrap()),
+            redactor: Arc::new(Redactor::new([])),
+        };
+        let names = |tree: &dyn Tree| {
+            let copies = copies(tree, &RepoPath::parse("charts/web").unwrap()).unwrap();
+            copies.keys().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let guarded = Guarded::new(Arc::clone(&files) as Arc<dyn Tree>, guard);
+        assert_eq!(
+            names(&guarded),
+            ["charts/web/Chart.yaml", "charts/web/values.yaml"]
+        );
+        // Nobody denied the key here; what is called .env is never given.
+        let all =
+            ["Chart.yaml", "linked.txt", "tls.key", "values.yaml"].map(|name| format!("charts/web/{name}"));
+        assert_eq!(names(files.as_ref()), all);
+    }
 }

@@ -15,13 +15,12 @@ mod tests;
 
 pub use difference::checks;
 pub use environments::listed;
-pub use objects::{Shown, shown};
+pub use objects::{Shown, rendered, shown};
 
 use crate::compare::{self, CompareError, Comparer, Sides};
 use crate::jsonnet::EvalError;
-use crate::redact::Redactor;
 use crate::tanka::{Renderer, TankaError};
-use crate::workspace::Workspace;
+use crate::workspace::{Tree, Workspace};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -107,8 +106,6 @@ pub struct Inspector<'a> {
     pub workspace: &'a Workspace,
     /// Renders and compares.
     pub comparer: &'a Arc<Comparer>,
-    /// The choke point for secrets.
-    pub redactor: &'a Redactor,
     /// Ends it.
     pub cancel: &'a CancellationToken,
 }
@@ -121,7 +118,8 @@ impl Inspector<'_> {
             () = self.cancel.cancelled() => Err(InspectError::Cancelled),
             answer = self.unredacted(question) => answer,
         };
-        let redacted = |text: String| self.redactor.redact(&text).into_owned();
+        let redactor = &self.workspace.guard.redactor;
+        let redacted = |text: String| redactor.redact(&text).into_owned();
         match answer {
             Ok(Answer { summary, document }) => Ok(Answer {
                 summary: redacted(summary),
@@ -146,7 +144,8 @@ impl Inspector<'_> {
     }
 
     fn renderer(&self) -> Renderer {
-        self.comparer.renderer(&self.workspace.tree)
+        let tree: Arc<dyn Tree> = self.workspace.guarded();
+        self.comparer.renderer(&tree)
     }
 
     /// The base and the workspace. Reads files.

@@ -12,9 +12,8 @@ use super::message::{
 use super::remembered::Remembered;
 use crate::model::RepoPath;
 use crate::sandbox::{Inmate, JailError, Killer, LayerName, PostMortem};
-use crate::workspace::Tree;
+use crate::workspace::{Denied, Tree};
 use bytes::Bytes;
-use globset::GlobSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -44,7 +43,7 @@ pub(super) enum Ending {
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) limits: EvalLimits,
-    pub(super) denied: Arc<GlobSet>,
+    pub(super) denied: Arc<Denied>,
     pub(super) required: Arc<[LayerName]>,
     pub(super) programs: Arc<Programs>,
     pub(super) remembered: Arc<Remembered>,

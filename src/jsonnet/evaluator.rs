@@ -10,8 +10,8 @@ use super::opinion;
 use super::waiters::Waiters;
 use crate::config::{ProgramSettings, SandboxSettings};
 use crate::sandbox::{Confinement, JailError, Killer, LayerName, Nursery, Program};
+use crate::workspace::Denied;
 use futures_util::future::join_all;
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -59,7 +59,7 @@ impl Evaluator {
         Ok(Self {
             terms: Terms {
                 limits,
-                denied: Arc::new(GlobSet::empty()),
+                denied: Arc::default(),
                 required: required.into(),
                 programs: Arc::new(programs),
                 remembered: Arc::default(),
@@ -74,13 +74,12 @@ impl Evaluator {
     pub fn configured(program: Program, settings: &SandboxSettings) -> Result<Self, EvalError> {
         let may_lack = |layer: &LayerName| settings.layers_missing.iter().any(|name| name == layer.name());
         let required = LayerName::ALL.into_iter().filter(|layer| !may_lack(layer));
-        let mut denied = GlobSetBuilder::new();
-        for glob in &settings.imports_denied {
-            denied.add(Glob::new(glob).map_err(|error| jail(&error))?);
-        }
+        let list = |entries: &[String]| Denied::new(entries.iter().map(String::as_str));
+        let denied = list(&settings.imports_denied).map_err(|error| jail(&error))?;
+        let denied = denied.and(list(&settings.secrets_denied).map_err(|error| jail(&error))?);
         let evaluator = Self::with(program.clone(), settings.into(), required.collect())?;
         let mut evaluator = evaluator.with_programs(program, &settings.programs);
-        evaluator.terms.denied = Arc::new(denied.build().map_err(|error| jail(&error))?);
+        evaluator.terms.denied = Arc::new(denied);
         Ok(evaluator)
     }
 

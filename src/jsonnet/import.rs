@@ -7,9 +7,8 @@ use super::known::Known;
 use super::message::{Ask, cut};
 use super::path;
 use crate::model::RepoPath;
-use crate::workspace::{Entry, Tree, TreeError};
+use crate::workspace::{Denied, Entry, Tree, TreeError};
 use bytes::Bytes;
-use globset::GlobSet;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ pub(super) struct Imports<'a> {
     tree: &'a dyn Tree,
     jpath: &'a [String],
     limits: &'a EvalLimits,
-    denied: &'a GlobSet,
+    denied: &'a Denied,
     known: &'a mut Known,
     read: BTreeMap<RepoPath, String>,
     absent: BTreeSet<RepoPath>,
@@ -52,7 +51,7 @@ impl<'a> Imports<'a> {
         tree: &'a dyn Tree,
         jpath: &'a [String],
         limits: &'a EvalLimits,
-        denied: &'a GlobSet,
+        denied: &'a Denied,
         known: &'a mut Known,
     ) -> Self {
         Self {
@@ -240,8 +239,7 @@ impl<'a> Imports<'a> {
         }
         // What is known was not denied.
         if self.known.file(path).is_none() {
-            let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
-            if path.as_str().split('/').any(is_environment) || self.denied.is_match(path.as_str()) {
+            if self.is_denied(path) {
                 return Err(EvalError::ImportForbidden {
                     path: cut(ask.path.clone()),
                     importer: ask.importer.clone(),
@@ -265,6 +263,16 @@ impl<'a> Imports<'a> {
         }
         self.read.insert(path.clone(), file.blob.clone());
         Ok(true)
+    }
+
+    /// True for a file that no program may read, by the name that was asked for or by the one it really has: a
+    /// link of the repository may lead to it.
+    fn is_denied(&self, path: &RepoPath) -> bool {
+        let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
+        let holds = |path: &RepoPath| {
+            path.as_str().split('/').any(is_environment) || self.denied.holds(path.as_str())
+        };
+        holds(path) || self.tree.real(path).is_ok_and(|real| holds(&real))
     }
 
     /// Whether there is certainly nothing. Most imports are searched in several places, and reading in
@@ -299,6 +307,11 @@ impl<'a> Imports<'a> {
             }
             Err(TreeError::WrongKind { what, .. }) => Err(failed(ask, &format!("is a {what}"))),
             Err(TreeError::Refused { .. }) => Err(denied(ask)),
+            Err(TreeError::Denied { .. }) => Err(EvalError::ImportForbidden {
+                path: cut(ask.path.clone()),
+                importer: ask.importer.clone(),
+                file: path.to_string(),
+            }),
             Err(error @ (TreeError::TooLarge { .. } | TreeError::Io { .. })) => {
                 Err(failed(ask, &error.to_string()))
             }

@@ -4,8 +4,7 @@
 use super::contract::{Entry, EvalLimits, Evaluated, Import, Request, SecondOpinion, SecondOpinionWanted};
 use super::import::Imports;
 use super::known::Known;
-use crate::workspace::Tree;
-use globset::GlobSet;
+use crate::workspace::{Denied, Tree};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +46,7 @@ impl Remembered {
         &self,
         requests: &[Request],
         limits: &EvalLimits,
-        denied: &GlobSet,
+        denied: &Denied,
     ) -> Vec<Option<Evaluated>> {
         // What is looked at in a tree is looked at once for all that follow each other.
         let mut looked: Option<Looked<'_>> = None;
@@ -87,7 +86,7 @@ impl<'a> Looked<'a> {
         }
     }
 
-    fn is_same(&mut self, import: &Import, limits: &EvalLimits, denied: &GlobSet) -> bool {
+    fn is_same(&mut self, import: &Import, limits: &EvalLimits, denied: &Denied) -> bool {
         if let Some(is_same) = self.is_same.get(import) {
             return *is_same;
         }

@@ -1,82 +1,245 @@
-//! The secrets in use, in every encoding in which they may turn up.
+//! The secrets in use, in every encoding in which they may turn up, whole or cut.
 
+use super::judge;
 use crate::model::Secret;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// Shorter values occur in ordinary text.
-const VALUE_BYTES_MIN: usize = 8;
+pub(super) const VALUE_BYTES_MIN: usize = 8;
 /// How often text is packed into JSON inside JSON before we stop following.
 const JSON_DEPTH: usize = 2;
+/// Bytes of everything that is looked for, all together. Where there is more, only the usual encodings are; where that
+/// is still too much, all text is withheld.
+const WORDS_BYTES_MAX: usize = 6 << 20;
+/// Different bytes of a piece that nothing else has.
+const PIECE_KINDS_MIN: usize = 5;
 
 /// Finds live values.
 pub(super) struct LiveValues {
     automaton: Automaton,
-    /// By number of the form in the automaton.
-    fingerprints: Vec<u64>,
+    forms: Vec<Form>,
+    /// By number of the word in the automaton.
+    words: Vec<Word>,
 }
 
 enum Automaton {
     /// There are no live values.
     Empty,
-    /// Finds every form.
-    Forms(AhoCorasick),
-    /// The forms do not fit an automaton: all text is withheld rather than some let through.
+    /// Finds every word.
+    Words(AhoCorasick),
+    /// There are too many or too large ones: all text is withheld rather than some let through.
     TooLarge,
 }
 
+/// A value as it travels.
+struct Form {
+    text: String,
+    fingerprint: u64,
+    /// Whether a piece of it is enough to know it.
+    in_pieces: bool,
+}
+
+/// What is looked for of a form.
+#[derive(Clone, Copy)]
+struct Word {
+    form: usize,
+    /// Where it begins in the form.
+    at: usize,
+}
+
+/// A text to look for.
+pub(super) struct Sought<'a> {
+    pub(super) text: &'a str,
+    /// Of the secret that it is, or is a part of.
+    pub(super) fingerprint: u64,
+}
+
 impl LiveValues {
-    pub(super) fn new(secrets: impl IntoIterator<Item = Secret>, fingerprint: impl Fn(&str) -> u64) -> Self {
-        let mut forms: BTreeMap<String, u64> = BTreeMap::new();
-        for secret in secrets {
-            let value = secret.expose();
-            if value.len() < VALUE_BYTES_MIN {
-                continue;
-            }
-            let fingerprint = fingerprint(value);
-            for form in forms_of(value) {
-                if form.len() >= VALUE_BYTES_MIN {
-                    forms.entry(form).or_insert(fingerprint);
-                }
-            }
+    pub(super) fn of_secrets(
+        secrets: impl IntoIterator<Item = Secret>,
+        fingerprint: impl Fn(&str) -> u64,
+    ) -> Self {
+        let secrets: Vec<Secret> = secrets.into_iter().collect();
+        let mut sought = Vec::new();
+        for secret in &secrets {
+            let (text, fingerprint) = (secret.expose(), fingerprint(secret.expose()));
+            sought.push(Sought { text, fingerprint });
+            // The key of a Telegram bot is a secret without the number before it.
+            let key = text.split_once(':').filter(|(bot, _)| is_number(bot));
+            sought.extend(key.map(|(_, text)| Sought { text, fingerprint }));
         }
-        let fingerprints: Vec<u64> = forms.values().copied().collect();
-        let words = forms.keys();
-        let automaton = match AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .build(words)
-        {
-            _ if fingerprints.is_empty() => Automaton::Empty,
-            Ok(automaton) => Automaton::Forms(automaton),
-            Err(_) => Automaton::TooLarge,
-        };
-        Self {
-            automaton,
-            fingerprints,
+        Self::new(&sought)
+    }
+
+    pub(super) fn new(sought: &[Sought<'_>]) -> Self {
+        let all = Self::in_forms(sought, forms_of);
+        match all.automaton {
+            Automaton::TooLarge => Self::in_forms(sought, usual_forms_of),
+            Automaton::Empty | Automaton::Words(_) => all,
         }
     }
 
-    /// Reports every live value in the text, those that overlap as well: what is left of one beside
-    /// another may be most of it.
+    fn in_forms(sought: &[Sought<'_>], forms_of: fn(&str) -> Vec<String>) -> Self {
+        // By form: the fingerprint, and whether a piece of it is enough.
+        let mut forms: BTreeMap<String, (u64, bool)> = BTreeMap::new();
+        for Sought { text, fingerprint } in sought {
+            if text.len() < VALUE_BYTES_MIN {
+                continue;
+            }
+            let in_pieces = judge::is_opaque(text);
+            for form in forms_of(text) {
+                if form.len() >= VALUE_BYTES_MIN {
+                    forms.entry(form).or_insert((*fingerprint, in_pieces));
+                }
+            }
+        }
+        let forms = forms.into_iter().map(|(text, (fingerprint, in_pieces))| Form {
+            text,
+            fingerprint,
+            in_pieces,
+        });
+        let forms: Vec<Form> = forms.collect();
+        let (mut words, mut texts, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (number, form) in forms.iter().enumerate() {
+            for place in words_of(form) {
+                words.push(Word {
+                    form: number,
+                    at: place.start,
+                });
+                bytes += place.len();
+                texts.push(form.text.as_bytes().get(place).unwrap_or_default());
+            }
+        }
+        let automaton = match bytes {
+            0 => Automaton::Empty,
+            _ if bytes > WORDS_BYTES_MAX => Automaton::TooLarge,
+            _ => AhoCorasick::builder()
+                .match_kind(MatchKind::Standard)
+                .build(texts)
+                .map_or(Automaton::TooLarge, Automaton::Words),
+        };
+        Self {
+            automaton,
+            forms,
+            words,
+        }
+    }
+
+    /// Reports every live value in the text, and every part of one that is long enough to be nothing else. Those that
+    /// overlap as well: what is left of one beside another may be most of it.
     pub(super) fn find(&self, text: &str, mut found: impl FnMut(Range<usize>, u64)) {
         match &self.automaton {
             Automaton::Empty => {}
             Automaton::TooLarge if text.is_empty() => {}
             Automaton::TooLarge => found(0..text.len(), 0),
-            Automaton::Forms(automaton) => {
+            Automaton::Words(automaton) => {
                 if !automaton.is_match(text) {
                     return;
                 }
+                // By form and where it would begin: how far it was found there.
+                let mut seen: HashMap<(usize, isize), usize> = HashMap::new();
                 for hit in automaton.find_overlapping_iter(text) {
-                    let fingerprint = self.fingerprints.get(hit.pattern().as_usize()).copied();
-                    found(hit.range(), fingerprint.unwrap_or_default());
+                    let Some(word) = self.words.get(hit.pattern().as_usize()) else {
+                        continue;
+                    };
+                    let Some(form) = self.forms.get(word.form) else {
+                        continue;
+                    };
+                    let origin = hit.start().cast_signed() - word.at.cast_signed();
+                    let end = seen.entry((word.form, origin)).or_default();
+                    if hit.end() <= *end {
+                        continue;
+                    }
+                    let range = grown(text, form.text.as_bytes(), hit.range(), word.at);
+                    *end = range.end;
+                    found(range, form.fingerprint);
                 }
             }
         }
     }
+}
+
+/// The text around a hit that is the same as in the form, from one character to another.
+fn grown(text: &str, form: &[u8], hit: Range<usize>, at: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let before = bytes.get(..hit.start).unwrap_or_default().iter().rev();
+    let form_before = form.get(..at).unwrap_or_default().iter().rev();
+    let back = before.zip(form_before).take_while(|(one, other)| one == other);
+    let after = bytes.get(hit.end..).unwrap_or_default().iter();
+    let form_after = form.get(at + hit.len()..).unwrap_or_default().iter();
+    let forth = after.zip(form_after).take_while(|(one, other)| one == other);
+    let (start, end) = (hit.start - back.count(), hit.end + forth.count());
+    text.floor_char_boundary(start)..text.ceil_char_boundary(end)
+}
+
+/// What is looked for of a form: all of it, or where nobody made it up, pieces. A page, a line that was cut and a half
+/// have some of them.
+fn words_of(
+    Form {
+        text: form,
+        in_pieces,
+        ..
+    }: &Form,
+) -> Vec<Range<usize>> {
+    let whole: Vec<Range<usize>> = std::iter::once(0..form.len()).collect();
+    let (bytes, step) = match form.len() {
+        0..16 => return whole,
+        16..32 => (8, 2),
+        32..512 => (12, 4),
+        512..8_192 => (16, 8),
+        _ => (24, 256),
+    };
+    if !in_pieces {
+        return whole;
+    }
+    let last = form.len() - bytes;
+    let starts = (0..last).step_by(step).chain([last]);
+    let pieces = starts.map(|start| start..start + bytes);
+    let telling = pieces.filter(|piece| is_telling(form.as_bytes().get(piece.clone()).unwrap_or_default()));
+    let telling: Vec<Range<usize>> = telling.collect();
+    match telling.is_empty() {
+        true => whole,
+        false => telling,
+    }
+}
+
+/// True for a piece that is no word, no number and no filling.
+fn is_telling(piece: &[u8]) -> bool {
+    let mut kinds = piece.to_vec();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let classes = [
+        u8::is_ascii_lowercase as fn(&u8) -> bool,
+        u8::is_ascii_uppercase,
+        u8::is_ascii_digit,
+    ];
+    let classes = classes.iter().filter(|class| piece.iter().any(class));
+    kinds.len() >= PIECE_KINDS_MIN && classes.count() >= 2
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A value as it is, in JSON, and in base64 at any offset.
+fn usual_forms_of(value: &str) -> Vec<String> {
+    let mut forms = vec![value.to_owned(), in_json(value)];
+    forms.extend((0..3).map(|shift| {
+        let shifted = [vec![0; shift].as_slice(), value.as_bytes()].concat();
+        inner_base64(&STANDARD_NO_PAD.encode(&shifted), shift, shifted.len())
+    }));
+    forms
+}
+
+/// A value as it stands between the quotes of JSON.
+fn in_json(value: &str) -> String {
+    let quoted = serde_json::Value::from(value).to_string();
+    let inner = quoted.trim_start_matches('"');
+    inner.strip_suffix('"').unwrap_or(inner).to_owned()
 }
 
 /// A value as it is and as it travels: base64 at any offset, hex, percent, JSON and HTML.
@@ -102,9 +265,7 @@ fn forms_of(value: &str) -> Vec<String> {
     forms.extend(percent_forms(bytes));
     let mut nested = value.to_owned();
     for _ in 0..JSON_DEPTH {
-        nested = serde_json::Value::from(nested.as_str()).to_string();
-        nested = nested.trim_start_matches('"').to_owned();
-        nested.pop();
+        nested = in_json(&nested);
         forms.push(nested.clone());
     }
     forms.push(

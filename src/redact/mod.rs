@@ -2,16 +2,22 @@
 //! here first, and is cut to length only afterwards. It knows the live secrets in every encoding they
 //! travel in, and what the usual secrets look like. It never keeps the text it saw.
 
+mod judge;
 mod live;
+mod manifest;
 mod patterns;
+mod source;
+
+pub use source::Known;
 
 use crate::model::Secret;
-use live::LiveValues;
+use live::{LiveValues, Sought};
+use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What stands before the number of a placeholder.
 const OPENING: &str = "⟦secret:";
@@ -19,15 +25,46 @@ const OPENING: &str = "⟦secret:";
 const CLOSING: char = '⟧';
 /// Different values that get a number of their own; all later ones share the next number.
 const NUMBERS_MAX: usize = 100_000;
+/// Files whose secrets are remembered, before the older half is forgotten.
+const FILES_MAX: usize = 65_536;
 
 /// Replaces secrets by `⟦secret:N⟧`. The same value has the same number for as long as this redactor
 /// lives, so people and models can still tell values apart.
+///
+/// Beside the secrets it was given it hides those it learnt. What one redactor learns no other one knows:
+/// whoever looks at files on behalf of a person makes one of their own with [`Redactor::fresh`].
 pub struct Redactor {
+    common: Arc<Common>,
+    learnt: Mutex<Learnt>,
+}
+
+/// What all redactors of a process have in common.
+struct Common {
     live: LiveValues,
     /// Keys the fingerprints with random bits of this process, so that none can be looked up.
     fingerprints: RandomState,
     /// Fingerprint to number. Held only to look one up, and never across a wait.
     numbers: Mutex<HashMap<u64, usize>>,
+    /// What files hold, by the hash of their content. It says nothing about whose they are.
+    files: Mutex<Files>,
+}
+
+/// What was learnt.
+#[derive(Default)]
+struct Learnt {
+    /// Fingerprints of the texts.
+    known: HashSet<u64>,
+    /// The texts to look for, each with the fingerprint of its secret.
+    texts: Vec<(Secret, u64)>,
+    /// Finds them; nothing while there are new ones.
+    live: Option<Arc<LiveValues>>,
+}
+
+/// What is known of files.
+#[derive(Default)]
+struct Files {
+    recent: HashMap<String, Arc<[Known]>>,
+    before: HashMap<String, Arc<[Known]>>,
 }
 
 /// A part of a text that must not be seen, and whose number it gets.
@@ -36,17 +73,144 @@ struct Finding {
     fingerprint: u64,
 }
 
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
+}
+
 impl Redactor {
     /// Knows these live secrets. Ones of fewer than 8 bytes are ignored: they could not be told from
     /// ordinary text.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let fingerprints = RandomState::new();
-        let live = LiveValues::new(secrets, |value| fingerprints.hash_one(value));
+        let live = LiveValues::of_secrets(secrets, |value| fingerprints.hash_one(value));
         Self {
-            live,
-            fingerprints,
-            numbers: Mutex::default(),
+            common: Arc::new(Common {
+                live,
+                fingerprints,
+                numbers: Mutex::default(),
+                files: Mutex::default(),
+            }),
+            learnt: Mutex::default(),
         }
+    }
+
+    /// A redactor that knows the same live secrets, and nothing that this one learnt.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self {
+            common: Arc::clone(&self.common),
+            learnt: Mutex::default(),
+        }
+    }
+
+    /// Learns the secrets of a whole file, so that no part of it shows one, nor anything that is made of it.
+    /// `blob` is git's hash of the content, where it is known.
+    pub fn learn_file(&self, blob: Option<&str>, content: &[u8]) {
+        self.learn(&self.secrets_of(blob, content));
+    }
+
+    /// The secrets of a whole file.
+    pub fn secrets_of(&self, blob: Option<&str>, content: &[u8]) -> Arc<[Known]> {
+        let key = match blob {
+            Some(blob) => blob.to_owned(),
+            None => Sha256::digest(content)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        };
+        if let Some(known) = self.common.files().get(&key) {
+            return known;
+        }
+        // What is no text has no secrets that could be shown.
+        let known = std::str::from_utf8(content).map_or_else(|_| Vec::new(), source::secrets_in);
+        let known: Arc<[Known]> = known.into();
+        self.common.files().put(key, &known);
+        known
+    }
+
+    /// The secrets of a whole file by git's hash of its content, which is read only where they are not known.
+    pub fn secrets_at(&self, blob: &str, read: impl FnOnce() -> Option<bytes::Bytes>) -> Arc<[Known]> {
+        if let Some(known) = self.common.files().get(blob) {
+            return known;
+        }
+        match read() {
+            Some(content) => self.secrets_of(Some(blob), &content),
+            None => Arc::new([]),
+        }
+    }
+
+    /// True if it hides more than live secrets and what usual ones look like.
+    pub fn has_learnt(&self) -> bool {
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        !learnt.texts.is_empty()
+    }
+
+    /// The secrets of an entry of a rendered `Secret`.
+    pub fn secrets_held(&self, name: &str, value: &str) -> Vec<Known> {
+        source::secrets_held(name, value)
+    }
+
+    /// The secrets of a whole text.
+    pub fn secrets_in(&self, text: &str) -> Vec<Known> {
+        source::secrets_in(text)
+    }
+
+    /// Learns secrets that were found.
+    pub fn learn(&self, secrets: &[Known]) {
+        if secrets.is_empty() {
+            return;
+        }
+        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in secrets {
+            let whole = secret.texts.first().map_or("", Secret::expose);
+            let whole = self.common.fingerprints.hash_one(whole);
+            for text in &secret.texts {
+                if learnt
+                    .known
+                    .insert(self.common.fingerprints.hash_one(text.expose()))
+                {
+                    learnt.texts.push((text.clone(), whole));
+                    learnt.live = None;
+                }
+            }
+        }
+    }
+
+    /// Finds what was learnt; nothing where nothing was.
+    fn learnt(&self) -> Option<Arc<LiveValues>> {
+        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        if learnt.texts.is_empty() {
+            return None;
+        }
+        if let Some(live) = &learnt.live {
+            return Some(Arc::clone(live));
+        }
+        let sought = learnt.texts.iter().map(|(text, fingerprint)| Sought {
+            text: text.expose(),
+            fingerprint: *fingerprint,
+        });
+        let live = Arc::new(LiveValues::new(&sought.collect::<Vec<_>>()));
+        learnt.live = Some(Arc::clone(&live));
+        Some(live)
+    }
+
+    /// The lines of a text, from 1, that hold a secret or a part of one.
+    pub fn lines(&self, text: &str) -> BTreeSet<usize> {
+        let mut lines = BTreeSet::new();
+        let (mut counted, mut line) = (0, 1);
+        for finding in self.findings(text) {
+            let passed = text
+                .as_bytes()
+                .get(counted..finding.range.start)
+                .unwrap_or_default();
+            line += memchr::memchr_iter(b'\n', passed).count();
+            counted = finding.range.start;
+            let inside = text.as_bytes().get(finding.range).unwrap_or_default();
+            lines.extend(line..=line + memchr::memchr_iter(b'\n', inside).count());
+        }
+        lines
     }
 
     /// The text without secrets; borrowed if there are none.
@@ -69,12 +233,15 @@ impl Redactor {
     /// Everything to replace, in order, without overlaps and on character boundaries.
     fn findings(&self, text: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
-        self.live.find(text, |range, fingerprint| {
-            findings.push(Finding { range, fingerprint })
-        });
+        let mut found = |range, fingerprint| findings.push(Finding { range, fingerprint });
+        self.common.live.find(text, &mut found);
+        if let Some(learnt) = self.learnt() {
+            learnt.find(text, &mut found);
+        }
         let live = findings.len();
         patterns::find(text, |range| {
             let fingerprint = self
+                .common
                 .fingerprints
                 .hash_one(text.get(range.clone()).unwrap_or_default());
             findings.push(Finding { range, fingerprint });
@@ -107,12 +274,36 @@ impl Redactor {
     }
 
     fn number(&self, fingerprint: u64) -> usize {
-        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = self.common.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let next = numbers.len() + 1;
         if next > NUMBERS_MAX {
             return numbers.get(&fingerprint).copied().unwrap_or(next);
         }
         *numbers.entry(fingerprint).or_insert(next)
+    }
+}
+
+impl Common {
+    fn files(&self) -> std::sync::MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Files {
+    fn get(&mut self, key: &str) -> Option<Arc<[Known]>> {
+        if let Some(known) = self.recent.get(key) {
+            return Some(Arc::clone(known));
+        }
+        let known = self.before.remove(key)?;
+        self.put(key.to_owned(), &known);
+        Some(known)
+    }
+
+    fn put(&mut self, key: String, known: &Arc<[Known]>) {
+        self.recent.insert(key, Arc::clone(known));
+        if self.recent.len() > FILES_MAX / 2 {
+            self.before = std::mem::take(&mut self.recent);
+        }
     }
 }
 

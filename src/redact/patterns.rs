@@ -1,6 +1,7 @@
 //! What secrets look like that we were not told about. Each pattern is bound to something that does not
 //! occur in ordinary configuration, so that digests, image tags and long names stay readable.
 
+use super::judge;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 use std::ops::Range;
@@ -241,19 +242,11 @@ fn has_digit(text: &str, range: Range<usize>) -> bool {
 }
 
 fn has_three_classes(text: &str, range: Range<usize>) -> bool {
-    let has = |class: fn(&char) -> bool| {
-        text.get(range.clone())
-            .is_some_and(|secret| secret.chars().any(|c| class(&c)))
-    };
-    has(char::is_ascii_digit) && has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase)
+    text.get(range).is_some_and(judge::has_three_classes)
 }
 
 /// Bytes before a value in which `checksum/secret:` may stand.
 const CHECKSUM_BYTES_BEFORE: usize = 40;
-/// Bits in one character of a value that nobody made up.
-const ENTROPY_BITS_MIN: f64 = 3.0;
-/// Digits of the shortest key that is written in hex.
-const HEX_DIGITS_MIN: usize = 32;
 
 /// Names, references and paths stand after `secret:` far more often than secrets do. A secret is
 /// random: all three classes of characters, or a long hex number, and few repetitions.
@@ -261,42 +254,16 @@ fn is_random_and_no_checksum(text: &str, range: Range<usize>) -> bool {
     let Some(value) = text.get(range.clone()) else {
         return false;
     };
-    let from = range.start.saturating_sub(CHECKSUM_BYTES_BEFORE);
-    let window = text.as_bytes().get(from..range.start).unwrap_or_default();
+    !is_checksum(text, range.start) && judge::is_random(value)
+}
+
+/// True if the line says before this place that what comes is a checksum.
+pub(super) fn is_checksum(text: &str, at: usize) -> bool {
+    let from = at.saturating_sub(CHECKSUM_BYTES_BEFORE);
+    let window = text.as_bytes().get(from..at).unwrap_or_default();
     let line = memchr::memrchr(b'\n', window).map_or(0, |at| at + 1);
     let before = String::from_utf8_lossy(window.get(line..).unwrap_or_default()).to_lowercase();
-    if before.contains("checksum") || before.contains("digest") || before.contains("hash") {
-        return false;
-    }
-    let digits = value.chars().filter(|c| *c != '-').count();
-    let is_hex = digits >= HEX_DIGITS_MIN && value.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    (is_hex || has_three_classes(text, range)) && !is_words(value) && entropy_bits(value) >= ENTROPY_BITS_MIN
-}
-
-/// True for `Grafana-Admin-v2` and `std.extVar`: parts that are words or small numbers.
-fn is_words(value: &str) -> bool {
-    let parts = value
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|part| !part.is_empty());
-    let is_word = |part: &str| {
-        let digits = part.chars().filter(char::is_ascii_digit).count();
-        let trailing = part.chars().rev().take_while(char::is_ascii_digit).count();
-        digits == trailing && digits <= 4
-    };
-    let mut count = 0;
-    let all = parts.inspect(|_| count += 1).all(is_word);
-    all && count > 1
-}
-
-fn entropy_bits(value: &str) -> f64 {
-    let mut counts = [0_u32; 256];
-    for byte in value.bytes() {
-        counts[usize::from(byte)] += 1;
-    }
-    let length = f64::from(u32::try_from(value.len()).unwrap_or(u32::MAX));
-    let bits = counts.iter().filter(|count| **count > 0).map(|count| {
-        let share = f64::from(*count) / length;
-        -share * share.log2()
-    });
-    bits.sum()
+    ["checksum", "digest", "hash"]
+        .iter()
+        .any(|word| before.contains(word))
 }

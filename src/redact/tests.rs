@@ -306,3 +306,176 @@ proptest! {
         }
     }
 }
+
+/// Four lines, as `openssl` writes them.
+const KEY_LINES: [&str; 4] = [
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj",
+    "MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu",
+    "NMoSfm76oqFvAp8Gy0iz5sxjZmSnXyCdPEovGhLa0VzMaQ8s+CLOyS56YyCFGeJZ",
+    "qgtzJ6GR3eqoYQ==",
+];
+
+fn key() -> String {
+    let label = "PRIVATE KEY";
+    format!(
+        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+        KEY_LINES.join("\n")
+    )
+}
+
+fn learning(text: &str) -> Redactor {
+    let redactor = redactor(&[]);
+    redactor.learn_file(None, text.as_bytes());
+    redactor
+}
+
+/// T87: a page, a line of a search and a hunk have a part of a key, and a program makes anything of it.
+#[test]
+fn any_part_of_a_key_that_was_learnt_is_hidden_in_every_encoding() {
+    let key = key();
+    for file in [
+        key.clone(),
+        format!("name: x\n{key}level: 1\n"),
+        format!("tls:\n  key: |\n    {}\n", key.trim().replace('\n', "\n    ")),
+        format!("{{ key: \"{}\" }}\n", key.replace('\n', "\\n")),
+    ] {
+        let redactor = learning(&file);
+        for line in KEY_LINES {
+            for shown in [
+                line.to_owned(),
+                format!("+{line}"),
+                format!("    {line}"),
+                format!("{line} x"),
+            ] {
+                let hidden = redactor.redact(&shown).into_owned();
+                assert!(
+                    hidden.contains("⟦secret:") && !hidden.contains(&line[4..12]),
+                    "{file}{shown}: {hidden}"
+                );
+            }
+        }
+        for (shown, part) in [
+            (STANDARD.encode(&key), STANDARD.encode(&key)[80..110].to_owned()),
+            (
+                STANDARD.encode(format!("x{key}")),
+                STANDARD.encode(format!("x{key}"))[80..110].to_owned(),
+            ),
+            (KEY_LINES[1][..30].to_owned(), KEY_LINES[1][2..28].to_owned()),
+            (KEY_LINES[1][30..].to_owned(), KEY_LINES[1][34..60].to_owned()),
+            (key.replace('\n', "\\n"), KEY_LINES[2][5..50].to_owned()),
+        ] {
+            let hidden = redactor.redact(&shown).into_owned();
+            assert!(
+                hidden.contains("⟦secret:") && !hidden.contains(&part),
+                "{file}{shown}: {hidden}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_public_is_no_secret_and_leaves_no_hole() {
+    let certificate = key().replace("PRIVATE KEY", "CERTIFICATE");
+    let public = key().replace("PRIVATE KEY", "PUBLIC KEY");
+    let text = format!("{certificate}{public}");
+    assert_eq!(learning(&text).redact(&text), text);
+    let encoded = STANDARD.encode(&certificate);
+    let manifest = format!("kind: Secret\ndata:\n  tls.crt: {encoded}\n");
+    assert_eq!(learning(&manifest).redact(&manifest), manifest);
+    // A key beside it leaves the mark of the certificate as it is.
+    let both = learning(&key());
+    assert_eq!(
+        both.redact("-----BEGIN CERTIFICATE-----"),
+        "-----BEGIN CERTIFICATE-----"
+    );
+}
+
+#[test]
+fn values_of_secrets_and_names_are_learnt_and_found_anywhere() {
+    for (file, secret) in [
+        (
+            "- name: DB_PASSWORD\n  value: q7Rk2ZpX9vTn4WbY\n",
+            "q7Rk2ZpX9vTn4WbY",
+        ),
+        ("DB_TOKEN=q7Rk2ZpX9vTn4WbY\nLEVEL=info\n", "q7Rk2ZpX9vTn4WbY"),
+        ("password: 'blue moon 42'\n", "blue moon 42"),
+        ("{ adminPassword:: \"a\\\"b-c-d-e-1\" }\n", "a\"b-c-d-e-1"),
+        (
+            "kind: Secret\nstringData: {opens: brass-kettle-41}\n",
+            "brass-kettle-41",
+        ),
+        (
+            "kind: Secret\ndata: {opens: YnJhc3Mta2V0dGxlLTQx}\n",
+            "brass-kettle-41",
+        ),
+        ("url: postgres://app:kept-to-us-1@db/x\n", "kept-to-us-1"),
+    ] {
+        let redactor = learning(file);
+        for shown in [secret.to_owned(), STANDARD.encode(secret), format!("x{secret}y")] {
+            let hidden = redactor.redact(&shown).into_owned();
+            assert!(
+                hidden.contains("⟦secret:1⟧") && !hidden.contains(secret),
+                "{file}{shown}: {hidden}"
+            );
+        }
+    }
+}
+
+/// T87: nothing is too long to be a secret.
+#[test]
+fn a_long_value_is_known_by_any_larger_part_of_it() {
+    let mut state = 7_u64;
+    let long: String = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        char::from(
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[(state >> 58) as usize],
+        )
+    })
+    .take(20_000)
+    .collect();
+    let redactor = learning(&format!("kind: Secret\nstringData:\n  store: {long}\n"));
+    assert_eq!(redactor.redact(&long), "⟦secret:1⟧");
+    assert_eq!(redactor.redact(&long[..2_000]), "⟦secret:1⟧");
+    assert_eq!(
+        redactor.redact(&format!("+{}…", &long[9_000..9_500])),
+        "+⟦secret:1⟧…"
+    );
+    assert_eq!(redactor.redact(&STANDARD.encode(&long)[300..900]), "⟦secret:1⟧");
+}
+
+#[test]
+fn what_one_redactor_learnt_no_other_one_knows() {
+    let ours = redactor(&[LIVE]);
+    let (alice, bob) = (ours.fresh(), ours.fresh());
+    alice.learn_file(None, b"password: 'blue moon 42'\n");
+    assert!(alice.has_learnt() && !bob.has_learnt() && !ours.has_learnt());
+    assert_eq!(alice.redact("blue moon 42"), "⟦secret:1⟧");
+    assert_eq!(bob.redact("blue moon 42"), "blue moon 42");
+    assert_eq!(bob.redact(LIVE), "⟦secret:2⟧");
+    assert_eq!(alice.redact(LIVE), "⟦secret:2⟧");
+}
+
+/// T87: the key of a bot without the number before it
+#[test]
+fn the_key_of_a_telegram_bot_is_a_secret_by_itself() {
+    let redactor = redactor(&["123456789:AAq7Rk2ZpX9vTn4WbY6mLc8dHf3gJs5aQe"]);
+    assert_eq!(
+        redactor.redact("x AAq7Rk2ZpX9vTn4WbY6mLc8dHf3gJs5aQe"),
+        "x ⟦secret:1⟧"
+    );
+    assert_eq!(
+        redactor.redact("123456789:AAq7Rk2ZpX9vTn4WbY6mLc8dHf3gJs5aQe"),
+        "⟦secret:1⟧"
+    );
+}
+
+#[test]
+fn lines_with_a_part_of_a_secret_are_told_by_number() {
+    let key = key();
+    let text = format!("name: x\n{key}level: 1\n");
+    let lines: Vec<usize> = learning(&text).lines(&text).into_iter().collect();
+    assert_eq!(lines, [2, 3, 4, 5, 6, 7]);
+    assert!(learning(&text).lines("name: x\nlevel: 1\n").is_empty());
+}

@@ -17,8 +17,10 @@ pub struct NewChange {
     pub repository: String,
     /// The base commit as 40 hex digits.
     pub base: String,
-    /// The patch in git format, against the base.
+    /// The patch in git format, against the base. Secrets in it are masked.
     pub patch: Bytes,
+    /// The SHA-256 of the patch as it applies: a change of a secret is one, although its mask may not change.
+    pub content: [u8; 32],
     /// Counted from the files.
     pub stats: Vec<Stats>,
     /// Run by us, in order.
@@ -52,7 +54,7 @@ impl Store {
     }
 }
 
-/// Stores a change: the same bytes are the same revision, other bytes the next one while the
+/// Stores a change: the same content is the same revision, another one the next one while the
 /// conversation's change is open, and otherwise a new number.
 pub(super) fn prepare(
     tx: &Transaction<'_>,
@@ -62,7 +64,7 @@ pub(super) fn prepare(
 ) -> Result<Change, StoreError> {
     let (number, revision) = match current(tx, id)? {
         Some(open)
-            if open.patch == change.patch
+            if content(tx, &open)? == change.content
                 && open.base == change.base
                 && open.repository == change.repository =>
         {
@@ -91,8 +93,8 @@ pub(super) fn prepare(
     let patch = edits::store_blob(tx, &change.patch)?;
     tx.prepare_cached(
         "INSERT INTO change (number, revision, repository, base, patch, stats, checks, effects, conversation, created_at,
-                             needs)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                             needs, content)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?
     .execute(params![
         number.0,
@@ -106,6 +108,7 @@ pub(super) fn prepare(
         id.0,
         millis(at),
         json(&change.needs)?,
+        change.content,
     ])?;
     tx.prepare_cached("UPDATE conversation SET change_number = ?2, withheld = NULL WHERE id = ?1")?
         .execute(params![id.0, number.0])?;
@@ -131,6 +134,14 @@ pub(super) fn withhold(
     tx.prepare_cached("UPDATE conversation SET withheld = ?2 WHERE id = ?1 AND withheld IS NOT ?2")?
         .execute(params![id.0, why])?;
     Ok(())
+}
+
+/// The hash of a revision as it applies.
+fn content(tx: &Transaction<'_>, change: &Change) -> Result<[u8; 32], StoreError> {
+    let content = tx
+        .prepare_cached("SELECT content FROM change WHERE number = ?1 AND revision = ?2")?
+        .query_row(params![change.number.0, change.revision], |row| row.get(0))?;
+    Ok(content)
 }
 
 fn next_number(tx: &Transaction<'_>) -> Result<ChangeNumber, StoreError> {

@@ -207,6 +207,7 @@ pub(super) fn patch(text: &'static str) -> Option<NewChange> {
         repository: "infra".into(),
         base: "0".repeat(40),
         patch: Bytes::from_static(text.as_bytes()),
+        content: <sha2::Sha256 as sha2::Digest>::digest(text).into(),
         stats: Vec::new(),
         checks: Vec::new(),
         effects: "1 environment changes".to_owned(),

@@ -110,6 +110,10 @@ impl Tree for Files {
         })
     }
 
+    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+        RepoPath::parse(&Files::real(self, path)?).map_err(|_| Files::read_only(path))
+    }
+
     fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
         let entry = self.0.get(path).map(|content| match content.strip_prefix("-> ") {
             Some(target) => TreeEntry::Symlink(Bytes::from(target.to_owned())),
@@ -146,7 +150,7 @@ impl Tree for Files {
 
     fn search(
         &self,
-        _glob: &globset::GlobMatcher,
+        _accepts: &dyn Fn(&str) -> bool,
         _needle: &str,
         _offset: usize,
         _limit: usize,

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::testing::every;
+use super::testing::{every, guard};
 use super::{Context, Toolbox};
 use crate::access::{Identity, Role, testing::identity};
 use crate::download::Watch;
 use crate::model::ToolCall;
-use crate::workspace::{Overlay, Repository, Workspace};
+use crate::workspace::{Denied, Overlay, Repository, Workspace};
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 use serde_json::{Value, json};
@@ -59,6 +59,7 @@ impl Bench {
                 repository,
                 base: Some(second.to_string()),
                 tree: Arc::new(Overlay::new(base, Default::default())),
+                guard: guard(Denied::default()),
             },
             identity: identity(role, environments),
             cancel: CancellationToken::new(),

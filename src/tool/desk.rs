@@ -9,7 +9,7 @@ use crate::bundler::{self, Prepared};
 use crate::download::Watch;
 use crate::model::{FileChange, FileVersion, Mode, Need, RepoPath};
 use crate::tanka::{Place, environment_of, reached, settings};
-use crate::workspace::{Tree, TreeError, patch};
+use crate::workspace::{Guard, Tree, TreeError, patch};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +25,8 @@ const SECRET_PLACEHOLDER: &str = "⟦secret:";
 pub(super) struct Desk {
     /// The files.
     pub(super) tree: Arc<dyn Tree>,
+    /// What of it is kept from whoever looks at it.
+    pub(super) guard: Guard,
     /// The repository's configured name, which grants are checked against.
     pub(super) repository: String,
     /// On whose behalf.
@@ -44,7 +46,8 @@ pub(super) struct Desk {
 impl From<Context<'_>> for Desk {
     fn from(cx: Context<'_>) -> Self {
         Self {
-            tree: Arc::clone(&cx.workspace.tree),
+            tree: cx.workspace.guarded(),
+            guard: cx.workspace.guard.clone(),
             repository: cx.workspace.repository.name().to_owned(),
             identity: cx.identity.clone(),
             files_changed_max: cx.files_changed_max,
@@ -137,12 +140,13 @@ impl Desk {
         })
     }
 
-    /// What differs from the base, at `path` or below it.
+    /// What differs from the base, at `path` or below it. It may be shown: what it holds is learnt.
     pub(super) fn changes(&self, path: Option<&RepoPath>) -> Result<Vec<FileChange>, ToolError> {
         let mut changes = self.tree.changes()?;
         if let Some(path) = path {
             changes.retain(|change| is_at_or_below(&change.path, path));
         }
+        self.guard.learn(&changes);
         Ok(changes)
     }
 

@@ -64,9 +64,12 @@ impl Work for FileSearch {
         } = arguments;
         let pattern = Pattern::parse(&glob)?;
         check_query(&query)?;
-        let (matches, total) = desk
-            .tree
-            .search(pattern.matcher(), &query, offset, limit.min(MATCHES_MAX))?;
+        let (matches, total) = desk.tree.search(
+            &|path| pattern.matcher().is_match(path),
+            &query,
+            offset,
+            limit.min(MATCHES_MAX),
+        )?;
         if total == 0 {
             return Ok(format!("no matches for \"{query}\" in files matching \"{glob}\""));
         }

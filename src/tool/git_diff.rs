@@ -6,7 +6,7 @@ use super::desk::Desk;
 use super::text::{bounded_lines, grouped};
 use super::work::Work;
 use crate::model::{Effect, FileChange, FileVersion};
-use crate::workspace::patch;
+use crate::workspace::{Denied, patch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -39,7 +39,7 @@ impl Work for GitDiff {
         let path = arguments.path.map(|path| path.checked()).transpose()?;
         let changes = desk.changes(path.as_ref())?;
         if !changes.is_empty() {
-            return Ok(diff(&changes));
+            return Ok(diff(&changes, &desk.guard.denied));
         }
         Ok(match path {
             Some(path) => {
@@ -50,15 +50,21 @@ impl Work for GitDiff {
     }
 }
 
-/// The changes as a diff to read: binary files are named and counted, long lines and very long diffs
-/// are cut and say so.
-pub(super) fn diff(changes: &[FileChange]) -> String {
+/// The changes as a diff to read: binary files and files nobody looks into are named and counted, long lines and
+/// very long diffs are cut and say so.
+pub(super) fn diff(changes: &[FileChange], denied: &Denied) -> String {
+    let (hidden, changes): (Vec<&FileChange>, Vec<&FileChange>) = changes
+        .iter()
+        .partition(|change| denied.holds(change.path.as_str()));
     let (binary, text): (Vec<&FileChange>, Vec<&FileChange>) =
-        changes.iter().partition(|change| is_binary(change));
+        changes.into_iter().partition(|change| is_binary(change));
     let text: Vec<FileChange> = text.into_iter().cloned().collect();
     let mut shown = bounded_lines(&String::from_utf8_lossy(&patch::write(&text).text), LINES_MAX);
     for change in binary.iter().take(LINES_MAX) {
-        shown.push_str(&binary_line(change));
+        shown.push_str(&line("binary file", change));
+    }
+    for change in hidden.iter().take(LINES_MAX) {
+        shown.push_str(&line("file that holds secrets by its name", change));
     }
     shown
 }
@@ -68,13 +74,13 @@ fn is_binary(change: &FileChange) -> bool {
     versions.any(|version| version.content.contains(&0))
 }
 
-fn binary_line(change: &FileChange) -> String {
+fn line(what: &str, change: &FileChange) -> String {
     let size = |version: &Option<FileVersion>| match version {
         Some(version) => format!("{} bytes", grouped(version.content.len())),
         None => "absent".to_owned(),
     };
     format!(
-        "binary file {}: {} → {}\n",
+        "{what} {}: {} → {}\n",
         change.path,
         size(&change.before),
         size(&change.after)
@@ -99,15 +105,21 @@ mod tests {
             desk.write(&path(name), "y\n".to_owned(), "").unwrap();
         }
         let changes = desk.tree.changes().unwrap();
-        assert_eq!(answer::<GitDiff>(&desk, json!({})), diff(&changes));
-        assert_eq!(answer::<GitDiff>(&desk, json!({ "path": null })), diff(&changes));
+        assert_eq!(
+            answer::<GitDiff>(&desk, json!({})),
+            diff(&changes, &desk.guard.denied)
+        );
+        assert_eq!(
+            answer::<GitDiff>(&desk, json!({ "path": null })),
+            diff(&changes, &desk.guard.denied)
+        );
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "path": "a" })),
-            diff(&changes[..1])
+            diff(&changes[..1], &desk.guard.denied)
         );
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "path": "ab" })),
-            diff(&changes[1..])
+            diff(&changes[1..], &desk.guard.denied)
         );
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "file": "c" })),

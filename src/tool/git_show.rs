@@ -7,7 +7,7 @@ use super::history::History;
 use super::text::{bounded_lines, shortened};
 use super::work::Work;
 use crate::model::{Effect, FileChange};
-use crate::workspace::Commit;
+use crate::workspace::{Commit, Denied};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -47,7 +47,9 @@ impl Work for GitShow {
         let revision = arguments.revision;
         check_revision(&revision)?;
         let (commit, changes) = history.repository.show(&revision, history.head()?)?;
-        Ok(render(&commit, &changes))
+        // From whole files: a line of a diff shows less of what it belongs to.
+        history.guard.learn(&changes);
+        Ok(render(&commit, &changes, &history.guard.denied))
     }
 }
 
@@ -68,7 +70,7 @@ fn check_revision(revision: &str) -> Result<(), ToolError> {
 }
 
 /// A commit as git shows it.
-fn render(commit: &Commit, changes: &[FileChange]) -> String {
+fn render(commit: &Commit, changes: &[FileChange], denied: &Denied) -> String {
     let message: String = bounded_lines(commit.message.trim(), MESSAGE_LINES_MAX)
         .lines()
         .map(|line| format!("    {line}").trim_end().to_owned() + "\n")
@@ -78,7 +80,7 @@ fn render(commit: &Commit, changes: &[FileChange]) -> String {
     let diff = if changes.is_empty() {
         "(no file changed)\n".to_owned()
     } else {
-        diff(changes)
+        diff(changes, denied)
     };
     format!(
         "commit {}\nAuthor: {author}\nDate: {date}\n\n{message}\n{diff}",
@@ -95,7 +97,7 @@ mod tests {
     use crate::tool::git_diff::diff;
     use crate::tool::schema;
     use crate::tool::testing::path;
-    use crate::workspace::Commit;
+    use crate::workspace::{Commit, Denied};
     use serde_json::{Value, json};
 
     fn commit() -> Commit {
@@ -113,7 +115,10 @@ mod tests {
         let header = "commit 0123456789abcdef0123456789abcdef01234567\n\
                       Author: Ada <ada@example.org>\n\
                       Date: 2026-11-20T23:59:59Z\n\n    lib: raise replicas\n\n    Because of load.\n\n";
-        assert_eq!(render(&commit(), &[]), format!("{header}(no file changed)\n"));
+        assert_eq!(
+            render(&commit(), &[], &Denied::default()),
+            format!("{header}(no file changed)\n")
+        );
         let changes = [FileChange {
             path: path("a"),
             before: None,
@@ -122,7 +127,11 @@ mod tests {
                 mode: Mode::Regular,
             }),
         }];
-        assert_eq!(render(&commit(), &changes), format!("{header}{}", diff(&changes)));
+        let denied = Denied::default();
+        assert_eq!(
+            render(&commit(), &changes, &denied),
+            format!("{header}{}", diff(&changes, &denied))
+        );
     }
 
     /// TK-36

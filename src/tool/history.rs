@@ -1,7 +1,7 @@
 //! What the history tools work on: the repository behind a workspace, read from its base commit.
 
 use super::{Context, ToolError};
-use crate::workspace::{Repository, RepositoryError};
+use crate::workspace::{Guard, Repository, RepositoryError};
 use std::sync::Arc;
 
 /// A repository and where its history is read from.
@@ -11,6 +11,8 @@ pub(super) struct History {
     pub(super) repository: Arc<Repository>,
     /// The workspace's base commit, which is what `HEAD` means.
     pub(super) base: Option<String>,
+    /// What of it is kept from whoever looks at it.
+    pub(super) guard: Guard,
 }
 
 impl From<Context<'_>> for History {
@@ -18,6 +20,7 @@ impl From<Context<'_>> for History {
         Self {
             repository: Arc::clone(&cx.workspace.repository),
             base: cx.workspace.base.clone(),
+            guard: cx.workspace.guard.clone(),
         }
     }
 }

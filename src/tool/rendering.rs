@@ -8,6 +8,7 @@ use crate::compare;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::tanka::{Evaluate, Renderer, TankaError};
+use crate::workspace::{Guarded, Tree};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::marker::PhantomData;
@@ -28,6 +29,7 @@ pub(super) trait Rendering: Send + Sync + 'static {
     /// Runs one call.
     async fn run(
         renderer: &Renderer,
+        tree: &Guarded,
         arguments: Self::Arguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError>;
@@ -71,11 +73,12 @@ impl<R: Rendering> Tool for FramedRendering<R> {
         if cx.cancel.is_cancelled() {
             return Err(stopped());
         }
-        let renderer = Renderer::new(Arc::clone(&cx.workspace.tree), Arc::clone(&self.evaluator));
+        let tree = cx.workspace.guarded();
+        let renderer = Renderer::new(Arc::clone(&tree) as Arc<dyn Tree>, Arc::clone(&self.evaluator));
         let answer = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(stopped()),
-            answer = R::run(&renderer, arguments, cx.cancel) => answer,
+            answer = R::run(&renderer, &tree, arguments, cx.cancel) => answer,
         };
         match answer {
             Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
@@ -104,6 +107,8 @@ pub(super) mod testing {
     use crate::tanka::Renderer;
     use crate::tanka::testing::{Files, JsonFiles};
     use crate::tool::ToolError;
+    use crate::tool::testing::guarded;
+    use crate::workspace::Tree;
     use serde_json::Value;
     use std::sync::Arc;
     use tokio_util::sync::CancellationToken;
@@ -114,7 +119,8 @@ pub(super) mod testing {
     ) -> Result<String, ToolError> {
         let schema = schema::render::<R::Arguments>();
         let arguments = bind::<R::Arguments>(R::NAME, &schema, arguments).map_err(readable)?;
-        let renderer = Renderer::new(Files::new(files), Arc::new(JsonFiles));
-        R::run(&renderer, arguments, &CancellationToken::new()).await
+        let tree = guarded(Files::new(files));
+        let renderer = Renderer::new(Arc::clone(&tree) as Arc<dyn Tree>, Arc::new(JsonFiles));
+        R::run(&renderer, &tree, arguments, &CancellationToken::new()).await
     }
 }

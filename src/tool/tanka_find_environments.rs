@@ -5,6 +5,7 @@ use super::arguments::Arguments;
 use super::rendering::Rendering;
 use crate::inspect;
 use crate::tanka::{EnvironmentList, Renderer};
+use crate::workspace::Guarded;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,6 +43,7 @@ impl Rendering for TankaFindEnvironments {
 
     async fn run(
         renderer: &Renderer,
+        _tree: &Guarded,
         FindArguments { path }: FindArguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {

@@ -5,6 +5,7 @@ use super::arguments::Arguments;
 use super::rendering::Rendering;
 use crate::inspect::{self, Shown};
 use crate::tanka::{Filter, Rendered, Renderer, Target};
+use crate::workspace::Guarded;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,6 +47,7 @@ impl Rendering for TankaShow {
 
     async fn run(
         renderer: &Renderer,
+        tree: &Guarded,
         arguments: ShowArguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {
@@ -60,7 +62,7 @@ impl Rendering for TankaShow {
             name,
             ..Target::at(env_path)
         };
-        let rendered = renderer.show(&target, &filter, cancel).await?;
+        let rendered = inspect::rendered(renderer, tree, &target, &filter, cancel).await?;
         Ok(shown(&rendered))
     }
 }

@@ -17,7 +17,7 @@ use crate::model::{Effect, FileChange, FileVersion, Mode, RepoPath};
 use crate::redact::Redactor;
 use crate::sandbox::Program;
 use crate::tanka::testing::JsonFiles;
-use crate::workspace::{Match, Tree, TreeError};
+use crate::workspace::{Denied, Guard, Guarded, Match, Tree, TreeError};
 use bytes::Bytes;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,14 +100,14 @@ impl Tree for MemoryTree {
 
     fn search(
         &self,
-        glob: &globset::GlobMatcher,
+        accepts: &dyn Fn(&str) -> bool,
         needle: &str,
         offset: usize,
         limit: usize,
     ) -> Result<(Vec<Match>, usize), TreeError> {
         let mut matches = Vec::new();
         for (path, file) in self.files.lock().unwrap().iter() {
-            if !glob.is_match(path.as_str()) || file.content.contains(&0) {
+            if !accepts(path.as_str()) || file.content.contains(&0) {
                 continue;
             }
             let text = String::from_utf8_lossy(&file.content).into_owned();
@@ -212,6 +212,18 @@ pub(super) fn path(text: &str) -> RepoPath {
     RepoPath::parse(text).unwrap()
 }
 
+/// A tree behind a guard that denies nothing and has learnt nothing.
+pub(super) fn guarded(tree: Arc<dyn Tree>) -> Arc<Guarded> {
+    Arc::new(Guarded::new(tree, guard(Denied::default())))
+}
+
+pub(super) fn guard(denied: Denied) -> Guard {
+    Guard {
+        denied: Arc::new(denied),
+        redactor: Arc::new(Redactor::new([])),
+    }
+}
+
 /// A desk of an unrestricted editor on these files.
 pub(super) fn desk<C: AsRef<[u8]>>(files: &[(&str, C)]) -> Desk {
     desk_of(files, Role::Editor, &["**"])
@@ -232,6 +244,7 @@ pub(super) fn desk_of<C: AsRef<[u8]>>(files: &[(&str, C)], role: Role, environme
             files: Mutex::new(base.clone()),
             base,
         }),
+        guard: guard(Denied::default()),
         repository: "infra".to_owned(),
         identity: identity(role, environments),
         files_changed_max: 50,

@@ -81,6 +81,10 @@ impl Tree for Before {
         }
     }
 
+    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+        links::follow(path, &|path| self.target(path))
+    }
+
     fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
         if let Some(Some(version)) = self.was.get(path) {
             return Ok(Some(match version.mode {
@@ -134,7 +138,7 @@ impl Tree for Before {
 
     fn search(
         &self,
-        glob: &globset::GlobMatcher,
+        accepts: &dyn Fn(&str) -> bool,
         needle: &str,
         offset: usize,
         limit: usize,
@@ -144,7 +148,7 @@ impl Tree for Before {
             return Ok(found.finish());
         }
         let finder = memchr::memmem::Finder::new(needle.as_bytes());
-        for path in self.files.iter().filter(|path| glob.is_match(path.as_str())) {
+        for path in self.files.iter().filter(|path| accepts(path.as_str())) {
             // Links and what cannot be read have no lines.
             if let Ok(Some(version)) = self.stored(path)
                 && version.mode != Mode::Symlink
@@ -229,8 +233,7 @@ mod tests {
         for name in NAMES {
             assert_eq!(seen(&before, name), seen(&base, name));
         }
-        let glob = globset::Glob::new("**").unwrap().compile_matcher();
-        let found = before.search(&glob, "o", 0, 10).unwrap();
+        let found = before.search(&|_| true, "o", 0, 10).unwrap();
         let names: Vec<&str> = found.0.iter().map(|found| found.path.as_str()).collect();
         assert_eq!((names, found.1), (vec!["edited"], 1));
         let below: Vec<RepoPath> = before.below("gone").unwrap();

@@ -5,11 +5,13 @@
 
 mod base;
 mod before;
+mod denied;
 mod directory;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod fixture;
+mod guarded;
 mod lines;
 mod links;
 mod nearest;
@@ -20,7 +22,9 @@ mod unused;
 
 pub use base::{Base, Progress, Skipped, clear_unfinished, old_packs, remove_pack};
 pub use before::Before;
+pub use denied::Denied;
 pub use directory::Directory;
+pub use guarded::{Guard, Guarded};
 pub use overlay::{Edits, Overlay};
 pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
 pub(crate) use repository::{Meter, objects_bounded, transport};
@@ -56,6 +60,15 @@ pub enum TreeError {
         path: RepoPath,
         /// Why, in words for the model.
         why: &'static str,
+    },
+    /// On the list of files that hold secrets.
+    #[error(
+        "`{path}` holds secrets by its name (`sandbox.secrets_denied`), so it is not looked into; work with the \
+         files that name it, or ask the operator to allow it"
+    )]
+    Denied {
+        /// What was asked for.
+        path: RepoPath,
     },
     /// Larger than a tool may read.
     #[error("`{path}` has {bytes} bytes; the limit is {bytes_max}")]
@@ -148,6 +161,12 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
         with_blob(path, self.read(path)?)
     }
 
+    /// The path of what `read` reads at `path`: links on the way are followed. As it is here, it suits trees
+    /// without symlinks.
+    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+        Ok(path.clone())
+    }
+
     /// What stands at `path`, without following it; `None` when there is nothing. Unlike a failing
     /// `read` it looks for no similar names, so asking in vain is cheap. As it is here, it suits trees
     /// without symlinks.
@@ -186,12 +205,12 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
     /// take away what is there. For vendored packages, whose files tools do not write one by one.
     fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError>;
 
-    /// Every line of a text file accepted by `glob` that contains `needle`, sorted by path and line:
+    /// Every line of a text file whose path `accepts` that contains `needle`, sorted by path and line:
     /// the matches from `offset` on, at most `limit`, and how many there are in all. Binary files
     /// (a NUL byte) are skipped. Lines are cut to 500 characters.
     fn search(
         &self,
-        glob: &globset::GlobMatcher,
+        accepts: &dyn Fn(&str) -> bool,
         needle: &str,
         offset: usize,
         limit: usize,
@@ -208,6 +227,15 @@ pub struct Workspace {
     pub repository: Arc<Repository>,
     /// The base commit as 40 hex digits; `None` in a repository without commits.
     pub base: Option<String>,
-    /// The files.
+    /// The files, all of them.
     pub tree: Arc<dyn Tree>,
+    /// What is kept from whoever looks at them.
+    pub guard: Guard,
+}
+
+impl Workspace {
+    /// The files as tools and programs see them.
+    pub fn guarded(&self) -> Arc<Guarded> {
+        Arc::new(Guarded::new(Arc::clone(&self.tree), self.guard.clone()))
+    }
 }

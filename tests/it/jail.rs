@@ -161,6 +161,44 @@ async fn files_that_hold_secrets_are_not_importable() {
     assert_eq!(value(&evaluator, request).await, Ok("1".to_owned()));
 }
 
+/// T45: what a link of the repository leads to counts, not what the link is called
+#[tokio::test]
+async fn a_link_to_a_file_that_holds_secrets_is_not_followed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for name in [".git", "secrets", "lib"] {
+        std::fs::create_dir(directory.path().join(name)).expect("a directory");
+    }
+    for name in [".env", "secrets/prod.key", "secrets/main.jsonnet", "tls.key"] {
+        std::fs::write(directory.path().join(name), "1").expect("a file");
+    }
+    for (link, target) in [
+        ("lib/settings.txt", "../.env"),
+        ("lib/shared", "../secrets"),
+        ("lib/tls.txt", "../tls.key"),
+    ] {
+        std::os::unix::fs::symlink(target, directory.path().join(link)).expect("a link");
+    }
+    let tree: Arc<dyn Tree> = Arc::new(Directory::open(directory.path()).expect("a tree"));
+    let evaluator = Evaluator::configured(program(), &SandboxSettings::default()).expect("an evaluator");
+    let import = |path: &str| Request {
+        tree: Arc::clone(&tree),
+        ..snippet(&format!("importstr '{path}'"))
+    };
+    for path in [
+        "lib/settings.txt",
+        "lib/shared/prod.key",
+        "lib/tls.txt",
+        "tls.key",
+    ] {
+        let error = value(&evaluator, import(path)).await.expect_err("no value");
+        let forbidden = matches!(&error, EvalError::ImportForbidden { path: named, .. } if named == path);
+        assert!(forbidden, "{path}: {error:?}");
+    }
+    // Jsonnet is code wherever it lies.
+    let code = value(&evaluator, import("lib/shared/main.jsonnet")).await;
+    assert_eq!(code, Ok("\"1\"".to_owned()));
+}
+
 /// T45: a symlink of the repository
 #[tokio::test]
 async fn a_link_that_leaves_the_tree_is_not_followed() {

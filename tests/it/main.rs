@@ -63,5 +63,6 @@ mod request_size;
 mod restarts;
 mod retention;
 mod revocation;
+mod secrets;
 mod slow_clients;
 mod strangers;

@@ -9,7 +9,7 @@ use crate::provider::ToolSpec;
 use crate::provider::scripted::Scripted;
 use crate::redact::Redactor;
 use crate::tool::{self, Context, Tool, ToolError, Toolbox};
-use crate::workspace::{Base, Edits, FetchProgress, Overlay, Repository, Tree, Workspace};
+use crate::workspace::{Base, Edits, FetchProgress, Guard, Overlay, Repository, Tree, Workspace};
 use async_trait::async_trait;
 use gix::objs::tree::EntryKind;
 use serde_json::Value;
@@ -96,6 +96,7 @@ impl Bench {
                 repository,
                 base: Some(head),
                 tree: Arc::clone(&overlay) as Arc<dyn Tree>,
+                guard: Guard::default(),
             },
             base,
             overlay,

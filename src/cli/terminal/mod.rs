@@ -19,7 +19,7 @@ use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::provider::{self, Provider};
 use crate::redact::Redactor;
 use crate::tool::{self, Reach, Toolbox};
-use crate::workspace::{Directory, Repository, Tree, Workspace, patch};
+use crate::workspace::{Denied, Directory, Guard, Repository, Tree, Workspace, patch};
 use checking::Checking;
 use recording::Recording;
 use std::path::PathBuf;
@@ -143,6 +143,10 @@ impl Terminal {
             repository,
             base,
             tree,
+            guard: Guard {
+                denied: Arc::new(Denied::configured(&config.sandbox.secrets_denied)),
+                redactor: Arc::clone(&redactor),
+            },
         };
         Ok(Self {
             provider,
@@ -249,7 +253,6 @@ impl Terminal {
         let inspector = Inspector {
             workspace: &self.workspace,
             comparer: &self.checking.comparer,
-            redactor: &self.redactor,
             cancel: &cancel,
         };
         let answer = tokio::select! {

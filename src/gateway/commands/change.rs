@@ -181,6 +181,7 @@ impl Gateway {
                 repository: repositories.get(&repository).await?,
                 tree: Arc::new(Overlay::new(repositories.base(&repository, &base).await?, edits)),
                 base: Some(base),
+                guard: self.guard(),
             };
             anyhow::Ok((workspace, repositories.head(&repository).await?))
         };

@@ -80,7 +80,6 @@ impl Gateway {
         let inspector = Inspector {
             workspace: &workspace,
             comparer: &self.parts.comparer,
-            redactor: &self.parts.redactor,
             cancel: stop,
         };
         inspector.answer(question).await
@@ -104,6 +103,7 @@ impl Gateway {
             repository: repositories.get(name).await?,
             base: Some(base),
             tree: Arc::new(Overlay::new(loaded, edits)),
+            guard: self.guard(),
         })
     }
 

@@ -60,7 +60,7 @@ impl Gateway {
         let change = prepared.map(|prepared| prepared.change);
         let masked = change
             .as_ref()
-            .map(|change| compose::masked(&change.patch, &self.parts.redactor));
+            .map(|change| compose::masked(&change.patch, &opened.workspace.guard.redactor));
         let (verdict, source) = (outcome.verdict, outcome.source);
         let based_on = |stale: &String| {
             let base = opened.workspace.base.as_deref().unwrap_or_default();
@@ -122,8 +122,7 @@ impl Gateway {
         match &mut journal {
             Some(journal) => journal.on_record().await?.recording.append(events).await,
             None => {
-                let session = &opened.conversation.session;
-                Recording::open(self, session, turn, None).append(events).await;
+                Recording::open(self, opened, turn, None).append(events).await;
             }
         }
         tracing::info!(

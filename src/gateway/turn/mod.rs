@@ -290,7 +290,7 @@ impl Gateway {
         let first = session::Event::Began {
             user: opened.user_text.clone(),
         };
-        let recording = Recording::open(self, &opened.conversation.session, turn, Some(first));
+        let recording = Recording::open(self, opened, turn, Some(first));
         // Nobody listens any more if the model could not be asked.
         let _ = begun.send(OnRecord { turn, recording });
         seat.began(turn);
@@ -330,7 +330,7 @@ impl Gateway {
             workspace: &opened.workspace,
             postconditions: preparing,
             limits: &self.parts.config.limits.turn,
-            redactor: &self.parts.redactor,
+            redactor: &opened.workspace.guard.redactor,
             before: agent::Before {
                 turns: assigned.work.begun,
                 steps: assigned.work.steps_before,

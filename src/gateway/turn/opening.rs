@@ -115,6 +115,10 @@ impl Gateway {
             conversation.base.as_ref() == Some(&base) && conversation.repository.as_ref() == Some(&name);
         let bind = (!is_bound).then(|| (name.clone(), base.clone()));
         let overlay = Arc::new(Overlay::new(loaded, edits));
+        let guard = self.guard();
+        if !overlay.is_untouched() {
+            guard.learn(&overlay.changes().map_err(|error| Refused::Broken(error.into()))?);
+        }
         let stale = repositories.stale(&name, (self.parts.now)());
         let branch = repositories.branch(&name).to_owned();
         // Of the base and not of the edits: it is listed once for everybody, and the prompt stays the
@@ -139,6 +143,7 @@ impl Gateway {
                 repository,
                 base: Some(base.clone()),
                 tree: Arc::clone(&overlay) as Arc<dyn Tree>,
+                guard,
             },
             overlay,
             began,

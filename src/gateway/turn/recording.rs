@@ -1,6 +1,7 @@
 //! The recording of a running turn. Nobody waits for its file, and nothing ends because it cannot be
 //! written: it is for people, and the store has what counts.
 
+use super::Opened;
 use crate::gateway::Gateway;
 use crate::model::TurnId;
 use crate::session::{self, Record, Recorder, SessionError};
@@ -24,15 +25,16 @@ enum File {
 }
 
 impl Recording {
-    /// Begins to open the recording of a session and to write down what comes first.
+    /// Begins to open the recording of a turn's session and to write down what comes first.
     pub(super) fn open(
         gateway: &Gateway,
-        session: &str,
+        opened: &Opened,
         turn: TurnId,
         first: Option<session::Event>,
     ) -> Self {
-        let (parts, session) = (&gateway.parts, session.to_owned());
-        let (redactor, config) = (Arc::clone(&parts.redactor), Arc::clone(&parts.config));
+        let (parts, session) = (&gateway.parts, opened.conversation.session.clone());
+        let redactor = Arc::clone(&opened.workspace.guard.redactor);
+        let config = Arc::clone(&parts.config);
         let (now, at) = (parts.now, (parts.now)());
         let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
         let opening = tokio::task::spawn_blocking(move || {

@@ -105,6 +105,7 @@ async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> C
         repository: "infra".into(),
         base: "a".repeat(40),
         patch: Bytes::from(format!("patch of {content}")),
+        content: Sha256::digest(content).into(),
         stats: Vec::new(),
         checks: Vec::new(),
         effects: String::new(),

@@ -7,7 +7,7 @@ use crate::store::fixture::{
     placeholder, post, says, turn,
 };
 use crate::store::people::{self, GrantRow};
-use crate::store::{Claim, Discarded, Edits, Store, StoreError, Undone};
+use crate::store::{Claim, Discarded, Edits, NewChange, Store, StoreError, Undone};
 use serde_json::json;
 
 #[tokio::test]
@@ -355,6 +355,22 @@ async fn a_change_keeps_its_number_while_it_is_open() {
         .unwrap();
     assert_eq!(next.to_string(), "CHG-2");
     assert_eq!(store.change(open.number).await, Ok(Some((open, id))));
+}
+
+/// A secret that changed makes another change, although both are shown with the same mask.
+#[tokio::test]
+async fn what_is_masked_makes_a_revision_when_it_changes() {
+    let (_directory, store) = fresh();
+    let mut shown = Vec::new();
+    for (second, content) in [(0, 1), (1, 1), (2, 2)] {
+        let masked = patch("+password: ⟦secret:1⟧").map(|change| NewChange {
+            content: [content; 32],
+            ..change
+        });
+        let change = turn(&store, second, &[("a", Some(&[content]))], masked).await;
+        shown.push(change.unwrap().to_string());
+    }
+    assert_eq!(shown, ["CHG-1", "CHG-1", "CHG-1 rev 2"]);
 }
 
 #[tokio::test]

@@ -286,7 +286,7 @@ fn io(path: &RepoPath, err: &std::io::Error) -> TreeError {
 }
 
 impl Tree for Directory {
-    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
+    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
         let target = |path: &RepoPath| match self.node(path)? {
             Some(Node::Symlink) => self
                 .handle
@@ -295,7 +295,11 @@ impl Tree for Directory {
                 .map_err(|err| failed(path, err)),
             Some(Node::File { .. } | Node::Directory | Node::Other) | None => Ok(None),
         };
-        let real = links::follow(path, &target)?;
+        links::follow(path, &target)
+    }
+
+    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
+        let real = self.real(path)?;
         if let Some(Node::File { bytes, .. }) = self.node(&real)? {
             check_size(path, bytes)?;
         }
@@ -457,7 +461,7 @@ impl Tree for Directory {
 
     fn search(
         &self,
-        glob: &globset::GlobMatcher,
+        accepts: &dyn Fn(&str) -> bool,
         needle: &str,
         offset: usize,
         limit: usize,
@@ -467,7 +471,7 @@ impl Tree for Directory {
             return Ok(found.finish());
         }
         let finder = memchr::memmem::Finder::new(needle.as_bytes());
-        for path in self.files()?.iter().filter(|path| glob.is_match(path.as_str())) {
+        for path in self.files()?.iter().filter(|path| accepts(path.as_str())) {
             // Links and what cannot be read have no lines; a search tells what it could see.
             let file = matches!(self.node(path), Ok(Some(Node::File { .. })));
             if file && let Ok(Some(content)) = self.handle.read(path.as_str(), KEPT_BYTES_MAX) {

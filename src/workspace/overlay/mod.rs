@@ -269,6 +269,10 @@ impl Tree for Overlay {
         }
     }
 
+    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+        Overlay::real(self, &self.state().edits, path)
+    }
+
     fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
         let state = self.state();
         let edits = &state.edits;
@@ -377,7 +381,7 @@ impl Tree for Overlay {
 
     fn search(
         &self,
-        glob: &globset::GlobMatcher,
+        accepts: &dyn Fn(&str) -> bool,
         needle: &str,
         offset: usize,
         limit: usize,
@@ -393,7 +397,7 @@ impl Tree for Overlay {
         let visit_edit = |(path, edit): (&RepoPath, &Option<FileVersion>), found: &mut Found| {
             if let Some(version) = edit
                 && version.mode != Mode::Symlink
-                && glob.is_match(path.as_str())
+                && accepts(path.as_str())
             {
                 lines::search_text(&version.content, &finder, path.as_str(), found);
             }
@@ -403,7 +407,7 @@ impl Tree for Overlay {
                 visit_edit(next, &mut found);
             }
             let is_edited = edited.peek().is_some_and(|(path, _)| path.as_str() == name);
-            if !is_edited && glob.is_match(name) {
+            if !is_edited && accepts(name) {
                 lines::search(content, &finder, name, &mut found);
             }
         });

@@ -4,7 +4,6 @@ use drydock::jsonnet::{Entry, EvalError, EvalLimits, Evaluated, Evaluator, Reque
 use drydock::model::{FileChange, FileVersion, Mode, RepoPath};
 use drydock::sandbox::{LayerName, Program};
 use drydock::workspace::{Match, Tree, TreeError};
-use globset::GlobMatcher;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -81,7 +80,13 @@ impl Tree for Files {
         panic!("an evaluation puts `{path}`")
     }
 
-    fn search(&self, _: &GlobMatcher, _: &str, _: usize, _: usize) -> Result<(Vec<Match>, usize), TreeError> {
+    fn search(
+        &self,
+        _: &dyn Fn(&str) -> bool,
+        _: &str,
+        _: usize,
+        _: usize,
+    ) -> Result<(Vec<Match>, usize), TreeError> {
         panic!("an evaluation searches")
     }
 

@@ -1,0 +1,120 @@
+//! Files that hold secrets by their names: nobody looks into them.
+
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// What an entry begins with that takes files out again.
+const ALLOWS: char = '!';
+
+/// Lists of globs. A file is denied when the last entry of any list that fits it does not begin with `!`.
+#[derive(Clone, Debug, Default)]
+pub struct Denied {
+    lists: Vec<List>,
+}
+
+#[derive(Clone, Debug)]
+struct List {
+    globs: GlobSet,
+    /// By number of the glob.
+    allows: Vec<bool>,
+}
+
+impl Denied {
+    /// The files of one list. Names are compared without regard to case: a directory at a terminal may do so, too.
+    pub fn new<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
+        let (mut globs, mut allows) = (GlobSetBuilder::new(), Vec::new());
+        for entry in entries {
+            allows.push(entry.starts_with(ALLOWS));
+            globs.add(glob(entry)?);
+        }
+        let globs = globs.build()?;
+        Ok(Self {
+            lists: vec![List { globs, allows }],
+        })
+    }
+
+    /// The files an operator configured. An entry that is no glob, which the configuration refuses, denies everything.
+    pub fn configured(entries: &[String]) -> Self {
+        let list = Self::new(entries.iter().map(String::as_str));
+        list.or_else(|_| Self::new(["**"])).unwrap_or_default()
+    }
+
+    /// The files of these lists and of others.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.lists.extend(others.lists);
+        self
+    }
+
+    /// True if nobody looks into the file at this path. Links are not followed.
+    pub fn holds(&self, path: &str) -> bool {
+        self.lists.iter().any(|list| {
+            let last = list.globs.matches(path).last().copied();
+            last.is_some_and(|last| list.allows.get(last) == Some(&false))
+        })
+    }
+}
+
+/// One entry as a glob.
+fn glob(entry: &str) -> Result<Glob, globset::Error> {
+    let glob = entry.strip_prefix(ALLOWS).unwrap_or(entry);
+    GlobBuilder::new(glob).case_insensitive(true).build()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::Denied;
+    use crate::config::SandboxSettings;
+
+    #[test]
+    fn the_last_entry_that_fits_decides_and_one_list_is_enough() {
+        let denied = Denied::new(["secrets/**", "!**/*.jsonnet", "secrets/own.jsonnet"]).unwrap();
+        let denied = denied.and(Denied::new(["**/main.jsonnet"]).unwrap());
+        for (path, holds) in [
+            ("secrets/prod.key", true),
+            ("Secrets/Prod.KEY", true),
+            ("secrets/a/b.jsonnet", false),
+            ("secrets/own.jsonnet", true),
+            ("lib/secrets/prod.key", false),
+            ("secrets/main.jsonnet", true),
+            ("readme.md", false),
+        ] {
+            assert_eq!(denied.holds(path), holds, "{path}");
+        }
+        assert!(!Denied::default().holds(".env"));
+    }
+
+    #[test]
+    fn what_holds_secrets_by_its_name_is_denied_by_default_and_nothing_else() {
+        let settings = SandboxSettings::default();
+        let denied = Denied::new(settings.secrets_denied.iter().map(String::as_str)).unwrap();
+        for path in [
+            ".env",
+            "a/.env",
+            "a/.env.production",
+            "tls/prod.key",
+            "deploy/id_rsa",
+            "id_ed25519",
+            "secrets/prod.txt",
+            "secrets/a/prod.yaml",
+            "keys/store.p12",
+        ] {
+            assert!(denied.holds(path), "{path}");
+        }
+        for path in [
+            ".env.example",
+            ".envrc.md",
+            "environments/dev/main.jsonnet",
+            "secrets/main.jsonnet",
+            "secrets/lib.libsonnet",
+            "lib/secrets.libsonnet",
+            "tls/ca.pem",
+            "tls/ca.crt",
+            "deploy/id_rsa.pub",
+            "environments/dev/secrets/sealed.yaml",
+            "vendor/k/keyboard.libsonnet",
+        ] {
+            assert!(!denied.holds(path), "{path}");
+        }
+    }
+}

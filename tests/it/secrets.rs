@@ -1,0 +1,357 @@
+//! What a repository holds that is secret reaches no model, no chat and no recording, whatever part of a file is looked
+//! at and whatever a program makes of it.
+
+use crate::support::app::{TestApp, step};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use drydock::emulator::model::{Answer, Asked, Script, calls, says};
+use gix::objs::tree::EntryKind;
+use serde_json::json;
+
+const ALICE: &str = "U0ALICE";
+/// Four lines, as `openssl` writes them.
+const KEY_LINES: [&str; 4] = [
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj",
+    "MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu",
+    "NMoSfm76oqFvAp8Gy0iz5sxjZmSnXyCdPEovGhLa0VzMaQ8s+CLOyS56YyCFGeJZ",
+    "qgtzJ6GR3eqoYSW9b9UMvkBpZODSctWSNGj3P7jRFDO5VoTwCQAWbFnOjDfH5Ulg",
+];
+/// A password that only its place tells.
+const PASSWORD: &str = "brass-kettle-on-the-hill-41";
+const TOKEN: &str = "q7Rk2ZpX9vTn4WbY6mLc8dHf";
+const SPEC: &str = "{ \"spec\": { \"namespace\": \"vault\" } }\n";
+
+fn key() -> String {
+    let label = "PRIVATE KEY";
+    format!(
+        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+        KEY_LINES.join("\n")
+    )
+}
+
+/// An environment whose `Secret` holds a password, and one that makes other things of it.
+fn vault() -> String {
+    format!(
+        "{{ secret: {{ apiVersion: 'v1', kind: 'Secret', metadata: {{ name: 'vault' }}, stringData: {{ opens: '{PASSWORD}' }} }} }}\n"
+    )
+}
+
+fn leaking() -> String {
+    let map = |name: &str, rest: &str| {
+        format!(
+            "{name}: {{ apiVersion: 'v1', kind: 'ConfigMap', metadata: {{ name: '{name}' }} }} + {{ {rest} }}"
+        )
+    };
+    let maps = [
+        map("value", "data: { plain: p, inside: 'user:' + p }"),
+        map(
+            "packed",
+            "data: { base64: std.base64('u:' + p), whole: std.base64(k), lines: k }",
+        ),
+        map("labels", "metadata+: { labels: { vault: p } }"),
+        map("named", "metadata+: { name: p }"),
+        map("keyed", "data: { [p]: 'x' }"),
+        map(
+            "token",
+            "data: { token: (import 'token.libsonnet').t, hex: std.join('', [std.char(std.codepoint(c)) for c in std.stringChars(p)]) }",
+        ),
+    ];
+    format!(
+        "local p = (import '../vault/main.jsonnet').secret.stringData.opens;\nlocal k = importstr '../../tls/prod.pem';\n{{ {} }}\n",
+        maps.join(", ")
+    )
+}
+
+/// Adds one commit with these files to the branch of the repository.
+fn commit(app: &TestApp, files: &[(&str, EntryKind, &str)]) {
+    let repository = app.stage.repository();
+    let branch = repository.join("refs/heads/main");
+    let parent: gix::ObjectId = std::fs::read_to_string(&branch).unwrap().trim().parse().unwrap();
+    let opened = gix::open_opts(&repository, gix::open::Options::isolated()).unwrap();
+    let tree = opened.find_commit(parent).unwrap().tree_id().unwrap().detach();
+    let mut editor = opened.edit_tree(tree).unwrap();
+    for (path, kind, text) in files {
+        let blob = opened.write_blob(text).unwrap().detach();
+        editor.upsert(*path, *kind, blob).unwrap();
+    }
+    let author = gix::actor::Signature {
+        name: "Ada".into(),
+        email: "ada@example.com".into(),
+        time: gix::date::Time {
+            seconds: 1_800_000_000,
+            offset: 0,
+        },
+    };
+    let commit = gix::objs::Commit {
+        tree: editor.write().unwrap().detach(),
+        parents: vec![parent].into(),
+        author: author.clone(),
+        committer: author,
+        encoding: None,
+        message: "more\n".into(),
+        extra_headers: Vec::new(),
+    };
+    let id = opened.write_object(&commit).unwrap().detach();
+    std::fs::write(branch, format!("{id}\n")).unwrap();
+}
+
+async fn app(script: impl Script + 'static) -> TestApp {
+    let app = TestApp::new(script).await;
+    app.slack_editor(ALICE).await;
+    let conf = format!("name: x\n{}level: 1\n", key());
+    let values = format!("env:\n- name: DB_PASSWORD\n  value: {TOKEN}\n- name: LEVEL\n  value: info\n");
+    let manifest = format!("kind: Secret\nstringData:\n  opens: {PASSWORD}\n");
+    let dotenv = format!("DB_TOKEN={TOKEN}\n");
+    let token = format!("{{ t: '{TOKEN}' }}\n");
+    commit(
+        &app,
+        &[
+            ("environments/dev/conf.txt", EntryKind::Blob, &conf),
+            ("environments/dev/values.yaml", EntryKind::Blob, &values),
+            ("environments/dev/settings.txt", EntryKind::Link, "../../.env"),
+            ("k/secret.yaml", EntryKind::Blob, &manifest),
+            ("tls/prod.pem", EntryKind::Blob, &key()),
+            ("secrets/prod.key", EntryKind::Blob, &key()),
+            (".env", EntryKind::Blob, &dotenv),
+            ("environments/vault/main.jsonnet", EntryKind::Blob, &vault()),
+            ("environments/vault/spec.json", EntryKind::Blob, SPEC),
+            ("environments/leaking/main.jsonnet", EntryKind::Blob, &leaking()),
+            ("environments/leaking/token.libsonnet", EntryKind::Blob, &token),
+            ("environments/leaking/spec.json", EntryKind::Blob, SPEC),
+        ],
+    );
+    app
+}
+
+/// What is nowhere to be seen: parts of the key, the password and the token as they are and as programs pack them.
+fn forbidden() -> Vec<String> {
+    let mut forbidden: Vec<String> = KEY_LINES.iter().map(|line| line[8..40].to_owned()).collect();
+    forbidden.extend([PASSWORD.to_owned(), TOKEN.to_owned()]);
+    forbidden.push(STANDARD.encode(format!("u:{PASSWORD}"))[4..30].to_owned());
+    forbidden.push(STANDARD.encode(key())[60..120].to_owned());
+    forbidden
+}
+
+/// Looks everywhere but at the words of the model.
+fn nothing_shows(app: &TestApp) {
+    for secret in forbidden() {
+        for asked in app.asked() {
+            for result in asked.messages.iter().flat_map(|message| &message.results) {
+                assert!(
+                    !result.content.contains(&secret),
+                    "{secret} in\n{}",
+                    result.content
+                );
+            }
+        }
+        assert!(
+            !app.slack_shows().contains(&secret),
+            "{secret} in\n{}",
+            app.slack_shows()
+        );
+        app.stage.slack.look(|state| {
+            for file in &state.files {
+                let text = String::from_utf8_lossy(&file.content);
+                assert!(!text.contains(&secret), "{secret} in {}:\n{text}", file.name);
+            }
+        });
+        for (name, text) in app.sessions() {
+            assert!(!text.contains(&secret), "{secret} in {name}");
+        }
+    }
+}
+
+/// T87: a hunk, a page and a line of a search show a part of a key; the whole of it is known all the same.
+#[tokio::test]
+async fn a_part_of_a_file_shows_no_part_of_its_secrets() {
+    let conf = "environments/dev/conf.txt";
+    let app = app(move |asked: &Asked| match step(asked) {
+        0 => calls(
+            "file_edit",
+            json!({"path": conf, "old": "level: 1", "new": "level: 2"}),
+        ),
+        1 => calls("file_read", json!({"path": conf, "offset": 3, "limit": 1}))
+            .and_calls("file_search", json!({"glob_pattern": "tls/*", "text_query": "M"}))
+            .and_calls(
+                "file_search",
+                json!({"glob_pattern": "**/values.yaml", "text_query": "value:"}),
+            )
+            .and_calls(
+                "file_read",
+                json!({"path": "environments/dev/values.yaml", "offset": 2, "limit": 1}),
+            )
+            .and_calls(
+                "file_read",
+                json!({"path": "k/secret.yaml", "offset": 2, "limit": 1}),
+            )
+            .and_calls("git_diff", json!({}))
+            .and_calls("git_show", json!({})),
+        _ => says("Level 2 it is."),
+    })
+    .await;
+    let result = app.ask(ALICE, "set the level to 2").await;
+    assert!(
+        result.text.contains("CHG-1 is ready: 1 file, +1 −1"),
+        "{}",
+        result.text
+    );
+    assert!(
+        result.text.contains("+level: 2") && result.text.contains("⟦secret:"),
+        "{}",
+        result.text
+    );
+    let diff = app.command_in(ALICE, &result.thread, "!diff").await;
+    assert!(diff.contains("+level: 2"), "{diff}");
+    app.command_in(ALICE, &result.thread, "!patch").await;
+    app.until_idle().await;
+    let read = app.asked()[2].last_results()[0].content.clone();
+    assert!(read.contains("⟦secret:"), "{read}");
+    let env = app.asked()[2].last_results()[2].content.clone();
+    assert!(env.contains("value: info"), "{env}");
+    nothing_shows(&app);
+}
+
+/// T87: an edit beside a secret makes it no less one, and the change says so.
+#[tokio::test]
+async fn what_was_a_secret_before_an_edit_is_one_after_it() {
+    let conf = "environments/dev/conf.txt";
+    let begin = format!("-----BEGIN {}-----\n", "PRIVATE KEY");
+    let app = app(move |asked: &Asked| match step(asked) {
+        0 => calls("file_edit", json!({"path": conf, "old": begin, "new": ""}))
+            .and_calls("file_edit", json!({"path": "k/secret.yaml", "old": "kind: Secret\nstringData:", "new": "kind: Colour\ndata:"})),
+        1 => calls("file_read", json!({"path": conf}))
+            .and_calls("file_read", json!({"path": "k/secret.yaml"}))
+            .and_calls("git_diff", json!({})),
+        _ => says("Tidied up."),
+    })
+    .await;
+    let result = app.ask(ALICE, "tidy up").await;
+    app.command_in(ALICE, &result.thread, "!diff").await;
+    app.until_idle().await;
+    let facts = result.text.clone();
+    assert!(facts.contains("looks like a secret"), "{facts}");
+    nothing_shows(&app);
+}
+
+/// T56, T87: what prod's `Secret` holds is hidden in whatever a program of dev makes of it.
+#[tokio::test]
+async fn a_secret_is_hidden_whatever_a_program_makes_of_it() {
+    let fails = "error (import '../vault/main.jsonnet').secret.stringData.opens\n";
+    let app = app(move |asked: &Asked| match step(asked) {
+        0 => calls("tanka_show", json!({"env_path": "environments/leaking"})),
+        1 => calls("tanka_show", json!({"env_path": "environments/leaking", "include": ["configmap/.*"]}))
+            .and_calls("tanka_show", json!({"env_path": "environments/vault", "exclude": ["secret/.*"]})),
+        2 => calls(
+            "file_edit",
+            json!({"path": "environments/leaking/main.jsonnet", "old": "inside: 'user:' + p", "new": "inside: 'you:' + p"}),
+        ),
+        3 => calls("tanka_diff", json!({"env_path": "environments/leaking"})),
+        4 => calls(
+            "file_write",
+            json!({"path": "environments/torn/main.jsonnet", "content": fails}),
+        )
+        .and_calls("file_write", json!({"path": "environments/torn/spec.json", "content": SPEC})),
+        5 => calls("tanka_show", json!({"env_path": "environments/torn"}))
+            .and_calls("tanka_diff", json!({"env_path": "environments/torn"}))
+            .and_calls("tanka_validate_jsonnet", json!({"file_path": "environments/torn/main.jsonnet"})),
+        _ => says("There you are."),
+    })
+    .await;
+    let result = app.ask(ALICE, "show me").await;
+    for words in [
+        "!render leaking",
+        "!diff leaking",
+        "!render torn",
+        "!risk",
+        "!diff",
+    ] {
+        app.command_in(ALICE, &result.thread, words).await;
+    }
+    app.until_idle().await;
+    let shown = app.asked()[1].last_results()[0].content.clone();
+    assert!(
+        shown.contains("6 objects") && shown.contains("inside: user:⟦secret:"),
+        "{shown}"
+    );
+    let torn = app.asked()[6].last_results()[0].content.clone();
+    assert!(torn.contains("⟦secret:"), "{torn}");
+    nothing_shows(&app);
+}
+
+/// T45: a file that holds secrets by its name is out of reach, whatever link leads there.
+#[tokio::test]
+async fn a_file_that_holds_secrets_by_its_name_is_not_looked_into() {
+    let reads = |path: &str| calls("file_read", json!({ "path": path }));
+    let program = "{ a: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { x: importstr 'settings.txt' } } }\n";
+    let app = app(move |asked: &Asked| match step(asked) {
+        0 => reads(".env")
+            .and_calls("file_read", json!({"path": "environments/dev/settings.txt"}))
+            .and_calls("file_read", json!({"path": "secrets/prod.key"}))
+            .and_calls(
+                "file_search",
+                json!({"glob_pattern": "**", "text_query": "DB_TOKEN"}),
+            )
+            .and_calls(
+                "file_search",
+                json!({"glob_pattern": "secrets/**", "text_query": "M"}),
+            )
+            .and_calls("file_write", json!({"path": ".env", "content": "X=1\n"}))
+            .and_calls("git_show", json!({})),
+        1 => calls(
+            "file_write",
+            json!({"path": "environments/dev/main.jsonnet", "content": program}),
+        ),
+        2 => calls("tanka_show", json!({"env_path": "environments/dev"})),
+        _ => says("No way in."),
+    })
+    .await;
+    app.ask(ALICE, "look").await;
+    app.until_idle().await;
+    let results = app.asked()[1].last_results().to_vec();
+    for refused in [0, 1, 2, 5].map(|place| &results[place]) {
+        assert!(
+            refused.is_error && refused.content.contains("sandbox.secrets_denied"),
+            "{}",
+            refused.content
+        );
+    }
+    for searched in [3, 4].map(|place| &results[place].content) {
+        assert!(searched.starts_with("no matches"), "{searched}");
+    }
+    let shown = &results[6].content;
+    assert!(
+        shown.contains("file that holds secrets by its name .env: absent →"),
+        "{shown}"
+    );
+    let import = app.asked()[3].last_results()[0].clone();
+    assert!(
+        import.is_error
+            && import
+                .content
+                .contains("on the list of files no program may read"),
+        "{}",
+        import.content
+    );
+    nothing_shows(&app);
+}
+
+/// The usual text of a repository stays readable.
+#[tokio::test]
+async fn usual_configuration_is_shown_as_it_is() {
+    let usual = include_str!("secrets/usual.yaml");
+    let app = app(move |asked: &Asked| -> Answer {
+        match step(asked) {
+            0 => calls(
+                "file_write",
+                json!({"path": "environments/dev/usual.yaml", "content": usual}),
+            ),
+            1 => calls("file_read", json!({"path": "environments/dev/usual.yaml"})),
+            _ => says("As it is."),
+        }
+    })
+    .await;
+    let result = app.ask(ALICE, "write it").await;
+    let read = app.asked()[2].last_results()[0].content.clone();
+    assert_eq!(read, usual);
+    assert!(!result.text.contains("looks like a secret"), "{}", result.text);
+}
