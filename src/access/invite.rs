@@ -3,7 +3,7 @@
 
 use super::{Access, AccessError, Grant, NAME_CHARS_MAX, Role, people, put};
 use crate::model::{Op, Secret, Sender};
-use crate::store::invite::{InviteRow, Redemption};
+use crate::store::invite::{InviteRow, Prospect, Redemption};
 use crate::store::people::{PersonRow, person};
 use crate::store::{enqueue_in, invite};
 use base64::Engine;
@@ -144,7 +144,13 @@ impl Access {
         Ok(token)
     }
 
-    /// Uses a token for a sender. Admission, the spent token, the message's being handled and what `answer`
+    /// Counts an attempt of a sender to use an invite; false if there were too many in this minute.
+    pub fn may_try(&self, sender: &Sender, at: Timestamp) -> bool {
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.allow(sender, at.as_millisecond())
+    }
+
+    /// Uses a token for a sender. Of one that is not good nothing is stored, and `answer` is not asked. Admission, the spent token, the message's being handled and what `answer`
     /// says to them are one transaction; from the answer on [`Access::admit`] knows them.
     pub async fn redeem(
         &self,
@@ -154,15 +160,19 @@ impl Access {
         answer: impl FnOnce(&Redeemed) -> Vec<Op> + Send + 'static,
         at: Timestamp,
     ) -> Result<Redeemed, AccessError> {
-        let allowed = self
-            .attempts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .allow(sender, at.as_millisecond());
-        if !allowed {
+        if !self.may_try(sender, at) {
             return Ok(Redeemed::Silent);
         }
         let (hash, sender, delivery) = (self.hash(token), sender.clone(), delivery.to_vec());
+        let (who, names) = (sender.clone(), delivery.clone());
+        let looking = self
+            .store
+            .read(move |tx| invite::prospect(tx, hash, &who, &names, at));
+        match looking.await? {
+            Prospect::Duplicate => return Ok(Redeemed::Silent),
+            Prospect::Nothing => return Ok(Redeemed::Invalid),
+            Prospect::Something => {}
+        }
         let admitted = Arc::clone(&self.admitted);
         let (redeemed, _) = self
             .store
@@ -199,6 +209,10 @@ impl Access {
     /// it was worthless already.
     pub async fn burn(&self, token: &str, at: Timestamp) -> Result<bool, AccessError> {
         let hash = self.hash(token);
+        // Whoever makes tokens up costs no write.
+        if !self.store.read(move |tx| invite::is_live(tx, hash, at)).await? {
+            return Ok(false);
+        }
         Ok(self.store.write(move |tx| invite::burn(tx, hash, at)).await?)
     }
 

@@ -425,9 +425,7 @@ impl Gateway {
             return Ok(Acknowledged::Refused);
         }
         let denied = self.parts.access.stranger(&inbound.sender, at).await?;
-        // In a Telegram group there is no way to tell one person alone, so strangers hear nothing there.
-        let can_whisper = inbound.direct || inbound.place.account.platform == Platform::Slack;
-        if denied.notify && can_whisper {
+        if denied.notify && can_whisper(inbound) {
             let text = format!(
                 "Not authorised. I did nothing with that message (0 tokens).\n\
                  Your ID is `{}`: give it to an administrator, or ask for an invite.",
@@ -440,7 +438,16 @@ impl Gateway {
 
     async fn join(&self, inbound: &Inbound, token: &str, at: Timestamp) -> Result<Acknowledged, AccessError> {
         if !inbound.direct {
-            self.parts.access.burn(token, at).await?;
+            let access = &self.parts.access;
+            let is_burned = access.burn(token, at).await?;
+            // Whoever makes tokens up is told as often as anybody who is not admitted, or tries in vain.
+            let is_told = match access.admit(&inbound.sender) {
+                Some(_) => access.may_try(&inbound.sender, at),
+                None => access.stranger(&inbound.sender, at).await?.notify && can_whisper(inbound),
+            };
+            if !is_burned && !is_told {
+                return Ok(Acknowledged::Refused);
+            }
             let text = "An invite works only in a direct message to me. Others could read this one, \
                         so it is revoked now: ask for a new one.";
             self.notice(inbound, Reply::text(text));
@@ -451,7 +458,9 @@ impl Gateway {
             let id = sender.delivery.first().map_or("", String::as_str);
             let address = Address::of(&sender, format!("join/{id}"));
             let reply = greeting(redeemed);
+            // Nothing is stored of a guess, and nobody misses what is said of it.
             reply
+                .filter(|_| *redeemed != Redeemed::Invalid)
                 .map(|reply| address.post("welcome", reply))
                 .into_iter()
                 .collect()
@@ -464,11 +473,20 @@ impl Gateway {
             .await?;
         crash_point::after("B25");
         self.wake_deliveries();
+        if let (Redeemed::Invalid, Some(reply)) = (&redeemed, greeting(&redeemed)) {
+            self.notice(inbound, reply);
+        }
         Ok(match redeemed {
             Redeemed::Welcome { .. } => Acknowledged::New,
             Redeemed::AlreadyIn | Redeemed::Invalid | Redeemed::Silent => Acknowledged::Refused,
         })
     }
+}
+
+/// Whether a stranger can be told something: in a Telegram group there is no way to tell one person alone, so strangers hear
+/// nothing there.
+fn can_whisper(inbound: &Inbound) -> bool {
+    inbound.direct || inbound.place.account.platform == Platform::Slack
 }
 
 fn greeting(redeemed: &Redeemed) -> Option<Reply> {

@@ -294,6 +294,13 @@ pub(super) fn find(
     Ok(id)
 }
 
+/// Whether anything was said in a conversation that a turn answers, rather than commands and presses on buttons alone.
+pub(super) fn was_spoken_to(tx: &Transaction<'_>, conversation: ConversationId) -> Result<bool, StoreError> {
+    let mut statement =
+        tx.prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND spoken_at IS NOT NULL")?;
+    Ok(statement.exists([conversation.0])?)
+}
+
 /// The conversation of a message that is its first one and is stored next; it waits if it is for a turn, and belongs to
 /// `worker` at once, if there is one.
 pub(super) fn create(

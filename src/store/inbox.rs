@@ -202,6 +202,10 @@ fn accept(
             taken_up,
         });
     };
+    // A command or a press on a button makes a conversation in which its sender has said nothing to us yet.
+    if !inbound.is_addressed() && !conversation::was_spoken_to(tx, conversation)? {
+        return Ok(Accepted::NotMeant);
+    }
     if usize::try_from(unfinished(tx, conversation, lane)?).unwrap_or(usize::MAX) > room.of_conversation_max {
         if let Some(refusal) = room.refusal {
             remember_delivery(tx, &inbound.delivery, at)?;
@@ -513,6 +517,11 @@ mod tests {
         assert!(matches!(said().await, Ok(Accepted::NotMeant)));
         assert_eq!(find(&store, &chatter).await, None);
         accept(&store, &says("U2", "hello", &["2"]), 0).await;
+        assert!(matches!(said().await, Ok(Accepted::NotMeant)));
+        // A command asks for nothing else.
+        let command = says("U1", "status", &["4"]);
+        let stored = store.accept(&command, Lane::Command, room(20), None, at(0)).await;
+        assert!(matches!(stored, Ok(Accepted::Stored { .. })));
         assert!(matches!(said().await, Ok(Accepted::NotMeant)));
         accept(&store, &says("U1", "hello", &["3"]), 0).await;
         assert!(matches!(said().await, Ok(Accepted::Stored { ahead: 1, .. })));

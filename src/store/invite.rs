@@ -70,6 +70,57 @@ pub(crate) fn insert(
     audit_in(tx, "invite.issued", data, at)
 }
 
+/// What an attempt to use an invite would come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prospect {
+    /// This message was handled before.
+    Duplicate,
+    /// Nothing: no such invite is good for this account. Nothing is stored of such an attempt, however many there are.
+    Nothing,
+    /// Something is to be stored.
+    Something,
+}
+
+/// Looks what an attempt would come to, and changes nothing.
+pub(crate) fn prospect(
+    tx: &Transaction<'_>,
+    hash: [u8; 32],
+    sender: &Sender,
+    delivery: &[String],
+    at: Timestamp,
+) -> Result<Prospect, StoreError> {
+    if inbox::was_delivered(tx, delivery)? {
+        return Ok(Prospect::Duplicate);
+    }
+    if let Some((_, false)) = people::user_of(tx, sender)? {
+        return Ok(Prospect::Something);
+    }
+    let is_good = tx
+        .prepare_cached(
+            "SELECT 1 FROM invite
+             WHERE hash = ?1 AND used_at IS NULL AND burned_at IS NULL AND expires_at > ?2 AND created_at <= ?4
+               AND (bound_to IS NULL OR bound_to = ?3)",
+        )?
+        .exists(params![
+            hash,
+            millis(at),
+            json(sender)?,
+            millis(at).saturating_add(CLOCK_DIFFERENCE_MS_MAX)
+        ])?;
+    Ok(match is_good {
+        true => Prospect::Something,
+        false => Prospect::Nothing,
+    })
+}
+
+/// Whether there is an invite that [`burn`] would make worthless.
+pub(crate) fn is_live(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT 1 FROM invite WHERE hash = ?1 AND used_at IS NULL AND burned_at IS NULL AND expires_at > ?2",
+    )?;
+    Ok(statement.exists(params![hash, millis(at)])?)
+}
+
 /// Uses an invite: it is spent, the person exists and the message counts as handled, or none of it.
 /// Unknown, expired, used and bound to somebody else are the same statement and the same answer.
 pub(crate) fn redeem(

@@ -220,3 +220,54 @@ async fn an_invite_that_others_could_read_is_worthless_from_then_on() {
     );
     assert!(app.data_holds(&token).is_empty(), "the token is on disk");
 }
+
+/// T02, T09: made-up invites, where others read and alone: one notice a day and five answers a minute, and nothing is stored.
+#[tokio::test]
+async fn a_flood_of_made_up_invites_costs_a_stranger_nothing_and_us_neither() {
+    let app = TestApp::new(nobody_asks()).await;
+    app.slack_stranger("U0EVE");
+    app.slack_stranger(ALICE);
+    let made_up = |number: usize| format!("join {number:043}");
+    let stored = "SELECT (SELECT count(*) FROM delivery) + (SELECT count(*) FROM outbox) + (SELECT count(*) FROM inbox)";
+    let before = app.count(stored);
+    for number in 0..60 {
+        app.say("U0EVE", &made_up(number)).await;
+        app.stage.slack.dm("U0EVE", &made_up(number)).await.unwrap();
+    }
+    // Whoever holds a real one is told all the same, and nobody can use it any more.
+    let token = app.invite("alice", Role::Editor, &["**"]).await;
+    let rows = app.count(stored);
+    app.say("U0EVE", &format!("join {token}")).await;
+    app.slack("the second notice", |state| {
+        let told = state.ephemerals.iter().filter(|message| message.user == "U0EVE");
+        (told.count() == 2).then_some(())
+    })
+    .await;
+    assert_eq!(rows, before, "guesses are stored");
+    for whisper in app.whispers("U0EVE") {
+        assert!(whisper.contains("revoked now"), "{whisper}");
+    }
+    let refused = app.stage.slack.look(|state| {
+        let refused = state
+            .messages
+            .iter()
+            .filter(|message| message.channel == "DU0EVE");
+        refused
+            .map(crate::support::app::visible)
+            .filter(|text| text.contains("This invite is not valid"))
+            .count()
+    });
+    assert!(refused <= 5, "{refused} guesses were answered");
+    app.stage.slack.dm(ALICE, &format!("join {token}")).await.unwrap();
+    app.slack("a refusal", |state| {
+        let all = state
+            .messages
+            .iter()
+            .filter(|message| message.channel == format!("D{ALICE}"));
+        all.map(crate::support::app::visible)
+            .find(|text| text.contains("This invite is not valid"))
+    })
+    .await;
+    let admitted = "SELECT count(*) FROM identity WHERE sender LIKE '%slack%'";
+    assert_eq!(app.count(admitted), 0);
+}

@@ -11,6 +11,7 @@ mod split;
 pub(super) use split::split;
 
 use super::{Call, Channel, Delivered, Found, Limit, Polled, SendError};
+use crate::channel::visible::visible_line;
 use crate::config::{ServerSettings, SlackSettings};
 use crate::crash_point;
 use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply, Sender};
@@ -217,7 +218,7 @@ impl Slack {
             "channel_id": place.chat,
         });
         if !caption.is_empty() {
-            body["initial_comment"] = json!(escaped(caption));
+            body["initial_comment"] = json!(escaped(&unlinked(caption)));
         }
         if let Some(thread) = &place.thread {
             body["thread_ts"] = json!(thread);
@@ -246,6 +247,28 @@ impl Slack {
         }
         body
     }
+}
+
+/// The caption of a file with what Slack would make a link of broken up by a joiner nobody sees: of all that we write it is
+/// the only text whose links it cannot be told to leave alone.
+fn unlinked(caption: &str) -> String {
+    const JOINER: char = '\u{2060}';
+    let mut out = String::with_capacity(caption.len());
+    let mut characters = visible_line(caption)
+        .chars()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .peekable();
+    while let Some(character) = characters.next() {
+        out.push(character);
+        let goes_on = characters
+            .peek()
+            .is_some_and(|next| next.is_alphanumeric() || *next == '/');
+        if matches!(character, '.' | ':' | '@') && goes_on {
+            out.push(JOINER);
+        }
+    }
+    out
 }
 
 /// Whether nobody but the bot and one person is there.

@@ -249,3 +249,25 @@ proptest! {
         prop_assert_eq!(lines, rows.len());
     }
 }
+
+/// T75
+#[test]
+fn a_caption_has_no_link() {
+    for (caption, shown) in [
+        (
+            "`https://evil.example/x`: 1 object.",
+            "`https:\u{2060}//evil.\u{2060}example/x`: 1 object.",
+        ),
+        (
+            "www.evil.example a@b.c",
+            "www.\u{2060}evil.\u{2060}example a@\u{2060}b.\u{2060}c",
+        ),
+        (
+            "CHG-1: 1 file, +1 −1, base `abc1234`",
+            "CHG-1: 1 file, +1 −1, base `abc1234`",
+        ),
+        ("a\nb", "a␊b"),
+    ] {
+        assert_eq!(super::unlinked(caption), shown);
+    }
+}

@@ -454,6 +454,35 @@ async fn names_of_deliveries_go_in_small_slices_and_never_too_early() {
     assert_eq!((kept, oldest), (6_000, Some(before)));
 }
 
+/// GitHub signs no time, so what a body is called by its hash is remembered longer than its other names.
+#[tokio::test]
+async fn the_hash_of_a_body_is_remembered_thirty_days_longer() {
+    let (_directory, store) = fresh();
+    let fill = |tx: &rusqlite::Transaction<'_>| {
+        for name in ["ci/d-1", "ci/sha256:0a1b"] {
+            let row = rusqlite::params![name, on(0, 0).as_millisecond()];
+            tx.execute("INSERT INTO delivery (name, at) VALUES (?1, ?2)", row)?;
+        }
+        Ok::<_, StoreError>(())
+    };
+    store.write(fill).await.unwrap();
+    for (day, left) in [(1, 1), (29, 1), (31, 0)] {
+        let from = Position::default();
+        store
+            .prune_slice(
+                DataKind::Deliveries,
+                on(day, 0),
+                &from,
+                Prune::Remove,
+                on(day + 3, 0),
+            )
+            .await
+            .unwrap();
+        let kept = number(&store, "SELECT COUNT(*) FROM delivery").await;
+        assert_eq!(kept, left, "day {day}");
+    }
+}
+
 /// R29
 #[tokio::test]
 async fn dead_letters_and_invites_stay_for_a_time_of_their_own() {

@@ -61,10 +61,11 @@ impl Installed {
 impl Webhook for Slack {
     fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
+        // First, so that whoever cannot sign hears the same as behind a name that is not there.
+        self.verify(headers, request.body(), at)?;
         if headers.contains_key(header::CONTENT_ENCODING) {
             return Err(Rejected::Unsupported("encoded bodies are not accepted"));
         }
-        self.verify(headers, request.body(), at)?;
         match content_type(headers).as_deref() {
             Some("application/json") => event::decode(request.body(), &self.installed),
             Some("application/x-www-form-urlencoded") => form::decode(request.body(), &self.installed),
