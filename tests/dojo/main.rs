@@ -137,3 +137,9 @@ async fn an_answer_of_any_size_is_a_handful_of_messages() {
 async fn what_is_marked_as_secret_is_shown_to_nobody() {
     run("secrets").await;
 }
+
+/// T45, T56, T70, T87
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_goes_through_a_program_is_hidden_in_what_comes_out() {
+    run("jsonnet_secrets").await;
+}
