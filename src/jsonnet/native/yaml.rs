@@ -9,9 +9,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Nesting of one document.
 const DEPTH_MAX: usize = 128;
-/// Values that aliases may repeat, all together; and those that anchors keep a second time, beyond one for each
-/// that is written.
+/// The size of what aliases may repeat, all together; and of what anchors keep a second time, beyond what is
+/// written. A value has a size of one, and a text one more for each [`TEXT_UNIT`] of it.
 const REPEATED_MAX: usize = 100_000;
+/// Bytes of text that count as a value.
+const TEXT_UNIT: usize = 64;
 const MERGE: &str = "<<";
 
 /// The documents of a stream.
@@ -48,7 +50,7 @@ struct Reader<'a, 'b> {
     kept: usize,
 }
 
-/// A value that can be repeated, and how many values it consists of.
+/// A value that can be repeated, and its size with all that is in it.
 #[derive(Clone)]
 struct Anchored {
     value: Value,
@@ -82,6 +84,7 @@ impl Reader<'_, '_> {
         if depth > DEPTH_MAX {
             return Err(format!("exceeded max depth of {DEPTH_MAX}"));
         }
+        let mut written = 1;
         let (anchor, node) = match event {
             EventData::Alias { anchor } => return self.alias(&anchor),
             EventData::Scalar {
@@ -92,13 +95,16 @@ impl Reader<'_, '_> {
                 ..
             } => {
                 let plain = style == ScalarStyle::Plain;
-                (anchor, alone(scalar(tag.as_deref(), value, plain)?))
+                let size = 1 + value.len() / TEXT_UNIT;
+                written = size;
+                let value = scalar(tag.as_deref(), value, plain)?;
+                (anchor, Anchored { value, size })
             }
             EventData::SequenceStart { anchor, .. } => (anchor, self.sequence(depth)?),
             EventData::MappingStart { anchor, .. } => (anchor, self.mapping(depth)?),
             _ => return Err("did not find expected node content".to_owned()),
         };
-        self.written += 1;
+        self.written = self.written.saturating_add(written);
         if let Some(anchor) = anchor {
             self.keep(anchor, &node)?;
         }
@@ -154,7 +160,7 @@ impl Reader<'_, '_> {
             let key = self.node(event, depth + 1)?;
             let event = self.event()?.data;
             let field = self.node(event, depth + 1)?;
-            size += field.size + 1;
+            size += key.size + field.size;
             match key.value {
                 _ if is_merge => merged.push(field.value),
                 Value::String(key) => {
@@ -172,10 +178,6 @@ impl Reader<'_, '_> {
         let value = Value::Object(fields);
         Ok(Anchored { value, size })
     }
-}
-
-fn alone(value: Value) -> Anchored {
-    Anchored { value, size: 1 }
 }
 
 /// Adds what is not there yet.
@@ -471,6 +473,18 @@ mod tests {
         );
     }
 
+    /// T54: a long text counts for what it takes.
+    #[test]
+    fn a_long_text_is_not_repeated_without_end() {
+        let text = "x".repeat(500_000);
+        let repeated = |times: usize| format!("- &a {text}\n{}", "- *a\n".repeat(times));
+        assert!(parse(&repeated(10)).is_ok());
+        assert_eq!(
+            parse(&repeated(20)).unwrap_err().to_string(),
+            "parseYaml: yaml: too many aliases"
+        );
+    }
+
     fn nested_anchors(levels: usize, items: usize) -> String {
         let open: String = (0..levels).map(|level| format!("&a{level} [")).collect();
         format!("{open}{}1{}", "1,".repeat(items), "]".repeat(levels))
@@ -482,6 +496,12 @@ mod tests {
         let error = parse(&nested_anchors(127, 500_000)).unwrap_err();
         assert_eq!(
             error.to_string(),
+            "parseYaml: yaml: too many anchors within each other"
+        );
+        let text = "x".repeat(400_000);
+        let long = nested_anchors(127, 0).replace("[1]", &format!("[{text}]"));
+        assert_eq!(
+            parse(&long).unwrap_err().to_string(),
             "parseYaml: yaml: too many anchors within each other"
         );
         // One anchor around much is nothing unusual, nor are a few around little.
