@@ -130,7 +130,7 @@ impl Place {
             directory.path(),
             gix::create::Kind::Bare,
             gix::create::Options::default(),
-            gix::open::Options::isolated().config_overrides([objects_bounded(OBJECT_BYTES_MAX)]),
+            gix::open::Options::isolated().config_overrides(objects_bounded(OBJECT_BYTES_MAX)),
         )
         .map_err(|_| FetchError::Remote("no room for the download".to_owned()))?;
         Ok(Self {

@@ -13,9 +13,16 @@ const PACKS_TO_COME: usize = 1_024;
 /// Bytes of one object of a repository, unpacked. The pack of a file of zeros has a thousandth of its bytes.
 pub(super) const OBJECT_BYTES_MAX: usize = 256 << 20;
 
-/// The setting that refuses objects which unpack to more than `bytes_max`, also in a pack that is being fetched.
-pub(crate) fn objects_bounded(bytes_max: usize) -> String {
-    format!("gitoxide.objects.allocLimit={bytes_max}")
+/// Threads that unpack a pack which is being fetched: each may hold an object and what it is made from.
+const UNPACKING_THREADS: usize = 2;
+
+/// The settings that refuse objects which unpack to more than `bytes_max`, also in a pack that is being fetched,
+/// and bound how many are unpacked at once.
+pub(crate) fn objects_bounded(bytes_max: usize) -> [String; 2] {
+    [
+        format!("gitoxide.objects.allocLimit={bytes_max}"),
+        format!("pack.threads={UNPACKING_THREADS}"),
+    ]
 }
 
 /// A repository opened with gix, shared by everybody who reads it.
@@ -68,7 +75,7 @@ fn open(directory: &PathBuf, trust: vet::Trust) -> Result<gix::ThreadSafeReposit
         .strict_config(trust == vet::Trust::Nobody)
         .open_path_as_is(true)
         .object_store_slots(room)
-        .config_overrides([objects_bounded(OBJECT_BYTES_MAX)])
+        .config_overrides(objects_bounded(OBJECT_BYTES_MAX))
         .open(directory)
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))
 }

@@ -225,7 +225,7 @@ fn clone(
         &fresh,
         gix::create::Kind::Bare,
         gix::create::Options::default(),
-        gix::open::Options::isolated().config_overrides([objects_bounded(OBJECT_BYTES_MAX)]),
+        gix::open::Options::isolated().config_overrides(objects_bounded(OBJECT_BYTES_MAX)),
     );
     let repository: gix::Repository = made
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
