@@ -5,6 +5,7 @@ use crate::channel;
 use crate::config::Config;
 use crate::model::{
     Action, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply, Sender, Usage,
+    short_line,
 };
 use crate::redact::{self, Redactor};
 use crate::store::Conversation;
@@ -22,6 +23,10 @@ pub(super) const FILE_BYTES_MAX: usize = 8 << 20;
 pub(super) const WHOLE: &str = "answer.txt";
 /// Files listed by name; the rest is counted.
 const FILES_SHOWN_MAX: usize = 10;
+/// Characters of a file's name in a row.
+const FILE_CHARS_MAX: usize = 160;
+/// Characters of what a check says in a row.
+const DETAIL_CHARS_MAX: usize = 600;
 
 /// Where an answer goes and what its operations are called.
 #[derive(Clone, Debug)]
@@ -356,7 +361,7 @@ pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
         } else {
             format!("+{} −{}", stats.added, stats.removed)
         };
-        (stats.path.to_string(), count)
+        (short_line(stats.path.as_str(), FILE_CHARS_MAX), count)
     });
     let mut rows: Vec<(String, String)> = shown.collect();
     if change.stats.len() > FILES_SHOWN_MAX {
@@ -374,7 +379,7 @@ pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
         let detail = if check.detail.is_empty() {
             String::new()
         } else {
-            format!(": {}", check.detail)
+            format!(": {}", short_line(&check.detail, DETAIL_CHARS_MAX))
         };
         (check.name.clone(), format!("{state}{detail}"))
     }));

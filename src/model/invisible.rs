@@ -31,6 +31,20 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
+/// Returns the text on one line of at most so many characters: of a longer one the beginning and the end.
+pub fn short_line(text: &str, chars_max: usize) -> String {
+    let line = one_line(text);
+    let count = line.chars().count();
+    if count <= chars_max {
+        return line;
+    }
+    let head = chars_max / 2;
+    let tail = chars_max.saturating_sub(head + 1);
+    let first = line.chars().take(head);
+    let last = line.chars().skip(count - tail);
+    first.chain(['…']).chain(last).collect()
+}
+
 /// Returns a name of somebody else's on one line and between backticks, which it cannot leave.
 pub fn quoted(name: &str) -> String {
     format!("`{}`", one_line(name).replace('`', "'"))
@@ -38,7 +52,7 @@ pub fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{one_line, quoted};
+    use super::{one_line, quoted, short_line};
 
     #[test]
     fn nothing_hides_in_a_line() {
@@ -47,6 +61,13 @@ mod tests {
             "a<U+202E>b<U+000A>c<U+0009>d<U+001B>[31m<U+0085><U+2028>"
         );
         assert_eq!(one_line("größe 数 ✅"), "größe 数 ✅");
+    }
+
+    #[test]
+    fn a_long_line_keeps_its_beginning_and_its_end() {
+        assert_eq!(short_line("abcdefg", 7), "abcdefg");
+        assert_eq!(short_line("abcdefgh", 7), "abc…fgh");
+        assert_eq!(short_line("größe/数\n/ende", 8), "größ…nde");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub use ids::{ChangeNumber, ConversationId, InboxId, TurnId, UserId};
 pub use inbound::{
     Account, ConversationKey, Inbound, Installation, Kind, MessageRef, Place, Platform, Sender,
 };
-pub use invisible::{is_invisible, one_line, quoted};
+pub use invisible::{is_invisible, one_line, quoted, short_line};
 pub use limits::Limits;
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};

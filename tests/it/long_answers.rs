@@ -166,3 +166,36 @@ async fn a_diff_that_takes_too_many_messages_is_a_file() {
     assert_eq!(files, ["CHG-1.diff", "CHG-1.diff"]);
     assert!(posted.len() <= 8, "{}", posted.len());
 }
+
+/// T77, T78: names of files are somebody else's words among ours, and are shortened there.
+#[tokio::test]
+async fn very_long_names_of_files_take_a_few_messages_and_the_answer_stays() {
+    let name = |number: usize| {
+        let folder = "\u{e0041}".repeat(55);
+        format!("environments/dev/{}{number}.txt", format!("{folder}/").repeat(16))
+    };
+    let script = move |asked: &Asked| match step(asked) {
+        0 => (0..10).fold(says(""), |answer, number| {
+            answer.and_calls("file_write", json!({ "path": name(number), "content": "x\n" }))
+        }),
+        _ => says("Ten files are written."),
+    };
+    let app = TestApp::new(script).await;
+    app.telegram_editor(BOB).await;
+    let seen = app.stage.telegram.messages(BOB).len();
+    app.ask_telegram(BOB, "write ten files").await;
+    app.until_idle().await;
+    let posted = app.stage.telegram.messages(BOB).split_off(seen);
+    let texts: Vec<&str> = posted
+        .iter()
+        .filter(|posted| posted.document.is_none())
+        .map(|posted| posted.text.as_str())
+        .collect();
+    assert!(texts.len() <= MESSAGES_MAX + 1, "{}", texts.len());
+    let shown = texts.join("\n");
+    assert!(shown.contains("is ready: 10 files, +10 −0"), "{shown}");
+    assert!(shown.contains("Ten files are written."), "{shown}");
+    for number in 0..10 {
+        assert!(shown.contains(&format!("{number}.txt")), "{number}: {shown}");
+    }
+}
