@@ -15,7 +15,7 @@ RUN cargo build --profile dist --locked --bin drydock \
 FROM scratch
 COPY --from=build /out/ /
 COPY --from=build --chown=65532:65532 /data /data
-ENV DRYDOCK_DATA__DIRECTORY=/data \
+ENV DRYDOCK_DATA__DIRECTORY=/data/drydock \
     TMPDIR=/data \
     SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 VOLUME /data

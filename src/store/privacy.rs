@@ -2,9 +2,9 @@
 
 use super::OpenError;
 use super::open::directory_error;
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 /// The bits of everybody.
@@ -31,70 +31,45 @@ impl GroupAccess {
     }
 }
 
-/// Makes the data directory, or looks whether others can read the one that is there. An empty one of ours is closed to
-/// them; anything else is the operator's to change.
+/// Makes the data directory, or looks whether others can read the one that is there. It changes no mode: what is open
+/// at one start would be opened again before the next by whoever prepares it.
 pub fn prepare_directory(directory: &Path, group: GroupAccess) -> Result<(), OpenError> {
     let failed = |err: std::io::Error| directory_error(directory, &err);
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(directory);
     made.map_err(failed)?;
-    let Found {
-        opened,
-        mode,
-        is_free,
-    } = Found::at(directory).map_err(failed)?;
-    match others(mode, group) {
-        0 => Ok(()),
-        open if is_free => {
-            let closed = Permissions::from_mode(mode & !open);
-            opened.set_permissions(closed).map_err(failed)
-        }
-        _ => Err(exposed(directory, mode)),
-    }
+    checked(directory, mode_of(directory).map_err(failed)?, group).map(|_| ())
 }
 
-/// Returns the mode of a data directory that nobody else can read, or that a start closes; `None` where there is none yet.
-/// Changes nothing.
+/// Returns the mode of a data directory that nobody else can read; `None` where there is none yet. Changes nothing.
 pub fn look_at_directory(directory: &Path, group: GroupAccess) -> Result<Option<u32>, OpenError> {
-    let Found { mode, is_free, .. } = match Found::at(directory) {
-        Ok(found) => found,
-        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(err) => return Err(directory_error(directory, &err)),
-    };
-    match others(mode, group) == 0 || is_free {
-        true => Ok(Some(mode & 0o777)),
-        false => Err(exposed(directory, mode)),
+    match mode_of(directory) {
+        Ok(mode) => checked(directory, mode, group).map(Some),
+        Err(err) if err.kind() == ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(directory_error(directory, &err)),
     }
 }
 
-struct Found {
-    opened: File,
-    mode: u32,
-    /// Whether it is ours, and nobody has anything in it.
-    is_free: bool,
+#[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
+fn mode_of(directory: &Path) -> std::io::Result<u32> {
+    let about = File::open(directory)?.metadata()?;
+    match about.is_dir() {
+        true => Ok(about.mode() & 0o777),
+        false => Err(ErrorKind::NotADirectory.into()),
+    }
 }
 
-impl Found {
-    #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
-    fn at(directory: &Path) -> std::io::Result<Self> {
-        let opened = File::open(directory)?;
-        let about = opened.metadata()?;
-        if !about.is_dir() {
-            return Err(ErrorKind::NotADirectory.into());
-        }
-        let is_ours = about.uid() == rustix::process::geteuid().as_raw();
-        Ok(Self {
-            opened,
-            mode: about.mode() & 0o7777,
-            is_free: is_ours && std::fs::read_dir(directory)?.next().is_none(),
-        })
+fn checked(directory: &Path, mode: u32, group: GroupAccess) -> Result<u32, OpenError> {
+    match others(mode, group) {
+        0 => Ok(mode),
+        _ => Err(exposed(directory, mode)),
     }
 }
 
 fn exposed(directory: &Path, mode: u32) -> OpenError {
     OpenError::Exposed {
         directory: directory.to_owned(),
-        mode: mode & 0o777,
+        mode,
         advice: advice(directory, mode),
     }
 }
@@ -171,19 +146,16 @@ mod tests {
         }
     }
 
+    /// T96: what prepares a directory for a service opens it again at each start.
     #[test]
-    fn an_empty_directory_of_ours_is_closed_by_ourselves() {
+    fn an_empty_directory_is_judged_like_any_other() {
         let room = tempfile::tempdir().unwrap();
         open_to(room.path(), 0o755);
-        assert_eq!(
-            look_at_directory(room.path(), GroupAccess::Refused).unwrap(),
-            Some(0o755)
-        );
-        prepare_directory(room.path(), GroupAccess::Refused).unwrap();
-        assert_eq!(mode(room.path()), 0o700);
-        open_to(room.path(), 0o777);
+        assert!(look_at_directory(room.path(), GroupAccess::Refused).is_err());
+        assert!(prepare_directory(room.path(), GroupAccess::Refused).is_err());
+        assert_eq!(mode(room.path()), 0o755);
+        open_to(room.path(), 0o770);
         prepare_directory(room.path(), GroupAccess::Accepted).unwrap();
-        assert_eq!(mode(room.path()), 0o770);
         let missing = room.path().join("none");
         assert_eq!(look_at_directory(&missing, GroupAccess::Refused).unwrap(), None);
         assert!(!missing.exists());
