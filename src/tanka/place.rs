@@ -50,8 +50,7 @@ impl Place {
     }
 
     fn cluster(&self, other: &Self) -> Cluster {
-        let names_none = |place: &Self| place.servers.is_empty() && place.contexts.is_empty();
-        if names_none(self) || names_none(other) {
+        if self.names_none() || other.names_none() {
             return Cluster::Open;
         }
         let meet = |one: &[String], other: &[String]| {
@@ -75,18 +74,39 @@ impl Place {
     fn meets(&self, other: &Self) -> bool {
         self.namespace == other.namespace && self.cluster(other) != Cluster::Other
     }
+
+    /// Whether both name a cluster, and name it in the same words: only that is surely one cluster. Other words, also
+    /// those that may mean the same, prove nothing.
+    fn shares_cluster(&self, other: &Self) -> bool {
+        !self.names_none() && self.names_alike(other)
+    }
+
+    /// Whether the settings for the cluster are the same, or neither has any.
+    fn names_alike(&self, other: &Self) -> bool {
+        self.servers == other.servers && self.contexts == other.contexts
+    }
+
+    fn names_none(&self) -> bool {
+        self.servers.is_empty() && self.contexts.is_empty()
+    }
 }
 
-/// Those whose objects an environment may write once it lives at `to`, and could not while it lived at `from`: who is
-/// in the same namespace of that cluster, and everybody in a cluster that is new to it. Whoever cannot be placed counts.
+/// Those whose objects an environment may write once it lives at `to`, and for whom it is not certain that it could
+/// while it lived at `from`: who may be in the same namespace of that cluster, and everybody in a cluster that may be
+/// new to it. Whoever cannot be placed counts.
 pub fn reached<'a>(from: &[Place], to: &Place, residents: &'a [Resident]) -> Vec<&'a Resident> {
+    if from.contains(to) {
+        return Vec::new();
+    }
+    let stays_in_cluster = from.iter().any(|from| from.names_alike(to));
     let is_reached = |resident: &&Resident| {
         let Some(place) = &resident.place else { return true };
-        if from.iter().any(|from| from.meets(place)) {
+        let mut shared = from.iter().filter(|from| from.shares_cluster(place)).peekable();
+        let is_new_there = !stays_in_cluster && shared.peek().is_none();
+        if shared.any(|from| from.namespace == place.namespace) {
             return false;
         }
-        let is_new_there = || from.iter().all(|from| from.cluster(place) != Cluster::Same);
-        to.meets(place) || (to.cluster(place) == Cluster::Same && is_new_there())
+        to.meets(place) || (is_new_there && to.cluster(place) == Cluster::Same)
     };
     residents.iter().filter(is_reached).collect()
 }
@@ -208,5 +228,62 @@ mod tests {
             &in_context("prod", "x"),
             in_context("prod", "x")
         ));
+    }
+
+    #[test]
+    fn nobody_was_surely_where_their_settings_only_may_have_led() {
+        let (server, free) = (at("https://prod", "shop"), at("https://prod", "free"));
+        let context = in_context("prod-eu", "shop");
+        for (from, to, lives) in [
+            // A server and a context: which cluster the context is, only who has it can tell.
+            (in_context("kind-dev", "shop"), &server, &server),
+            (in_context("kind-dev", "shop"), &free, &server),
+            (at("https://dev", "shop"), &context, &context),
+            (at("https://dev", "shop"), &server, &context),
+            (in_context("kind-dev", "shop"), &context, &server),
+            // None is named: whoever applies it chose.
+            (anywhere("shop"), &server, &server),
+            (anywhere("shop"), &free, &server),
+            (anywhere("shop"), &context, &context),
+            (at("https://dev", "shop"), &anywhere("shop"), &server),
+            (anywhere("shop"), &server, &anywhere("shop")),
+            // A name within another, and a pattern.
+            (in_context("eu", "shop"), &context, &context),
+            (in_context("eu", "shop"), &in_context("prod-eu", "free"), &context),
+            (
+                at("https://10.0.0.1", "shop"),
+                &at("https://10.0.0.10", "shop"),
+                &at("https://10.0.0.10", "shop"),
+            ),
+            (
+                at("https://10.0.0.10", "shop"),
+                &at("https://10.0.0.1", "shop"),
+                &at("https://10.0.0.1", "shop"),
+            ),
+            (in_context(".*", "shop"), &context, &context),
+            (at("https://.*", "shop"), &server, &server),
+        ] {
+            assert!(
+                reaches(std::slice::from_ref(&from), to, lives.clone()),
+                "{from:?} {to:?}"
+            );
+        }
+        // Whoever keeps the cluster, however it is named, is new in no cluster.
+        for cluster in ["kind-dev", ".*"] {
+            let (dev, more) = (in_context(cluster, "dev"), in_context(cluster, "more"));
+            assert!(
+                !reaches(std::slice::from_ref(&dev), &more, server.clone()),
+                "{cluster}"
+            );
+            assert!(
+                reaches(&[dev], &in_context(cluster, "shop"), server.clone()),
+                "{cluster}"
+            );
+        }
+        assert!(!reaches(&[anywhere("dev")], &anywhere("more"), server.clone()));
+        assert!(reaches(&[anywhere("dev")], &anywhere("shop"), server.clone()));
+        // Who was in the very place, or is in the cluster all the same, reaches nobody new.
+        assert!(!reaches(std::slice::from_ref(&server), &context, server.clone()));
+        assert!(!reaches(&[free], &in_context("kind", "more"), server));
     }
 }

@@ -404,4 +404,39 @@ mod tests {
         );
         assert_eq!(failure(desk.delete(&path("a"))), "the turn was stopped");
     }
+
+    #[test]
+    fn settings_that_only_may_have_named_the_cluster_of_prod_are_no_excuse_to_write_its_name() {
+        let server = r#"{"spec":{"apiServer":"https://prod","namespace":"shop"}}"#;
+        let free = r#"{"spec":{"apiServer":"https://prod","namespace":"free"}}"#;
+        let context = r#"{"spec":{"contextNames":["prod-eu"],"namespace":"shop"}}"#;
+        let within = r#"{"spec":{"contextNames":["eu"],"namespace":"shop"}}"#;
+        let nowhere = r#"{"spec":{"namespace":"shop"}}"#;
+        let dev_server = r#"{"spec":{"apiServer":"https://dev","namespace":"shop"}}"#;
+        for (dev, prod, written) in [
+            (within, server, server),
+            (within, server, free),
+            (nowhere, server, server),
+            (nowhere, server, free),
+            (within, context, context),
+            (dev_server, context, context),
+        ] {
+            let files = [
+                ("environments/dev/main.jsonnet", "{}"),
+                ("environments/dev/spec.json", dev),
+                ("environments/prod/main.jsonnet", "{}"),
+                ("environments/prod/spec.json", prod),
+            ];
+            let write = |grants: &[&str]| {
+                let desk = desk_of(&files, Role::Editor, grants);
+                desk.write(&path("environments/dev/spec.json"), written.to_owned(), written)
+            };
+            let refused = failure(write(&["dev"]));
+            assert!(
+                refused.contains("takes a grant for `environments/prod`"),
+                "{refused}"
+            );
+            write(&["dev", "prod"]).unwrap();
+        }
+    }
 }

@@ -224,3 +224,46 @@ async fn a_change_that_was_not_compared_says_what_moves_and_what_may() {
     }
     assert_eq!(told.unknown.as_deref(), Some("the comparison was stopped"));
 }
+
+#[tokio::test]
+async fn settings_that_only_may_have_named_a_cluster_excuse_no_environment_in_a_program() {
+    let in_program = |spec: &str| {
+        format!(
+            r#"{{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{{"name":"dev"}},"spec":{spec},"data":{{}}}}"#
+        )
+    };
+    let server = r#"{"apiServer":"https://prod","namespace":"shop"}"#;
+    let free = r#"{"apiServer":"https://prod","namespace":"free"}"#;
+    let context = r#"{"contextNames":["prod-eu"],"namespace":"shop"}"#;
+    for (dev, prod, moved) in [
+        (
+            r#"{"contextNames":["kind-dev"],"namespace":"shop"}"#,
+            server,
+            server,
+        ),
+        (
+            r#"{"contextNames":["kind-dev"],"namespace":"shop"}"#,
+            server,
+            free,
+        ),
+        (r#"{"namespace":"shop"}"#, server, server),
+        (r#"{"contextNames":["eu"],"namespace":"shop"}"#, context, context),
+        (
+            r#"{"apiServer":"https://dev","namespace":"shop"}"#,
+            context,
+            context,
+        ),
+    ] {
+        let prod = format!(r#"{{"spec":{prod}}}"#);
+        let (was, is) = (in_program(dev), in_program(moved));
+        let base = repository(&[("environments/prod/spec.json", prod.as_str())]);
+        let base = with(&base, "environments/dev/spec.json", None);
+        let base = with(&base, "environments/other/spec.json", None);
+        let base = with(&base, "environments/dev/main.jsonnet", Some(&was));
+        let head = with(&base, "environments/dev/main.jsonnet", Some(&is));
+        let comparison = bench().all(&base, &head).await;
+        assert_eq!(taken(&comparison.needs), [DEV, PROD], "{dev} {moved}");
+        let text = comparison.report.text(1_000);
+        assert!(text.contains("it reaches `environments/prod`"), "{text}");
+    }
+}
