@@ -8,11 +8,12 @@ use super::kept::Rendered;
 use super::rendering::{Both, Outcome};
 use super::{CompareError, Comparer, blocking};
 use crate::jsonnet::EvalError;
-use crate::model::{Need, RepoPath, one_line, quoted};
+use crate::model::{FileChange, Need, RepoPath, one_line, quoted};
 use crate::redact::Redactor;
 use crate::review::{SettingChange, SettingsChange, SettingsHappen};
-use crate::tanka::{Environment, Place, Resident, SPEC_FILE, TankaError, environment_of, settings};
+use crate::tanka::{Environment, Listing, Place, Resident, SPEC_FILE, TankaError, environment_of, settings};
 use crate::workspace::Tree;
+use bytes::Bytes;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -78,45 +79,67 @@ pub(super) fn is_any(sides: &Sides) -> Result<bool, CompareError> {
 
 /// The static environments whose settings differ. Reads files and may block.
 fn of_files(sides: &Sides) -> Result<Vec<Moved>, CompareError> {
-    let (base, workspace) = (sides.base.files()?, sides.workspace.files()?);
-    let described = |files: &[RepoPath]| -> BTreeSet<RepoPath> {
-        let described = files.iter().filter(|file| settings::described_by(file).is_some());
-        described.cloned().collect()
+    let listed = |tree: &dyn Tree| Ok::<_, CompareError>(Listing::new(tree.files()?));
+    let (base, workspace) = (listed(sides.base.as_ref())?, listed(sides.workspace.as_ref())?);
+    let is_described = |file: &&RepoPath| {
+        let has_program = |directory| {
+            [&base, &workspace]
+                .iter()
+                .any(|side| settings::has_program(side, directory))
+        };
+        settings::described_by(file).is_some_and(has_program)
     };
-    let (before, after) = (described(&base), described(&workspace));
+    let files = base.below("").iter().chain(workspace.below(""));
+    let described: BTreeSet<&RepoPath> = files.filter(is_described).collect();
     let is_program = |file: &RepoPath| {
         [".jsonnet", ".libsonnet"]
             .iter()
             .any(|end| file.as_str().ends_with(end))
     };
     // One that is a link differs with what it leads to. Where every file is opened for it, programs are passed over.
-    let all_differ = sides.base_id.is_some() || !sides.changes.iter().all(|change| is_program(&change.path));
+    let is_an_edit =
+        |change: &FileChange| is_program(&change.path) && change.before.is_some() && change.after.is_some();
+    let all_differ = sides.base_id.is_some() || !sides.changes.iter().all(is_an_edit);
+    let written: BTreeSet<&RepoPath> = sides.changes.iter().map(|change| &change.path).collect();
     let mut moved = Vec::new();
-    for file in before.union(&after).filter(|_| all_differ) {
-        let read = |tree: &dyn Tree, known: &BTreeSet<RepoPath>| match known.contains(file) {
-            true => tree.read(file).map(|file| Some(file.content)),
+    for file in described.into_iter().filter(|_| all_differ) {
+        let directory = settings::described_by(file).unwrap_or_default();
+        // A description that gets its program only now describes no environment before.
+        let was = match settings::has_program(&base, directory) {
+            true => content(sides.base.as_ref(), &base, file),
             false => Ok(None),
         };
-        let was = read(sides.base.as_ref(), &before)?;
-        let is = read(sides.workspace.as_ref(), &after)?;
-        if was == is {
+        let is = content(sides.workspace.as_ref(), &workspace, file);
+        // One that can be read on neither side is no business of a change that leaves it alone.
+        let is_same = match (&was, &is) {
+            (Err(_), Err(_)) => !written.contains(file),
+            (was, is) => was == is,
+        };
+        if is_same {
             continue;
         }
-        let directory = settings::described_by(file).unwrap_or_default();
-        let parsed = |content: &[u8]| settings::of_file(content, file.as_str());
+        let parsed =
+            |content: Bytes| settings::of_file(&content, file.as_str()).map_err(|error| error.to_string());
+        let parsed = |content: Result<Option<Bytes>, String>| content?.map(parsed).transpose();
         moved.push(Moved {
-            owner: environment_of(file, &base).map(str::to_owned),
+            owner: environment_of(file, base.below("")).map(str::to_owned),
             name: if directory.is_empty() { "." } else { directory }.to_owned(),
-            before: was.and_then(|content| parsed(&content).ok()),
-            after: is
-                .map(|content| parsed(&content))
-                .transpose()
-                .map_err(|error| error.to_string()),
+            before: parsed(was).ok().flatten(),
+            after: parsed(is),
         });
     }
     // What is written in another way means the same.
     moved.retain(|moved| moved.after.as_ref() != Ok(&moved.before) || moved.before.is_none());
     Ok(moved)
+}
+
+/// A file of one side, or why it cannot be read.
+fn content(tree: &dyn Tree, listing: &Listing, file: &RepoPath) -> Result<Option<Bytes>, String> {
+    if !listing.is_file(file.as_str()) {
+        return Ok(None);
+    }
+    let version = tree.read(file).map_err(|error| error.to_string())?;
+    Ok(Some(version.content))
 }
 
 /// The environments of one side of an entry point, by name; those of one name are counted.

@@ -3,6 +3,7 @@
 
 use super::TankaError;
 use super::environment::Environment;
+use super::listing::Listing;
 use super::place::{Place, Resident};
 use super::spec;
 use crate::model::RepoPath;
@@ -15,6 +16,9 @@ use std::fmt;
 
 /// The file that describes a static environment.
 pub const SPEC_FILE: &str = "spec.json";
+
+/// Where packages are.
+const VENDOR: &str = "vendor";
 
 /// The settings in a `spec.json`. The name of a static environment is where it is.
 pub fn of_file(content: &[u8], at: &str) -> Result<Environment, TankaError> {
@@ -44,30 +48,41 @@ pub(super) fn check_inline(value: &Value, at: &str) -> Result<(), TankaError> {
     })
 }
 
-/// The directory of a `spec.json`; `None` for any other file.
+/// The directory of a `spec.json`; `None` for any other file, and for one of a package: what is below `vendor/` is no
+/// environment of the repository.
 pub fn described_by(path: &RepoPath) -> Option<&str> {
-    match path.as_str().rsplit_once('/') {
-        Some((directory, SPEC_FILE)) => Some(directory),
-        None if path.as_str() == SPEC_FILE => Some(""),
-        Some(_) | None => None,
-    }
+    let directory = match path.as_str().rsplit_once('/') {
+        Some((directory, SPEC_FILE)) => directory,
+        None if path.as_str() == SPEC_FILE => "",
+        Some(_) | None => return None,
+    };
+    let is_packaged = directory.split('/').any(|part| part == VENDOR);
+    (!is_packaged).then_some(directory)
+}
+
+/// Whether there is a program beside the `spec.json` of a directory. Without one it describes something else.
+pub fn has_program(listing: &Listing, directory: &str) -> bool {
+    let mut below = listing.below(directory).iter();
+    below.any(|file| file.parent().unwrap_or("") == directory && file.file_name().ends_with(".jsonnet"))
 }
 
 /// The places of all static environments of a tree but those in one directory. Reads files and may block.
 pub fn residents(tree: &dyn Tree, but: Option<&str>) -> Result<Vec<Resident>, TreeError> {
-    let files = tree.files()?;
-    let described = files.iter().filter_map(|file| Some((file, described_by(file)?)));
-    let others = described.filter(|(_, directory)| Some(*directory) != but);
-    let residents = others.map(|(file, directory)| {
-        let content = tree.read(file)?.content;
-        Ok(Resident {
+    let listing = Listing::new(tree.files()?);
+    let described = listing
+        .below("")
+        .iter()
+        .filter_map(|file| Some((file, described_by(file)?)))
+        .filter(|(_, directory)| Some(*directory) != but && has_program(&listing, directory));
+    let residents = described.map(|(file, directory)| {
+        let content = tree.read(file).ok();
+        let settings = content.and_then(|file_read| of_file(&file_read.content, file.as_str()).ok());
+        Resident {
             owner: Some(directory.to_owned()).filter(|directory| !directory.is_empty()),
-            place: of_file(&content, file.as_str())
-                .ok()
-                .map(|settings| Place::of(&settings)),
-        })
+            place: settings.map(|settings| Place::of(&settings)),
+        }
     });
-    residents.collect()
+    Ok(residents.collect())
 }
 
 /// A setting by its path: `spec.namespace`.

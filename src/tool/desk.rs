@@ -318,8 +318,20 @@ mod tests {
         let files = [
             ("environments/dev/main.jsonnet", "{}".to_owned()),
             ("environments/dev/spec.json", spec("dev", "dev")),
+            ("environments/qa/main.jsonnet", "{}".to_owned()),
             ("environments/qa/spec.json", spec("qa", "qa")),
+            ("environments/prod/main.jsonnet", "{}".to_owned()),
             ("environments/prod/spec.json", spec("prod", "prod")),
+            // What describes no environment of ours lives nowhere.
+            (
+                "environments/dev/vendor/a/environments/default/main.jsonnet",
+                "{}".to_owned(),
+            ),
+            (
+                "environments/dev/vendor/a/environments/default/spec.json",
+                "no JSON".to_owned(),
+            ),
+            ("docs/api/spec.json", "no JSON".to_owned()),
         ];
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let write = |grants: &[&str], server: &str, namespace: &str| {

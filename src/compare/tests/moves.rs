@@ -123,11 +123,13 @@ async fn a_description_that_comes_or_goes_or_cannot_be_read_counts_too() {
 
     // The same environment at another path reaches what is there; nobody owns the path yet.
     let moved = with(&gone, "environments/copy/spec.json", Some(&apart[0].1));
+    let moved = with(&moved, "environments/copy/main.jsonnet", Some("{}"));
     let comparison = bench().all(&base, &moved).await;
     assert_eq!(taken(&comparison.needs), [None, DEV]);
     // Below one that is there it is of that one, and reaches what that one does not.
     for (text, needs) in [(&apart[0].1, vec![DEV]), (&apart[1].1, vec![DEV, PROD])] {
         let nested = with(&base, "environments/dev/more/spec.json", Some(text));
+        let nested = with(&nested, "environments/dev/more/main.jsonnet", Some("{}"));
         let comparison = bench().all(&base, &nested).await;
         assert_eq!(taken(&comparison.needs), needs);
     }
@@ -266,4 +268,76 @@ async fn settings_that_only_may_have_named_a_cluster_excuse_no_environment_in_a_
         let text = comparison.report.text(1_000);
         assert!(text.contains("it reaches `environments/prod`"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_description_that_cannot_be_read_concerns_its_environment_alone() {
+    let (apart, free) = (apart(), spec("https://free", "free"));
+    let good = base(&apart);
+    // Links that lead nowhere and outside, before and after the change.
+    let bad = with(&good, "environments/other/spec.json", Some("-> nowhere"));
+    let bad = with(&bad, "environments/out/spec.json", Some("-> ../../../x"));
+    let bad = with(&bad, "environments/out/main.jsonnet", Some("{}"));
+    let edited = with(&bad, "lib/web.libsonnet", Some("{}"));
+    let comparison = bench().all(&bad, &edited).await;
+    assert!(comparison.needs.is_empty(), "{:?}", comparison.needs);
+    assert_ne!(comparison.report.environments.len(), 0);
+    // Where they live is not known: an environment that moves may reach them.
+    let moved = with(&bad, "environments/dev/spec.json", Some(&free));
+    let comparison = bench().all(&bad, &moved).await;
+    assert_eq!(taken(&comparison.needs), [DEV, OTHER, Some("environments/out")]);
+    // The change that breaks one may let it go anywhere, and the one that mends it says where it goes.
+    let broken = with(&good, "environments/other/spec.json", Some("-> nowhere"));
+    let comparison = bench().all(&good, &broken).await;
+    assert_eq!(taken(&comparison.needs), [None, OTHER]);
+    assert_eq!(found(&comparison)[0].0, "DD102");
+    let comparison = bench().all(&broken, &good).await;
+    assert_eq!(taken(&comparison.needs), [OTHER]);
+    let comparison = bench()
+        .all(&broken, &with(&broken, "environments/other/spec.json", None))
+        .await;
+    assert_eq!(taken(&comparison.needs), [OTHER]);
+}
+
+#[tokio::test]
+async fn what_describes_no_environment_of_the_repository_neither_moves_nor_lives_anywhere() {
+    let (apart, free, prod) = (
+        apart(),
+        spec("https://free", "free"),
+        spec("https://prod", "prod"),
+    );
+    let base = base(&apart);
+    // Packages bring environments of their own, and another file has the name without a program beside it.
+    let (mut before, mut after) = (base.clone(), base.clone());
+    for (name, is_there_before) in [
+        ("environments/dev/vendor/a/environments/default", false),
+        ("vendor/a/environments/default", false),
+        ("vendor/b/environments/default", true),
+    ] {
+        let main: &str = format!("{name}/main.jsonnet").leak();
+        let described: &str = format!("{name}/spec.json").leak();
+        if is_there_before {
+            before.extend([(main, "{}"), (described, "no JSON")]);
+        }
+        after.extend([(main, "{}"), (described, prod.as_str())]);
+    }
+    before.push(("docs/api/spec.json", "no JSON"));
+    after.push(("docs/api/spec.json", "-> nowhere"));
+    let comparison = bench().all(&before, &after).await;
+    assert!(comparison.needs.is_empty(), "{:?}", comparison.needs);
+    assert!(comparison.report.settings.is_empty());
+    let moved = with(&before, "environments/dev/spec.json", Some(&free));
+    let comparison = bench().all(&before, &moved).await;
+    assert_eq!(taken(&comparison.needs), [DEV]);
+    // Any program makes it one: who applies it names the file.
+    let named = with(&base, "environments/dev/more/spec.json", Some(&prod));
+    let named = with(&named, "environments/dev/more/app.jsonnet", Some("{}"));
+    let comparison = bench().all(&base, &named).await;
+    assert_eq!(taken(&comparison.needs), [DEV, PROD]);
+    // A description that is there alone becomes one with its program.
+    let alone = with(&base, "environments/dev/more/spec.json", Some(&prod));
+    let comparison = bench().all(&base, &alone).await;
+    assert!(comparison.needs.is_empty(), "{:?}", comparison.needs);
+    let comparison = bench().all(&alone, &named).await;
+    assert_eq!(taken(&comparison.needs), [Some("environments/dev/more"), PROD]);
 }
