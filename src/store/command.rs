@@ -243,6 +243,8 @@ fn undo(tx: &Transaction<'_>, id: ConversationId, by: InboxId, at: Timestamp) ->
     };
     take_back(tx, message, at)?;
     edits::set(tx, id, &before)?;
+    // Why something was not prepared is said of what is gone now; what is left is looked at on its own.
+    change::withhold(tx, id, None)?;
     let data = serde_json::json!({ "command": by, "conversation": id, "message": message });
     audit_in(tx, "change.undone", data, at)?;
     if edits::are_none(&before) {

@@ -1,8 +1,8 @@
 //! What the tests of the store share: a store in a directory of its own, and messages to put in.
 
 use super::{
-    Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, End, Finish, Lane, NewChange, Room, Store,
-    Worker,
+    Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, End, Finish, Finished, Lane, NewChange,
+    Room, Store, Worker,
 };
 use crate::model::{
     Account, Action, Assistant, Change, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
@@ -260,7 +260,7 @@ pub(super) async fn turn(
         answer: None,
         ..ends(change)
     };
-    let (change, _) = store
+    let Finished { change, .. } = store
         .finish_turn(
             &claim,
             turn,

@@ -58,8 +58,23 @@ impl Begin {
 pub enum End {
     /// It is answered.
     Answered(Box<Finish>),
-    /// The person is out: nothing of it is kept, and no more than this is said.
-    Refused(Vec<Op>),
+    /// The person is out: nothing of it is kept but what it cost, and no more than this is said.
+    Refused(Vec<Op>, Option<Cost>),
+}
+
+/// The end of a turn, as it is in the store.
+#[derive(Debug, PartialEq)]
+pub struct Finished {
+    /// How it ended.
+    pub verdict: Verdict,
+    /// Who says so.
+    pub source: Source,
+    /// Whether its answer was kept: the person was not out.
+    pub is_answered: bool,
+    /// What it prepared.
+    pub change: Option<Change>,
+    /// What is due at once, if the caller said that it delivers it.
+    pub due: Option<Vec<Due>>,
 }
 
 /// An answer, with all that becomes durable with it.
@@ -231,8 +246,7 @@ impl Store {
 
     /// Ends a turn: verdict, final answer, change, replies, buttons, audit line and the message's
     /// "done", in one transaction. `decide` is told the grants that `user` has in that transaction, or that they are
-    /// out; it computes, and waits for nothing. Answers the change, and what is
-    /// due at once, if the caller said that it delivers it.
+    /// out; it computes, and waits for nothing.
     pub async fn finish_turn(
         &self,
         claim: &Claim,
@@ -240,16 +254,25 @@ impl Store {
         user: UserId,
         decide: impl FnOnce(Option<&[GrantRow]>) -> End + Send + 'static,
         at: Timestamp,
-    ) -> Result<(Option<Change>, Option<Vec<Due>>), StoreError> {
+    ) -> Result<Finished, StoreError> {
         let claim = *claim;
         self.write_taking(move |tx, busy| {
             let standing = people::standing(tx, user)?;
             match decide(standing.as_deref()) {
                 End::Answered(finish) => finish_turn(tx, claim, turn, *finish, at, busy),
-                End::Refused(ops) => {
+                End::Refused(ops, cost) => {
                     let inbox = check_open(tx, claim, turn)?;
+                    if let Some(cost) = &cost {
+                        usage::record(tx, claim.conversation, turn, cost, at)?;
+                    }
                     dismiss(tx, claim, inbox, &ops, at)?;
-                    Ok((None, None))
+                    Ok(Finished {
+                        verdict: Verdict::Error,
+                        source: Source::Harness,
+                        is_answered: false,
+                        change: None,
+                        due: None,
+                    })
                 }
             }
         })
@@ -313,14 +336,15 @@ fn take_back_cut(
     inbox: InboxId,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let edges: Option<(String, String)> = tx
+    let edges: Option<(String, String, i64)> = tx
         .prepare_cached(
-            "SELECT edits_before, (SELECT edits_after FROM turn WHERE inbox = ?1 ORDER BY id DESC LIMIT 1)
-             FROM turn WHERE inbox = ?1 ORDER BY id LIMIT 1",
+            "SELECT first.edits_before, last.edits_after, last.id
+             FROM (SELECT edits_before FROM turn WHERE inbox = ?1 ORDER BY id LIMIT 1) AS first,
+                  (SELECT edits_after, id FROM turn WHERE inbox = ?1 ORDER BY id DESC LIMIT 1) AS last",
         )?
         .query_row([inbox.0], |row| row.try_into())
         .optional()?;
-    let Some((before, after)) = edges else {
+    let Some((before, after, last)) = edges else {
         return Ok(());
     };
     if before != after && edits::snapshot(tx, id)? == after {
@@ -336,7 +360,13 @@ fn take_back_cut(
         word(&Verdict::Error)?,
         word(&Source::Harness)?
     ])?;
-    Ok(())
+    let data = serde_json::json!({
+        "conversation": id,
+        "message": inbox,
+        "taken_back": before != after,
+        "turn": TurnId(last),
+    });
+    audit_in(tx, "turn.refused", data, at)
 }
 
 fn summary(tx: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<TurnSummary, StoreError> {
@@ -368,7 +398,7 @@ fn finish_turn(
     finish: Finish,
     at: Timestamp,
     busy: &mut Busy<'_>,
-) -> Result<(Option<Change>, Option<Vec<Due>>), StoreError> {
+) -> Result<Finished, StoreError> {
     let inbox = check_open(tx, claim, turn)?;
     if let Some(answer) = &finish.answer
         && !is_answered(tx, turn)?
@@ -406,7 +436,13 @@ fn finish_turn(
         "withheld": finish.withheld.is_some(),
     });
     audit_in(tx, "turn.finished", data, at)?;
-    Ok((change, due))
+    Ok(Finished {
+        verdict: finish.verdict,
+        source: finish.source,
+        is_answered: true,
+        change,
+        due,
+    })
 }
 
 /// True while a turn of this message runs.

@@ -130,6 +130,29 @@ async fn a_smaller_grant_counts_in_a_turn_that_runs_and_withholds_what_it_does_n
     assert!(answer.contains("Undone"), "{answer}");
     let answer = app.command_in(ALICE, &said.ts, "!diff").await;
     assert!(answer.contains("Nothing is prepared here."), "{answer}");
+
+    // The recording ends the turns as the store does.
+    app.until_idle().await;
+    let sessions = app.sessions();
+    let [(_, recording)] = sessions.as_slice() else {
+        panic!("one conversation has one recording")
+    };
+    let ends = recording
+        .lines()
+        .filter(|line| line.contains(r#""event":"verdict""#))
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let ends: Vec<String> = ends
+        .map(|end| {
+            format!(
+                "{} {}",
+                end["verdict"].as_str().unwrap(),
+                end["source"].as_str().unwrap()
+            )
+        })
+        .collect();
+    let withheld = "fail verified";
+    assert_eq!(ends[..3], [withheld, withheld, withheld], "{recording}");
+    assert_eq!(ends.len(), 4, "{recording}");
 }
 
 /// T06

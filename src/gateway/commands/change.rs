@@ -157,7 +157,7 @@ impl Gateway {
     pub(super) fn unprepared(&self, address: &Address, error: &anyhow::Error) -> Answer {
         let reference = self.failed(error, "preparing what an undo left");
         let text = format!(
-            "Undone. What is left could not be prepared again, so `diff` and `patch` show it as it was before: \
+            "Undone. What is left could not be prepared again, so `diff` and `patch` show what was prepared last: \
              the next change mends that. (ref {reference})"
         );
         Answer::post(address, Reply::text(text))

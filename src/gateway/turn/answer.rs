@@ -16,7 +16,7 @@ use crate::gateway::prepared::Prepared;
 use crate::model::{Action, Assistant, Change, Op, Reply, Source, Step, TurnId, Verdict};
 use crate::session;
 use crate::store::people::GrantRow;
-use crate::store::{Announcement, Cost, End, Finish, NewAction, NewChange};
+use crate::store::{Announcement, Cost, End, Finish, Finished, NewAction, NewChange};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use jiff::{Timestamp, ToSpan};
@@ -61,7 +61,6 @@ impl Gateway {
         let masked = change
             .as_ref()
             .map(|change| compose::masked(&change.patch, &opened.workspace.guard.redactor));
-        let (verdict, source) = (outcome.verdict, outcome.source);
         let based_on = |stale: &String| {
             let base = opened.workspace.base.as_deref().unwrap_or_default();
             format!("{stale}; this is based on commit {}.", compose::short(base))
@@ -99,7 +98,13 @@ impl Gateway {
         let user = opened.identity.user();
         let store = &self.parts.store;
         crash_point::before("B18");
-        let (change, due) = store
+        let Finished {
+            verdict,
+            source,
+            is_answered,
+            change,
+            due,
+        } = store
             .finish_turn(
                 &assigned.claim,
                 turn,
@@ -112,13 +117,14 @@ impl Gateway {
         self.hand_out(&address.channel, due).await;
         // The answer goes out before the rest is written down.
         tokio::task::yield_now().await;
+        let recorded = recorded.into_iter().filter(|_| is_answered);
         let change = change.as_ref().map(session::Event::of_change);
         let end = session::Event::Verdict {
             verdict,
             source,
             summary: facts.line(),
         };
-        let events = recorded.into_iter().chain(change).chain([end]);
+        let events = recorded.chain(change).chain([end]);
         match &mut journal {
             Some(journal) => journal.on_record().await?.recording.append(events).await,
             None => {
@@ -127,7 +133,8 @@ impl Gateway {
         }
         tracing::info!(
             turn.id = %turn, user.id = %opened.identity.user(), steps = facts.steps,
-            duration_ms = elapsed.as_millis(), ?verdict, "turn {turn} answered"
+            duration_ms = elapsed.as_millis(), ?verdict, "turn {turn} {}",
+            if is_answered { "answered" } else { "refused" }
         );
         Ok(())
     }
@@ -193,11 +200,11 @@ impl Ending {
             mut answer,
         } = self;
         let Some(grants) = grants else {
-            return End::Refused(refusal(REVOKED));
+            return End::Refused(refusal(REVOKED), cost);
         };
         let identity = identity.with_stored(grants);
         if identity.role(&repository).is_none() {
-            return End::Refused(refusal(&why_shut_out(&identity, &repository)));
+            return End::Refused(refusal(&why_shut_out(&identity, &repository)), cost);
         }
         let covered = match &change {
             Some(change) => identity.may_prepare(&repository, &change.needs),

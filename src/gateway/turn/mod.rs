@@ -110,7 +110,8 @@ impl Gateway {
         let ((turn, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         card.close().await;
         if opened.is_shut_out() {
-            return self.shut_out(assigned, &address, &opened).await;
+            let journal = ran.ok().map(|(_, journal)| journal);
+            return self.shut_out(assigned, turn, &address, &opened, journal).await;
         }
         let (outcome, journal) = match ran {
             Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => {
@@ -128,7 +129,9 @@ impl Gateway {
         let prepared = tokio::select! {
             biased;
             prepared = preparing.change(&mut progress, &seat.stop) => prepared?,
-            () = opened.shut_out() => return self.shut_out(assigned, &address, &opened).await,
+            () = opened.shut_out() => {
+                return self.shut_out(assigned, turn, &address, &opened, journal).await;
+            }
             // What was not checked is no answer: the next start takes the message up again.
             () = shutdown.cancelled() => return self.interrupt(assigned, turn).await,
         };
@@ -214,8 +217,20 @@ impl Gateway {
         }
     }
 
-    /// Ends a turn whose person was shut out while it ran: what it edited is taken back, and one line is said.
-    async fn shut_out(&self, assigned: &Assigned, address: &Address, opened: &Opened) -> anyhow::Result<()> {
+    /// Ends a turn whose person was shut out while it ran: what it edited is taken back, and one line is said. What
+    /// the model answered last is not kept, and was paid all the same.
+    async fn shut_out(
+        &self,
+        assigned: &Assigned,
+        turn: TurnId,
+        address: &Address,
+        opened: &Opened,
+        journal: Option<TurnJournal>,
+    ) -> anyhow::Result<()> {
+        if let Some(last) = journal.and_then(|journal| journal.last) {
+            let (store, now) = (&self.parts.store, (self.parts.now)());
+            store.record_cost(&assigned.claim, turn, &last.cost, now).await?;
+        }
         tracing::info!(user.id = %opened.identity.user(), "a turn ended because its person was shut out");
         self.refuse(assigned, address, &opened.why_shut_out()).await
     }

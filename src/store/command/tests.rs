@@ -123,11 +123,26 @@ async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
         .await
         .unwrap();
     assert_eq!(store.withheld(id).await, Ok(Some("nobody".to_owned())));
+    // That is said of what is there, and no longer than it is.
+    turn(&store, 4, &[("a", Some(b"four"))], None).await;
+    let inbox = command(&store, "undo", "v", 5).await;
+    store
+        .write(move |tx| {
+            tx.execute("UPDATE conversation SET withheld = 'nobody'", [])?;
+            Ok(())
+        })
+        .await
+        .unwrap();
+    let Undone::Newest { .. } = store.undo(id, inbox, at(5)).await.unwrap() else {
+        panic!("nothing undone")
+    };
+    assert_eq!(store.withheld(id).await, Ok(None));
+    store.command_done(inbox, Vec::new(), at(5)).await.unwrap();
     assert_eq!(
         store.current_change(id).await.unwrap().unwrap().to_string(),
         "CHG-1 rev 2"
     );
-    let prepared = turn(&store, 4, &[("a", Some(b"three"))], patch("three")).await;
+    let prepared = turn(&store, 6, &[("a", Some(b"three"))], patch("three")).await;
     assert_eq!(prepared.unwrap().to_string(), "CHG-1 rev 3");
     assert_eq!(store.withheld(id).await, Ok(None));
 }

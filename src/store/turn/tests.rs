@@ -1,6 +1,6 @@
 //! Turns from their claim to their end, with crashes and rivals between.
 
-use super::{Announcement, Begin, End, Finish};
+use super::{Announcement, Begin, End, Finish, Finished};
 use crate::model::{Change, Source, TurnId, Usage, UserId, Verdict};
 use crate::store::fixture::{
     self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, patch, person,
@@ -14,7 +14,7 @@ use serde_json::json;
 async fn the_end_of_a_turn_is_one_transaction() {
     let (_directory, store) = fresh();
     let (claim, _, id) = begin(&store, "U1", 0).await;
-    let (change, due) = store
+    let Finished { change, due, .. } = store
         .finish_turn(
             &claim,
             id,
@@ -89,7 +89,7 @@ async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
         announce: Box::new(announce),
         ..ends(patch("diff"))
     };
-    let (_, taken) = store
+    let Finished { due: taken, .. } = store
         .finish_turn(
             &claim,
             id,
@@ -137,11 +137,18 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
         .await
         .unwrap();
     let decide = move |grants: Option<&[GrantRow]>| match grants {
-        None => End::Refused(vec![post("result", None, "Access was revoked.")]),
+        None => End::Refused(vec![post("result", None, "Access was revoked.")], Some(cost(7))),
         Some(_) => End::Answered(Box::new(ends(patch("diff")))),
     };
     let ended = store.finish_turn(&claim, id, user, decide, at(3)).await;
-    assert_eq!(ended, Ok((None, None)));
+    let refused = Finished {
+        verdict: Verdict::Error,
+        source: Source::Harness,
+        is_answered: false,
+        change: None,
+        due: None,
+    };
+    assert_eq!(ended, Ok(refused));
     let said: Vec<_> = store.due("slack", at(4), 10).await.unwrap();
     assert_eq!(said[0].op, post("result", None, "Access was revoked."));
     assert_eq!(
@@ -151,6 +158,13 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
     assert_eq!(store.edits(claim.conversation).await, Ok(Edits::new()));
     let ended = &store.turns(claim.conversation, 1).await.unwrap()[0];
     assert_eq!(ended.verdict, Some(Verdict::Error));
+    // What was asked of the model was paid, and that the turn was refused is on record.
+    assert_eq!(ended.usage.input, 8);
+    let audited = store.audit_lines(9).await.unwrap();
+    let refused = audited
+        .iter()
+        .filter(|line| format!("{line:?}").contains("turn.refused"));
+    assert_eq!(refused.count(), 1, "{audited:?}");
 
     store.release(&claim).await.unwrap();
     let (claim, _, id) = begin(&store, "U1", 5).await;
@@ -166,7 +180,8 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
             ..ends(None)
         }))
     };
-    store.finish_turn(&claim, id, user, decide, at(6)).await.unwrap();
+    let ended = store.finish_turn(&claim, id, user, decide, at(6)).await.unwrap();
+    assert!(ended.is_answered && ended.change.is_none());
     let withheld = store.withheld(claim.conversation).await;
     assert_eq!(withheld, Ok(Some("not yours".to_owned())));
 }
@@ -197,7 +212,7 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             announce: Box::new(announce),
             ..ends(patch("diff"))
         };
-        let (_, taken) = store
+        let Finished { due: taken, .. } = store
             .finish_turn(
                 &claim,
                 id,
