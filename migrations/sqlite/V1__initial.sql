@@ -73,6 +73,7 @@ CREATE TABLE conversation (
 );
 CREATE INDEX conversation_due ON conversation (due, id) WHERE pending > 0;
 
+-- `inbound` is without secrets, and empty once a message of the turn lane is answered.
 -- `effect` is what a command did, recorded in the transaction that did it. `stopped_by` is the command that asked
 -- for the end of a turn. `crashes` counts the ends of the process in which the row was in work, `own_crashes` those
 -- that only it can have caused.

@@ -13,6 +13,7 @@ mod delivery;
 mod desk;
 mod housekeeping;
 mod inspections;
+mod intake;
 mod notes;
 mod prepared;
 mod progress;
@@ -173,12 +174,14 @@ impl Gateway {
         inbound: Inbound,
         at: Timestamp,
     ) -> Result<Acknowledged, AccessError> {
+        let inbound = intake::invite_apart(inbound);
         if let Kind::Join { token } = &inbound.kind {
             return self.join(&inbound, token, at).await;
         }
         if self.identity(&inbound).is_none() {
             return self.turn_away(&inbound, at).await;
         }
+        let inbound = intake::without_secrets(inbound, &self.parts.redactor);
         let lane = self.lane(&inbound);
         let is_hook = self.hook(&inbound).is_some();
         let slot = match (lane, is_hook) {

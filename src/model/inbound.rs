@@ -167,7 +167,7 @@ pub enum Kind {
     },
     /// A press on a button of ours.
     Click {
-        /// The opaque one-shot token the button carries.
+        /// The opaque one-shot token the button carries; once it is taken in, its SHA-256 in hex.
         token: String,
         /// What the platform needs to acknowledge the press (Telegram callback query id).
         callback: Option<String>,

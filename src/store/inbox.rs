@@ -354,7 +354,8 @@ pub(super) fn check_unfinished(
     }
 }
 
-/// Marks a message of the turn lane as answered; false if it was before.
+/// Marks a message of the turn lane as answered, and forgets what it said: its turn has the words that count.
+/// False if it was answered before.
 pub(super) fn finish(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -363,7 +364,7 @@ pub(super) fn finish(
 ) -> Result<bool, StoreError> {
     let done = tx
         .prepare_cached(
-            "UPDATE inbox SET done_at = ?3 WHERE id = ?1 AND conversation = ?2 AND lane = ?4 AND done_at IS NULL",
+            "UPDATE inbox SET done_at = ?3, inbound = '' WHERE id = ?1 AND conversation = ?2 AND lane = ?4 AND done_at IS NULL",
         )?
         .execute(params![inbox.0, conversation.0, millis(at), Lane::Turn.as_str()])?;
     if done == 1 {

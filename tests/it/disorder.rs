@@ -311,8 +311,8 @@ async fn answered_in_slack(app: &TestApp, written: &[Written]) {
             .collect();
         let taken_in: Vec<String> = app
             .column(&format!(
-                "SELECT inbox.inbound FROM inbox JOIN conversation ON conversation.id = inbox.conversation
-                 WHERE conversation.key LIKE '%\"{thread}\"%' ORDER BY inbox.id"
+                "SELECT turn.user_text FROM turn JOIN conversation ON conversation.id = turn.conversation
+                 WHERE conversation.key LIKE '%\"{thread}\"%' GROUP BY turn.inbox ORDER BY turn.inbox"
             ))
             .iter()
             .map(|inbound| number_in(inbound, "message "))

@@ -44,6 +44,7 @@ mod image;
 mod ingress;
 mod isolation;
 mod jail;
+mod kept_words;
 mod long_answers;
 mod map;
 mod matrix;

@@ -36,7 +36,7 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
     app.nth_result(&said.ts, 20).await;
     let answered: Vec<String> = app.results(&said.ts).iter().map(|text| number_in(text)).collect();
     let accepted: Vec<String> = app
-        .column("SELECT inbound FROM inbox WHERE lane = 'turn' ORDER BY id")
+        .column("SELECT user_text FROM turn GROUP BY inbox ORDER BY inbox")
         .iter()
         .map(|inbound| number_in(inbound))
         .collect();

@@ -4,14 +4,14 @@ use super::{Answer, Asked};
 use crate::command::{Command, Verb};
 use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
+use crate::gateway::intake::hash_of_click;
 use crate::model::{Action, InboxId};
 use crate::store::Taken;
-use sha2::{Digest, Sha256};
 
 impl Gateway {
     /// True for the button that stops a turn. One that cannot be read now is none.
     pub(super) async fn is_stop_button(&self, token: &str) -> bool {
-        let verb = self.parts.store.action_verb(hash_of(token)).await;
+        let verb = self.parts.store.action_verb(hash_of_click(token)).await;
         verb.is_ok_and(|verb| verb.as_deref().and_then(Verb::parse) == Some(Verb::Stop))
     }
 
@@ -26,7 +26,12 @@ impl Gateway {
         let taken = self
             .parts
             .store
-            .take_action(hash_of(token), &inbound.sender, asked.inbox, (self.parts.now)())
+            .take_action(
+                hash_of_click(token),
+                &inbound.sender,
+                asked.inbox,
+                (self.parts.now)(),
+            )
             .await?;
         let answer = |text: String| {
             let action = Action::AnswerClick {
@@ -74,10 +79,6 @@ impl Gateway {
         done.ops.insert(0, receipt);
         Ok(done)
     }
-}
-
-fn hash_of(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
 }
 
 fn capital(word: &str) -> String {

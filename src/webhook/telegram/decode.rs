@@ -184,9 +184,11 @@ impl Decoder<'_> {
                 arguments: command.arguments.to_owned(),
             });
         }
-        if is_invite_token(command.arguments) {
+        // What follows it is kind words.
+        let token = command.arguments.split_whitespace().next().unwrap_or_default();
+        if is_invite_token(token) {
             return Ok(Kind::Join {
-                token: command.arguments.to_owned(),
+                token: token.to_owned(),
             });
         }
         // Telegram sends `/start` when somebody opens the bot; there is nothing to start, so help it is.

@@ -1,0 +1,113 @@
+//! What is stored of what people and models say: no secret is among it, in any encoding we know.
+
+use crate::support::app::TestApp;
+use crate::support::log::Log;
+use drydock::access::Role;
+use drydock::demo::stage::{MODEL_KEY, SLACK_BOT_TOKEN};
+use drydock::emulator::model::{Asked, Fault, says};
+
+const ALICE: &str = "U0ALICE";
+const BOB: i64 = 4_301;
+
+/// Secrets nobody told us about; in halves, so that this file stays clean.
+fn shaped() -> [String; 2] {
+    let key = ["-----BEGIN ", "PRIVATE KEY-----\n"].concat();
+    let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCANARY0123456789\n".repeat(3);
+    [
+        ["ghp_", "CANARYcanary0123456789CANARYcanary012345"].concat(),
+        format!("{key}{lines}{}", ["-----END ", "PRIVATE KEY-----"].concat()),
+    ]
+}
+
+/// T87: while it waits, while it is answered and afterwards.
+#[tokio::test]
+async fn what_people_write_is_kept_without_secrets_from_the_first_moment() {
+    let log = Log::capture();
+    let mut app = TestApp::new(|asked: &Asked| {
+        let answer = says("Done.");
+        match asked.last_user_text().contains("wait") {
+            true => answer.but(Fault::Stall),
+            false => answer,
+        }
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    let [token, key] = shaped();
+    let secrets = [
+        token.as_str(),
+        key.lines().nth(1).unwrap(),
+        SLACK_BOT_TOKEN,
+        MODEL_KEY,
+    ];
+    let words = format!("{token} and {SLACK_BOT_TOKEN}, {MODEL_KEY}\n{key}");
+    let said = app.say(ALICE, &format!("please wait: {words}")).await;
+    app.until_asked(1).await;
+    // One that waits, and a command with an argument.
+    app.say_in(ALICE, &said.ts, &format!("and this: {words}")).await;
+    app.say_in(ALICE, &said.ts, &format!("!render {token} {SLACK_BOT_TOKEN}"))
+        .await;
+    assert_eq!(
+        app.count("SELECT count(*) FROM inbox WHERE lane = 'turn' AND done_at IS NULL"),
+        2
+    );
+    for secret in secrets {
+        assert_eq!(app.data_holds(secret), Vec::<String>::new(), "{secret}");
+    }
+    // What is kept is enough to take the message up again.
+    app.restart().await;
+    app.until_asked(2).await;
+    assert!(app.asked()[1].last_user_text().contains("please wait: ⟦secret:"));
+    app.say_in(ALICE, &said.ts, "!stop").await;
+    app.until_idle().await;
+    for secret in secrets {
+        assert_eq!(app.data_holds(secret), Vec::<String>::new(), "{secret}");
+        assert!(!log.text().contains(secret), "{secret} is logged");
+    }
+    let kept = app.column("SELECT DISTINCT inbound FROM inbox WHERE lane = 'turn' AND done_at IS NOT NULL");
+    assert_eq!(kept, [""]);
+}
+
+/// T94
+#[tokio::test]
+async fn an_invite_with_words_around_it_is_an_invite_on_every_platform() {
+    let app = TestApp::new(|_: &Asked| says("Hello.")).await;
+    app.slack_editor("U0OTHER").await;
+    let invite = async |name: &str| app.invite(name, Role::Editor, &["**"]).await;
+    // Said in a direct message it lets its person in.
+    let [first, second, third] = [invite("alice").await, invite("bob").await, invite("carol").await];
+    app.slack_stranger(ALICE);
+    app.stage
+        .slack
+        .dm(ALICE, &format!("join {first} please"))
+        .await
+        .unwrap();
+    app.slack_message(&format!("D{ALICE}"), "You're in").await;
+    app.stage.telegram.say(BOB, BOB, &format!("join {second}")).await;
+    app.telegram_message(BOB, "You're in").await;
+    app.stage
+        .telegram
+        .say(BOB + 1, BOB + 1, &format!("/start {third} thanks"))
+        .await;
+    app.telegram_message(BOB + 1, "You're in").await;
+    // Said by somebody who is in, where others read it, it is worthless, and no model reads it.
+    let public = invite("dave").await;
+    app.say("U0OTHER", &format!("hi, please join `{public}` now"))
+        .await;
+    let whisper = app.next_whisper("U0OTHER", 0).await;
+    assert!(whisper.contains("revoked now"), "{whisper}");
+    // A longer message is about something else; the token goes no further all the same.
+    let quoted = invite("erin").await;
+    let long = format!("{} join {quoted} and so on", "a word or two about it ".repeat(5));
+    app.stage.slack.dm("U0OTHER", &long).await.unwrap();
+    app.until_asked(1).await;
+    app.until_idle().await;
+    assert!(
+        app.asked()[0]
+            .last_user_text()
+            .contains("join [invite] and so on")
+    );
+    assert_eq!(app.asked().len(), 1);
+    for token in [first, second, third, public, quoted] {
+        assert_eq!(app.data_holds(&token), Vec::<String>::new());
+    }
+}
