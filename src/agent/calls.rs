@@ -1,6 +1,7 @@
 //! Runs the tool calls of one answer: prepare, execute, finalise. Every call gets exactly one result;
 //! an unknown tool, arguments that do not fit and a refusal are results, never errors.
 
+use super::said::{arguments, is_given_live_secret};
 use super::{Event, TurnContext};
 use crate::download::Watch;
 use crate::model::{Assistant, Effect, StopReason, ToolCall, ToolResult};
@@ -104,7 +105,7 @@ impl<'a> Calls<'a> {
     ) -> anyhow::Result<Vec<Done>> {
         let calls: Vec<&ToolCall> = group.iter().map(|(call, _)| *call).collect();
         for call in &calls {
-            let arguments = self.cx.redactor.redact(&call.arguments).into_owned();
+            let arguments = arguments(&call.arguments, self.cx.redactor).into_owned();
             events(Event::ToolStarted {
                 call: call.id.clone(),
                 name: call.name.clone(),
@@ -172,6 +173,10 @@ impl<'a> Calls<'a> {
             return Err(ToolError::Failed(format!(
                 "not run: at most {max} calls in one answer; call it in the next one"
             )));
+        }
+        if is_given_live_secret(call, self.cx.redactor) {
+            let why = "not run: the arguments hold a secret that this server itself uses; no tool takes it";
+            return Err(ToolError::Failed(why.to_owned()));
         }
         self.offered.prepare(call, limits.call_arguments_bytes_max)
     }

@@ -7,6 +7,7 @@
 mod calls;
 mod postconditions;
 mod repetition;
+mod said;
 mod window;
 
 pub use postconditions::{Finding, Postconditions, SENT_BACK};
@@ -24,6 +25,7 @@ use crate::workspace::Workspace;
 use async_trait::async_trait;
 use calls::Calls;
 use repetition::Repetition;
+use said::Said;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -388,6 +390,7 @@ impl Running<'_> {
     ) -> anyhow::Result<Option<End>> {
         let Completion { assistant, model } = completion;
         let stop = assistant.stop;
+        let Said { kept: assistant, .. } = Said::new(assistant, self.cx.redactor);
         let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
         if answer.is_empty() {
             journal.thrown_away(assistant.usage, &model).await?;
@@ -471,6 +474,7 @@ impl Running<'_> {
         events: &mut (dyn FnMut(Event) + Send),
     ) -> anyhow::Result<Option<End>> {
         let Completion { assistant, model } = completion;
+        let Said { assistant, kept } = Said::new(assistant, self.cx.redactor);
         let calls = Calls::new(self.cx, &self.offered, self.deadline);
         let done = calls.run(&assistant, events).await?;
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
@@ -478,7 +482,7 @@ impl Running<'_> {
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
         let results = done.into_iter().map(|done| done.result).collect();
-        self.record(Step::new(assistant, results)?, &model, history, journal)
+        self.record(Step::new(kept, results)?, &model, history, journal)
             .await?;
         if self.cx.cancel.is_cancelled() {
             return Ok(Some(self.stopped()));

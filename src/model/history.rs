@@ -66,7 +66,7 @@ pub struct ToolResult {
 pub struct RawBlocks {
     /// Who wrote it; nobody else gets to read it.
     pub provider: String,
-    /// Its blocks, byte for byte.
+    /// Its blocks, byte for byte. Empty where one of them held a secret: then none is kept, and none is sent back.
     pub blocks: Vec<Box<RawValue>>,
 }
 

@@ -285,7 +285,7 @@ fn inner_base64(encoded: &str, shift: usize, bytes: usize) -> String {
     encoded.chars().skip(from_neighbour_before).take(length).collect()
 }
 
-fn percent_forms(bytes: &[u8]) -> [String; 3] {
+fn percent_forms(bytes: &[u8]) -> [String; 4] {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let encode = |escaped: fn(u8) -> String, keep: &dyn Fn(u8) -> bool| -> String {
         let parts = bytes.iter().map(|byte| {
@@ -301,5 +301,6 @@ fn percent_forms(bytes: &[u8]) -> [String; 3] {
         encode(|byte| format!("%{byte:02X}"), &plain),
         encode(|byte| format!("%{byte:02x}"), &plain),
         encode(|byte| format!("%{byte:02X}"), &|_| false),
+        encode(|byte| format!("%{byte:02x}"), &|_| false),
     ]
 }

@@ -7,6 +7,7 @@ mod live;
 mod manifest;
 mod patterns;
 mod source;
+mod unseen;
 
 pub use source::Known;
 
@@ -18,6 +19,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use unseen::Seen;
 
 /// What stands before the number of a placeholder.
 const OPENING: &str = "⟦secret:";
@@ -230,15 +232,38 @@ impl Redactor {
         Cow::Owned(redacted)
     }
 
+    /// True if one of the live secrets stands in the text.
+    pub fn holds_live(&self, text: &str) -> bool {
+        let mut holds = false;
+        self.common.live.find(text, |_, _| holds = true);
+        holds || Seen::of(text).is_some_and(|seen| self.holds_live(&seen.text))
+    }
+
     /// Everything to replace, in order, without overlaps and on character boundaries.
     fn findings(&self, text: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
+        let learnt = self.learnt();
         let mut found = |range, fingerprint| findings.push(Finding { range, fingerprint });
         self.common.live.find(text, &mut found);
-        if let Some(learnt) = self.learnt() {
+        if let Some(learnt) = &learnt {
             learnt.find(text, &mut found);
         }
+        let seen = Seen::of(text);
+        if let Some(seen) = &seen {
+            let mut found = |range: Range<usize>, fingerprint| found(seen.place(&range), fingerprint);
+            self.common.live.find(&seen.text, &mut found);
+            if let Some(learnt) = &learnt {
+                learnt.find(&seen.text, &mut found);
+            }
+        }
         let live = findings.len();
+        if let Some(seen) = &seen {
+            patterns::find(&seen.text, |range| {
+                let secret = seen.text.get(range.clone()).unwrap_or_default();
+                let (range, fingerprint) = (seen.place(&range), self.common.fingerprints.hash_one(secret));
+                findings.push(Finding { range, fingerprint });
+            });
+        }
         patterns::find(text, |range| {
             let fingerprint = self
                 .common

@@ -186,7 +186,8 @@ async fn whatever_people_are_called_their_recordings_have_plain_names_and_are_pr
 async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording() {
     // Shaped like a GitHub token; the halves keep this file itself clean.
     let planted = format!("{}{}", "ghp_", "CANARYcanary0123456789CANARYcanary012345");
-    let file = format!("token: {planted}\nours: {SLACK_BOT_TOKEN}\nkey: {MODEL_KEY}\n");
+    let ours = format!("ours: {SLACK_BOT_TOKEN}\nkey: {MODEL_KEY}\n");
+    let file = format!("token: {planted}\n");
     let app = TestApp::new(queue([
         calls(
             "file_write",
@@ -196,6 +197,10 @@ async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording()
             .and_calls("file_search", json!({"glob_pattern": "**", "text_query": "ours"}))
             .and_calls("git_diff", json!({})),
         says(format!("The file holds {SLACK_BOT_TOKEN} and {planted}.")),
+        calls(
+            "file_write",
+            json!({"path": "environments/dev/secret.yaml", "content": ours}),
+        ),
         calls(
             "file_write",
             json!({"path": "environments/dev/secret.yaml", "content": file}),
@@ -217,17 +222,12 @@ async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording()
         app.slack_shows()
             .contains("A secret in it is masked, so it does not apply")
     );
+    let refused = app.asked()[4].last_results()[0].clone();
+    assert!(refused.is_error && refused.content.contains("a secret that this server itself uses"));
     for secret in [planted.as_str(), SLACK_BOT_TOKEN, MODEL_KEY] {
-        // The model wrote the secrets itself in its own calls; what we add must not repeat them.
+        // The model wrote the secrets itself; what it said is not repeated to it either.
         for asked in app.asked() {
-            let ours = asked.messages.iter().filter(|message| message.calls.is_empty());
-            for message in ours.clone() {
-                let assistant = message.text.starts_with("The file holds");
-                assert!(assistant || !message.text.contains(secret), "{}", message.text);
-            }
-            for result in ours.flat_map(|message| &message.results) {
-                assert!(!result.content.contains(secret), "{}", result.content);
-            }
+            assert!(!asked.raw.contains(secret), "{}", asked.raw);
         }
         assert!(!app.slack_shows().contains(secret), "{secret} is shown in Slack");
         for (name, text) in app.sessions() {

@@ -2,9 +2,12 @@
 
 use crate::support::app::TestApp;
 use crate::support::log::Log;
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use drydock::access::Role;
 use drydock::demo::stage::{MODEL_KEY, SLACK_BOT_TOKEN};
-use drydock::emulator::model::{Asked, Fault, says};
+use drydock::emulator::model::{Asked, Fault, calls, queue, says};
+use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
 const BOB: i64 = 4_301;
@@ -109,5 +112,72 @@ async fn an_invite_with_words_around_it_is_an_invite_on_every_platform() {
     assert_eq!(app.asked().len(), 1);
     for token in [first, second, third, public, quoted] {
         assert_eq!(app.data_holds(&token), Vec::<String>::new());
+    }
+}
+
+/// A secret in the encodings in which it travels.
+fn encoded(secret: &str) -> [String; 12] {
+    let each = |form: fn(u8) -> String| secret.bytes().map(form).collect::<String>();
+    [
+        secret.to_owned(),
+        BASE64_STANDARD.encode(secret),
+        BASE64_STANDARD.encode(format!("x{secret}")),
+        BASE64_STANDARD.encode(format!("xy{secret}z")),
+        BASE64_URL_SAFE_NO_PAD.encode(secret),
+        each(|byte| format!("{byte:02x}")),
+        each(|byte| format!("{byte:02X}")),
+        each(|byte| format!("%{byte:02X}")),
+        each(|byte| format!("%{byte:02x}")),
+        json!({ "key": json!({ "key": secret }).to_string() }).to_string(),
+        each(|byte| format!("\\u{byte:04x}")),
+        secret.chars().flat_map(|char| [char, '\u{200b}']).collect(),
+    ]
+}
+
+/// T87: a model that knows our secrets leaves them nowhere: not by words, not by thoughts, not by calls.
+#[tokio::test]
+async fn what_a_model_writes_is_kept_without_live_secrets_in_any_encoding() {
+    let log = Log::capture();
+    let secrets = [encoded(SLACK_BOT_TOKEN), encoded(MODEL_KEY)].concat();
+    let all = secrets.join("\n");
+    let mut writes = says(format!("I say {all}")).after_thinking(format!("I think {all}"));
+    for (number, secret) in secrets.iter().take(15).enumerate() {
+        let path = format!("environments/dev/{number}.txt");
+        writes = writes.and_calls(
+            "file_write",
+            json!({ "path": path, "content": format!("a\n{secret}\nb") }),
+        );
+    }
+    let escaped = &encoded(SLACK_BOT_TOKEN)[10];
+    let raw = format!("{{\"path\":\"environments/dev/x.txt\",\"content\":\"{escaped}\"}}");
+    let app = TestApp::new(queue([
+        writes,
+        calls(format!("no {MODEL_KEY}"), json!({ "text_query": all })),
+        calls("file_write", json!({})).but(Fault::Arguments(raw)),
+        calls("file_write", json!({})).but(Fault::Arguments(format!("{{\"path\": \"{all}"))),
+        says(format!("At last {all}")),
+    ]))
+    .await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "tell me").await;
+    app.command_in(ALICE, &result.thread, "!context").await;
+    app.until_idle().await;
+    let asked = app.asked();
+    assert!(asked[1].last_results().iter().all(|result| result.is_error));
+    assert_eq!(
+        app.column("SELECT edits FROM conversation WHERE spoken_at IS NOT NULL"),
+        ["{}"]
+    );
+    let shown = app.slack_shows();
+    for secret in &secrets {
+        // The first and the last characters depend on what stands around it.
+        let secret = secret.get(4..secret.len() - 4).unwrap_or(secret);
+        let secret = secret.trim_matches(|char: char| !char.is_ascii());
+        assert_eq!(app.data_holds(secret), Vec::<String>::new(), "{secret}");
+        assert!(!log.text().contains(secret), "{secret} is logged");
+        assert!(!shown.contains(secret), "{secret} is shown");
+        for asked in &asked {
+            assert!(!asked.raw.contains(secret), "{secret} is sent");
+        }
     }
 }
