@@ -68,6 +68,7 @@ impl Comparer {
             tree: &sides.base,
             graph: &graph,
             variables: &Variables::default(),
+            room: &Arc::default(),
             wants_values: false,
         };
         let mut rendering = Rendering {
@@ -123,6 +124,8 @@ impl Comparer {
         let variables = Variables::default();
         let target = |job: &Job| variables.entrypoint(job.entrypoint.as_str(), SecondOpinionWanted::No);
         let stop = CancellationToken::new();
+        // Whoever compares waits for no more than this batch.
+        let renderer = renderer.clone().in_room(&Arc::default());
         let rendering = renderer.show_all(batch.iter().map(target).collect(), &|| {}, &stop);
         tokio::pin!(rendering);
         tokio::select! {

@@ -38,6 +38,8 @@ pub(super) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
         | EvalError::Memory { .. }
         | EvalError::Time { .. }
         | EvalError::Output { .. }
+        | EvalError::Values { .. }
+        | EvalError::Objects { .. }
         | EvalError::Crashed { .. } => FailureKind::Bound,
         EvalError::NeedsHelm { .. } | EvalError::Jail(_) | EvalError::Cancelled => FailureKind::Unavailable,
     }

@@ -32,7 +32,7 @@ use crate::model::{Check, CheckState, Need, RepoPath};
 use crate::redact::Redactor;
 use crate::review::{Input, Report, SettingsChange, review};
 use crate::tanka::importers::{Affected, Importer};
-use crate::tanka::{Evaluate, Renderer, TankaError};
+use crate::tanka::{Evaluate, Renderer, Room, TankaError};
 use crate::workspace::{RepositoryError, TreeError};
 use affected::{Graphs, Touched};
 use kept::Kept;
@@ -253,12 +253,17 @@ impl Comparer {
                 blocking(move || comparer.subject(&of, Some(only))).await?
             }
         };
-        let both = self.render(&asked, &subject.touched, progress, cancel).await?;
+        let room = Arc::new(Room::default());
+        let both = self
+            .render(&asked, &subject.touched, &room, progress, cancel)
+            .await?;
         let only = subject.only.as_ref().map(|only| only.path.as_str());
         let moves = self.moves(&asked.sides, &subject.touched, &both, only, cancel);
         let moves = moves.await?;
         let comparer = Arc::clone(self);
-        blocking(move || comparer.told(&asked, subject, both, &moves)).await
+        let told = blocking(move || comparer.told(&asked, subject, both, &moves)).await;
+        drop(room);
+        told
     }
 
     /// What is known of a change that was not compared: which settings differ, and which may.

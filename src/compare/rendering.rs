@@ -10,6 +10,7 @@ use crate::model::RepoPath;
 use crate::parallel;
 use crate::redact::Known;
 use crate::review::Failure;
+use crate::tanka::Room;
 use crate::tanka::importers::{Closure, ImportGraph};
 use crate::workspace::Tree;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,7 @@ pub(super) struct Side<'a> {
     pub(super) tree: &'a Arc<dyn Tree>,
     pub(super) graph: &'a Arc<ImportGraph>,
     pub(super) variables: &'a Variables,
+    pub(super) room: &'a Arc<Room>,
     /// Whether the values are wanted, beside what is kept of them.
     pub(super) wants_values: bool,
 }
@@ -57,6 +59,14 @@ pub(super) struct Job {
     pub(super) key: String,
     pub(super) closure: Arc<Closure>,
     opinion: SecondOpinionWanted,
+}
+
+impl Both {
+    /// Bytes of all objects, as they are written.
+    fn bytes(&self) -> usize {
+        let outcomes = self.base.values().chain(self.workspace.values());
+        outcomes.flatten().map(|rendered| rendered.bytes()).sum()
+    }
 }
 
 impl Job {
@@ -72,6 +82,7 @@ impl Comparer {
         &self,
         asked: &Asked,
         touched: &Touched,
+        room: &Arc<Room>,
         progress: &watch::Sender<Progress>,
         cancel: &CancellationToken,
     ) -> Result<Both, CompareError> {
@@ -83,12 +94,14 @@ impl Comparer {
             tree: &asked.sides.base,
             graph: &touched.base,
             variables: &asked.variables,
+            room,
             wants_values: false,
         };
         let workspace = Side {
             tree: &asked.sides.workspace,
             graph: &touched.workspace,
             variables: &asked.variables,
+            room,
             wants_values: true,
         };
         let relied_on: BTreeSet<RepoPath> = match asked.at_first_sight {
@@ -128,6 +141,8 @@ impl Comparer {
             both.base.extend(again.outcomes);
             both.secrets.extend(again.secrets);
         }
+        // What was kept is about to be read, too.
+        room.enter(both.bytes()).await;
         Ok(both)
     }
 
@@ -176,6 +191,7 @@ impl Comparer {
             true => Vec::new(),
             false => {
                 self.renderer(side.tree)
+                    .in_room(side.room)
                     .show_all(targets.collect(), &|| done(1), cancel)
                     .await
             }

@@ -190,6 +190,8 @@ pub const KEYS: &[Key] = &[
     int("sandbox.memory_bytes_max", "536_870_912", 16_777_216, 17_179_869_184, "bytes of memory of one evaluation, without its stack"),
     int("sandbox.stack_bytes_max", "536_870_912", 8_388_608, 4_294_967_296, "bytes of stack of one evaluation"),
     int("sandbox.output_bytes_max", "8_388_608", 65_536, 268_435_456, "bytes of the value of one program"),
+    int("sandbox.values_max", "500_000", 1_000, 100_000_000, "values within the value of one program"),
+    int("sandbox.objects_max", "10_000", 1, 1_000_000, "Kubernetes objects in the value of one program"),
     int("sandbox.imports_max", "10_000", 1, 1_000_000, "files one program may import"),
     int("sandbox.import_bytes_max", "134_217_728", 65_536, 1_073_741_824, "bytes of all files one program may import"),
     int("sandbox.nesting_max", "200", 10, 2_000, "nesting of brackets in one file"),

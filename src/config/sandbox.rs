@@ -23,6 +23,8 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
         memory_bytes_max: reader.integer("sandbox.memory_bytes_max"),
         stack_bytes_max: reader.integer("sandbox.stack_bytes_max"),
         output_bytes_max: reader.integer("sandbox.output_bytes_max"),
+        values_max: reader.integer("sandbox.values_max"),
+        objects_max: reader.integer("sandbox.objects_max"),
         imports_max: reader.integer("sandbox.imports_max"),
         import_bytes_max: reader.integer("sandbox.import_bytes_max"),
         nesting_max: reader.integer("sandbox.nesting_max"),

@@ -337,6 +337,10 @@ pub struct SandboxSettings {
     pub stack_bytes_max: u64,
     /// `output_bytes_max`, default 8 MiB.
     pub output_bytes_max: usize,
+    /// `values_max`, default 500,000.
+    pub values_max: usize,
+    /// `objects_max`, default 10,000.
+    pub objects_max: usize,
     /// `imports_max`, default 10,000.
     pub imports_max: usize,
     /// `import_bytes_max`, default 128 MiB.

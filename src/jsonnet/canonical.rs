@@ -6,24 +6,58 @@ use super::number::write_number;
 /// Characters of a differing value that are shown.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// The value has more bytes than it may.
+/// The value has more than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) enum TooLong {
+    /// Bytes.
+    Bytes,
+    /// Values within each other.
+    Values,
+    /// Objects of Kubernetes.
+    Objects,
+}
+
+/// What a value may have. It is read as a tree that takes many times the bytes of its text, so its parts are
+/// counted as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Bounds {
+    pub(super) bytes_max: usize,
+    /// Texts, names of fields, numbers, arrays and objects.
+    pub(super) values_max: usize,
+    /// Objects with the field `apiVersion`.
+    pub(super) objects_max: usize,
+}
+
+impl Bounds {
+    /// None at all.
+    pub(super) const NONE: Self = Self {
+        bytes_max: usize::MAX,
+        values_max: usize::MAX,
+        objects_max: usize::MAX,
+    };
+}
+
+/// The field that an object of Kubernetes has once.
+const OBJECT_FIELD: &str = "apiVersion";
 
 /// Writes a value, in order, up to a bound.
 #[derive(Debug)]
 pub(super) struct Writer {
     text: String,
-    bytes_max: usize,
+    bounds: Bounds,
+    values: usize,
+    objects: usize,
     /// Nothing has been written since the last bracket opened.
     first: bool,
 }
 
 impl Writer {
-    pub(super) fn new(bytes_max: usize) -> Self {
+    pub(super) fn new(bounds: Bounds) -> Self {
         Self {
             text: String::new(),
-            bytes_max,
+            bounds,
+            values: 0,
+            objects: 0,
             first: true,
         }
     }
@@ -33,14 +67,17 @@ impl Writer {
     }
 
     pub(super) fn null(&mut self) -> Result<(), TooLong> {
+        self.count()?;
         self.word("null")
     }
 
     pub(super) fn boolean(&mut self, value: bool) -> Result<(), TooLong> {
+        self.count()?;
         self.word(if value { "true" } else { "false" })
     }
 
     pub(super) fn number(&mut self, value: f64) -> Result<(), TooLong> {
+        self.count()?;
         write_number(&mut self.text, value);
         self.check(0)
     }
@@ -62,10 +99,12 @@ impl Writer {
     }
 
     pub(super) fn close_string(&mut self) -> Result<(), TooLong> {
+        self.count()?;
         self.word("\"")
     }
 
     pub(super) fn open(&mut self, bracket: char) -> Result<(), TooLong> {
+        self.count()?;
         self.first = true;
         self.text.push(bracket);
         self.check(0)
@@ -87,9 +126,24 @@ impl Writer {
     /// Before the value of a field.
     pub(super) fn field(&mut self, name: &str) -> Result<(), TooLong> {
         self.item();
+        if name == OBJECT_FIELD {
+            self.objects += 1;
+            if self.objects > self.bounds.objects_max {
+                return Err(TooLong::Objects);
+            }
+        }
         self.string(name)?;
         self.text.push(':');
         Ok(())
+    }
+
+    /// One more value.
+    fn count(&mut self) -> Result<(), TooLong> {
+        self.values += 1;
+        match self.values > self.bounds.values_max {
+            true => Err(TooLong::Values),
+            false => Ok(()),
+        }
     }
 
     fn word(&mut self, word: &str) -> Result<(), TooLong> {
@@ -98,8 +152,8 @@ impl Writer {
     }
 
     fn check(&self, more: usize) -> Result<(), TooLong> {
-        match self.text.len().saturating_add(more) > self.bytes_max {
-            true => Err(TooLong),
+        match self.text.len().saturating_add(more) > self.bounds.bytes_max {
+            true => Err(TooLong::Bytes),
             false => Ok(()),
         }
     }
@@ -361,7 +415,7 @@ fn token_bytes(text: &str) -> Option<usize> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Difference, TooLong, Writer, difference};
+    use super::{Bounds, Difference, TooLong, Writer, difference};
 
     fn differs(path: &str, first: &str, second: &str) -> Option<Difference> {
         Some(Difference {
@@ -373,7 +427,10 @@ mod tests {
 
     #[test]
     fn a_value_is_written_once_and_compactly() {
-        let mut writer = Writer::new(100);
+        let mut writer = Writer::new(Bounds {
+            bytes_max: 100,
+            ..Bounds::NONE
+        });
         writer.open('{').unwrap();
         writer.field("a").unwrap();
         writer.open('[').unwrap();
@@ -397,8 +454,11 @@ mod tests {
     /// T49
     #[test]
     fn a_value_that_is_too_long_stops_before_it_is_built() {
-        let mut writer = Writer::new(10);
-        assert_eq!(writer.string(&"x".repeat(100)), Err(TooLong));
+        let mut writer = Writer::new(Bounds {
+            bytes_max: 10,
+            ..Bounds::NONE
+        });
+        assert_eq!(writer.string(&"x".repeat(100)), Err(TooLong::Bytes));
         assert!(writer.finish().len() < 10);
     }
 

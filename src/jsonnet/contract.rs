@@ -115,6 +115,10 @@ pub struct EvalLimits {
     pub stack_bytes_max: u64,
     /// Bytes of the manifested value.
     pub output_bytes_max: usize,
+    /// Texts, names of fields, numbers, arrays and objects in it.
+    pub values_max: usize,
+    /// Objects of Kubernetes in it.
+    pub objects_max: usize,
     /// Files one program may import.
     pub imports_max: usize,
     /// Bytes of all files one program may import.
@@ -142,6 +146,8 @@ impl From<&SandboxSettings> for EvalLimits {
             memory_bytes_max: settings.memory_bytes_max,
             stack_bytes_max: settings.stack_bytes_max,
             output_bytes_max: settings.output_bytes_max,
+            values_max: settings.values_max,
+            objects_max: settings.objects_max,
             imports_max: settings.imports_max,
             import_bytes_max: settings.import_bytes_max,
             nesting_max: settings.nesting_max,
@@ -204,6 +210,18 @@ pub enum EvalError {
     Output {
         /// The limit.
         bytes: u64,
+    },
+    /// The value has too many parts.
+    #[error("output exceeded {count} values within each other (`sandbox.values_max`)")]
+    Values {
+        /// The limit.
+        count: usize,
+    },
+    /// The value has too many objects of Kubernetes.
+    #[error("output exceeded {count} Kubernetes objects (`sandbox.objects_max`)")]
+    Objects {
+        /// The limit.
+        count: usize,
     },
     /// An import leaves the repository.
     #[error("import outside the repository: {path}")]

@@ -1,6 +1,7 @@
 //! Evaluations as the parent sees them: a task goes in, imports are answered, a value comes out.
 //! Blocks; whoever calls it can end it at any time by killing the inmate.
 
+use super::canonical::Bounds;
 use super::contract::{Entry, EvalError, EvalLimits, Evaluated, Request, SecondOpinion};
 use super::foreign::{Call, Outside, Programs};
 use super::import::{Found, Imports};
@@ -312,7 +313,11 @@ impl Talk<'_> {
             ext_code: request.ext_code.clone(),
             tla_code: request.tla_code.clone(),
             max_stack: max_stack as usize,
-            output_bytes_max: self.limits.output_bytes_max,
+            bounds: Bounds {
+                bytes_max: self.limits.output_bytes_max,
+                values_max: self.limits.values_max,
+                objects_max: self.limits.objects_max,
+            },
             nesting_max: self.limits.nesting_max,
             engines,
             shares,

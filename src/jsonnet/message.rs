@@ -1,5 +1,6 @@
 //! What the evaluator and its inmate say to each other.
 
+use super::canonical::{Bounds, TooLong};
 use super::contract::{EvalError, EvalLimits, Frame, SecondOpinionWanted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -75,7 +76,7 @@ pub(super) struct Task {
     pub(super) ext_code: BTreeMap<String, String>,
     pub(super) tla_code: BTreeMap<String, String>,
     pub(super) max_stack: usize,
-    pub(super) output_bytes_max: usize,
+    pub(super) bounds: Bounds,
     pub(super) nesting_max: usize,
     pub(super) engines: Engines,
     /// Whether other tasks of the same batch come before or after, so that values of files are worth
@@ -109,6 +110,8 @@ pub(super) enum Failure {
     Stack(String),
     Memory,
     Output,
+    Values,
+    Objects,
     /// The parent refused the last import, and knows why.
     Import,
     Helm {
@@ -130,6 +133,16 @@ pub(super) enum Opinion {
         second: String,
     },
     Failed(Failure),
+}
+
+impl From<TooLong> for Failure {
+    fn from(why: TooLong) -> Self {
+        match why {
+            TooLong::Bytes => Self::Output,
+            TooLong::Values => Self::Values,
+            TooLong::Objects => Self::Objects,
+        }
+    }
 }
 
 impl Failure {
@@ -162,6 +175,12 @@ impl Failure {
             },
             Self::Output => EvalError::Output {
                 bytes: limits.output_bytes_max as u64,
+            },
+            Self::Values => EvalError::Values {
+                count: limits.values_max,
+            },
+            Self::Objects => EvalError::Objects {
+                count: limits.objects_max,
             },
             Self::Import => {
                 refused.unwrap_or_else(|| EvalError::Jail("an import failed without a reason".to_owned()))

@@ -16,6 +16,7 @@ mod owner;
 mod place;
 mod process;
 mod renderer;
+mod room;
 mod script;
 mod selector;
 pub mod settings;
@@ -42,6 +43,7 @@ pub use renderer::{
     EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, ValueHash,
     Whole,
 };
+pub use room::Room;
 pub use selector::Selector;
 pub use settings::SPEC_FILE;
 pub use spec::{Parsed, parse};

@@ -421,6 +421,31 @@ async fn output_is_bounded() {
     let error = value(&evaluator, snippet(text)).await.expect_err("no value");
     assert_eq!(error, EvalError::Output { bytes: 8 << 20 });
     assert_eq!(error.to_string(), "output exceeded 8 MiB");
+    // Little text can be many values, of which each takes more than its text.
+    let objects = "std.makeArray(60000, function(i) { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c%d' % i } })";
+    let values = "std.makeArray(600000, function(i) 1)";
+    for second_opinion in [SecondOpinionWanted::No, SecondOpinionWanted::Alone] {
+        for (text, error, said) in [
+            (
+                objects,
+                EvalError::Objects { count: 10_000 },
+                "output exceeded 10000 Kubernetes objects (`sandbox.objects_max`)",
+            ),
+            (
+                values,
+                EvalError::Values { count: 500_000 },
+                "output exceeded 500000 values within each other (`sandbox.values_max`)",
+            ),
+        ] {
+            let request = Request {
+                second_opinion,
+                ..snippet(text)
+            };
+            let refused = value(&evaluator, request).await.expect_err("no value");
+            assert_eq!(refused, error, "{second_opinion:?}");
+            assert_eq!(refused.to_string(), said);
+        }
+    }
     let error = value(&evaluator, snippet("std.repeat('x', 4e9)"))
         .await
         .expect_err("no value");

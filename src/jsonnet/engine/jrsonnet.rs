@@ -5,7 +5,7 @@ use super::job::position;
 use super::kept::Warm;
 use super::library::Library;
 use super::{Job, Origin, exercise};
-use crate::jsonnet::canonical::{TooLong, Writer};
+use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::foreign::Call;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
@@ -49,8 +49,8 @@ impl Warm for Jrsonnet {
         let begun = Self::begin();
         let entered = begun.state.enter();
         let value = begun.state.evaluate_snippet("exercise", exercise::program()).ok();
-        let mut out = Writer::new(usize::MAX);
-        let written = value.and_then(|value| manifest(&value, &mut out, &mut false).ok());
+        let mut out = Writer::new(Bounds::NONE);
+        let written = value.and_then(|value| manifest(&value, &mut out, &mut None).ok());
         drop(entered);
         drop(begun);
         // What it is made of holds on to itself.
@@ -66,8 +66,8 @@ impl Warm for Jrsonnet {
         }));
         let _current = Current::set(job);
         let _entered = self.state.enter();
-        let mut out = Writer::new(job.task.output_bytes_max);
-        let mut too_long = false;
+        let mut out = Writer::new(job.task.bounds);
+        let mut too_long = None;
         let result = value(&self.state, job).and_then(|value| manifest(&value, &mut out, &mut too_long));
         match result {
             Ok(()) => match job.take_cause() {
@@ -75,8 +75,10 @@ impl Warm for Jrsonnet {
                 Some(cause) => Err(cause),
                 None => Ok(out.finish()),
             },
-            Err(_) if too_long => Err(Failure::Output),
-            Err(error) => Err(job.take_cause().unwrap_or_else(|| failure(&error, job))),
+            Err(error) => Err(match too_long {
+                Some(too_long) => too_long.into(),
+                None => job.take_cause().unwrap_or_else(|| failure(&error, job)),
+            }),
         }
     }
 }
@@ -323,7 +325,7 @@ fn from_json(value: serde_json::Value) -> Result<Val> {
     })
 }
 
-fn manifest(value: &Val, out: &mut Writer, too_long: &mut bool) -> Result<()> {
+fn manifest(value: &Val, out: &mut Writer, too_long: &mut Option<TooLong>) -> Result<()> {
     let written = match value {
         Val::Null => out.null(),
         Val::Bool(value) => out.boolean(*value),
@@ -371,9 +373,9 @@ fn manifest(value: &Val, out: &mut Writer, too_long: &mut bool) -> Result<()> {
 }
 
 /// The engine's error type has no place for ours, so it is remembered beside it.
-fn bounded(written: std::result::Result<(), TooLong>, too_long: &mut bool) -> Result<()> {
-    written.map_err(|TooLong| {
-        *too_long = true;
+fn bounded(written: std::result::Result<(), TooLong>, too_long: &mut Option<TooLong>) -> Result<()> {
+    written.map_err(|why| {
+        *too_long = Some(why);
         ErrorKind::RuntimeError("the value is too long".into()).into()
     })
 }

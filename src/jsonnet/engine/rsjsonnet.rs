@@ -7,7 +7,7 @@
 use super::job::{Refused, position};
 use super::kept::Warm;
 use super::{Job, Origin, exercise};
-use crate::jsonnet::canonical::{TooLong, Writer};
+use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
 use crate::jsonnet::native;
@@ -77,7 +77,7 @@ impl Warm for Rsjsonnet {
             .load_source(context, text.as_bytes(), true, "exercise")
             .ok()?;
         let value = program.eval_value(&thunk, &mut Alone).ok()?;
-        let mut out = Writer::new(usize::MAX);
+        let mut out = Writer::new(Bounds::NONE);
         manifest(&value, &mut out).ok()?;
         Some(out.finish())
     }
@@ -179,10 +179,10 @@ impl<'p> Session<'_, 'p> {
                 program.eval_call(&entry, &[], &arguments, session)
             })?;
         }
-        let mut out = Writer::new(job.task.output_bytes_max);
+        let mut out = Writer::new(job.task.bounds);
         match manifest(&value, &mut out) {
             Ok(()) => Ok(out.finish()),
-            Err(Unmanifested::TooLong) => Err(Failure::Output),
+            Err(Unmanifested::TooLong(why)) => Err(why.into()),
             Err(Unmanifested::Function) => Err(Failure::runtime("couldn't manifest function as JSON")),
         }
     }
@@ -396,13 +396,13 @@ impl<'p> Callbacks<'p> for Session<'_, 'p> {
 }
 
 enum Unmanifested {
-    TooLong,
+    TooLong(TooLong),
     Function,
 }
 
 impl From<TooLong> for Unmanifested {
-    fn from(TooLong: TooLong) -> Self {
-        Self::TooLong
+    fn from(why: TooLong) -> Self {
+        Self::TooLong(why)
     }
 }
 

@@ -12,6 +12,7 @@ use super::filter::Filter;
 use super::layout::{self, Layout};
 use super::listing::Listing;
 use super::process::{is_environment, process};
+use super::room::Room;
 use super::script::{self, Script};
 use super::spec::{self, Parsed};
 use super::{TankaError, extract, settings, version};
@@ -62,6 +63,7 @@ pub trait Evaluate: Send + Sync {
 pub struct Renderer {
     tree: Arc<dyn Tree>,
     evaluator: Arc<dyn Evaluate>,
+    room: Arc<Room>,
 }
 
 impl std::fmt::Debug for Renderer {
@@ -81,7 +83,18 @@ struct Place {
 impl Renderer {
     /// Renders what is in `tree`.
     pub fn new(tree: Arc<dyn Tree>, evaluator: Arc<dyn Evaluate>) -> Self {
-        Self { tree, evaluator }
+        Self {
+            tree,
+            evaluator,
+            room: Arc::default(),
+        }
+    }
+
+    /// The same as part of a larger work, which has its room.
+    #[must_use]
+    pub fn in_room(mut self, room: &Arc<Room>) -> Self {
+        self.room = Arc::clone(room);
+        self
     }
 
     /// Renders one environment.
@@ -246,7 +259,11 @@ impl Renderer {
             true => Vec::new(),
             false => self.evaluator.evaluate_all(requests, &|| {}, cancel).await,
         };
-        let answered = inline.into_iter().zip(answers).collect();
+        let answered: Vec<_> = inline.into_iter().zip(answers).collect();
+        let of = |(_, answer): &(_, Result<Evaluated, EvalError>)| {
+            answer.as_ref().map_or(0, |found| found.json.len())
+        };
+        self.room.enter(answered.iter().map(of).sum()).await;
         let found = blocking(move || {
             Ok(parallel::map(answered, |((entrypoint, layout), answer)| {
                 let found = answer.map_err(TankaError::from);
@@ -380,6 +397,7 @@ impl Renderer {
             .map_err(|err| TankaError::Broken(err.to_string()))?;
         let request = script::request(Arc::clone(&self.tree), layout, target, environment, script)?;
         let evaluated = self.evaluator.evaluate(request, cancel).await?;
+        self.room.enter(evaluated.json.len()).await;
         let json = evaluated.json.clone();
         let value =
             blocking(move || serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string())));

@@ -71,6 +71,8 @@ impl Renderer {
         cancel: &CancellationToken,
     ) -> Vec<Result<Whole, TankaError>> {
         let evaluated = self.evaluated(targets, done, cancel).await;
+        let bytes = evaluated.iter().flatten().map(|(_, found)| found.json.len());
+        self.room.enter(bytes.sum()).await;
         futures_util::stream::iter(evaluated)
             .map(|evaluated| async move {
                 let (asked, evaluated) = evaluated?;
