@@ -72,6 +72,7 @@ CREATE TABLE conversation (
     created_at INTEGER NOT NULL
 );
 CREATE INDEX conversation_due ON conversation (due, id) WHERE pending > 0;
+CREATE INDEX conversation_in_work ON conversation (sender) WHERE owner IS NOT NULL;
 
 -- `inbound` is without secrets, and empty once a message of the turn lane is answered.
 -- `effect` is what a command did, recorded in the transaction that did it. `stopped_by` is the command that asked

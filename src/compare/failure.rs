@@ -37,6 +37,7 @@ pub(super) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
         EvalError::Stack(_)
         | EvalError::Memory { .. }
         | EvalError::Time { .. }
+        | EvalError::Spent { .. }
         | EvalError::Output { .. }
         | EvalError::Values { .. }
         | EvalError::Objects { .. }

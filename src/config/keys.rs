@@ -187,6 +187,7 @@ pub const KEYS: &[Key] = &[
     int("limits.invite_attempts_per_minute_max", "5", 1, 60, "invite attempts of one sender in a minute"),
 
     int("sandbox.seconds_max", "10", 1, 600, "seconds one engine may take for one program"),
+    int("sandbox.turn_seconds_max", "300", 1, 86_400, "seconds all evaluations of one turn may take"),
     int("sandbox.memory_bytes_max", "536_870_912", 16_777_216, 17_179_869_184, "bytes of memory of one evaluation, without its stack"),
     int("sandbox.stack_bytes_max", "536_870_912", 8_388_608, 4_294_967_296, "bytes of stack of one evaluation"),
     int("sandbox.output_bytes_max", "8_388_608", 65_536, 268_435_456, "bytes of the value of one program"),

@@ -345,6 +345,8 @@ pub struct SandboxSettings {
     pub imports_max: usize,
     /// `import_bytes_max`, default 128 MiB.
     pub import_bytes_max: u64,
+    /// `turn_seconds_max`, default 300.
+    pub turn_time_max: Duration,
     /// `nesting_max`, default 200.
     pub nesting_max: usize,
     /// `jails_max`, default 2.

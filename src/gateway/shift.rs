@@ -5,6 +5,7 @@ use super::turn::Assigned;
 use super::{Gateway, hex};
 use crate::config::LimitSettings;
 use crate::crash_point;
+use crate::jsonnet::Budget;
 use crate::store::{Claim, Claimable, StoreError, TakenUp, Work, Worker};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -68,6 +69,7 @@ impl Shift {
             name: hex(&random[..8]),
             turns_max: limits.turn.history_turns_max,
             bytes_max: limits.turn.history_bytes_max,
+            of_sender_max: i64::try_from(limits.turns_at_once_max.div_ceil(2)).unwrap_or(i64::MAX),
         };
         Self {
             worker,
@@ -304,6 +306,11 @@ impl Gateway {
         seat.works_on(work.inbox);
         seat.card
             .send_modify(|card| card.add_waiting(work.behind as usize));
-        self.turn(Assigned { claim, work }, &seat, shutdown).await
+        let person = self.identity(&work.inbound).map(|identity| identity.user());
+        let turn = self.turn(Assigned { claim, work }, &seat, shutdown);
+        match person {
+            Some(person) => Box::pin(Budget::of(person).charge(turn)).await,
+            None => Box::pin(turn).await,
+        }
     }
 }

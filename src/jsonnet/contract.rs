@@ -123,6 +123,8 @@ pub struct EvalLimits {
     pub imports_max: usize,
     /// Bytes of all files one program may import.
     pub import_bytes_max: u64,
+    /// Time of all evaluations of one turn, or of one question, of a person.
+    pub turn_time_max: Duration,
     /// Nesting of brackets and of operators in one file.
     pub nesting_max: usize,
     /// Evaluations at the same time; more wait.
@@ -150,6 +152,7 @@ impl From<&SandboxSettings> for EvalLimits {
             objects_max: settings.objects_max,
             imports_max: settings.imports_max,
             import_bytes_max: settings.import_bytes_max,
+            turn_time_max: settings.turn_time_max,
             nesting_max: settings.nesting_max,
             jails_max: settings.jails_max,
             idle_max: settings.idle_max,
@@ -202,6 +205,14 @@ pub enum EvalError {
     /// The program took too long.
     #[error("evaluation exceeded {seconds} s")]
     Time {
+        /// The limit.
+        seconds: u64,
+    },
+    /// The turn has spent its time in the jail.
+    #[error(
+        "all evaluations of this turn together took {seconds} s, and no further one is begun (`sandbox.turn_seconds_max`)"
+    )]
+    Spent {
         /// The limit.
         seconds: u64,
     },

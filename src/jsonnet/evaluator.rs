@@ -2,11 +2,13 @@
 //! by the caller if it does not end by itself. One process serves one request, or one batch.
 
 use super::batch::Batch;
+use super::budget::Budget;
 use super::contract::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion};
 use super::conversation::{self, Dialogue, Ending, Terms};
 use super::foreign::{Outside, Programs};
 use super::message::Engines;
 use super::opinion;
+use super::places::{Place, Places, Urgency};
 use super::waiters::Waiters;
 use crate::config::{ProgramSettings, SandboxSettings};
 use crate::sandbox::{Confinement, JailError, Killer, LayerName, Nursery, Program};
@@ -14,7 +16,7 @@ use crate::workspace::Denied;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,13 +26,22 @@ pub(super) const TASK_NAME: &str = "jsonnet";
 /// Inmates tried for one evaluation: one that waited may have been ended by the system meanwhile.
 const ATTEMPTS_MAX: usize = 3;
 
-type Permit = Arc<OwnedSemaphorePermit>;
+/// After how long a program lets others have the processor first.
+const LONG: Duration = Duration::from_millis(500);
+
+/// A place, and who pays for what is done there.
+struct Held {
+    place: Place,
+    budget: Arc<Budget>,
+}
+
+type Permit = Arc<Held>;
 
 /// Evaluates programs behind the jail. Cheap to share, not to make.
 #[derive(Debug)]
 pub struct Evaluator {
     terms: Terms,
-    jails: Arc<Semaphore>,
+    places: Places,
     nursery: Nursery,
     people: Waiters,
 }
@@ -64,7 +75,7 @@ impl Evaluator {
                 programs: Arc::new(programs),
                 remembered: Arc::default(),
             },
-            jails: Arc::new(Semaphore::new(limits.jails_max.max(1))),
+            places: Places::new(limits.jails_max.max(1)),
             nursery,
             people: Waiters::default(),
         })
@@ -130,7 +141,8 @@ impl Evaluator {
         let batch = Batch::new(left.map(|(request, _)| request.clone()).collect());
         (batch.len()..requests.len()).for_each(|_| done());
         let jails = self.terms.limits.jails_max.max(1).min(batch.len());
-        let workers = (0..jails).map(|_| self.work(&batch, done));
+        let budget = Budget::current();
+        let workers = (0..jails).map(|_| self.work(&batch, &budget, done));
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
@@ -175,7 +187,8 @@ impl Evaluator {
             return batch.fail(&jail(&"there is no place beside the one for people"));
         }
         self.people.none().await;
-        let workers = (0..places.min(batch.len())).map(|_| self.work(batch, &|| {}));
+        let budget = Budget::aside();
+        let workers = (0..places.min(batch.len())).map(|_| self.work(batch, &budget, &|| {}));
         tokio::select! {
             biased;
             () = self.people.some() => {}
@@ -184,7 +197,7 @@ impl Evaluator {
     }
 
     async fn alone(&self, request: Request) -> Result<Evaluated, EvalError> {
-        let permit = self.permit().await?;
+        let permit = self.permit(&Budget::current(), Urgency::One).await;
         self.unshared(&permit, &Arc::new(request)).await
     }
 
@@ -193,7 +206,7 @@ impl Evaluator {
     async fn unshared(&self, permit: &Permit, request: &Arc<Request>) -> Result<Evaluated, EvalError> {
         let both = Engines::of(request.second_opinion);
         let beside = match both {
-            Engines::Both => self.jails.clone().try_acquire_owned().ok().map(Arc::new),
+            Engines::Both => self.beside(permit),
             Engines::First | Engines::Second => None,
         };
         let Some(beside) = beside else {
@@ -207,14 +220,17 @@ impl Evaluator {
         Ok(opinion::joined(first, second))
     }
 
-    /// Takes one program of the batch after the other.
-    async fn work(&self, batch: &Batch, done: &(dyn Fn() + Send + Sync)) {
-        let permit = match self.permit().await {
-            Ok(permit) => permit,
-            Err(error) => return batch.fail(&error),
-        };
+    /// Takes one program of the batch after the other, and gives its place back in between when somebody else
+    /// has more right to it.
+    async fn work(&self, batch: &Batch, budget: &Arc<Budget>, done: &(dyn Fn() + Send + Sync)) {
+        let mut permit = self.permit(budget, Urgency::Batch).await;
         let mut warm = None;
         while let Some((place, request)) = batch.next() {
+            if permit.place.is_wanted() {
+                warm = None;
+                drop(permit);
+                permit = self.permit(budget, Urgency::Batch).await;
+            }
             let request = Arc::new(request);
             let engines = Engines::of(request.second_opinion);
             let answer = match batch.len() {
@@ -226,9 +242,18 @@ impl Evaluator {
         }
     }
 
-    async fn permit(&self) -> Result<Permit, EvalError> {
-        let free = self.jails.clone().acquire_owned().await;
-        free.map(Arc::new).map_err(|error| jail(&error))
+    async fn permit(&self, budget: &Arc<Budget>, urgency: Urgency) -> Permit {
+        Arc::new(Held {
+            place: self.places.take(budget.key(), urgency).await,
+            budget: Arc::clone(budget),
+        })
+    }
+
+    /// Another place for the same, if nobody waits for it.
+    fn beside(&self, permit: &Permit) -> Option<Permit> {
+        let budget = Arc::clone(&permit.budget);
+        let place = self.places.try_take(budget.key())?;
+        Some(Arc::new(Held { place, budget }))
     }
 
     /// Evaluates one program, in the process of the one before if that may go on.
@@ -240,6 +265,7 @@ impl Evaluator {
         shares: bool,
         warm: &mut Option<Warm>,
     ) -> Result<Evaluated, EvalError> {
+        permit.budget.check(self.terms.limits.turn_time_max)?;
         let mut last = String::new();
         for _ in 0..ATTEMPTS_MAX {
             let used = warm.take().filter(|warm| self.may_go_on(warm, request));
@@ -265,7 +291,10 @@ impl Evaluator {
                 let _held = held;
                 dialogue.hold(&request_there, engines, &terms, shares, first_done, &there)
             });
-            let (ending, out_of_time) = self.watch(&mut talk, first, engines, &outside, &end).await?;
+            let asked = Instant::now();
+            let watched = self.watch(&mut talk, first, engines, &outside, &end).await;
+            permit.budget.spend(asked.elapsed());
+            let (ending, out_of_time) = watched?;
             match ending {
                 Ending::NotStarted(_) if out_of_time => return Err(self.time()),
                 Ending::NotStarted(why) => last = why,
@@ -310,9 +339,9 @@ impl Evaluator {
     ) -> Result<(Ending, bool), EvalError> {
         let time_max = self.terms.limits.time_max;
         let mut waits_for_first = engines == Engines::Both;
-        let deadline = tokio::time::sleep(time_max);
-        let mut away = Duration::ZERO;
-        tokio::pin!(deadline);
+        let (deadline, long) = (tokio::time::sleep(time_max), tokio::time::sleep(LONG));
+        let (mut away, mut stands_back) = (Duration::ZERO, false);
+        tokio::pin!(deadline, long);
         loop {
             tokio::select! {
                 ending = &mut *talk => return Ok((ending.map_err(|error| jail(&error))?, false)),
@@ -321,6 +350,10 @@ impl Evaluator {
                     if done.is_ok() {
                         deadline.as_mut().reset(Instant::now() + time_max);
                     }
+                }
+                () = &mut long, if !stands_back => {
+                    stands_back = true;
+                    end.stand_back();
                 }
                 () = &mut deadline => {
                     let more = outside.total().saturating_sub(away);
@@ -376,6 +409,12 @@ impl EndOnDrop {
         if let Some((killer, outside)) = &self.0 {
             outside.stop();
             killer.kill();
+        }
+    }
+
+    fn stand_back(&self) {
+        if let Some((killer, _)) = &self.0 {
+            killer.stand_back();
         }
     }
 

@@ -3,6 +3,7 @@
 //! crashes, hangs or eats memory ends as an [`EvalError`] of its own request.
 
 mod batch;
+mod budget;
 mod canonical;
 mod contract;
 pub mod format;
@@ -22,9 +23,11 @@ mod nesting;
 mod number;
 mod opinion;
 pub(crate) mod path;
+mod places;
 mod remembered;
 mod waiters;
 
+pub use budget::Budget;
 pub use contract::{
     Entry, EvalError, EvalLimits, Evaluated, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,
 };

@@ -4,7 +4,7 @@ use super::confinement::ARGUMENT;
 use super::frame::{self, Frame};
 use super::layer::LayerName;
 use super::{Confinement, JailError, launch};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process};
 use std::ffi::OsString;
 use std::io::{BufReader, Read};
 use std::os::fd::OwnedFd;
@@ -83,14 +83,28 @@ pub struct Inmate {
 
 /// Ends an inmate from anywhere, at any time, also when it is already gone.
 #[derive(Clone, Debug)]
-pub struct Killer(Arc<OwnedFd>);
+pub struct Killer {
+    handle: Arc<OwnedFd>,
+    process: Pid,
+}
+
+/// How far an inmate that takes long stands back for others.
+const STANDS_BACK: i32 = 10;
 
 impl Killer {
     /// Ends the inmate now. It cannot refuse.
     pub fn kill(&self) {
         // The only other answer is that it has ended already. The handle names this process and no
         // later one that might get its number.
-        let _gone = pidfd_send_signal(&self.0, Signal::KILL);
+        let _gone = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+
+    /// Lets others have the processor first from now on. One that has ended is left alone.
+    pub fn stand_back(&self) {
+        // Until it is waited for, its number is nobody else's; after that the handle has no process.
+        if rustix::process::test_kill_process(self.process).is_ok() {
+            let _gone = setpriority_process(Some(self.process), STANDS_BACK);
+        }
     }
 }
 
@@ -114,7 +128,10 @@ impl Inmate {
             .start(ARGUMENT, confinement)
             .map_err(|error| started(&error))?;
         let killer = match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
-            Ok(handle) => Killer(Arc::new(handle)),
+            Ok(handle) => Killer {
+                handle: Arc::new(handle),
+                process: Pid::from_child(&child),
+            },
             Err(error) => {
                 // Without a handle it could not be ended safely later, so it is ended now.
                 let _gone = child.kill();

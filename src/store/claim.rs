@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 /// Bytes of a history that are read by the commit that takes a message; other messages wait for it.
 const AT_HAND_BYTES_MAX: usize = 32 * 1_024;
 
-/// Takes the conversation that has waited longest.
+/// Takes the conversation that has waited longest, of whoever has the fewest in work.
 const CLAIM: &str = "UPDATE conversation SET owner = ?1, fence = fence + 1
     WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL
         AND (?2 OR key NOT BETWEEN ?3 AND ?4)
@@ -20,14 +20,21 @@ const CLAIM: &str = "UPDATE conversation SET owner = ?1, fence = fence + 1
             WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1))
         AND NOT EXISTS (SELECT 1 FROM inbox
             WHERE inbox.conversation = conversation.id AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
-        ORDER BY due, id LIMIT 1)
+        AND ?7 > (SELECT COUNT(*) FROM conversation AS other
+            WHERE other.sender = conversation.sender AND other.owner IS NOT NULL)
+        ORDER BY (SELECT COUNT(*) FROM conversation AS other
+            WHERE other.sender = conversation.sender AND other.owner IS NOT NULL), due, id LIMIT 1)
     RETURNING id, fence, key BETWEEN ?3 AND ?4, (SELECT crashes FROM inbox
         WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6";
 /// Takes a conversation whose only waiting message has just come in.
 const TAKE_UP: &str = "UPDATE conversation SET owner = ?2, fence = fence + 1
     WHERE id = ?1 AND pending = 1 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
         WHERE inbox.conversation = ?1 AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
+        AND ?3 > (SELECT COUNT(*) FROM conversation AS other
+            WHERE other.sender = conversation.sender AND other.owner IS NOT NULL)
     RETURNING fence";
+/// Counts what is in work of a sender.
+const IN_WORK: &str = "SELECT COUNT(*) FROM conversation WHERE sender = ?1 AND owner IS NOT NULL";
 
 /// Somebody who works on conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +45,8 @@ pub struct Worker {
     pub turns_max: usize,
     /// And how many bytes.
     pub bytes_max: usize,
+    /// Conversations of one sender in work at a time.
+    pub of_sender_max: i64,
 }
 
 /// Which of the waiting messages a claim may take.
@@ -162,6 +171,7 @@ impl Store {
                         key::HOOKS.1,
                         claimable.suspects,
                         SUSPECT_CRASHES_MIN,
+                        worker.of_sender_max,
                     ],
                     |row| {
                         Ok(Claimed {
@@ -270,6 +280,14 @@ fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreE
     Ok((steps, usage::of_message(tx, inbox)?))
 }
 
+/// Whether a sender may have one more conversation in work.
+pub(super) fn may_have_more(tx: &Transaction<'_>, sender: &str, worker: &Worker) -> Result<bool, StoreError> {
+    let in_work: i64 = tx
+        .prepare_cached(IN_WORK)?
+        .query_row([sender], |row| row.get(0))?;
+    Ok(in_work < worker.of_sender_max)
+}
+
 /// Claims a conversation whose only waiting message has just come in, unless somebody works on it still.
 pub(super) fn take_up(
     tx: &Transaction<'_>,
@@ -279,7 +297,7 @@ pub(super) fn take_up(
 ) -> Result<Option<TakenUp>, StoreError> {
     let fence = tx
         .prepare_cached(TAKE_UP)?
-        .query_row(params![id.0, worker.name], |row| row.get(0))
+        .query_row(params![id.0, worker.name, worker.of_sender_max], |row| row.get(0))
         .optional()?;
     let Some(fence) = fence else { return Ok(None) };
     let claim = Claim {

@@ -188,6 +188,10 @@ fn accept(
         if room.refusal.is_none() && is_hook_full(tx, inbound, room.of_hook_max)? {
             return Ok(Accepted::Full);
         }
+        let worker = match worker {
+            Some(worker) if claim::may_have_more(tx, &json(&inbound.sender)?, worker)? => Some(worker),
+            Some(_) | None => None,
+        };
         let conversation = conversation::create(tx, inbound, lane, worker, pepper, at)?;
         let inbox = insert(tx, arrival, conversation.id)?;
         let id = conversation.id;

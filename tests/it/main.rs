@@ -38,6 +38,7 @@ mod docs;
 mod environments;
 mod evaluation;
 mod failures;
+mod fairness;
 mod for_use;
 mod hooks;
 mod image;

@@ -63,6 +63,35 @@ async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
     assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
 }
 
+/// Whoever has the fewest conversations in work comes first, and nobody has more than their part.
+#[tokio::test]
+async fn who_has_the_fewest_in_work_comes_first_and_nobody_has_more_than_their_part() {
+    let (_directory, store) = fresh();
+    let said = |user: &str, number: usize| {
+        let mut said = says(user, "x", &[&format!("{user} {number}")]);
+        said.place.thread = Some(format!("{user} {number}"));
+        said
+    };
+    for number in 0..10 {
+        accept(&store, &said("U1", number), 0).await;
+    }
+    for number in 0..2 {
+        accept(&store, &said("U2", number), 1).await;
+    }
+    let mut order = Vec::new();
+    while let Some(claim) = claim(&store, "w").await {
+        let conversation = store.conversation(claim.conversation).await.unwrap();
+        order.push(conversation.key.user.id);
+    }
+    let all_of_one = ["U1"; 6];
+    assert_eq!(order, [["U1", "U2", "U1", "U2"].as_slice(), &all_of_one].concat());
+    let more = [said("U1", 10), says("U1", "x", &["elsewhere"])];
+    for more in &more {
+        assert!(taken_up(&store, more, Lane::Turn, 2).await.is_none());
+    }
+    assert!(taken_up(&store, &said("U3", 0), Lane::Turn, 2).await.is_some());
+}
+
 /// A command that changes the workspace was said before the message, and is carried out before it.
 #[tokio::test]
 async fn no_turn_begins_before_an_earlier_command_has_changed_what_it_starts_from() {

@@ -1,0 +1,81 @@
+//! On whose behalf programs are evaluated, and what was spent on it.
+
+use super::contract::EvalError;
+use crate::model::UserId;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+tokio::task_local! {
+    static CURRENT: Arc<Budget>;
+}
+
+/// Who takes turns with whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// A person, or a hook.
+    Person(UserId),
+    /// Whoever owns the process: a command in a terminal.
+    Owner,
+    /// Nobody who waits.
+    Aside,
+}
+
+/// The time in the jail of one turn, or of one question, of a person. What a task evaluates within
+/// [`Budget::charge`] is on it, whatever evaluates it: tools, checks and comparisons need not know whom they work
+/// for, and none can forget to say.
+#[derive(Debug)]
+pub struct Budget {
+    key: Key,
+    spent_milliseconds: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of a person, with nothing spent.
+    pub fn of(person: UserId) -> Arc<Self> {
+        Arc::new(Self::new(Key::Person(person)))
+    }
+
+    fn new(key: Key) -> Self {
+        Self {
+            key,
+            spent_milliseconds: AtomicU64::new(0),
+        }
+    }
+
+    /// Runs `work`, and has this budget pay for what is evaluated in it.
+    pub async fn charge<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
+        CURRENT.scope(self, work).await
+    }
+
+    /// The budget of the running task. Without one it is that of a terminal.
+    pub(super) fn current() -> Arc<Self> {
+        let none = || Arc::new(Self::new(Key::Owner));
+        CURRENT.try_with(Arc::clone).unwrap_or_else(|_| none())
+    }
+
+    /// The budget of what nobody waits for.
+    pub(super) fn aside() -> Arc<Self> {
+        Arc::new(Self::new(Key::Aside))
+    }
+
+    pub(super) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Refuses to go on when everything is spent. A terminal's owner waits as long as they like.
+    pub(super) fn check(&self, time_max: Duration) -> Result<(), EvalError> {
+        let spent = Duration::from_millis(self.spent_milliseconds.load(Ordering::Relaxed));
+        match self.key {
+            Key::Person(_) if spent >= time_max => Err(EvalError::Spent {
+                seconds: time_max.as_secs(),
+            }),
+            Key::Person(_) | Key::Owner | Key::Aside => Ok(()),
+        }
+    }
+
+    pub(super) fn spend(&self, time: Duration) {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.spent_milliseconds.fetch_add(milliseconds, Ordering::Relaxed);
+    }
+}

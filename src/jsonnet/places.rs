@@ -1,0 +1,246 @@
+//! Places for work that takes turns by person: whoever has the fewest comes first, and who has none never waits
+//! for somebody who has many.
+
+use super::budget::Key;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// Places at the same time. One person may have all of them while nobody else wants one. A person who has none
+/// gets one beyond them, up to twice as many in all, so an endless program of another one holds up nobody.
+#[derive(Clone, Debug)]
+pub(super) struct Places(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    places_max: usize,
+    // Held for moments, never across a wait.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    taken: HashMap<Key, usize>,
+    total: usize,
+    /// In the order in which they came.
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    key: Key,
+    urgency: Urgency,
+    told: oneshot::Sender<Place>,
+}
+
+/// What a place is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// One program, which somebody waits for.
+    One,
+    /// Programs of a batch, one after the other.
+    Batch,
+}
+
+/// A place. It is free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    shared: Arc<Shared>,
+    key: Key,
+}
+
+impl Places {
+    pub(super) fn new(places_max: usize) -> Self {
+        Self(Arc::new(Shared {
+            places_max,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Waits for a place. Whoever does not wait any more is passed over.
+    pub(super) async fn take(&self, key: Key, urgency: Urgency) -> Place {
+        loop {
+            let (told, place) = oneshot::channel();
+            self.0
+                .change(|state| state.waiting.push_back(Waiting { key, urgency, told }));
+            // It is kept until it is told, so this is not refused.
+            if let Ok(place) = place.await {
+                return place;
+            }
+        }
+    }
+
+    /// A place that nobody waits for, if there is one.
+    pub(super) fn try_take(&self, key: Key) -> Option<Place> {
+        let mut state = self.0.lock();
+        state.forget_gone();
+        (state.total < self.0.places_max && state.waiting.is_empty()).then(|| state.give(&self.0, key))
+    }
+}
+
+impl Place {
+    /// True when somebody waits who has fewer places, or when more are taken than there are and this is not the
+    /// only one of its person. It is time to give it back then, and to wait for another one.
+    pub(super) fn is_wanted(&self) -> bool {
+        let mut state = self.shared.lock();
+        state.forget_gone();
+        let own = state.of(self.key);
+        let has_fewer = |waiting: &Waiting| waiting.key != self.key && state.of(waiting.key) < own;
+        state.waiting.iter().any(has_fewer) || (state.total > self.shared.places_max && own > 1)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let key = self.key;
+        self.shared.change(|state| state.give_back(key));
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes something, and gives away what is free then.
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        state.forget_gone();
+        let mut given = Vec::new();
+        while let Some(next) = state.next(self.places_max)
+            && let Some(waiting) = state.waiting.remove(next)
+        {
+            given.push((waiting.told, state.give(self, waiting.key)));
+        }
+        drop(state);
+        for (told, place) in given {
+            // Whoever has gone meanwhile drops it, which gives it back.
+            drop(told.send(place));
+        }
+    }
+}
+
+impl State {
+    fn of(&self, key: Key) -> usize {
+        self.taken.get(&key).copied().unwrap_or_default()
+    }
+
+    fn give(&mut self, shared: &Arc<Shared>, key: Key) -> Place {
+        *self.taken.entry(key).or_default() += 1;
+        self.total += 1;
+        Place {
+            shared: Arc::clone(shared),
+            key,
+        }
+    }
+
+    fn give_back(&mut self, key: Key) {
+        self.total = self.total.saturating_sub(1);
+        if let Some(count) = self.taken.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.taken.remove(&key);
+            }
+        }
+    }
+
+    fn forget_gone(&mut self) {
+        self.waiting.retain(|waiting| !waiting.told.is_closed());
+    }
+
+    /// Who gets the next place: who has the fewest, then who waits for one program, then who came first.
+    fn next(&self, places_max: usize) -> Option<usize> {
+        let rank = |(_, waiting): &(usize, &Waiting)| (self.of(waiting.key), waiting.urgency);
+        let (next, waiting) = self.waiting.iter().enumerate().min_by_key(rank)?;
+        let is_first = self.of(waiting.key) == 0 && waiting.key != Key::Aside;
+        (self.total < places_max || (is_first && self.total < 2 * places_max)).then_some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Key, Place, Places, Urgency};
+    use crate::model::UserId;
+    use futures_util::FutureExt as _;
+
+    const ALICE: Key = Key::Person(UserId(1));
+    const BOB: Key = Key::Person(UserId(2));
+
+    fn now(places: &Places, key: Key) -> Option<Place> {
+        places.take(key, Urgency::Batch).now_or_never()
+    }
+
+    #[test]
+    fn one_person_alone_has_all_places() {
+        let places = Places::new(2);
+        let taken = [now(&places, ALICE), now(&places, ALICE)].map(Option::unwrap);
+        assert!(now(&places, ALICE).is_none() && places.try_take(ALICE).is_none());
+        assert!(!taken[0].is_wanted());
+        drop(taken);
+        assert!(places.try_take(ALICE).is_some());
+    }
+
+    #[test]
+    fn who_has_none_gets_one_at_once_and_who_has_many_gives_back() {
+        let places = Places::new(2);
+        let alice = [now(&places, ALICE), now(&places, ALICE)].map(Option::unwrap);
+        let mut waits = Box::pin(places.take(ALICE, Urgency::One));
+        assert!((&mut waits).now_or_never().is_none());
+        let bob = now(&places, BOB).unwrap();
+        assert!(now(&places, BOB).is_none(), "a second one beyond all others");
+        assert!(alice[0].is_wanted() && !bob.is_wanted());
+        let [one, other] = alice;
+        // What she gives back is not hers again while more are taken than there are.
+        drop(one);
+        assert!((&mut waits).now_or_never().is_none());
+        drop(other);
+        assert!((&mut waits).now_or_never().is_some());
+    }
+
+    #[test]
+    fn everybody_in_turn_and_one_program_before_a_batch() {
+        let places = Places::new(1);
+        let first = now(&places, ALICE).unwrap();
+        let second = now(&places, BOB).unwrap();
+        let mut batch = Box::pin(places.take(ALICE, Urgency::Batch));
+        let mut one = Box::pin(places.take(ALICE, Urgency::One));
+        let mut gone = Box::pin(places.take(BOB, Urgency::One));
+        for waits in [&mut batch, &mut one, &mut gone] {
+            assert!(waits.now_or_never().is_none());
+        }
+        drop(gone);
+        drop(second);
+        assert!((&mut one).now_or_never().is_none());
+        drop(first);
+        let one = (&mut one).now_or_never().unwrap();
+        assert!((&mut batch).now_or_never().is_none());
+        drop(one);
+        assert!((&mut batch).now_or_never().is_some());
+    }
+
+    #[test]
+    fn what_nobody_waits_for_gets_no_place_beyond_the_others() {
+        let places = Places::new(1);
+        let alice = now(&places, ALICE).unwrap();
+        assert!(now(&places, Key::Aside).is_none());
+        drop(alice);
+        assert!(now(&places, Key::Aside).is_some());
+    }
+
+    /// What is given to somebody who has gone meanwhile comes back.
+    #[test]
+    fn no_place_is_lost() {
+        let places = Places::new(1);
+        for _ in 0..100 {
+            let alice = now(&places, ALICE).unwrap();
+            let mut waits = Box::pin(places.take(ALICE, Urgency::One));
+            assert!((&mut waits).now_or_never().is_none());
+            drop(alice);
+            drop(waits);
+        }
+        assert!(places.try_take(BOB).is_some());
+    }
+}

@@ -1,0 +1,129 @@
+//! Nobody starves the others: what one person has evaluated without end holds up no other person, and one
+//! person's conversations do not take every turn.
+
+use crate::support::app::TestApp;
+use crate::support::evaluation::{evaluator, snippet};
+use drydock::emulator::model::{Asked, Fault, says};
+use drydock::jsonnet::{Budget, EvalError, EvalLimits, Evaluator, Request, SecondOpinionWanted};
+use drydock::model::UserId;
+use futures_util::future::join_all;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Conversations of the one who asks for too much, and calls of tools in each.
+const CONVERSATIONS: i64 = 4;
+const CALLS: usize = 15;
+/// Small programs of somebody else.
+const SMALL: usize = 20;
+
+fn limits() -> EvalLimits {
+    EvalLimits {
+        // Longer than the test: only a place beyond those of the endless programs ends it.
+        time_max: Duration::from_secs(600),
+        jails_max: 2,
+        ..EvalLimits::default()
+    }
+}
+
+fn endless() -> Request {
+    snippet("std.foldl(function(a, i) a + i, std.range(0, 1e9), 0)")
+}
+
+/// Everything one person can have evaluated at once: calls of tools, and a comparison of many environments, in
+/// every conversation.
+async fn abuse(evaluator: &Evaluator, alice: UserId) {
+    let never = CancellationToken::new();
+    let conversation = |_| {
+        let calls = (0..CALLS).map(|_| evaluator.evaluate(endless(), &never));
+        let comparison = evaluator.evaluate_all(vec![endless(); 50], &never);
+        Budget::of(alice).charge(async { tokio::join!(join_all(calls), comparison) })
+    };
+    join_all((0..CONVERSATIONS).map(conversation)).await;
+}
+
+/// T48: nobody waits for the endless programs of somebody else.
+#[tokio::test]
+async fn endless_programs_of_one_person_hold_up_nobody_else() {
+    let evaluator = evaluator(limits());
+    let never = CancellationToken::new();
+    let bob = async {
+        for number in 0..SMALL {
+            let request = Request {
+                second_opinion: SecondOpinionWanted::Yes,
+                ..snippet(&format!("{number} + 1"))
+            };
+            let value = evaluator.evaluate(request, &never).await.expect("a value");
+            assert_eq!(value.json, (number + 1).to_string());
+        }
+        let batch = (0..SMALL)
+            .map(|number| snippet(&format!("{number} * 2")))
+            .collect();
+        let values = evaluator.evaluate_all(batch, &never).await;
+        assert!(values.iter().all(Result::is_ok), "{values:?}");
+    };
+    tokio::select! {
+        // Begins first, and has every place there is.
+        biased;
+        () = abuse(&evaluator, UserId(1)) => panic!("the endless programs ended first"),
+        () = Budget::of(UserId(2)).charge(bob) => {}
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_one_turn_in_the_jail_is_bounded() {
+    let evaluator = evaluator(EvalLimits {
+        time_max: Duration::from_secs(1),
+        turn_time_max: Duration::from_secs(1),
+        ..limits()
+    });
+    let never = CancellationToken::new();
+    let spent = Err(EvalError::Spent { seconds: 1 });
+    let turn = async {
+        let first = evaluator.evaluate(endless(), &never).await;
+        assert_eq!(first, Err(EvalError::Time { seconds: 1 }));
+        assert_eq!(evaluator.evaluate(snippet("1"), &never).await, spent);
+        let batch = evaluator
+            .evaluate_all(vec![snippet("1"), snippet("2")], &never)
+            .await;
+        assert_eq!(batch, vec![spent.clone(), spent.clone()]);
+    };
+    Budget::of(UserId(1)).charge(turn).await;
+    // The next turn has its own, and a terminal has no such bound.
+    let next = Budget::of(UserId(1)).charge(evaluator.evaluate(snippet("1"), &never));
+    assert!(next.await.is_ok());
+    assert!(evaluator.evaluate(snippet("1"), &never).await.is_ok());
+}
+
+const ALICE: &str = "U0ALICE";
+const BOB: &str = "U0BOB";
+
+/// R6: one person's conversations take half of the turns, so the first message of another is answered next.
+#[tokio::test]
+async fn many_conversations_of_one_person_leave_turns_to_others() {
+    let app = TestApp::set(
+        |asked: &Asked| match asked.last_user_text().contains("stall") {
+            true => says("Never.").but(Fault::Stall),
+            false => says("Here."),
+        },
+        &[("limits.turns_at_once_max", "4")],
+    )
+    .await;
+    app.slack_editor(ALICE).await;
+    app.slack_editor(BOB).await;
+    for _ in 0..8 {
+        app.say(ALICE, "stall").await;
+    }
+    // Half of four are hers, and she waits for more.
+    app.until_asked(2).await;
+    for _ in 0..3 {
+        let answered = app.ask(BOB, "hello").await;
+        assert!(answered.text.contains("Here."), "{}", answered.text);
+    }
+    let stalled = app.asked();
+    let stalled = stalled
+        .iter()
+        .filter(|asked| asked.last_user_text().contains("stall"));
+    assert_eq!(stalled.count(), 2);
+    let in_work = "SELECT count(*) FROM conversation WHERE owner IS NOT NULL AND pending > 0";
+    assert_eq!(app.count(in_work), 2);
+}
