@@ -68,7 +68,6 @@ impl Comparer {
             tree: &sides.base,
             graph: &graph,
             variables: &Variables::default(),
-            room: &Arc::default(),
             wants_values: false,
         };
         let mut rendering = Rendering {

@@ -253,14 +253,12 @@ impl Comparer {
                 blocking(move || comparer.subject(&of, Some(only))).await?
             }
         };
-        let room = Arc::new(Room::default());
-        let both = self
-            .render(&asked, &subject.touched, &room, progress, cancel)
-            .await?;
+        let both = self.render(&asked, &subject.touched, progress, cancel).await?;
         let only = subject.only.as_ref().map(|only| only.path.as_str());
         let moves = self.moves(&asked.sides, &subject.touched, &both, only, cancel);
         let moves = moves.await?;
-        let comparer = Arc::clone(self);
+        let (room, comparer) = (Room::default(), Arc::clone(self));
+        room.enter(both.bytes()).await;
         let told = blocking(move || comparer.told(&asked, subject, both, &moves)).await;
         drop(room);
         told

@@ -45,7 +45,7 @@ impl Comparer {
             side.variables.entrypoint(entrypoint, SecondOpinionWanted::Alone)
         };
         let targets = unheard.iter().map(target).collect();
-        let renderer = self.renderer(side.tree).in_room(side.room);
+        let renderer = self.renderer(side.tree);
         let answers = renderer.hash_all(targets, &|| done(1), cancel).await;
         if cancel.is_cancelled() {
             return Err(CompareError::Cancelled);

@@ -47,7 +47,6 @@ pub(super) struct Side<'a> {
     pub(super) tree: &'a Arc<dyn Tree>,
     pub(super) graph: &'a Arc<ImportGraph>,
     pub(super) variables: &'a Variables,
-    pub(super) room: &'a Arc<Room>,
     /// Whether the values are wanted, beside what is kept of them.
     pub(super) wants_values: bool,
 }
@@ -63,7 +62,7 @@ pub(super) struct Job {
 
 impl Both {
     /// Bytes of all objects, as they are written.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let outcomes = self.base.values().chain(self.workspace.values());
         outcomes.flatten().map(|rendered| rendered.bytes()).sum()
     }
@@ -82,7 +81,6 @@ impl Comparer {
         &self,
         asked: &Asked,
         touched: &Touched,
-        room: &Arc<Room>,
         progress: &watch::Sender<Progress>,
         cancel: &CancellationToken,
     ) -> Result<Both, CompareError> {
@@ -94,14 +92,12 @@ impl Comparer {
             tree: &asked.sides.base,
             graph: &touched.base,
             variables: &asked.variables,
-            room,
             wants_values: false,
         };
         let workspace = Side {
             tree: &asked.sides.workspace,
             graph: &touched.workspace,
             variables: &asked.variables,
-            room,
             wants_values: true,
         };
         let relied_on: BTreeSet<RepoPath> = match asked.at_first_sight {
@@ -141,8 +137,6 @@ impl Comparer {
             both.base.extend(again.outcomes);
             both.secrets.extend(again.secrets);
         }
-        // What was kept is about to be read, too.
-        room.enter(both.bytes()).await;
         Ok(both)
     }
 
@@ -184,6 +178,8 @@ impl Comparer {
             found.outcomes.insert(job.entrypoint, Ok(rendered));
         }
         left.extend(heard.apart);
+        // Held while values are read, and never while anything is evaluated.
+        let room = Arc::new(Room::default());
         let targets = left
             .iter()
             .map(|job| side.variables.entrypoint(job.entrypoint.as_str(), job.opinion));
@@ -191,7 +187,7 @@ impl Comparer {
             true => Vec::new(),
             false => {
                 self.renderer(side.tree)
-                    .in_room(side.room)
+                    .in_room(&room)
                     .show_all(targets.collect(), &|| done(1), cancel)
                     .await
             }
@@ -199,6 +195,7 @@ impl Comparer {
         if cancel.is_cancelled() {
             return Err(CompareError::Cancelled);
         }
+        // What is large is read again when it is its turn.
         let held = self.held_by_inner(side, &left, cancel).await?;
         let (redactor, tree, graph) = (
             Arc::clone(&self.redactor),
@@ -206,7 +203,7 @@ impl Comparer {
             Arc::clone(side.graph),
         );
         let answered: Vec<_> = left.into_iter().zip(answers).collect();
-        let wants_values = side.wants_values;
+        let wants_values = side.wants_values && !room.is_large();
         let settled = move |answered| {
             let eyes = Eyes {
                 redactor: &redactor,

@@ -71,7 +71,6 @@ impl Comparer {
         let rendered: Vec<RepoPath> = users.iter().take(USERS_MAX).cloned().collect();
         let with_opinion: BTreeSet<RepoPath> = rendered.iter().cloned().collect();
         let side = Side {
-            room: &Arc::default(),
             tree: &tree,
             graph: &graph,
             variables: &Variables::default(),

@@ -8,8 +8,8 @@ const LARGE_BYTES: usize = 512 << 10;
 /// The room of this process, as its memory is.
 static LARGE: Semaphore = Semaphore::const_new(1);
 
-/// The room of one work: a comparison, or a call of a tool. Large works have it one at a time, until they are
-/// dropped. Small ones never wait.
+/// The room of one work, such as to read what was rendered. Large works have it one at a time, until they are
+/// dropped; small ones never wait. Nothing is evaluated meanwhile, and no other room is entered.
 #[derive(Debug, Default)]
 pub struct Room(OnceCell<Option<SemaphorePermit<'static>>>);
 
@@ -20,6 +20,11 @@ impl Room {
             // It is never closed.
             self.0.get_or_init(|| async { LARGE.acquire().await.ok() }).await;
         }
+    }
+
+    /// True once it was entered for something large.
+    pub fn is_large(&self) -> bool {
+        self.0.initialized()
     }
 }
 

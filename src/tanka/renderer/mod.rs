@@ -259,11 +259,7 @@ impl Renderer {
             true => Vec::new(),
             false => self.evaluator.evaluate_all(requests, &|| {}, cancel).await,
         };
-        let answered: Vec<_> = inline.into_iter().zip(answers).collect();
-        let of = |(_, answer): &(_, Result<Evaluated, EvalError>)| {
-            answer.as_ref().map_or(0, |found| found.json.len())
-        };
-        self.room.enter(answered.iter().map(of).sum()).await;
+        let answered = inline.into_iter().zip(answers).collect();
         let found = blocking(move || {
             Ok(parallel::map(answered, |((entrypoint, layout), answer)| {
                 let found = answer.map_err(TankaError::from);
