@@ -178,6 +178,7 @@ impl Comparer {
             found.outcomes.insert(job.entrypoint, Ok(rendered));
         }
         left.extend(heard.apart);
+        let held = self.held_by_inner(side, &left, cancel).await?;
         // Held while values are read, and never while anything is evaluated.
         let room = Arc::new(Room::default());
         let targets = left
@@ -195,14 +196,13 @@ impl Comparer {
         if cancel.is_cancelled() {
             return Err(CompareError::Cancelled);
         }
-        // What is large is read again when it is its turn.
-        let held = self.held_by_inner(side, &left, cancel).await?;
         let (redactor, tree, graph) = (
             Arc::clone(&self.redactor),
             Arc::clone(side.tree),
             Arc::clone(side.graph),
         );
         let answered: Vec<_> = left.into_iter().zip(answers).collect();
+        // What is large is read again when it is its turn.
         let wants_values = side.wants_values && !room.is_large();
         let settled = move |answered| {
             let eyes = Eyes {
