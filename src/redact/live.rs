@@ -93,6 +93,8 @@ impl LiveValues {
             let in_pieces = judge::is_opaque(text);
             for form in forms_of(text) {
                 if form.len() >= VALUE_BYTES_MIN {
+                    // A few characters by their numbers are as long as a piece, and occur in other words.
+                    let in_pieces = in_pieces && !form.starts_with("&#") && !form.starts_with("\\u");
                     forms.entry(form).or_insert((*fingerprint, in_pieces));
                 }
             }
@@ -242,24 +244,14 @@ fn in_json(value: &str) -> String {
     inner.strip_suffix('"').unwrap_or(inner).to_owned()
 }
 
-/// A value as it is and as it travels: base64 at any offset, hex, percent, JSON and HTML.
+/// A value as it is and as it travels: base64 at any offset, also of UTF-16, hex, percent, JSON and HTML.
 fn forms_of(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned()];
     let bytes = value.as_bytes();
-    forms.extend([STANDARD.encode(bytes), URL_SAFE.encode(bytes)]);
-    for shift in 0..3 {
-        let shifted = [vec![0; shift].as_slice(), bytes].concat();
-        forms.push(inner_base64(
-            &STANDARD_NO_PAD.encode(&shifted),
-            shift,
-            shifted.len(),
-        ));
-        forms.push(inner_base64(
-            &URL_SAFE_NO_PAD.encode(&shifted),
-            shift,
-            shifted.len(),
-        ));
-    }
+    let mut forms = vec![value.to_owned(), STANDARD.encode(bytes), URL_SAFE.encode(bytes)];
+    forms.extend(base64_forms(bytes));
+    let wide = |bytes_of: fn(u16) -> [u8; 2]| value.encode_utf16().flat_map(bytes_of).collect::<Vec<u8>>();
+    forms.extend(base64_forms(&wide(u16::to_le_bytes)));
+    forms.extend(base64_forms(&wide(u16::to_be_bytes)));
     forms.push(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
     forms.push(bytes.iter().map(|byte| format!("{byte:02X}")).collect());
     forms.extend(percent_forms(bytes));
@@ -268,6 +260,7 @@ fn forms_of(value: &str) -> Vec<String> {
         nested = in_json(&nested);
         forms.push(nested.clone());
     }
+    forms.extend(numbered_forms(value));
     forms.push(
         value
             .replace('&', "&amp;")
@@ -275,6 +268,29 @@ fn forms_of(value: &str) -> Vec<String> {
             .replace('>', "&gt;"),
     );
     forms
+}
+
+/// Bytes in base64, wherever in a text they begin.
+fn base64_forms(bytes: &[u8]) -> impl Iterator<Item = String> {
+    (0..3).flat_map(move |shift| {
+        let shifted = [vec![0; shift].as_slice(), bytes].concat();
+        [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)]
+            .map(|encoded| inner_base64(&encoded, shift, shifted.len()))
+    })
+}
+
+/// Every character by its number, as JSON and HTML have it.
+fn numbered_forms(value: &str) -> [String; 6] {
+    let units = |escaped: fn(u16) -> String| value.encode_utf16().map(escaped).collect();
+    let characters = |escaped: fn(u32) -> String| value.chars().map(u32::from).map(escaped).collect();
+    [
+        units(|unit| format!("\\u{unit:04x}")),
+        units(|unit| format!("\\u{unit:04X}")),
+        characters(|number| format!("&#{number};")),
+        characters(|number| format!("&#x{number:x};")),
+        characters(|number| format!("&#x{number:X};")),
+        characters(|number| format!("&#X{number:X};")),
+    ]
 }
 
 /// The characters of a base64 text that depend on the value alone, not on what surrounds it.

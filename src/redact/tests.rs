@@ -295,6 +295,21 @@ proptest! {
             }
             prop_assert!(redactor.redact(&json).contains("⟦secret:"), "{json}");
         }
+        for bytes_of in [u16::to_le_bytes, u16::to_be_bytes] {
+            let wide: Vec<u8> = whole.encode_utf16().flat_map(bytes_of).collect();
+            let encoded = STANDARD.encode(wide);
+            prop_assert!(redactor.redact(&encoded).contains("⟦secret:"), "{encoded}");
+        }
+        let numbered: [fn(char) -> String; 4] = [
+            |c| format!("&#{};", u32::from(c)),
+            |c| format!("&#x{:x};", u32::from(c)),
+            |c| format!("\\u{:04x}", u32::from(c)),
+            |c| format!("\\u{:04X}", u32::from(c)),
+        ];
+        for escaped in numbered {
+            let encoded: String = value.chars().map(escaped).collect();
+            prop_assert!(redactor.redact(&encoded).contains("⟦secret:"), "{encoded}");
+        }
     }
 
     #[test]
