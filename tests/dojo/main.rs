@@ -143,3 +143,21 @@ async fn what_is_marked_as_secret_is_shown_to_nobody() {
 async fn a_secret_that_goes_through_a_program_is_hidden_in_what_comes_out() {
     run("jsonnet_secrets").await;
 }
+
+/// T70, T86, T87
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_hijacked_model_says_of_a_secret_of_the_server_is_kept_and_shown_nowhere() {
+    run("echo").await;
+}
+
+/// T46, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_for_the_endless_programs_of_another_person() {
+    run("starving").await;
+}
+
+/// T47, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_programs_that_render_very_much_do_not_fill_the_memory() {
+    run("memory").await;
+}
