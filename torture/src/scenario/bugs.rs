@@ -35,6 +35,10 @@ const BUGS: [(&str, &str, &str); 7] = [
     ("V6", "a stop is forgotten at the end of the process", "stop"),
 ];
 
+/// How often a scenario looks for its defect. Where it shows only if a call is under way at the right moment, one
+/// look may miss it; a check that never finds it fails all the same.
+const LOOKS_MAX: usize = 4;
+
 /// The scenario among these that steps the clock of Slack, which all worlds share.
 const STEPS_CLOCK: &str = "outage";
 
@@ -62,14 +66,23 @@ async fn is_found(cx: &Cx<'_>, bug: &str, what: &str, name: &'static str) -> any
         anyhow::bail!("there is no scenario {name}");
     };
     let planted = cx.with_bug(name, bug);
-    let mut found = scenario.run(&planted).await?;
-    let failures = std::mem::take(&mut found.failures);
-    for failure in &failures {
-        // It was broken on purpose.
-        let _ = std::fs::remove_dir_all(&failure.kept);
+    let mut found = Tally::default();
+    let mut is_found = false;
+    for _ in 0..LOOKS_MAX {
+        let mut look = scenario.run(&planted).await?;
+        let failures = std::mem::take(&mut look.failures);
+        for failure in &failures {
+            // It was broken on purpose.
+            let _ = std::fs::remove_dir_all(&failure.kept);
+        }
+        found.add(look);
+        is_found = !failures.is_empty();
+        if is_found {
+            break;
+        }
     }
     found.faults += 1;
-    if failures.is_empty() {
+    if !is_found {
         found.failures.push(Failure {
             replay: planted.replay(cx.seed),
             violations: vec![format!("the planted defect {bug} was not found: {what}")],
