@@ -5,6 +5,7 @@ use crate::model::UserId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::time::Instant;
 
 tokio::task_local! {
     static CURRENT: Arc<Budget>;
@@ -74,8 +75,26 @@ impl Budget {
         }
     }
 
-    pub(super) fn spend(&self, time: Duration) {
-        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.spent_milliseconds.fetch_add(milliseconds, Ordering::Relaxed);
+    /// Begins to spend: what passes until the answer is dropped is paid for, also when nobody waits for it any more.
+    pub(super) fn spend(&self) -> Spending<'_> {
+        Spending {
+            budget: self,
+            begun: Instant::now(),
+        }
+    }
+}
+
+/// Time that is being spent.
+#[derive(Debug)]
+pub(super) struct Spending<'a> {
+    budget: &'a Budget,
+    begun: Instant,
+}
+
+impl Drop for Spending<'_> {
+    fn drop(&mut self) {
+        let milliseconds = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let spent = &self.budget.spent_milliseconds;
+        spent.fetch_add(milliseconds, Ordering::Relaxed);
     }
 }

@@ -291,9 +291,9 @@ impl Evaluator {
                 let _held = held;
                 dialogue.hold(&request_there, engines, &terms, shares, first_done, &there)
             });
-            let asked = Instant::now();
+            let spending = permit.budget.spend();
             let watched = self.watch(&mut talk, first, engines, &outside, &end).await;
-            permit.budget.spend(asked.elapsed());
+            drop(spending);
             let (ending, out_of_time) = watched?;
             match ending {
                 Ending::NotStarted(_) if out_of_time => return Err(self.time()),

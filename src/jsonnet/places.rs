@@ -80,12 +80,15 @@ impl Places {
 
 impl Place {
     /// True when somebody waits who has fewer places, or when more are taken than there are and this is not the
-    /// only one of its person. It is time to give it back then, and to wait for another one.
+    /// only one of its person. It is time to give it back then, and to wait for another one. What nobody waits for
+    /// is no reason.
     pub(super) fn is_wanted(&self) -> bool {
         let mut state = self.shared.lock();
         state.forget_gone();
         let own = state.of(self.key);
-        let has_fewer = |waiting: &Waiting| waiting.key != self.key && state.of(waiting.key) < own;
+        let has_fewer = |waiting: &Waiting| {
+            waiting.key != self.key && waiting.key != Key::Aside && state.of(waiting.key) < own
+        };
         state.waiting.iter().any(has_fewer) || (state.total > self.shared.places_max && own > 1)
     }
 }
@@ -149,9 +152,12 @@ impl State {
         self.waiting.retain(|waiting| !waiting.told.is_closed());
     }
 
-    /// Who gets the next place: who has the fewest, then who waits for one program, then who came first.
+    /// The one who gets the next place: who has the fewest, then who waits for one program, then who came first.
+    /// What nobody waits for comes last, so that it never stands before a person.
     fn next(&self, places_max: usize) -> Option<usize> {
-        let rank = |(_, waiting): &(usize, &Waiting)| (self.of(waiting.key), waiting.urgency);
+        let rank = |(_, waiting): &(usize, &Waiting)| {
+            (waiting.key == Key::Aside, self.of(waiting.key), waiting.urgency)
+        };
         let (next, waiting) = self.waiting.iter().enumerate().min_by_key(rank)?;
         let is_first = self.of(waiting.key) == 0 && waiting.key != Key::Aside;
         (self.total < places_max || (is_first && self.total < 2 * places_max)).then_some(next)
@@ -228,6 +234,24 @@ mod tests {
         assert!(now(&places, Key::Aside).is_none());
         drop(alice);
         assert!(now(&places, Key::Aside).is_some());
+    }
+
+    /// What nobody waits for came first, and still stands before nobody, nor takes a place from anybody.
+    #[test]
+    fn what_nobody_waits_for_stands_before_no_person() {
+        let places = Places::new(1);
+        let alice = now(&places, ALICE).unwrap();
+        let mut aside = Box::pin(places.take(Key::Aside, Urgency::One));
+        assert!((&mut aside).now_or_never().is_none());
+        assert!(!alice.is_wanted());
+        let bob = now(&places, BOB).unwrap();
+        let mut again = Box::pin(places.take(BOB, Urgency::Batch));
+        assert!((&mut again).now_or_never().is_none());
+        drop(alice);
+        assert!((&mut aside).now_or_never().is_none());
+        drop(bob);
+        assert!((&mut again).now_or_never().is_some());
+        assert!((&mut aside).now_or_never().is_some());
     }
 
     /// What is given to somebody who has gone meanwhile comes back.

@@ -1,12 +1,13 @@
 //! Nobody starves the others: what one person has evaluated without end holds up no other person, and one
 //! person's conversations do not take every turn.
 
-use crate::support::app::TestApp;
+use crate::support::app::{TestApp, step};
 use crate::support::evaluation::{evaluator, snippet};
-use drydock::emulator::model::{Asked, Fault, says};
+use drydock::emulator::model::{Asked, Fault, calls, says};
 use drydock::jsonnet::{Budget, EvalError, EvalLimits, Evaluator, Request, SecondOpinionWanted};
 use drydock::model::UserId;
 use futures_util::future::join_all;
+use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -92,6 +93,56 @@ async fn the_time_of_one_turn_in_the_jail_is_bounded() {
     let next = Budget::of(UserId(1)).charge(evaluator.evaluate(snippet("1"), &never));
     assert!(next.await.is_ok());
     assert!(evaluator.evaluate(snippet("1"), &never).await.is_ok());
+}
+
+/// A caller that goes away takes what its program has cost to the bound of the turn, as one that waits does.
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_paid_for() {
+    let evaluator = evaluator(EvalLimits {
+        turn_time_max: Duration::from_secs(1),
+        ..limits()
+    });
+    let never = CancellationToken::new();
+    let turn = async {
+        let patience = Duration::from_millis(1_500);
+        let given_up = tokio::time::timeout(patience, evaluator.evaluate(endless(), &never)).await;
+        assert!(given_up.is_err());
+        evaluator.evaluate(snippet("1"), &never).await
+    };
+    let after = Budget::of(UserId(1)).charge(turn).await;
+    assert_eq!(after, Err(EvalError::Spent { seconds: 1 }));
+}
+
+/// An undo renders what it leaves: within the bound of a turn, and in the turn of its person.
+#[tokio::test]
+async fn what_a_command_has_evaluated_is_paid_for_by_its_person() {
+    let app = TestApp::set(
+        |asked: &Asked| match (step(asked), asked.last_user_text().contains("endless")) {
+            (0, true) => {
+                let endless = "{ a: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) }\n";
+                let main = |name: &str| json!({"path": format!("environments/{name}/main.jsonnet"), "content": endless});
+                ["staging", "prod", "monitoring"]
+                    .into_iter()
+                    .fold(calls("file_write", main("dev")), |answer, name| {
+                        answer.and_calls("file_write", main(name))
+                    })
+            }
+            (0, false) => calls("file_write", json!({"path": "notes.txt", "content": "more\n"})),
+            _ => says("Done."),
+        },
+        &[
+            ("limits.repairs_max", "0"),
+            ("sandbox.seconds_max", "1"),
+            ("sandbox.turn_seconds_max", "1"),
+        ],
+    )
+    .await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "make them endless").await;
+    app.ask_in(ALICE, &first.thread, "@drydock a note").await;
+    app.command_in(ALICE, &first.thread, "!undo").await;
+    let left = app.command_in(ALICE, &first.thread, "!diff").await;
+    assert!(left.contains("all evaluations of this turn together"), "{left}");
 }
 
 const ALICE: &str = "U0ALICE";

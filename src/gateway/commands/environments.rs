@@ -9,7 +9,6 @@ use crate::gateway::choice::NoChoice;
 use crate::gateway::compose::{self, Address, FILE_BYTES_MAX};
 use crate::gateway::turn::why_shut_out;
 use crate::inspect::{Answer, Document, InspectError, Inspector, Question};
-use crate::jsonnet::Budget;
 use crate::model::{Action, ConversationId, Op, Part, Reply};
 use crate::store::Conversation;
 use crate::workspace::{Edits, Overlay, RepositoryError, Workspace};
@@ -49,8 +48,7 @@ impl Gateway {
             true => self.parts.store.edits(conversation).await?,
             false => Edits::new(),
         };
-        let budget = Budget::of(identity.user());
-        let looking = budget.charge(self.look(&name, &row, edits, &question, &inspection.stop));
+        let looking = self.look(&name, &row, edits, &question, &inspection.stop);
         let looked = tokio::select! {
             biased;
             () = inspection.stop.cancelled() => Err(InspectError::Cancelled),

@@ -15,6 +15,7 @@ use super::turn::REVOKED;
 use crate::access::Identity;
 use crate::command::{self, Command, Verb};
 use crate::crash_point;
+use crate::jsonnet::Budget;
 use crate::model::{ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
 use crate::store::{Left, NewChange, Rest, StoreError};
 use futures_util::FutureExt;
@@ -168,7 +169,9 @@ impl Gateway {
         let Some(identity) = self.identity(&asked.inbound) else {
             return Ok(Answer::post(address, Reply::text(REVOKED)));
         };
-        let answer = self.answer(asked, address, &identity).await?;
+        // Whatever a command has evaluated is paid for by its person.
+        let answering = self.answer(asked, address, &identity);
+        let answer = Budget::of(identity.user()).charge(answering).await?;
         // It may have taken long: what it shows is nobody's to see who is out by now.
         match identity.is_revoked() {
             true => Ok(Answer::post(address, Reply::text(REVOKED))),
