@@ -116,7 +116,8 @@ impl Told {
                         settings: uncompared.settings,
                         ..Input::default()
                     };
-                    effects = review(input, &[], &yaml::readable).text(chars_max);
+                    let text = review(input, &[], &yaml::readable).text(chars_max);
+                    effects = redactor.redact(&text).into_owned();
                 }
                 (Some(why.clone()), why)
             }
@@ -259,16 +260,22 @@ impl Comparer {
         let moves = moves.await?;
         let (room, comparer) = (Room::default(), Arc::clone(self));
         room.enter(both.bytes()).await;
-        let told = blocking(move || comparer.told(&asked, subject, both, &moves)).await;
-        drop(room);
-        told
+        blocking(move || {
+            // It goes along: what is told is in memory until it is done, also when nobody waits for it any more.
+            let _room = room;
+            comparer.told(&asked, subject, both, &moves)
+        })
+        .await
     }
 
     /// What is known of a change that was not compared: which settings differ, and which may.
     pub async fn uncompared(self: &Arc<Self>, sides: Sides, error: CompareError) -> Uncompared {
         let comparer = Arc::clone(self);
         let why = "the change was not compared".to_owned();
-        let looking = move || Ok(comparer.unlooked(&sides, &why).said(&comparer.redactor));
+        let looking = move || {
+            let redactor = comparer.learn(&sides, &Both::default());
+            Ok(comparer.unlooked(&sides, &why).said(&redactor))
+        };
         let said = blocking(looking).await.unwrap_or_else(|_| Said::unknown());
         Uncompared {
             error,
@@ -315,7 +322,7 @@ impl Comparer {
         let name = only.as_ref().and_then(|only| only.name.as_deref());
         let environments = environments::environments(&touched, both, &redactor);
         let environments = environments::named(environments, name)?;
-        let Said { changes, needs } = moves.said(&self.redactor);
+        let Said { changes, needs } = moves.said(&redactor);
         let input = asked.input(environments, changes);
         let report = review(input, &self.mask_key, &yaml::readable);
         let checked = seen.checked(&report, &redactor);

@@ -220,7 +220,11 @@ impl Comparer {
                 ..settled
             }
         };
-        let settled = blocking(move || Ok(parallel::map(answered, settled)));
+        let settled = blocking(move || {
+            // It goes along: the values are in memory until they are settled, also when nobody waits any more.
+            let _room = room;
+            Ok(parallel::map(answered, settled))
+        });
         for settled in settled.await? {
             if let (Ok(rendered), Some(key)) = (&settled.outcome, settled.key) {
                 self.kept().put(key, rendered);

@@ -8,15 +8,15 @@ use crate::jsonnet::SecondOpinionWanted;
 use crate::model::RepoPath;
 use crate::redact::{Known, Redactor};
 use crate::review::Masker;
-use crate::tanka::Whole;
 use crate::tanka::importers::{Closure, ImportGraph, State};
+use crate::tanka::{Room, Whole};
 use crate::workspace::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Entry points that are rendered because others import them.
-const INNER_MAX: usize = 64;
+const INNER_MAX: usize = 1_000;
 /// Files of a chart that are looked at.
 const CHART_FILES_MAX: usize = 5_000;
 
@@ -100,15 +100,25 @@ impl Comparer {
                 .entrypoint(job.entrypoint.as_str(), SecondOpinionWanted::No)
         };
         let targets = rendered.iter().map(target).collect();
-        let answers = self.renderer(side.tree).show_all(targets, &|| {}, cancel).await;
-        for (job, answer) in rendered.into_iter().zip(answers) {
-            let known = answer.ok().map(|whole| {
-                let mut known = of_whole(&whole, &self.redactor);
-                known.extend(of_files(&job.closure, side.tree.as_ref(), &self.redactor));
-                known.into()
+        let room = Arc::new(Room::default());
+        let renderer = self.renderer(side.tree).in_room(&room);
+        let answers = renderer.show_all(targets, &|| {}, cancel).await;
+        drop(renderer);
+        let (tree, redactor) = (Arc::clone(side.tree), Arc::clone(&self.redactor));
+        let found = super::blocking(move || {
+            let _room = room;
+            let answered = rendered.into_iter().zip(answers);
+            let found = answered.map(|(job, answer)| {
+                let known = answer.ok().map(|whole| {
+                    let mut known = of_whole(&whole, &redactor);
+                    known.extend(of_files(&job.closure, tree.as_ref(), &redactor));
+                    known.into()
+                });
+                (job.entrypoint, known)
             });
-            held.insert(job.entrypoint, known);
-        }
+            Ok(found.collect::<Held>())
+        });
+        held.extend(found.await?);
         Ok(held)
     }
 }

@@ -35,7 +35,7 @@ impl Inspector<'_> {
         Ok(Answer {
             summary: summary.trim_end().to_owned(),
             document: (!patch.is_empty()).then(|| Document {
-                file_name: file_name(&title, "diff"),
+                file_name: file_name(&title, "diff", &self.workspace.guard.redactor),
                 language: "diff",
                 text: patch,
             }),

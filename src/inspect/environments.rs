@@ -1,11 +1,14 @@
 //! Which environments there are, where each goes, and what the workspace does to it.
 
+use super::learning::listing;
 use super::{Answer, Document, InspectError, Inspector};
 use crate::compare::Asked;
 use crate::model::{counted, one_line};
 use crate::review::{EnvironmentReport, NotProven, Presence, Report, Standing};
 use crate::tanka::{EnvironmentFailure, EnvironmentList, Found};
+use crate::workspace::Tree;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Environments of one answer: what does not fit a message is a file.
 const ENVIRONMENTS_MAX: usize = 10_000;
@@ -19,7 +22,9 @@ type Marks = BTreeMap<String, String>;
 
 impl Inspector<'_> {
     pub(super) async fn environments(&self) -> Result<Answer, InspectError> {
-        let list = self.renderer().list(".", self.cancel).await?;
+        let tree = self.workspace.guarded();
+        let renderer = self.comparer.renderer(&(Arc::clone(&tree) as Arc<dyn Tree>));
+        let list = listing(&renderer, &tree, ".", self.cancel).await?;
         let (marks, note) = self.marks().await?;
         let changed = counted(marks.len(), "environment", "environments");
         let found = counted(list.environments.len(), "environment", "environments");

@@ -14,15 +14,22 @@ impl Inspector<'_> {
         let sides = self.sides().await?;
         let tree = Arc::clone(&self.workspace.tree);
         let comparer = Arc::clone(self.comparer);
+        let redactor = Arc::clone(&self.workspace.guard.redactor);
         blocking(move || {
             let importers = comparer.importers(&sides, &path)?;
-            answer(tree.as_ref(), &path, &importers)
+            let file_name = file_name(&format!("importers-{path}"), "txt", &redactor);
+            answer(tree.as_ref(), &path, &importers, file_name)
         })
         .await
     }
 }
 
-fn answer(tree: &dyn Tree, path: &RepoPath, importers: &[Importer]) -> Result<Answer, InspectError> {
+fn answer(
+    tree: &dyn Tree,
+    path: &RepoPath,
+    importers: &[Importer],
+    file_name: String,
+) -> Result<Answer, InspectError> {
     let missing = match tree.read(path) {
         Err(error @ TreeError::NotFound { .. }) => Some(error),
         // A directory is there as well.
@@ -45,7 +52,7 @@ fn answer(tree: &dyn Tree, path: &RepoPath, importers: &[Importer]) -> Result<An
     Ok(Answer {
         summary,
         document: Some(Document {
-            file_name: file_name(&format!("importers-{path}"), "txt"),
+            file_name,
             language: "",
             text: lines.collect(),
         }),

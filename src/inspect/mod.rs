@@ -8,6 +8,7 @@ mod chosen;
 mod difference;
 mod environments;
 mod importers;
+mod learning;
 mod objects;
 mod risks;
 #[cfg(test)]
@@ -15,10 +16,12 @@ mod tests;
 
 pub use difference::checks;
 pub use environments::listed;
-pub use objects::{Shown, rendered, shown};
+pub use learning::{listing, rendered};
+pub use objects::{Shown, shown};
 
 use crate::compare::{self, CompareError, Comparer, Sides};
 use crate::jsonnet::EvalError;
+use crate::redact::Redactor;
 use crate::tanka::{Renderer, TankaError};
 use crate::workspace::{Tree, Workspace};
 use std::sync::Arc;
@@ -164,9 +167,10 @@ impl Answer {
     }
 }
 
-/// A file named after an environment or a path: no separators, nothing a shell would read.
-fn file_name(name: &str, extension: &str) -> String {
+/// A file named after an environment or a path: no secret, no separators, nothing a shell would read.
+fn file_name(name: &str, extension: &str, redactor: &Redactor) -> String {
     const NAME_CHARS_MAX: usize = 100;
+    let name = redactor.redact(name);
     let plain = |character: char| match character {
         character if character.is_ascii_alphanumeric() => character,
         '.' | '_' | '-' => character,

@@ -1,19 +1,16 @@
 //! The objects an environment renders to, with the values of `Secret`s hidden.
 
+use super::learning::rendered;
 use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
 use crate::compare;
 use crate::jsonnet::yaml;
 use crate::model::{counted, one_line, quoted};
 use crate::redact::Redactor;
 use crate::review::Masker;
-use crate::tanka::{Filter, Listing, Object, Rendered, Renderer, TankaError, Target};
-use crate::workspace::{Guarded, Tree};
+use crate::tanka::{Filter, Object, Rendered, TankaError};
+use crate::workspace::Tree;
 use serde_json::Value;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
-
-/// Environments that are rendered because others are built on them.
-const INNER_MAX: usize = 64;
 
 /// A rendered environment as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +43,11 @@ impl Inspector<'_> {
         Ok(Answer {
             summary: lines.collect::<Vec<_>>().join("\n"),
             document: (!yaml.is_empty()).then(|| Document {
-                file_name: file_name(&rendered.environment.metadata.name, "yaml"),
+                file_name: file_name(
+                    &rendered.environment.metadata.name,
+                    "yaml",
+                    &tree.guard().redactor,
+                ),
                 language: "yaml",
                 text: yaml,
             }),
@@ -81,54 +82,6 @@ fn several(path: &str, names: &[String]) -> InspectError {
         quoted(path),
         shown.join(", ")
     ))
-}
-
-/// Renders an environment, and learns what it knows that is secret before anything of it is told: what its `Secret`s
-/// hold, those that were asked for and others, and what the environments hold that it is built on. They are rendered
-/// for it.
-pub async fn rendered(
-    renderer: &Renderer,
-    tree: &Guarded,
-    target: &Target,
-    filter: &Filter,
-    cancel: &CancellationToken,
-) -> Result<Rendered, TankaError> {
-    let redactor = &tree.guard().redactor;
-    let answer = renderer.show(target, &Filter::default(), cancel).await;
-    let shown = answer.as_ref().ok();
-    let objects = shown.into_iter().flat_map(|shown| &shown.objects);
-    objects.for_each(|object| learn(object, redactor));
-    let own = match shown {
-        // Others may be written in the same file.
-        Some(shown) => {
-            let spec = shown.layout.spec_file(&Listing::new(tree.files()?))?;
-            spec.map(|_| shown.layout.entrypoint.clone())
-        }
-        None => renderer.entrypoint(target, cancel).await.ok().map(|(own, _)| own),
-    };
-    let read = tree.entrypoints().into_iter();
-    let others = read.filter(|entrypoint| own.as_ref() != Some(entrypoint));
-    let others = others
-        .take(INNER_MAX)
-        .map(|entrypoint| Target::at(entrypoint.as_str()));
-    let others: Vec<Target> = others.collect();
-    if !others.is_empty() {
-        let others = renderer.show_all(others, &|| {}, cancel).await;
-        let members = others.iter().flatten().flat_map(|whole| &whole.members);
-        let objects = members
-            .filter_map(|member| member.objects.as_ref().ok())
-            .flatten();
-        objects.for_each(|object| learn(object, redactor));
-    }
-    let mut rendered = answer?;
-    rendered.objects.retain(|object| filter.selects(object));
-    Ok(rendered)
-}
-
-fn learn(object: &Object, redactor: &Redactor) {
-    for held in Masker::held(&object.value) {
-        redactor.learn(&redactor.secrets_held(&held.name, &held.value));
-    }
 }
 
 /// A rendered environment without the values of `Secret`s; their names stay.

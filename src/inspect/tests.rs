@@ -4,7 +4,8 @@
 
 use super::chosen::chosen;
 use super::{InspectError, file_name, listed};
-use crate::model::RepoPath;
+use crate::model::{RepoPath, Secret};
+use crate::redact::Redactor;
 use crate::tanka::testing::{Files, JsonFiles};
 use crate::tanka::{Environment, EnvironmentList, Found, Renderer, Target};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
@@ -83,16 +84,18 @@ async fn what_is_not_clear_or_not_there_is_told_with_what_would_be() {
 
 #[test]
 fn a_file_is_named_after_its_environment_and_nothing_else() {
+    let redactor = Redactor::new([Secret::new("kept/to/ourselves-41".to_owned())]);
     for (name, expected) in [
         ("environments/dev", "environments-dev.yaml"),
+        ("of kept/to/ourselves-41 it is", "of--secret-1--it-is.yaml"),
         ("../../etc/passwd", "etc-passwd.yaml"),
         (" ;rm -rf *", "rm--rf.yaml"),
         ("", "environment.yaml"),
         ("ü", "environment.yaml"),
     ] {
-        assert_eq!(file_name(name, "yaml"), expected);
+        assert_eq!(file_name(name, "yaml", &redactor), expected);
     }
-    assert!(file_name(&"x".repeat(1_000), "yaml").len() < 120);
+    assert!(file_name(&"x".repeat(1_000), "yaml", &redactor).len() < 120);
 }
 
 proptest! {

@@ -1,30 +1,60 @@
 //! Room in memory for large values. As trees they take many times the bytes of their texts, so what works on
 //! much of that at once takes turns.
 
-use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 /// Bytes of texts from which on a work is large.
 const LARGE_BYTES: usize = 512 << 10;
 /// The room of this process, as its memory is.
 static LARGE: Semaphore = Semaphore::const_new(1);
 
-/// The room of one work, such as to read what was rendered. Large works have it one at a time, until they are
-/// dropped; small ones never wait. Nothing is evaluated meanwhile, and no other room is entered.
-#[derive(Debug, Default)]
-pub struct Room(OnceCell<Option<SemaphorePermit<'static>>>);
+/// The room of one work, such as to read what was rendered. Large works have it one at a time, until they leave it or
+/// are dropped; small ones never wait. Nothing is evaluated meanwhile, and no other room is entered.
+#[derive(Debug)]
+pub struct Room {
+    all: &'static Semaphore,
+    // Held across a wait only by those who enter this same room.
+    permit: Mutex<Option<SemaphorePermit<'static>>>,
+    is_large: AtomicBool,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self::of(&LARGE)
+    }
+}
 
 impl Room {
+    fn of(all: &'static Semaphore) -> Self {
+        Self {
+            all,
+            permit: Mutex::default(),
+            is_large: AtomicBool::default(),
+        }
+    }
+
     /// Returns when values whose texts have that many bytes may be read.
     pub async fn enter(&self, bytes: usize) {
-        if bytes > LARGE_BYTES {
-            // It is never closed.
-            self.0.get_or_init(|| async { LARGE.acquire().await.ok() }).await;
+        if bytes <= LARGE_BYTES {
+            return;
         }
+        self.is_large.store(true, Ordering::Relaxed);
+        let mut permit = self.permit.lock().await;
+        if permit.is_none() {
+            // It is never closed.
+            *permit = self.all.acquire().await.ok();
+        }
+    }
+
+    /// Gives the room back. Whoever does so has dropped what was large, and enters again for more.
+    pub async fn leave(&self) {
+        drop(self.permit.lock().await.take());
     }
 
     /// True once it was entered for something large.
     pub fn is_large(&self) -> bool {
-        self.0.initialized()
+        self.is_large.load(Ordering::Relaxed)
     }
 }
 
@@ -32,10 +62,14 @@ impl Room {
 mod tests {
     use super::{LARGE_BYTES, Room};
     use futures_util::FutureExt as _;
+    use tokio::sync::Semaphore;
+
+    /// Of this test, so that no other one is in its way.
+    static OWN: Semaphore = Semaphore::const_new(1);
 
     #[test]
     fn large_works_take_turns_and_small_ones_do_not_wait() {
-        let (one, two, small) = (Room::default(), Room::default(), Room::default());
+        let (one, two, small) = (Room::of(&OWN), Room::of(&OWN), Room::of(&OWN));
         assert!(one.enter(LARGE_BYTES + 1).now_or_never().is_some());
         // Whoever has room has it for all it does.
         assert!(one.enter(LARGE_BYTES + 1).now_or_never().is_some());
@@ -43,5 +77,10 @@ mod tests {
         assert!(small.enter(LARGE_BYTES).now_or_never().is_some());
         drop(one);
         assert!(two.enter(LARGE_BYTES + 1).now_or_never().is_some());
+        // Who leaves may come back, and was large.
+        let third = Room::of(&OWN);
+        assert!(two.leave().now_or_never().is_some() && two.is_large());
+        assert!(third.enter(LARGE_BYTES + 1).now_or_never().is_some());
+        assert!(two.enter(LARGE_BYTES + 1).now_or_never().is_none());
     }
 }

@@ -29,7 +29,7 @@ pub(super) trait Rendering: Send + Sync + 'static {
     /// Runs one call.
     async fn run(
         renderer: &Renderer,
-        tree: &Guarded,
+        tree: &Arc<Guarded>,
         arguments: Self::Arguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError>;

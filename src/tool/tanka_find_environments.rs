@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Environments of one answer.
@@ -43,11 +44,11 @@ impl Rendering for TankaFindEnvironments {
 
     async fn run(
         renderer: &Renderer,
-        _tree: &Guarded,
+        tree: &Arc<Guarded>,
         FindArguments { path }: FindArguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {
-        let list = renderer.list(&path, cancel).await?;
+        let list = inspect::listing(renderer, tree, &path, cancel).await?;
         Ok(listed(&path, &list))
     }
 }

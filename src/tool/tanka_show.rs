@@ -9,6 +9,7 @@ use crate::workspace::Guarded;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 pub(super) struct TankaShow;
@@ -47,7 +48,7 @@ impl Rendering for TankaShow {
 
     async fn run(
         renderer: &Renderer,
-        tree: &Guarded,
+        tree: &Arc<Guarded>,
         arguments: ShowArguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {

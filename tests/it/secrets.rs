@@ -2,8 +2,10 @@
 //! at and whatever a program makes of it.
 
 use crate::support::app::{TestApp, step};
+use crate::support::sign;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use drydock::demo::stage::HOOK_SECRET;
 use drydock::emulator::model::{Answer, Asked, Script, calls, says};
 use gix::objs::tree::EntryKind;
 use serde_json::json;
@@ -354,4 +356,71 @@ async fn usual_configuration_is_shown_as_it_is() {
     let read = app.asked()[2].last_results()[0].content.clone();
     assert_eq!(read, usual);
     assert!(!result.text.contains("looks like a secret"), "{}", result.text);
+}
+
+/// An environment in a program that is called by a secret of another one, wherever a name or a setting is shown.
+fn named() -> String {
+    let object = "{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } }";
+    format!(
+        "local p = (import '../vault/main.jsonnet').secret.stringData.opens;\n\
+         {{ apiVersion: 'tanka.dev/v1alpha1', kind: 'Environment', metadata: {{ name: p, labels: {{ vault: p }} }}, \
+         spec: {{ namespace: p, apiServer: 'https://' + p }}, data: {{ a: {object} }} }}\n"
+    )
+}
+
+/// T56, T87: names of environments, of files and of what a change takes show no secret either.
+#[tokio::test]
+async fn no_name_that_a_program_makes_shows_a_secret() {
+    let file = "environments/named/main.jsonnet";
+    let app = app(move |asked: &Asked| match step(asked) {
+        0 => calls("tanka_find_environments", json!({})),
+        1 => calls("file_write", json!({"path": file, "content": named()})),
+        2 => calls("tanka_find_environments", json!({})),
+        3 => calls(
+            "file_edit",
+            json!({"path": file, "old": "'https://' + p", "new": "'https://x.' + p"}),
+        )
+        .and_calls("tanka_show", json!({"env_path": "environments/named"})),
+        _ => says("There you are."),
+    })
+    .await;
+    let result = app.ask(ALICE, "show me").await;
+    for words in ["!envs", "!render named", "!diff named", "!risk", "!diff"] {
+        app.command_in(ALICE, &result.thread, words).await;
+    }
+    app.until_idle().await;
+    let listed = app.asked()[3].last_results()[0].content.clone();
+    assert!(listed.contains("labels vault=⟦secret:"), "{listed}");
+    nothing_shows(&app);
+    let needs = format!("SELECT count(*) FROM change WHERE needs LIKE '%{PASSWORD}%'");
+    assert_eq!(app.count(&needs), 0);
+}
+
+/// T87: the prompt of a hook is a file of the repository as any other.
+#[tokio::test]
+async fn the_prompt_of_a_hook_shows_no_secret() {
+    let app = app(|_: &Asked| says("Done.")).await;
+    let prompt = format!("Prepare the release.\npassword: {PASSWORD}\n");
+    commit(&app, &[("prompts/release.md", EntryKind::Blob, &prompt)]);
+    let payload = json!({
+        "action": "published",
+        "release": {"tag_name": "v1.9.0", "body": format!("it is {PASSWORD}")},
+        "repository": {"full_name": "acme/web"},
+    });
+    let body = payload.to_string();
+    let signature = sign::github(HOOK_SECRET, body.as_bytes());
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-github-event", "release"),
+        ("x-github-delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958"),
+        ("x-hub-signature-256", &signature),
+    ];
+    assert_eq!(app.post("/in/release", &headers, body.as_bytes()).await.0, 200);
+    app.until_idle().await;
+    let asked = app.asked();
+    let words = asked[0].last_user_text();
+    assert!(
+        words.contains("Prepare the release.") && !words.contains(PASSWORD),
+        "{words}"
+    );
 }

@@ -8,7 +8,7 @@ use crate::gateway::choice::NoChoice;
 use crate::model::{ConversationId, Inbound, Kind};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::store::{Conversation, StoreError};
-use crate::workspace::{Edits, Overlay, RepositoryError, Tree, Workspace};
+use crate::workspace::{Edits, Guard, Overlay, RepositoryError, Tree, Workspace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -135,7 +135,7 @@ impl Gateway {
             environments: &environments,
         };
         let system = prompt::system(kind, &facts);
-        let user_text = self.user_text(inbound, &words, &name).await?;
+        let user_text = self.user_text(inbound, &words, &name, &guard).await?;
         Ok(Opened {
             identity: identity.clone(),
             conversation: conversation.clone(),
@@ -209,10 +209,19 @@ impl Gateway {
     }
 
     /// What the model reads as the person's turn: their words, and what they quote as marked data.
-    async fn user_text(&self, inbound: &Inbound, words: &str, repository: &str) -> Result<String, Refused> {
+    async fn user_text(
+        &self,
+        inbound: &Inbound,
+        words: &str,
+        repository: &str,
+        guard: &Guard,
+    ) -> Result<String, Refused> {
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         let text = match &inbound.kind {
-            Kind::Hook { event, fields } => self.hook_text(inbound, event, fields, repository).await?,
+            Kind::Hook { event, fields } => {
+                self.hook_text(inbound, event, fields, (repository, guard))
+                    .await?
+            }
             Kind::Text {
                 quoted: Some(quoted), ..
             } => {
@@ -224,7 +233,7 @@ impl Gateway {
             }
             _ => words.to_owned(),
         };
-        Ok(self.parts.redactor.redact(&text).into_owned())
+        Ok(guard.redactor.redact(&text).into_owned())
     }
 
     async fn hook_text(
@@ -232,7 +241,7 @@ impl Gateway {
         inbound: &Inbound,
         event: &str,
         fields: &BTreeMap<String, String>,
-        repository: &str,
+        (repository, guard): (&str, &Guard),
     ) -> Result<String, Refused> {
         let hook = self.hook(inbound).ok_or_else(|| told("This hook is gone."))?;
         // The instructions come from the trusted branch, not from edits and not from the payload.
@@ -247,6 +256,7 @@ impl Gateway {
                     inbound.sender.id
                 ))
             })?;
+        guard.redactor.learn_file(None, instructions.as_bytes());
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         let fields: BTreeMap<&String, String> = fields
             .iter()

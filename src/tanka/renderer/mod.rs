@@ -97,6 +97,16 @@ impl Renderer {
         self
     }
 
+    /// True if what was rendered is large. It has the room of the process then.
+    pub fn has_large(&self) -> bool {
+        self.room.is_large()
+    }
+
+    /// Gives the room back before something else is evaluated. What is large was dropped before this.
+    pub async fn leave_room(&self) {
+        self.room.leave().await;
+    }
+
     /// Renders one environment.
     pub async fn show(
         &self,
@@ -394,9 +404,12 @@ impl Renderer {
         let request = script::request(Arc::clone(&self.tree), layout, target, environment, script)?;
         let evaluated = self.evaluator.evaluate(request, cancel).await?;
         self.room.enter(evaluated.json.len()).await;
-        let json = evaluated.json.clone();
-        let value =
-            blocking(move || serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string())));
+        let (json, room) = (evaluated.json.clone(), Arc::clone(&self.room));
+        let value = blocking(move || {
+            // It goes along: nobody may wait for the value any more while it is read.
+            let _room = room;
+            serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string()))
+        });
         Ok((value.await?, evaluated))
     }
 }

@@ -75,8 +75,13 @@ impl Renderer {
         self.room.enter(bytes.sum()).await;
         futures_util::stream::iter(evaluated)
             .map(|evaluated| async move {
-                let (asked, evaluated) = evaluated?;
-                blocking(move || whole(asked, evaluated)).await
+                let ((asked, evaluated), room) = (evaluated?, Arc::clone(&self.room));
+                blocking(move || {
+                    // It goes along: nobody may wait for the value any more while it is read.
+                    let _room = room;
+                    whole(asked, evaluated)
+                })
+                .await
             })
             .buffered(PROCESSED_TOGETHER_MAX)
             .collect()

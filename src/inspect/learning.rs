@@ -1,0 +1,212 @@
+//! Learns what environments hold that is secret before anything of them is told: what their `Secret`s hold, and what
+//! those hold that they are built on. They are rendered for it.
+
+use crate::model::RepoPath;
+use crate::redact::Redactor;
+use crate::review::Masker;
+use crate::tanka::{
+    Environment, EnvironmentList, Filter, Listing, Object, Rendered, Renderer, TankaError, Target,
+};
+use crate::workspace::{Guarded, Tree};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Environments that are rendered because others are built on them. More are not looked into, so nothing is told.
+const INNER_MAX: usize = 1_000;
+/// Bytes of the shortest secret.
+const SECRET_BYTES_MIN: usize = 8;
+
+/// Renders an environment, and learns what it knows that is secret: what its `Secret`s hold, those that were asked for
+/// and others, and what the environments hold that it is built on.
+pub async fn rendered(
+    renderer: &Renderer,
+    tree: &Guarded,
+    target: &Target,
+    filter: &Filter,
+    cancel: &CancellationToken,
+) -> Result<Rendered, TankaError> {
+    let redactor = &tree.guard().redactor;
+    let mut answer = renderer.show(target, &Filter::default(), cancel).await;
+    let shown = answer.as_ref().ok();
+    let objects = shown.into_iter().flat_map(|shown| &shown.objects);
+    objects.for_each(|object| learn(object, redactor));
+    let own = match shown {
+        // Others may be written in the same file.
+        Some(shown) => {
+            let spec = shown.layout.spec_file(&Listing::new(tree.files()?))?;
+            spec.map(|_| shown.layout.entrypoint.clone())
+        }
+        None => renderer.entrypoint(target, cancel).await.ok().map(|(own, _)| own),
+    };
+    let read = tree.entrypoints().into_iter();
+    let others: Vec<RepoPath> = read
+        .filter(|entrypoint| own.as_ref() != Some(entrypoint))
+        .collect();
+    if !others.is_empty() {
+        // Nothing is evaluated while something large has the room of the process: it is rendered again after that.
+        let is_large = renderer.has_large();
+        if is_large {
+            answer = Err(TankaError::Broken("what was rendered is dropped".to_owned()));
+            renderer.leave_room().await;
+        }
+        learn_from(renderer, tree, others, cancel).await?;
+        if is_large {
+            answer = renderer.show(target, &Filter::default(), cancel).await;
+        }
+    }
+    let mut rendered = answer?;
+    rendered.objects.retain(|object| filter.selects(object));
+    Ok(rendered)
+}
+
+/// The environments below a directory. Where a program makes a name or a setting that is shown, all that it is made
+/// from is rendered first: a `Secret` may be among it.
+pub async fn listing(
+    renderer: &Renderer,
+    tree: &Arc<Guarded>,
+    directory: &str,
+    cancel: &CancellationToken,
+) -> Result<EnvironmentList, TankaError> {
+    let list = renderer.list(directory, cancel).await?;
+    let read = tree.entrypoints();
+    if read.is_empty() {
+        return Ok(list);
+    }
+    let tree_there = Arc::clone(tree);
+    let looking = tokio::task::spawn_blocking(move || {
+        let plain = plain(&list, tree_there.as_ref());
+        (list, read.difference(&plain).cloned().collect::<Vec<RepoPath>>())
+    });
+    let (list, made) = looking
+        .await
+        .map_err(|error| TankaError::Broken(error.to_string()))?;
+    if !made.is_empty() {
+        learn_from(renderer, tree, made, cancel).await?;
+    }
+    Ok(list)
+}
+
+/// The files all of whose environments show only what is written in them.
+fn plain(list: &EnvironmentList, tree: &dyn Tree) -> BTreeSet<RepoPath> {
+    let (mut plain, mut made) = (BTreeSet::new(), BTreeSet::new());
+    for found in &list.environments {
+        let text = tree.read(&found.entrypoint).ok();
+        let text = text.map(|version| String::from_utf8_lossy(&version.content).into_owned());
+        let is_there = |shown: &&str| text.as_deref().is_some_and(|text| text.contains(*shown));
+        match shown(&found.environment).all(|shown| shown.len() < SECRET_BYTES_MIN || is_there(&shown)) {
+            true => plain.insert(found.entrypoint.clone()),
+            false => made.insert(found.entrypoint.clone()),
+        };
+    }
+    plain.difference(&made).cloned().collect()
+}
+
+/// The texts that a list shows of an environment.
+fn shown(environment: &Environment) -> impl Iterator<Item = &str> {
+    let (metadata, spec) = (&environment.metadata, &environment.spec);
+    let own = [&metadata.name, &spec.namespace, &spec.api_server];
+    let labels = metadata.labels.iter().flat_map(|(name, value)| [name, value]);
+    let all = own.into_iter().chain(&spec.context_names).chain(labels);
+    all.map(String::as_str)
+}
+
+/// Renders entry points, one after the other in a room of their own, and learns what their `Secret`s hold.
+async fn learn_from(
+    renderer: &Renderer,
+    tree: &Guarded,
+    entrypoints: Vec<RepoPath>,
+    cancel: &CancellationToken,
+) -> Result<(), TankaError> {
+    if entrypoints.len() > INNER_MAX {
+        return Err(TankaError::Broken(format!(
+            "it is built on more than {INNER_MAX} environments, so their secrets are not known"
+        )));
+    }
+    let targets = entrypoints
+        .iter()
+        .map(|entrypoint| Target::at(entrypoint.as_str()));
+    let apart = renderer.clone().in_room(&Arc::default());
+    let answers = apart.show_all(targets.collect(), &|| {}, cancel).await;
+    let members = answers.iter().flatten().flat_map(|whole| &whole.members);
+    let objects = members.filter_map(|member| member.objects.as_ref().ok());
+    objects
+        .flatten()
+        .for_each(|object| learn(object, &tree.guard().redactor));
+    Ok(())
+}
+
+fn learn(object: &Object, redactor: &Redactor) {
+    for held in Masker::held(&object.value) {
+        redactor.learn(&redactor.secrets_held(&held.name, &held.value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::rendered;
+    use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion};
+    use crate::model::RepoPath;
+    use crate::tanka::testing::Files;
+    use crate::tanka::{Evaluate, Filter, Renderer, Room, Target};
+    use crate::workspace::{Guard, Guarded, Tree};
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio_util::sync::CancellationToken;
+
+    /// Longer than any other test has something large.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// A large program that is built on another one, which ends only while there is room for what is large.
+    struct Large;
+
+    #[async_trait]
+    impl Evaluate for Large {
+        async fn evaluate(&self, request: Request, _: &CancellationToken) -> Result<Evaluated, EvalError> {
+            let Entry::File(entry) = &request.entry else {
+                return Err(EvalError::Cancelled);
+            };
+            let json = match entry.as_str() {
+                "environments/large/main.jsonnet" => {
+                    let other = RepoPath::parse("environments/other/main.jsonnet").unwrap();
+                    request.tree.read(&other).unwrap();
+                    let data = "x".repeat(1 << 20);
+                    format!(
+                        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{{"a":"{data}"}}}}"#
+                    )
+                }
+                _ => {
+                    let room = Room::default();
+                    tokio::time::timeout(PATIENCE, room.enter(1 << 20)).await.unwrap();
+                    "{}".to_owned()
+                }
+            };
+            Ok(Evaluated {
+                json: Bytes::from(json),
+                imports: Arc::default(),
+                second_opinion: SecondOpinion::NotAsked,
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_evaluated_while_something_large_has_room() {
+        let files = Files::new(&[
+            ("jsonnetfile.json", "{}"),
+            ("environments/large/main.jsonnet", ""),
+            ("environments/large/spec.json", "{}"),
+            ("environments/other/main.jsonnet", ""),
+            ("environments/other/spec.json", "{}"),
+        ]);
+        let tree = Arc::new(Guarded::new(files, Guard::default()));
+        let renderer = Renderer::new(Arc::clone(&tree) as Arc<dyn Tree>, Arc::new(Large));
+        let (target, never) = (Target::at("environments/large"), CancellationToken::new());
+        let shown = rendered(&renderer, &tree, &target, &Filter::default(), &never).await;
+        assert_eq!(shown.unwrap().objects.len(), 1);
+        assert!(renderer.has_large());
+    }
+}
