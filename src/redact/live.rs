@@ -15,6 +15,13 @@ const JSON_DEPTH: usize = 2;
 /// Bytes of everything that is looked for, all together. Where there is more, only the usual encodings are; where that
 /// is still too much, all text is withheld.
 const WORDS_BYTES_MAX: usize = 6 << 20;
+/// Bytes of all forms in which values are looked for. Where there is more, only the usual encodings are.
+const FORMS_BYTES_MAX: usize = 16 << 20;
+/// A larger value is looked for in the usual encodings only, so that it takes no room from the others.
+const VALUE_BYTES_MAX: usize = 16 << 10;
+/// Bytes that are compared with values for each byte of a text, and for any text. A text that takes more is made of
+/// repetitions, and is withheld.
+const WORK_BYTES_MAX: (usize, usize) = (64, 64 << 20);
 /// Different bytes of a piece that nothing else has.
 const PIECE_KINDS_MIN: usize = 5;
 
@@ -75,8 +82,20 @@ impl LiveValues {
         Self::new(&sought)
     }
 
+    /// Withholds everything.
+    pub(super) fn too_large() -> Self {
+        Self {
+            automaton: Automaton::TooLarge,
+            forms: Vec::new(),
+            words: Vec::new(),
+        }
+    }
+
     pub(super) fn new(sought: &[Sought<'_>]) -> Self {
-        let all = Self::in_forms(sought, forms_of);
+        let all = Self::in_forms(sought, |value| match value.len() > VALUE_BYTES_MAX {
+            true => usual_forms_of(value),
+            false => forms_of(value),
+        });
         match all.automaton {
             Automaton::TooLarge => Self::in_forms(sought, usual_forms_of),
             Automaton::Empty | Automaton::Words(_) => all,
@@ -86,13 +105,18 @@ impl LiveValues {
     fn in_forms(sought: &[Sought<'_>], forms_of: fn(&str) -> Vec<String>) -> Self {
         // By form: the fingerprint, and whether a piece of it is enough.
         let mut forms: BTreeMap<String, (u64, bool)> = BTreeMap::new();
+        let mut forms_bytes = 0;
         for Sought { text, fingerprint } in sought {
             if text.len() < VALUE_BYTES_MIN {
                 continue;
             }
+            if forms_bytes > FORMS_BYTES_MAX {
+                return Self::too_large();
+            }
             let in_pieces = judge::is_opaque(text);
             for form in forms_of(text) {
                 if form.len() >= VALUE_BYTES_MIN {
+                    forms_bytes += form.len();
                     // A few characters by their numbers are as long as a piece, and occur in other words.
                     let in_pieces = in_pieces && !form.starts_with("&#") && !form.starts_with("\\u");
                     forms.entry(form).or_insert((*fingerprint, in_pieces));
@@ -142,9 +166,15 @@ impl LiveValues {
                 if !automaton.is_match(text) {
                     return;
                 }
+                let (for_each, for_any) = WORK_BYTES_MAX;
+                let mut work = for_each.saturating_mul(text.len()).saturating_add(for_any);
                 // By form and where it would begin: how far it was found there.
                 let mut seen: HashMap<(usize, isize), usize> = HashMap::new();
                 for hit in automaton.find_overlapping_iter(text) {
+                    work = work.saturating_sub(1);
+                    if work == 0 {
+                        return found(0..text.len(), 0);
+                    }
                     let Some(word) = self.words.get(hit.pattern().as_usize()) else {
                         continue;
                     };
@@ -158,6 +188,7 @@ impl LiveValues {
                     }
                     let range = grown(text, form.text.as_bytes(), hit.range(), word.at);
                     *end = range.end;
+                    work = work.saturating_sub(range.len());
                     found(range, form.fingerprint);
                 }
             }

@@ -29,6 +29,10 @@ const CLOSING: char = '⟧';
 const NUMBERS_MAX: usize = 100_000;
 /// Files whose secrets are remembered, before the older half is forgotten.
 const FILES_MAX: usize = 65_536;
+/// Bytes of what is remembered of files, before the older half is forgotten.
+const FILES_BYTES_MAX: usize = 16 << 20;
+/// Bytes of all texts that one redactor learns. Where there is more, all text is withheld.
+const LEARNT_BYTES_MAX: usize = 2 << 20;
 
 /// Replaces secrets by `⟦secret:N⟧`. The same value has the same number for as long as this redactor
 /// lives, so people and models can still tell values apart.
@@ -58,6 +62,8 @@ struct Learnt {
     known: HashSet<u64>,
     /// The texts to look for, each with the fingerprint of its secret.
     texts: Vec<(Secret, u64)>,
+    /// Bytes of them, and of those there was no room for.
+    bytes: usize,
     /// Finds them; nothing while there are new ones.
     live: Option<Arc<LiveValues>>,
 }
@@ -66,6 +72,7 @@ struct Learnt {
 #[derive(Default)]
 struct Files {
     recent: HashMap<String, Arc<[Known]>>,
+    recent_bytes: usize,
     before: HashMap<String, Arc<[Known]>>,
 }
 
@@ -146,7 +153,7 @@ impl Redactor {
     /// True if it hides more than live secrets and what usual ones look like.
     pub fn has_learnt(&self) -> bool {
         let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        !learnt.texts.is_empty()
+        learnt.bytes > 0
     }
 
     /// The secrets of an entry of a rendered `Secret`.
@@ -169,12 +176,12 @@ impl Redactor {
             let whole = secret.texts.first().map_or("", Secret::expose);
             let whole = self.common.fingerprints.hash_one(whole);
             for text in &secret.texts {
-                if learnt
-                    .known
-                    .insert(self.common.fingerprints.hash_one(text.expose()))
-                {
-                    learnt.texts.push((text.clone(), whole));
-                    learnt.live = None;
+                if learnt.bytes > LEARNT_BYTES_MAX {
+                    return;
+                }
+                let fingerprint = self.common.fingerprints.hash_one(text.expose());
+                if learnt.known.insert(fingerprint) {
+                    learnt.add(text, whole);
                 }
             }
         }
@@ -183,7 +190,7 @@ impl Redactor {
     /// Finds what was learnt; nothing where nothing was.
     fn learnt(&self) -> Option<Arc<LiveValues>> {
         let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        if learnt.texts.is_empty() {
+        if learnt.bytes == 0 {
             return None;
         }
         if let Some(live) = &learnt.live {
@@ -193,7 +200,10 @@ impl Redactor {
             text: text.expose(),
             fingerprint: *fingerprint,
         });
-        let live = Arc::new(LiveValues::new(&sought.collect::<Vec<_>>()));
+        let live = Arc::new(match learnt.bytes > LEARNT_BYTES_MAX {
+            true => LiveValues::too_large(),
+            false => LiveValues::new(&sought.collect::<Vec<_>>()),
+        });
         learnt.live = Some(Arc::clone(&live));
         Some(live)
     }
@@ -314,6 +324,18 @@ impl Common {
     }
 }
 
+impl Learnt {
+    /// Takes one more text, or gives up all of them where they are too many to look for.
+    fn add(&mut self, text: &Secret, whole: u64) {
+        self.live = None;
+        self.bytes += text.expose().len();
+        match self.bytes > LEARNT_BYTES_MAX {
+            true => (self.texts, self.known) = (Vec::new(), HashSet::new()),
+            false => self.texts.push((text.clone(), whole)),
+        }
+    }
+}
+
 impl Files {
     fn get(&mut self, key: &str) -> Option<Arc<[Known]>> {
         if let Some(known) = self.recent.get(key) {
@@ -325,9 +347,11 @@ impl Files {
     }
 
     fn put(&mut self, key: String, known: &Arc<[Known]>) {
+        self.recent_bytes += key.len() + known.iter().map(Known::bytes).sum::<usize>();
         self.recent.insert(key, Arc::clone(known));
-        if self.recent.len() > FILES_MAX / 2 {
+        if self.recent.len() > FILES_MAX / 2 || self.recent_bytes > FILES_BYTES_MAX / 2 {
             self.before = std::mem::take(&mut self.recent);
+            self.recent_bytes = 0;
         }
     }
 }

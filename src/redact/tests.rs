@@ -11,6 +11,8 @@ fn redactor(values: &[&str]) -> Redactor {
     Redactor::new(values.iter().map(|value| Secret::new((*value).to_owned())))
 }
 
+mod bounds;
+
 const LIVE: &str = "s3cr3t/Value+\"1\"&<x>";
 
 #[test]

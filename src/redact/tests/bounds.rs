@@ -1,0 +1,86 @@
+//! What is learnt, remembered and looked for has bounds, whatever somebody writes into files.
+
+use super::*;
+use std::time::{Duration, Instant};
+
+/// Opaque, and of its own for each number.
+fn secret(number: usize, bytes: usize) -> String {
+    let mut text = format!("Zx9{number:04}");
+    let mut state = number as u64 + 1;
+    while text.len() < bytes {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        text.push(char::from(
+            b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0123456789"[(state >> 33) as usize % 58],
+        ));
+    }
+    text
+}
+
+fn bytes_remembered(redactor: &Redactor) -> usize {
+    let files = redactor.common.files();
+    let known = files.recent.values().chain(files.before.values());
+    known.flat_map(|known| known.iter()).map(Known::bytes).sum()
+}
+
+/// T93: each hit begins somewhere else in the value, and each could be all of it.
+#[test]
+fn repetitions_cost_no_more_than_other_text() {
+    let repeated = "Abcdefg1".repeat(64 << 10);
+    let redactor = redactor(&[]);
+    redactor.learn_file(None, format!("token: {repeated}\n").as_bytes());
+    let started = Instant::now();
+    let redacted = redactor.redact(&repeated);
+    assert!(
+        redacted.starts_with("⟦secret:") && redacted.len() < 100,
+        "{}",
+        redacted.len()
+    );
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[test]
+fn what_is_remembered_of_files_has_a_bound_in_bytes() {
+    let redactor = redactor(&[]);
+    for number in 0..20 {
+        redactor.secrets_of(None, format!("token: {}\n", secret(number, 1 << 20)).as_bytes());
+    }
+    let bytes = bytes_remembered(&redactor);
+    assert!(bytes > 0 && bytes <= FILES_BYTES_MAX + (2 << 20), "{bytes}");
+}
+
+/// More than can be looked for hides everything, and takes no more memory.
+#[test]
+fn whoever_learns_too_much_shows_nothing() {
+    let redactor = redactor(&[]);
+    for number in 0..8 {
+        redactor.learn_file(None, format!("token: {}\n", secret(number, 512 << 10)).as_bytes());
+    }
+    assert_eq!(redactor.redact("replicas: 2"), "⟦secret:1⟧");
+    assert!(redactor.has_learnt());
+    let learnt = redactor.learnt.lock().unwrap();
+    assert!(learnt.texts.is_empty() && learnt.known.is_empty());
+}
+
+/// A large value beside a small one does not make the small one known in fewer encodings.
+#[test]
+fn a_large_secret_takes_no_encoding_from_others() {
+    let (small, large) = (secret(1, 24), secret(2, 1 << 20));
+    let redactor = redactor(&[]);
+    redactor.learn_file(None, format!("token: {small}\n").as_bytes());
+    redactor.learn_file(None, format!("token: {large}\n").as_bytes());
+    let hex: String = small.bytes().map(|byte| format!("{byte:02x}")).collect();
+    for hidden in [small.as_str(), &hex, &large, &large[5_000..6_000]] {
+        let redacted = redactor.redact(hidden);
+        assert!(
+            redacted.starts_with("⟦secret:") && redacted.len() < 100,
+            "{redacted}"
+        );
+    }
+    assert_eq!(redactor.redact("replicas: 2"), "replicas: 2");
+}
