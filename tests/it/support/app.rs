@@ -254,10 +254,12 @@ impl TestApp {
         })
     }
 
-    /// Waits until nothing is left to run or to deliver.
+    /// Waits until nothing is left to run, to write down or to deliver. A turn answers before the last of its
+    /// recording is written, and gives its conversation back after that.
     pub(crate) async fn until_idle(&self) {
         let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)
-            + (SELECT count(*) FROM outbox WHERE done_at IS NULL)";
+            + (SELECT count(*) FROM outbox WHERE done_at IS NULL)
+            + (SELECT count(*) FROM conversation WHERE owner IS NOT NULL)";
         let started = std::time::Instant::now();
         while self.count(open) > 0 {
             assert!(started.elapsed() < BOUND, "the gateway is never idle");
