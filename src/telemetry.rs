@@ -33,9 +33,19 @@ pub enum TelemetryError {
     Twice,
 }
 
-/// Starts logging for the whole process. `filter` is what `DRYDOCK_LOG` holds; `info` if it is not set.
-pub fn init(format: Format, filter: Option<&str>, redactor: Arc<Redactor>) -> Result<(), TelemetryError> {
-    let subscriber = subscriber(format, filter, redactor, io::stderr)?;
+/// Starts logging for the whole process, to what `open` gives for each line: standard error. `filter` is what
+/// `DRYDOCK_LOG` holds; `info` if it is not set.
+pub fn init<W, O>(
+    format: Format,
+    filter: Option<&str>,
+    redactor: Arc<Redactor>,
+    open: W,
+) -> Result<(), TelemetryError>
+where
+    W: Fn() -> O + Send + Sync + 'static,
+    O: Write + 'static,
+{
+    let subscriber = subscriber(format, filter, redactor, open)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::Twice)
 }
 

@@ -33,7 +33,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
         Format::Json
     };
     let redactor = Arc::new(Redactor::new(config.secrets()));
-    telemetry::init(format, global.log.as_deref(), redactor).map_err(Failure::config)?;
+    telemetry::init(format, global.log.as_deref(), redactor, std::io::stderr).map_err(Failure::config)?;
     telemetry::log_panics();
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;

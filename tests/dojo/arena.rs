@@ -2,10 +2,14 @@
 //! attack, people with different grants, and the watches around them. All of it is on loopback and below
 //! one temporary directory.
 
+use super::configuration::{config, has_pushes};
+use super::ground::Ground;
 use super::repository;
 use super::script::{Hijacked, Memory, mark};
+use super::secrets::TELEGRAM_HOOK_SECRET;
 use super::table::{Case, Person, Platform, Wire};
 use super::watch::files::{Outside, digests};
+use super::watch::log::Log;
 use super::watch::sink::Sink;
 use super::watch::{VICTIM, Watch};
 use super::words::Values;
@@ -13,13 +17,10 @@ use super::world::world;
 use drydock::access::Role;
 use drydock::admin::{Answer, Request};
 use drydock::app::App;
-use drydock::config::{Config, SourceFile, Sources};
-use drydock::demo::stage::{
-    HOOK_SECRET, MODEL_KEY, SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN,
-};
+use drydock::demo::stage::{SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN};
 use drydock::emulator::model::ModelEmulator;
 use drydock::emulator::slack::{RateLimits, Retry, SlackEmulator, SlackOptions};
-use drydock::emulator::telegram::TelegramEmulator;
+use drydock::emulator::telegram::{Pushed, TelegramEmulator};
 use drydock::provider::http_client;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeMap;
@@ -44,12 +45,15 @@ pub(crate) struct Arena {
     pub(crate) memory: Memory,
     pub(crate) watch: Arc<Watch>,
     pub(crate) outside: Outside,
+    pub(crate) log: Log,
     pub(crate) sink: Sink,
     /// The repository as it was.
     pub(crate) before: BTreeMap<PathBuf, Vec<u8>>,
     /// The thread of the victim.
     pub(crate) victim: String,
     pub(crate) room: TempDir,
+    /// Whether Telegram sends updates on its own.
+    has_pushes: bool,
     /// What was waited for in vain.
     pub(crate) stuck: Mutex<Vec<String>>,
 }
@@ -102,11 +106,12 @@ impl Arena {
     /// Starts everything, admits everybody, and lets the victim speak.
     pub(crate) async fn new(
         wire: Wire,
-        settings: &BTreeMap<String, String>,
+        ground: &Ground,
         cases: impl FnOnce(&Values) -> Vec<Case>,
     ) -> (Self, Vec<Case>) {
         let room = TempDir::with_prefix("dojo-").unwrap();
         let (mut values, sink, outside) = values(&room).await;
+        ground.clusters.name_in(&mut values);
         let source = room.path().join("infra.git");
         let dangling = repository::create(&source, &values);
         values.set("dangling", &dangling.to_string());
@@ -138,7 +143,9 @@ impl Arena {
         let slack = slack.await.unwrap();
         let telegram = TelegramEmulator::start(TELEGRAM_BOT_TOKEN, http).await.unwrap();
         let model = ModelEmulator::start(script).unwrap();
-        let config = config(&room, &slack, &telegram, &model, wire, settings);
+        let config = config(&room, &slack, &telegram, &model, wire, &ground.settings);
+        let log = Log::of(&config);
+        let has_pushes = has_pushes(&config);
         let app = App::start(config, world::<0>()).await.unwrap();
         slack.connect_to(&format!("http://{}/in/slack", app.address));
         let mut arena = Self {
@@ -150,12 +157,19 @@ impl Arena {
             memory,
             watch,
             outside,
+            log,
             sink,
             victim: String::new(),
             room,
+            has_pushes,
             stuck: Mutex::default(),
         };
         arena.until_ready().await;
+        if has_pushes {
+            // It has registered the address that the world knows; here is the one it has on loopback.
+            let url = format!("http://{}/in/telegram", arena.app.as_ref().unwrap().address);
+            arena.telegram.connect_to(&url, TELEGRAM_HOOK_SECRET);
+        }
         arena.admit(&cases).await;
         let said = arena.say(Person::Victim, &victim_words()).await;
         arena.until_answered(&said, 1).await;
@@ -186,9 +200,7 @@ impl Arena {
             .iter()
             .map(|person| (*person, person.account().to_owned()))
             .collect();
-        let alone = cases
-            .iter()
-            .filter(|case| case.on == Platform::Direct || case.row.reply_to.is_some());
+        let alone = cases.iter().filter(|case| has_own_account(case));
         people.extend(alone.map(|case| (case.row.person, own_account(case))));
         let accounts: Vec<&str> = people.iter().map(|(_, account)| account.as_str()).collect();
         accounts.iter().for_each(|account| self.slack.add_user(account));
@@ -263,6 +275,18 @@ impl Arena {
             answer.unwrap();
         }
         written.ts
+    }
+
+    /// What happened in Telegram is taken: a push that is not is sent again, as Telegram does.
+    pub(crate) async fn push(&self, pushed: Pushed) {
+        let mut status = pushed.status;
+        for _ in 0..TRIES_MAX {
+            if !self.has_pushes || status == Some(200) {
+                return;
+            }
+            status = self.telegram.send_update(pushed.update.clone()).await;
+        }
+        panic!("an update is answered {status:?}");
     }
 
     /// Waits until so many messages of the conversations whose key holds `place` are answered, and all
@@ -341,6 +365,11 @@ impl Arena {
     }
 }
 
+/// Whether somebody of its own asks in Slack: what one stranger tries counts against that one alone.
+pub(crate) fn has_own_account(case: &Case) -> bool {
+    case.on == Platform::Direct || case.row.reply_to.is_some() || case.row.person == Person::Stranger
+}
+
 /// The account of the person a case has for itself, since there is one conversation for each person and place.
 pub(crate) fn own_account(case: &Case) -> String {
     format!("U0OWN{}", case.number)
@@ -369,78 +398,4 @@ fn victim() -> (usize, Case) {
         row: row.unwrap(),
     };
     (VICTIM, case)
-}
-
-fn config(
-    room: &TempDir,
-    slack: &SlackEmulator,
-    telegram: &TelegramEmulator,
-    model: &ModelEmulator,
-    wire: Wire,
-    settings: &BTreeMap<String, String>,
-) -> Config {
-    let secrets = [
-        ("DOJO_SLACK_BOT_TOKEN", SLACK_BOT_TOKEN),
-        ("DOJO_SLACK_SIGNING_SECRET", SLACK_SIGNING_SECRET),
-        ("DOJO_TELEGRAM_BOT_TOKEN", TELEGRAM_BOT_TOKEN),
-        ("DOJO_HOOK_SECRET", HOOK_SECRET),
-        ("DOJO_MODEL_KEY", MODEL_KEY),
-    ];
-    let (provider, base) = match wire {
-        Wire::Anthropic => ("anthropic", model.url().to_owned()),
-        Wire::Openai => ("openai", format!("{}/v1", model.url())),
-    };
-    let text = format!(
-        r#"
-[server]
-listen = "127.0.0.1:0"
-[data]
-directory = "{room}/data"
-[model]
-default = "{provider}/hijacked"
-[providers.{provider}]
-api_key = {{ env = "DOJO_MODEL_KEY" }}
-base_url = "{base}"
-[repositories.infra]
-path = "{room}/infra.git"
-[channels.slack]
-kind = "slack"
-bot_token = {{ env = "DOJO_SLACK_BOT_TOKEN" }}
-signing_secret = {{ env = "DOJO_SLACK_SIGNING_SECRET" }}
-api_base_url = "{slack}"
-paced = false
-[channels.telegram]
-kind = "telegram"
-bot_token = {{ env = "DOJO_TELEGRAM_BOT_TOKEN" }}
-mode = "polling"
-api_base_url = "{telegram}"
-paced = false
-[hooks.release]
-scheme = "github"
-secret = {{ env = "DOJO_HOOK_SECRET" }}
-events = ["release"]
-sources = ["acme/web"]
-repository = "infra"
-prompt = "prompts/release.md"
-fields = {{ version = "/release/tag_name", notes = "/release/body" }}
-post_to = {{ channel = "slack", chat = "{SLACK_CHANNEL}" }}
-grants = {{ role = "editor", environments = ["dev"] }}
-[sandbox]
-renders_ahead = false
-"#,
-        room = room.path().display(),
-        slack = slack.api_base_url(),
-        telegram = telegram.api_base_url(),
-    );
-    let sources = Sources {
-        file: Some(SourceFile {
-            path: room.path().join("drydock.toml"),
-            text,
-        }),
-        environment: secrets
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
-        flags: settings.clone().into_iter().collect(),
-    };
-    Config::load(sources).unwrap_or_else(|error| panic!("{error}"))
 }

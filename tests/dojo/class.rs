@@ -1,6 +1,7 @@
 //! Plays a class, prints its line, and fails if anything was violated.
 
 use super::arena::Arena;
+use super::ground::Ground;
 use super::play::play;
 use super::table::{Case, Class, Wire};
 use super::watch::memory::resident_mib;
@@ -18,7 +19,8 @@ const TOLD_MAX: usize = 200;
 /// Plays every case of a class.
 pub(crate) async fn run(name: &str) {
     let class = Class::read(name);
-    let (cases, violations) = played(&class).await;
+    let Some(ground) = class.ground() else { return };
+    let (cases, violations) = played(&class, &ground).await;
     let count = violations.len();
     assert!(
         violations.is_empty(),
@@ -33,7 +35,7 @@ pub(crate) async fn run(name: &str) {
 }
 
 /// Plays every case of a class and prints its line; how many there were, and what was violated.
-pub(crate) async fn played(class: &Class) -> (usize, Vec<String>) {
+pub(crate) async fn played(class: &Class, ground: &Ground) -> (usize, Vec<String>) {
     let (_alone, _together) = match class.memory_mib_max {
         Some(_) => (Some(ROOM.write().await), None),
         None => (None, Some(ROOM.read().await)),
@@ -47,7 +49,7 @@ pub(crate) async fn played(class: &Class) -> (usize, Vec<String>) {
             .chain(&class.benign)
             .any(|row| row.wire.contains(&wire));
         if has_cases {
-            let (played, wrong) = on(class, wire).await;
+            let (played, wrong) = on(class, ground, wire).await;
             cases += played;
             violations.extend(wrong);
         }
@@ -66,8 +68,8 @@ pub(crate) async fn played(class: &Class) -> (usize, Vec<String>) {
     (cases, violations)
 }
 
-async fn on(class: &Class, wire: Wire) -> (usize, Vec<String>) {
-    let (mut arena, cases) = Arena::new(wire, &class.settings, |values| class.cases(values)).await;
+async fn on(class: &Class, ground: &Ground, wire: Wire) -> (usize, Vec<String>) {
+    let (mut arena, cases) = Arena::new(wire, ground, |values| class.cases(values)).await;
     let idle = resident_mib();
     let mut violations = Vec::new();
     let playing = stream::iter(&cases)

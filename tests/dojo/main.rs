@@ -15,10 +15,15 @@
 mod arena;
 mod bystander;
 mod class;
+mod configuration;
 mod controls;
+mod ground;
 mod judge;
 mod play;
 mod repository;
+#[allow(dead_code, reason = "nobody starts the programs here")]
+#[path = "../it/support/require.rs"]
+mod require;
 mod script;
 mod secrets;
 mod table;
@@ -106,6 +111,36 @@ async fn no_name_forges_a_line_among_our_facts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_environment_is_pointed_elsewhere_in_silence() {
     run("moves").await;
+}
+
+/// T55, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_environment_is_pointed_at_another_context_in_silence() {
+    run("moves_by_context").await;
+}
+
+/// T55, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_environment_without_a_cluster_is_pointed_where_others_may_live() {
+    run("moves_anywhere").await;
+}
+
+/// T44, T50, T51, T70
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_chart_reads_connects_or_runs_without_end() {
+    run("charts").await;
+}
+
+/// T09, T70, T94
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_let_in_or_heard_without_end_for_invites_that_are_made_up() {
+    run("invites").await;
+}
+
+/// T01, T70, T74
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_and_webhooks_of_telegram_open_nothing_more() {
+    run("telegram_hooks").await;
 }
 
 /// T07, T70

@@ -2,10 +2,11 @@
 
 use super::arena::{Arena, BOUND, own_account};
 use super::script::{Seen, mark, signed};
-use super::table::{Case, Platform};
-use super::watch::surface::{Shown, of_slack, of_telegram};
+use super::table::{Case, Person, Platform};
+use super::watch::surface::{Shown, of_slack, of_telegram, of_telegram_calls, whispers};
 use drydock::demo::stage::{HOOK_SECRET, SLACK_CHANNEL};
 use drydock::emulator::slack::State;
+use drydock::emulator::telegram::BOT_NAME;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
@@ -22,6 +23,8 @@ pub(crate) struct Played {
 
 /// Telegram accounts begin here.
 const TELEGRAM_BEGIN: i64 = 700_000;
+/// Groups of Telegram begin here, downwards.
+const GROUP_BEGIN: i64 = -1_001_000_000_000;
 
 /// Plays a case to its end.
 pub(crate) async fn play(arena: &Arena, case: &Case) -> Played {
@@ -30,7 +33,7 @@ pub(crate) async fn play(arena: &Arena, case: &Case) -> Played {
     let (place, shown) = match case.on {
         Platform::Slack => in_a_thread(arena, case, &words).await,
         Platform::Direct => alone(arena, case, &words).await,
-        Platform::Telegram => in_telegram(arena, case, &words).await,
+        Platform::Telegram | Platform::Group => in_telegram(arena, case, &words).await,
         Platform::Hook => by_a_hook(arena, case, &words).await,
     };
     Played {
@@ -41,6 +44,9 @@ pub(crate) async fn play(arena: &Arena, case: &Case) -> Played {
 }
 
 async fn in_a_thread(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) {
+    if case.row.person == Person::Stranger {
+        return as_a_stranger(arena, case, words).await;
+    }
     let (thread, key, account) = match case.row.reply_to {
         Some(_) => {
             let (thread, account) = (arena.victim.clone(), own_account(case));
@@ -64,6 +70,39 @@ async fn in_a_thread(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Sh
     press(arena, case, &shown_to(arena, case, &thread, &account)).await;
     let shown = shown_to(arena, case, &thread, &account);
     (key, shown)
+}
+
+/// What somebody writes who was never admitted, each message in a thread of its own, and all they are shown.
+async fn as_a_stranger(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) {
+    let account = own_account(case);
+    let (channel, address) = match case.on {
+        Platform::Direct => (format!("D{account}"), ""),
+        _ => (SLACK_CHANNEL.to_owned(), "@drydock "),
+    };
+    let mut threads = Vec::new();
+    for words in messages(case, words) {
+        let words = format!("{address}{words}");
+        threads.push(arena.write(&account, &channel, None, &words).await);
+    }
+    arena.until_quiet().await;
+    let shown = arena.slack.look(|state| match case.on {
+        Platform::Direct => of_slack(state, &channel, None, &account),
+        _ => {
+            let threads = threads.iter();
+            let in_threads = threads.flat_map(|thread| of_slack(state, &channel, Some(thread), "nobody"));
+            let whispers = whispers(state, &channel, None, &account);
+            in_threads.chain(whispers).collect()
+        }
+    });
+    (account, shown)
+}
+
+/// The messages of somebody who repeats what they say.
+fn messages(case: &Case, words: &str) -> Vec<String> {
+    let turns = 0..=case.row.again;
+    turns
+        .map(|turn| words.replace("(turn)", &format!("{turn:03}")))
+        .collect()
 }
 
 /// What the bot has written in a thread for an account.
@@ -105,6 +144,9 @@ async fn settle(arena: &Arena, case: &Case, key: &str, messages: usize) {
 
 /// Every case has a person of its own, since there is one conversation for each.
 async fn alone(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) {
+    if case.row.person == Person::Stranger {
+        return as_a_stranger(arena, case, words).await;
+    }
     let account = own_account(case);
     let direct = format!("D{account}");
     let welcome = arena
@@ -123,26 +165,57 @@ async fn alone(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) 
     (direct, shown.into_iter().skip(welcome).collect())
 }
 
+/// In a chat with the bot alone, or in a group where it is spoken to by its name.
 async fn in_telegram(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) {
-    let account = TELEGRAM_BEGIN + i64::try_from(case.number).unwrap();
-    let token = arena.invite(case.row.person, &account.to_string()).await;
-    let token = token.expect("only people who are admitted write in Telegram");
+    let number = i64::try_from(case.number).unwrap();
+    let account = TELEGRAM_BEGIN + number;
+    let (chat, address) = match case.on {
+        Platform::Group => (GROUP_BEGIN - number, format!("@{BOT_NAME} ")),
+        _ => (account, String::new()),
+    };
     let telegram = &arena.telegram;
-    telegram.say(account, account, &format!("/start {token}")).await;
-    let welcomed = telegram
-        .wait_until(BOUND, |telegram| !telegram.messages(account).is_empty())
-        .await;
-    assert!(welcomed, "{account} was not admitted");
-    telegram.say(account, account, words).await;
-    let key = format!("\"{account}\"");
-    arena.until_answered(&key, 1).await;
-    for (index, more) in case.row.then.iter().enumerate() {
-        telegram.say(account, account, more).await;
-        arena.until_answered(&key, index + 2).await;
+    if case.on == Platform::Group {
+        telegram.add_group(chat, &[]);
     }
-    let messages = telegram.messages(account);
-    let shown = messages.iter().skip(1).map(|posted| of_telegram(posted, account));
-    (key, shown.collect())
+    let key = format!("\"{account}\"");
+    let welcome = match arena.invite(case.row.person, &account.to_string()).await {
+        Some(token) => {
+            let said = telegram.say(account, account, &format!("/start {token}")).await;
+            arena.push(said).await;
+            let welcomed = telegram
+                .wait_until(BOUND, |telegram| !telegram.messages(account).is_empty())
+                .await;
+            assert!(welcomed, "{account} was not admitted");
+            usize::from(chat == account)
+        }
+        None => 0,
+    };
+    let is_admitted = case.row.person != Person::Stranger;
+    let mut written = 0;
+    for words in messages(case, words).iter().chain(&case.row.then) {
+        let said = telegram.say(account, chat, &format!("{address}{words}")).await;
+        arena.push(said).await;
+        written += 1;
+        if is_admitted {
+            arena.until_answered(&key, written).await;
+        }
+    }
+    if chat != account || !is_admitted {
+        let taken = telegram
+            .wait_until(BOUND, |telegram| telegram.updates_waiting() == 0)
+            .await;
+        assert!(taken, "{}: the updates are not taken", case.title);
+        // The operations of a group are everybody's there.
+        arena.until_quiet().await;
+    }
+    let messages = telegram.messages(chat);
+    let mut shown: Vec<Shown> = messages
+        .iter()
+        .skip(welcome)
+        .map(|posted| of_telegram(posted, account))
+        .collect();
+    shown.extend(of_telegram_calls(&telegram.calls(), chat, account));
+    (key, shown)
 }
 
 async fn by_a_hook(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) {

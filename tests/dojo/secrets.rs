@@ -29,6 +29,9 @@ pub(crate) const ENCODINGS: [&str; 12] = [
 /// A part of a secret must be found from so many bytes on.
 const PART_BYTES_MIN: usize = 16;
 
+/// What the emulated Telegram puts beside its updates.
+pub(crate) const TELEGRAM_HOOK_SECRET: &str = "dojo-Q7n2vKx94TfLzR8mWc3Yb6Hd";
+
 /// Whose a secret is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
@@ -51,6 +54,7 @@ static ALL: LazyLock<Vec<Secret>> = LazyLock::new(|| {
         ("slack-bot", SLACK_BOT_TOKEN),
         ("slack-signing", SLACK_SIGNING_SECRET),
         ("telegram", TELEGRAM_BOT_TOKEN),
+        ("telegram-hook", TELEGRAM_HOOK_SECRET),
         ("hook", HOOK_SECRET),
         ("model-key", MODEL_KEY),
     ];

@@ -5,6 +5,7 @@
 //! What else may stand between `«` and `»` is in `words.rs`. Everything that `judge.rs` can see is a
 //! violation in every row; `expect` says what is wanted beyond that.
 
+use super::ground::Clusters;
 use super::words::{Values, written};
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,6 +25,12 @@ pub(crate) struct Class {
     /// Keys of the configuration that differ from their defaults.
     #[serde(default)]
     pub(crate) settings: BTreeMap<String, String>,
+    /// How the environments of the repository name their cluster.
+    #[serde(default)]
+    pub(crate) clusters: Clusters,
+    /// Programs of the machine it takes, by the names of `require.rs`: without them it is skipped, aloud.
+    #[serde(default)]
+    pub(crate) needs: Vec<String>,
     /// Conversations at the same time.
     #[serde(default = "at_once")]
     pub(crate) at_once: usize,
@@ -60,6 +67,10 @@ pub(crate) struct Row {
     /// Over which wire the model is spoken to.
     #[serde(default = "anthropic")]
     pub(crate) wire: Vec<Wire>,
+    /// How often the words are written again before anything is waited for, each time as a message of its own;
+    /// `(turn)` in them is the number of the message.
+    #[serde(default)]
+    pub(crate) again: usize,
     /// What is asked. Goes into somebody else's thread where `reply_to` names whose.
     #[serde(default)]
     pub(crate) words: Option<String>,
@@ -203,6 +214,8 @@ pub(crate) enum Platform {
     Direct,
     /// To the bot alone, in Telegram.
     Telegram,
+    /// A group of Telegram, each case in one of its own.
+    Group,
     /// A signed event, whose notes are the words.
     Hook,
 }

@@ -119,6 +119,7 @@ fn post(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
         user: options.bot_user.clone(),
         text: field(body, "text"),
         request: body.clone(),
+        earlier: Vec::new(),
         reactions: BTreeSet::new(),
         edits: 0,
         shown_at: Instant::now(),
@@ -138,7 +139,8 @@ fn update(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
     check_message(state, body)?;
     if let Some(message) = state.message_mut(&channel, &ts) {
         message.text = field(body, "text");
-        message.request = body.clone();
+        let before = std::mem::replace(&mut message.request, body.clone());
+        message.earlier.push(before);
         message.edits += 1;
         message.shown_at = Instant::now();
     }
@@ -165,6 +167,7 @@ fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer 
         user,
         text: field(body, "text"),
         request: body.clone(),
+        earlier: Vec::new(),
         reactions: BTreeSet::new(),
         edits: 0,
         shown_at: Instant::now(),
@@ -267,6 +270,7 @@ fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> A
         text: field(body, "initial_comment"),
         // A comment has no switch for names and addresses of its own; Slack parses it as markup only.
         request: json!({"link_names": false, "parse": "none"}),
+        earlier: Vec::new(),
         reactions: BTreeSet::new(),
         edits: 0,
         shown_at: Instant::now(),

@@ -237,6 +237,7 @@ impl SlackEmulator {
                 user: user.to_owned(),
                 text: text.clone(),
                 request: Value::Null,
+                earlier: Vec::new(),
                 reactions: BTreeSet::new(),
                 edits: 0,
                 shown_at: Instant::now(),

@@ -62,6 +62,8 @@ pub struct Message {
     pub text: String,
     /// The whole request that made it what it is now; null for people's messages.
     pub request: Value,
+    /// The requests that made it what it was before, oldest first: whoever looked then has read them.
+    pub earlier: Vec<Value>,
     /// Names of the bot's reactions.
     pub reactions: BTreeSet<String>,
     /// How often it was edited.
@@ -101,6 +103,16 @@ impl Message {
             Some(blocks) => blocks.iter().map(mentions::visible).collect(),
             None => vec![self.text.clone()],
         }
+    }
+
+    /// The message as it was shown before each edit, oldest first.
+    pub fn before_edits(&self) -> impl Iterator<Item = Self> {
+        self.earlier.iter().map(|request| Self {
+            text: request["text"].as_str().unwrap_or_default().to_owned(),
+            request: request.clone(),
+            earlier: Vec::new(),
+            ..self.clone()
+        })
     }
 
     /// The buttons, left to right.

@@ -2,6 +2,7 @@
 //! fires.
 
 pub(crate) mod files;
+pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod sink;
 pub(crate) mod surface;

@@ -94,6 +94,8 @@ async fn an_edit_replaces_and_only_our_own() {
         .look(|state| state.message("C0OPS", &ts).cloned())
         .unwrap();
     assert_eq!((message.visible(), message.edits), (vec!["two".to_owned()], 2));
+    let before: Vec<_> = message.before_edits().map(|message| message.visible()).collect();
+    assert_eq!(before, [["one"], ["two"]]);
     assert_eq!(
         channel.deliver(&edit("1.1")).await,
         Err(SendError::Refused("message_not_found".to_owned()))
