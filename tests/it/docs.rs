@@ -19,7 +19,7 @@ fn documents() -> Vec<(PathBuf, String)> {
         let markdown = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
         markdown.collect::<Vec<_>>()
     };
-    let mut paths = [markdown(""), markdown("docs")].concat();
+    let mut paths = [markdown(""), markdown("docs"), markdown("tests/strangers")].concat();
     paths.sort();
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a document is text");

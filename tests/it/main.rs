@@ -68,3 +68,5 @@ mod revocation;
 mod secrets;
 mod slow_clients;
 mod strangers;
+mod strangers_models;
+mod strangers_telegram;

@@ -23,11 +23,13 @@ use tokio_util::sync::CancellationToken;
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| http_client().expect("client"));
 
 /// How a model is reached: its name, and whether answers are streamed.
-const WAYS: [(&str, bool); 6] = [
+const WAYS: [(&str, bool); 8] = [
     ("anthropic/claude-test", true),
     ("anthropic/claude-test", false),
     ("openai/gpt-test", true),
     ("openai/gpt-test", false),
+    ("google/gemini-test", true),
+    ("google/gemini-test", false),
     ("ollama/llama-test", true),
     ("openrouter/maker/model:free", true),
 ];
@@ -56,6 +58,7 @@ impl Bench {
         let settings = BTreeMap::from([
             ("anthropic".to_owned(), settings("", Some("sk-ant-test"))),
             ("openai".to_owned(), settings("/v1", Some("sk-test"))),
+            ("google".to_owned(), settings("/v1", Some("AIza-test"))),
             ("openrouter".to_owned(), settings("/v1/", Some("sk-or-test"))),
             ("ollama".to_owned(), settings("", None)),
         ]);

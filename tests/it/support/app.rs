@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// How long anything on loopback may take on a busy machine.
-const BOUND: Duration = Duration::from_secs(60);
+pub(crate) const BOUND: Duration = Duration::from_secs(60);
 /// Ends every result: steps, tokens, time.
 const FOOTER: &str = " tokens · ";
 

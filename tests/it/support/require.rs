@@ -5,6 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+/// The program that starts emulators of other authors.
+pub(crate) const START: &str = "tests/strangers/start.js";
+
 /// The program that provides a component, when it is there and works.
 #[derive(Clone, Debug)]
 pub(crate) struct Component {
@@ -105,6 +108,16 @@ fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
             &["kustomize", "version"],
             "kustomize 5",
             "go install sigs.k8s.io/kustomize/kustomize/v5@v5.7.1",
+        ),
+        "telegram-test-api" => (
+            &["node", START, "telegram-test-api", "--probe"],
+            "telegram-test-api",
+            "apt-get install nodejs npm, then npm ci --prefix tests/strangers",
+        ),
+        "aimock" => (
+            &["node", START, "aimock", "--probe"],
+            "aimock",
+            "apt-get install nodejs npm, then npm ci --prefix tests/strangers",
         ),
         unknown => panic!("no component is called `{unknown}`; add it to support/require.rs"),
     }

@@ -1,0 +1,222 @@
+//! The gateway with telegram-test-api, a Bot API of another author, behind a proxy that supplies what it lacks.
+
+use crate::support::app::TestApp;
+use crate::support::telegram_proxy::{Failure, Shown, TelegramProxy};
+use drydock::access::Role;
+use drydock::emulator::model::{Fault, Queue, calls, queue, says};
+use serde_json::json;
+use std::time::Duration;
+
+const ALICE: i64 = 77;
+/// Nobody invited her.
+const EVE: i64 = 667;
+/// What Drydock calls, whatever happens.
+const CALLED: [&str; 9] = [
+    "answerCallbackQuery",
+    "deleteWebhook",
+    "editMessageText",
+    "getMe",
+    "getUpdates",
+    "sendDocument",
+    "sendMessage",
+    "setMessageReaction",
+    "setMyCommands",
+];
+/// Ends every result.
+const FOOTER: &str = " tokens · ";
+const REFUSED: &str = "Not authorised. I did nothing with that message (0 tokens).";
+
+/// A change, in a turn that is long enough to have a card.
+fn replicas() -> Queue {
+    let edit = json!({"path": "environments/dev/main.jsonnet", "old": "web:1.8.3',\n    replicas: 2,",
+        "new": "web:1.8.3',\n    replicas: 4,"});
+    let slow = Fault::Delay(Duration::from_secs(2));
+    queue([
+        calls("file_edit", edit),
+        says("Four replicas of web in dev.").but(slow),
+    ])
+}
+
+async fn gateway(telegram: &TelegramProxy, settings: &[(&str, &str)]) -> TestApp {
+    let here = [("channels.telegram.api_base_url", telegram.address.as_str())];
+    TestApp::set(replicas(), &[&here, settings].concat()).await
+}
+
+/// Lets Alice in.
+async fn join(app: &TestApp, telegram: &TelegramProxy) {
+    let token = app.invite("alice", Role::Editor, &["dev"]).await;
+    telegram.say(ALICE, &format!("/start {token}")).await;
+    telegram.message(ALICE, "You're in").await;
+}
+
+/// Asks for a change; the result.
+async fn change(telegram: &TelegramProxy) -> Shown {
+    telegram.say(ALICE, "four replicas of web in dev").await;
+    telegram.message(ALICE, FOOTER).await
+}
+
+/// Waits until so many files were sent.
+async fn documents(telegram: &TelegramProxy, count: usize) {
+    let is_there = |_: &[Shown]| (telegram.documents().len() >= count).then_some(());
+    telegram.until("a file", ALICE, is_there).await;
+}
+
+fn is_the_patch(content: &str) -> bool {
+    content.contains("-    replicas: 2,\n") && content.contains("+    replicas: 4,\n")
+}
+
+/// T01
+#[tokio::test]
+async fn a_bot_api_of_another_author_plays_the_whole_story() {
+    let Some(telegram) = TelegramProxy::start().await else {
+        return;
+    };
+    let app = gateway(&telegram, &[]).await;
+    for _ in 0..2 {
+        telegram.say(EVE, "delete prod").await;
+    }
+    telegram.message(EVE, REFUSED).await;
+    join(&app, &telegram).await;
+    assert_eq!(app.asked().len(), 0);
+
+    let result = change(&telegram).await;
+    assert!(
+        result.text.contains("CHG-1 is ready: 1 file, +1 −1."),
+        "{result:?}"
+    );
+    telegram.say(ALICE, "/patch").await;
+    documents(&telegram, 1).await;
+    telegram.press(ALICE, &result, "Get patch").await;
+    documents(&telegram, 2).await;
+    app.until_idle().await;
+    for document in telegram.documents() {
+        assert_eq!((document.chat, document.name.as_str()), (ALICE, "CHG-1.patch"));
+        assert!(is_the_patch(&document.content), "{document:?}");
+    }
+    telegram.press(ALICE, &result, "Discard").await;
+    telegram
+        .until("two answers", ALICE, |_| {
+            (telegram.called("answerCallbackQuery").len() == 2).then_some(())
+        })
+        .await;
+    app.until_idle().await;
+
+    assert_eq!(telegram.methods(), CALLED);
+    assert_eq!(telegram.messages(EVE).await.len(), 1);
+    assert_eq!(app.asked().len(), 2);
+    assert_eq!(app.audited("auth.denied").len(), 1);
+}
+
+/// Each call fails once. What the platform said no to is done later, what can be repeated is repeated, and where
+/// nobody can tell whether people have seen something, one line says that it may be missing.
+async fn the_story_goes_on_after(failure: Failure) {
+    let Some(telegram) = TelegramProxy::start().await else {
+        return;
+    };
+    // How often each of what cannot be repeated is seen, and how often a line says that it may be missing.
+    let (seen, missing) = match failure {
+        Failure::TooMany(_) => (1, 0),
+        Failure::Malformed | Failure::CutAfter => (1, 1),
+        Failure::Unavailable | Failure::CutBefore => (0, 1),
+    };
+    for method in ["getMe", "deleteWebhook", "setMyCommands"] {
+        telegram.fail_next(method, failure);
+    }
+    let app = gateway(&telegram, &[]).await;
+    join(&app, &telegram).await;
+
+    telegram.fail_next("sendMessage", failure);
+    telegram.say(ALICE, "/help").await;
+    telegram.all_failed(ALICE).await;
+    app.until_idle().await;
+    assert_eq!(telegram.count(ALICE, "what is running").await, seen);
+    assert_eq!(
+        telegram.count(ALICE, "An answer may be missing here").await,
+        missing
+    );
+
+    for method in ["getUpdates", "editMessageText", "setMessageReaction"] {
+        telegram.fail_next(method, failure);
+    }
+    let result = change(&telegram).await;
+    telegram.all_failed(ALICE).await;
+    app.until_idle().await;
+    assert_eq!(telegram.count(ALICE, FOOTER).await, 1);
+    assert_eq!(telegram.count(ALICE, "Done in ").await, 1);
+
+    for method in ["answerCallbackQuery", "sendDocument"] {
+        telegram.fail_next(method, failure);
+    }
+    telegram.press(ALICE, &result, "Get patch").await;
+    telegram.all_failed(ALICE).await;
+    app.until_idle().await;
+    assert_eq!(telegram.documents().len(), seen);
+    let line = "The file CHG-1.patch may be missing here";
+    assert_eq!(telegram.count(ALICE, line).await, missing);
+    telegram.say(ALICE, "/patch").await;
+    documents(&telegram, seen + 1).await;
+    app.until_idle().await;
+    assert_eq!(app.asked().len(), 2);
+}
+
+/// R17
+#[tokio::test]
+async fn the_story_goes_on_after_a_server_that_is_away() {
+    the_story_goes_on_after(Failure::Unavailable).await;
+}
+
+/// R17
+#[tokio::test]
+async fn the_story_goes_on_after_too_many_requests() {
+    the_story_goes_on_after(Failure::TooMany(1)).await;
+}
+
+/// R17
+#[tokio::test]
+async fn the_story_goes_on_after_an_answer_nobody_can_read() {
+    the_story_goes_on_after(Failure::Malformed).await;
+}
+
+/// R17
+#[tokio::test]
+async fn the_story_goes_on_after_a_connection_that_is_cut_before_a_call() {
+    the_story_goes_on_after(Failure::CutBefore).await;
+}
+
+/// R17
+#[tokio::test]
+async fn the_story_goes_on_after_a_connection_that_is_cut_after_a_call() {
+    the_story_goes_on_after(Failure::CutAfter).await;
+}
+
+#[tokio::test]
+async fn what_a_bot_api_of_another_author_pushes_needs_the_secret_token() {
+    let Some(telegram) = TelegramProxy::start().await else {
+        return;
+    };
+    let settings = [
+        ("channels.telegram.mode", "webhook"),
+        ("channels.telegram.secret_token.env", "STAGE_HOOK_SECRET"),
+        ("server.public_url", "https://drydock.example.com"),
+    ];
+    let app = gateway(&telegram, &settings).await;
+    telegram.push_to(&app.stage.url());
+    join(&app, &telegram).await;
+    change(&telegram).await;
+    app.until_idle().await;
+    assert_eq!(telegram.pushes(), [200, 200]);
+    assert_eq!(telegram.called("getUpdates").len(), 0);
+    // As the emulator pushes it.
+    let update = json!({"update_id": 9, "message": {"message_id": 9, "date": 1, "text": "delete prod",
+        "chat": {"id": ALICE, "type": "private"}, "from": {"id": ALICE, "is_bot": false, "first_name": "Test"}}});
+    let (status, _) = app
+        .post(
+            "/in/telegram",
+            &[("content-type", "application/json")],
+            update.to_string().as_bytes(),
+        )
+        .await;
+    assert_eq!(status, 401);
+    app.until_idle().await;
+    assert_eq!(app.asked().len(), 2);
+}

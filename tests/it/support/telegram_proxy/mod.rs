@@ -1,0 +1,390 @@
+//! A recording proxy between the gateway and telegram-test-api, a Bot API of another author. It plays failures of
+//! every call, and supplies what that emulator lacks, as Telegram documents it: updates are handed out until an
+//! offset confirms them and a poll is held until there is one (<https://core.telegram.org/bots/api#getupdates>);
+//! `setMyCommands`, `setMessageReaction` and `sendDocument`; and the secret token of a webhook
+//! (<https://core.telegram.org/bots/api#setwebhook>). Everything else is the emulator's own answer.
+
+mod supplied;
+
+use super::app::BOUND;
+use super::stranger::Stranger;
+use bytes::Bytes;
+use drydock::demo::stage::TELEGRAM_BOT_TOKEN as TOKEN;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{Error, ErrorKind};
+use std::sync::{Arc, Mutex};
+use supplied::{PUSHED, commands};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Bytes of a request.
+const REQUEST_BYTES_MAX: usize = 8 << 20;
+/// When people write, in seconds since 1970.
+const WRITTEN_AT: i64 = 1_795_262_400;
+
+/// What becomes of a call instead of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A gateway in front of the platform says no; the call had no effect.
+    Unavailable,
+    /// The platform asks to wait so many seconds.
+    TooMany(u64),
+    /// The call had its effect, and its 200 cannot be read.
+    Malformed,
+    /// The connection ends before the platform has the call.
+    CutBefore,
+    /// The call had its effect, then the connection ends.
+    CutAfter,
+}
+
+/// A message of the bot as the emulator shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) id: i64,
+    pub(crate) text: String,
+    /// Labels and data of its buttons.
+    pub(crate) buttons: Vec<(String, String)>,
+}
+
+/// A file the bot sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub(crate) chat: i64,
+    pub(crate) name: String,
+    pub(crate) content: String,
+}
+
+/// The proxy, with the emulator behind it.
+pub(crate) struct TelegramProxy {
+    /// For `api_base_url`.
+    pub(crate) address: String,
+    shared: Arc<Shared>,
+    accepting: tokio::task::JoinHandle<()>,
+    _emulator: Stranger,
+}
+
+struct Shared {
+    address: String,
+    emulator: String,
+    http: reqwest::Client,
+    state: Mutex<State>,
+    /// Moves when a call was answered.
+    answered: watch::Sender<u64>,
+    /// Moves when a person did something.
+    done: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Methods with their parameters, in order.
+    calls: Vec<(String, Value)>,
+    failures: BTreeMap<String, VecDeque<Failure>>,
+    /// What was taken from the emulator and not confirmed yet.
+    updates: Vec<Value>,
+    documents: Vec<Document>,
+    webhook: Option<Webhook>,
+    /// The gateway's address, and what it answered to each update that was pushed.
+    gateway: String,
+    pushes: Vec<u16>,
+}
+
+#[derive(Clone)]
+struct Webhook {
+    path: String,
+    secret: String,
+}
+
+impl TelegramProxy {
+    /// Starts the emulator and the proxy; `None`, said aloud, where the emulator is not installed.
+    pub(crate) async fn start() -> Option<Self> {
+        let emulator = Stranger::start("telegram-test-api", "")?;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let shared = Arc::new(Shared {
+            address: address.clone(),
+            emulator: emulator.address.clone(),
+            http: drydock::provider::http_client().unwrap(),
+            state: Mutex::default(),
+            answered: watch::Sender::new(0),
+            done: watch::Sender::new(0),
+        });
+        let serving = Arc::clone(&shared);
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(converse(stream, Arc::clone(&serving)));
+            }
+        });
+        Some(Self {
+            address,
+            shared,
+            accepting,
+            _emulator: emulator,
+        })
+    }
+
+    /// The next call of a method ends like this; several are played in order.
+    pub(crate) fn fail_next(&self, method: &str, failure: Failure) {
+        let mut state = self.shared.state.lock().unwrap();
+        state
+            .failures
+            .entry(method.to_owned())
+            .or_default()
+            .push_back(failure);
+    }
+
+    /// Waits until every failure was met.
+    pub(crate) async fn all_failed(&self, chat: i64) {
+        let is_none_left = |_: &[Shown]| {
+            let state = self.shared.state.lock().unwrap();
+            state.failures.values().all(VecDeque::is_empty).then_some(())
+        };
+        self.until("every failure", chat, is_none_left).await;
+    }
+
+    /// Where updates of a webhook go.
+    pub(crate) fn push_to(&self, gateway: &str) {
+        gateway.clone_into(&mut self.shared.state.lock().unwrap().gateway);
+    }
+
+    /// What the gateway answered to what was pushed.
+    pub(crate) fn pushes(&self) -> Vec<u16> {
+        self.shared.state.lock().unwrap().pushes.clone()
+    }
+
+    /// The parameters of every call of a method, in order.
+    pub(crate) fn called(&self, method: &str) -> Vec<Value> {
+        let state = self.shared.state.lock().unwrap();
+        let calls = state.calls.iter().filter(|(called, _)| called == method);
+        calls.map(|(_, parameters)| parameters.clone()).collect()
+    }
+
+    /// Every method that was called.
+    pub(crate) fn methods(&self) -> Vec<String> {
+        let state = self.shared.state.lock().unwrap();
+        let methods: BTreeSet<&String> = state.calls.iter().map(|(method, _)| method).collect();
+        methods.into_iter().cloned().collect()
+    }
+
+    pub(crate) fn documents(&self) -> Vec<Document> {
+        self.shared.state.lock().unwrap().documents.clone()
+    }
+
+    /// Somebody writes to the bot alone.
+    pub(crate) async fn say(&self, user: i64, text: &str) {
+        let mut message = message_of(user);
+        message["text"] = json!(text);
+        message["botToken"] = json!(TOKEN);
+        self.act("sendMessage", message).await;
+    }
+
+    /// Somebody presses a button. The emulator's own client leaves out the id of the message; Telegram does not.
+    pub(crate) async fn press(&self, user: i64, shown: &Shown, label: &str) {
+        let button = shown.buttons.iter().find(|(text, _)| text == label);
+        let (_, data) = button.unwrap_or_else(|| panic!("no button {label} in {shown:?}"));
+        let mut message = message_of(user);
+        message["message_id"] = json!(shown.id);
+        let from = message["from"].clone();
+        let press = json!({"botToken": TOKEN, "from": from, "message": message, "data": data});
+        self.act("sendCallback", press).await;
+    }
+
+    async fn act(&self, what: &str, body: Value) {
+        self.shared.emulated(what, &body).await.unwrap();
+        self.shared.done.send_modify(|count| *count += 1);
+    }
+
+    /// The bot's messages in a chat, edits included.
+    pub(crate) async fn messages(&self, chat: i64) -> Vec<Shown> {
+        let asked = json!({"token": TOKEN});
+        let history = self.shared.emulated("getUpdatesHistory", &asked).await.unwrap();
+        let history = history["result"].as_array().cloned().unwrap_or_default();
+        let bots = history.iter().filter(|entry| entry["message"]["chat_id"] == chat);
+        bots.map(shown).collect()
+    }
+
+    /// How many messages of the bot in a chat contain a text.
+    pub(crate) async fn count(&self, chat: i64, text: &str) -> usize {
+        let messages = self.messages(chat).await;
+        messages.iter().filter(|shown| shown.text.contains(text)).count()
+    }
+
+    /// Waits until something can be seen; looks again after each call of the gateway.
+    pub(crate) async fn until<T>(&self, what: &str, chat: i64, look: impl Fn(&[Shown]) -> Option<T>) -> T {
+        let mut answered = self.shared.answered.subscribe();
+        let deadline = Instant::now() + BOUND;
+        loop {
+            answered.borrow_and_update();
+            let messages = self.messages(chat).await;
+            if let Some(found) = look(&messages) {
+                return found;
+            }
+            let changed = tokio::time::timeout_at(deadline, answered.changed()).await;
+            assert!(
+                changed.is_ok(),
+                "Telegram never showed {what}; it shows {messages:#?}"
+            );
+        }
+    }
+
+    /// Waits for a message with a text.
+    pub(crate) async fn message(&self, chat: i64, text: &str) -> Shown {
+        self.until(text, chat, |messages| {
+            messages.iter().find(|shown| shown.text.contains(text)).cloned()
+        })
+        .await
+    }
+}
+
+impl Drop for TelegramProxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// What the emulator keeps of a message of the bot.
+fn shown(entry: &Value) -> Shown {
+    let rows = entry["message"]["reply_markup"]["inline_keyboard"].as_array();
+    let buttons = rows.into_iter().flatten().filter_map(Value::as_array).flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Shown {
+        id: entry["messageId"].as_i64().unwrap(),
+        text: text(&entry["message"]["text"]),
+        buttons: buttons
+            .map(|button| (text(&button["text"]), text(&button["callback_data"])))
+            .collect(),
+    }
+}
+
+fn message_of(user: i64) -> Value {
+    json!({"date": WRITTEN_AT, "chat": {"id": user, "type": "private", "first_name": "Test"},
+        "from": {"id": user, "is_bot": false, "first_name": "Test"}})
+}
+
+type Answer = Response<Full<Bytes>>;
+
+async fn converse(stream: TcpStream, shared: Arc<Shared>) {
+    let answer = service_fn(move |request| handle(request, Arc::clone(&shared)));
+    // A connection that ends in an error is one that was cut on purpose, or a gateway that stopped.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+}
+
+/// Answers a call, or ends its connection.
+async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, Error> {
+    let (head, body) = request.into_parts();
+    let content_type = head.headers.get(http::header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or_default().to_owned();
+    let body = Limited::new(body, REQUEST_BYTES_MAX).collect().await;
+    let body = body.map_err(Error::other)?.to_bytes();
+    if head.uri.path() == PUSHED {
+        shared.pushed(body).await;
+        // The emulator ends itself when it is told anything else.
+        return Ok(sent(200, "{}".to_owned()));
+    }
+    let method = head
+        .uri
+        .path()
+        .strip_prefix(&format!("/bot{TOKEN}/"))
+        .map(str::to_owned);
+    let Some(method) = method else {
+        return Ok(refused(401, "Unauthorized"));
+    };
+    let call = Call {
+        parameters: serde_json::from_slice(&body).unwrap_or_default(),
+        method,
+        content_type,
+        body,
+    };
+    let answer = shared.play(&call).await;
+    shared.answered.send_modify(|count| *count += 1);
+    answer
+}
+
+struct Call {
+    method: String,
+    parameters: Value,
+    content_type: String,
+    body: Bytes,
+}
+
+impl Shared {
+    /// What the emulator answers, as JSON.
+    async fn emulated(&self, path: &str, body: &Value) -> Result<Value, Error> {
+        let request = self.http.post(format!("{}/{path}", self.emulator)).json(body);
+        let answer = request.send().await.map_err(Error::other)?;
+        answer.json().await.map_err(Error::other)
+    }
+
+    async fn play(&self, call: &Call) -> Result<Answer, Error> {
+        let failure = {
+            let mut state = self.state.lock().unwrap();
+            state.calls.push((call.method.clone(), call.parameters.clone()));
+            let failures = state.failures.get_mut(&call.method);
+            failures.and_then(VecDeque::pop_front)
+        };
+        let cut = Err(Error::from(ErrorKind::ConnectionReset));
+        match failure {
+            None => self.answer(call).await,
+            Some(Failure::Unavailable) => Ok(sent(502, "<html>Bad Gateway</html>".to_owned())),
+            Some(Failure::TooMany(seconds)) => {
+                let why = format!("Too Many Requests: retry after {seconds}");
+                let body = json!({"ok": false, "error_code": 429, "description": why,
+                    "parameters": {"retry_after": seconds}});
+                Ok(sent(429, body.to_string()))
+            }
+            Some(Failure::Malformed) => {
+                self.answer(call).await?;
+                Ok(sent(200, r#"{"ok":true,"resul"#.to_owned()))
+            }
+            Some(Failure::CutBefore) => cut,
+            Some(Failure::CutAfter) => {
+                self.answer(call).await?;
+                cut
+            }
+        }
+    }
+
+    async fn answer(&self, call: &Call) -> Result<Answer, Error> {
+        let supplied = match call.method.as_str() {
+            "getUpdates" => self.updates(&call.parameters).await?,
+            "setMyCommands" => commands(&call.parameters),
+            "setMessageReaction" => self.reaction(&call.parameters).await?,
+            "sendDocument" => self.document(call),
+            "setWebhook" => self.webhook(&call.parameters).await?,
+            _ => {
+                let request = self
+                    .http
+                    .post(format!("{}/bot{TOKEN}/{}", self.emulator, call.method));
+                let request = request.json(&call.parameters);
+                let answer = request.send().await.map_err(Error::other)?;
+                let status = answer.status().as_u16();
+                return Ok(sent(status, answer.text().await.map_err(Error::other)?));
+            }
+        };
+        Ok(match supplied {
+            Ok(result) => sent(200, json!({"ok": true, "result": result}).to_string()),
+            Err(why) => refused(400, &why),
+        })
+    }
+}
+
+fn refused(code: u16, why: &str) -> Answer {
+    let body = json!({"ok": false, "error_code": code, "description": why});
+    sent(code, body.to_string())
+}
+
+fn sent(status: u16, body: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap();
+    answer
+}
