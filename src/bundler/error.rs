@@ -15,6 +15,14 @@ pub enum BundlerError {
     /// There is no lock, and an update starts from one: install first.
     #[error("failed to load lockfile: open {0}: no such file or directory")]
     NoLock(String),
+    /// A rewrite needs the names of a lock, and there is none that can be read.
+    #[error(
+        "Failed to load lockFile: {0}.\nThe locks are required to compute the new import names. Make sure to run `jb install` first."
+    )]
+    NoNames(String),
+    /// A rewrite leads to files of `vendor/`, and there are none: install first.
+    #[error("stat {0}: no such file or directory")]
+    NoVendor(String),
     /// The project is initialised already.
     #[error("jsonnetfile.json already exists")]
     Exists,

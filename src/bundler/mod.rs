@@ -3,7 +3,7 @@
 //!
 //! Read `operation.rs` first. An operation reads a tree, asks [`Fetch`] for what is missing, and
 //! answers with the writes and deletions that make it so; it changes nothing itself, and names
-//! nothing outside `vendor/` and the two files. What a remote sends is checked before it is a
+//! nothing outside `vendor/` and the two files, but for [`rewrite`], which changes imports of programs. What a remote sends is checked before it is a
 //! [`Layer`]: there is no way to make one with a path that leaves its package, or with a link.
 
 mod archive;
@@ -18,6 +18,7 @@ mod network;
 mod operation;
 mod plan;
 mod project;
+mod rewrite;
 mod settle;
 mod shelf;
 mod sum;
@@ -41,6 +42,7 @@ pub use network::Network;
 pub use operation::{Install, Listed, Prepared, init, install, list, update};
 pub use plan::{Action, plan};
 pub use project::{FILE, LOCK_FILE, Project, VENDOR};
+pub use rewrite::rewrite;
 pub use settle::{Fate, Notice, Package};
 pub use uri::{UriError, parse as parse_uri};
 pub use vendor::Vendor;

@@ -17,9 +17,11 @@ Examples:
   drydock jb install github.com/grafana/jsonnet-libs/ksonnet-util@master
   drydock jb plan --update
   drydock jb update github.com/grafana/jsonnet-libs/ksonnet-util --json
+  drydock jb rewrite
 
 Packages come from the hosts of `[bundler] hosts_allowed`: --set 'bundler.hosts_allowed=[\"github.com\"]'.
-Nothing outside jsonnetfile.json, jsonnetfile.lock.json and vendor/ is touched.";
+Nothing outside jsonnetfile.json, jsonnetfile.lock.json and vendor/ is touched, but by a rewrite, which touches
+nothing else than imports in .jsonnet and .libsonnet files.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -33,6 +35,8 @@ pub(super) enum Command {
     List(Place),
     /// Shows what an install or an update would change
     Plan(Plan),
+    /// Rewrites imports by short names to the names packages have below vendor/
+    Rewrite(Place),
 }
 
 #[derive(Debug, Args)]
@@ -95,7 +99,7 @@ pub(super) async fn run(command: Command, global: &Global, output: &Output) -> R
 
 fn perform(command: &Command, fetch: &dyn Fetch, watch: &Watch, output: Output) -> Result<(), Failure> {
     let place = match command {
-        Command::Init(place) | Command::List(place) => place,
+        Command::Init(place) | Command::List(place) | Command::Rewrite(place) => place,
         Command::Install(install) => &install.place,
         Command::Update(update) => &update.place,
         Command::Plan(plan) => &plan.place,
@@ -107,6 +111,7 @@ fn perform(command: &Command, fetch: &dyn Fetch, watch: &Watch, output: Output) 
     let prepared = match command {
         Command::List(_) => return list(project, output),
         Command::Init(_) => bundler::init(project),
+        Command::Rewrite(_) => bundler::rewrite(project),
         Command::Install(install) => {
             let order = bundler::Install {
                 packages: install.packages.clone(),

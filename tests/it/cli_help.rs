@@ -58,6 +58,7 @@ fn the_help_of_the_demo_lists_the_tools_of_the_terminal() {
         ("jb update", "jb_update"),
         ("jb list", "jb_list"),
         ("jb plan", "jb_plan"),
+        ("jb rewrite", ""),
     ] {
         let typed = format!("drydock {command} ");
         let line = help.out.lines().find(|line| line.contains(&typed));

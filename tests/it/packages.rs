@@ -515,3 +515,35 @@ fn the_program_begins_installs_plans_updates_and_lists() {
          `[bundler] hosts_allowed`\n"
     );
 }
+
+#[test]
+fn the_program_rewrites_imports_of_packages_by_their_short_names() {
+    let lock = json!({"version": 1, "legacyImports": false, "dependencies": [
+        {"source": {"git": {"remote": "https://github.com/org/c.git", "subdir": "lib"}}, "version": "v1", "sum": ""}]});
+    let files = [
+        (
+            "main.jsonnet",
+            "(import 'lib/a.libsonnet') + (import 'b.libsonnet')\n",
+        ),
+        ("notes.md", "import 'lib/a.libsonnet'\n"),
+        ("jsonnetfile.lock.json", &lock.to_string()),
+    ];
+    let shell = Shell::with_repository(&files);
+    let early = shell.run(&["jb", "rewrite"]);
+    assert_eq!(
+        (early.code, early.err.as_str()),
+        (Some(1), "stat vendor: no such file or directory\n")
+    );
+    assert_eq!(shell.get("main.jsonnet"), files[0].1);
+    let vendored = "vendor/github.com/org/c/lib/a.libsonnet";
+    shell.put(vendored, "import 'lib/b.libsonnet'\n");
+    let rewritten = shell.run(&["jb", "rewrite", "--json"]);
+    assert_eq!(rewritten.code, Some(0), "{rewritten:?}");
+    let changed = json!({"packages": [], "files": ["main.jsonnet"], "notices": []});
+    assert_eq!(rewritten.json(), changed);
+    let expected = "(import 'github.com/org/c/lib/a.libsonnet') + (import 'b.libsonnet')\n";
+    assert_eq!(shell.get("main.jsonnet"), expected);
+    assert_eq!(shell.get("notes.md"), files[1].1);
+    assert_eq!(shell.get(vendored), "import 'lib/b.libsonnet'\n");
+    assert_eq!(shell.run(&["jb", "rewrite"]).err, "0 files differ from before.\n");
+}

@@ -197,6 +197,7 @@ fn run(room: &Path, arguments: &[&str], network: &Network) -> (i64, Vec<String>)
         "init" => bundler::init(project),
         "install" => bundler::install(project, &order, network, &watch),
         "update" => bundler::update(project, &order.packages, network, &watch),
+        "rewrite" => bundler::rewrite(project),
         other => panic!("no command {other}"),
     };
     match prepared {
@@ -204,7 +205,11 @@ fn run(room: &Path, arguments: &[&str], network: &Network) -> (i64, Vec<String>)
             prepared.apply(&directory).expect("it is written");
             (0, notices(&prepared))
         }
-        Err(err) => (1, vec![format!("jb: error: {err}")]),
+        // Of several lines the first one says what happened.
+        Err(err) => {
+            let said = format!("jb: error: {err}");
+            (1, said.lines().take(1).map(str::to_owned).collect())
+        }
     }
 }
 
@@ -267,7 +272,7 @@ fn files(step: &Value) -> BTreeMap<String, String> {
 }
 
 /// The files that are there.
-fn tree(room: &Path) -> BTreeMap<String, String> {
+pub(super) fn tree(room: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let mut open = vec![room.to_owned()];
     while let Some(directory) = open.pop() {

@@ -11,6 +11,7 @@ mod evaluation;
 mod evaluation_live;
 mod fmt;
 mod jb;
+mod jb_rewrite;
 mod lint;
 mod pack;
 mod programs;
