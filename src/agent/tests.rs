@@ -61,7 +61,7 @@ async fn a_request_is_read_edited_and_answered_and_every_call_is_counted() {
     assert_eq!(ran.steps.len(), 3);
 }
 
-/// TK-1
+/// TK-1, REP-6
 #[tokio::test]
 async fn what_the_model_got_wrong_is_a_result_it_reads() {
     let bench = Bench::new();
@@ -91,6 +91,7 @@ async fn what_the_model_got_wrong_is_a_result_it_reads() {
     assert_eq!(ran.outcome().verdict, Verdict::Pass);
 }
 
+/// CI-18
 #[tokio::test(start_paused = true)]
 async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
     let bench = Bench::new();
@@ -225,6 +226,7 @@ async fn no_call_of_an_answer_begins_after_the_time_is_up() {
     assert_eq!(begun, 1);
 }
 
+/// STK-43
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_a_stalled_model_and_a_hanging_tool_within_a_second() {
     for script in [
@@ -307,7 +309,7 @@ async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
     );
 }
 
-/// R12
+/// R12, STK-35, STK-50
 #[tokio::test]
 async fn ids_that_repeat_are_made_unique_in_the_whole_conversation() {
     let bench = Bench::new();
@@ -325,6 +327,7 @@ async fn ids_that_repeat_are_made_unique_in_the_whole_conversation() {
     assert_eq!(offences(history.turns()), [""; 0]);
 }
 
+/// STK-50
 #[tokio::test]
 async fn calls_of_an_answer_that_was_cut_are_not_run() {
     let bench = Bench::new();
@@ -655,7 +658,7 @@ fn line(does: &Does) -> Line {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// R13
+    /// R13, STK-32, STK-64
     #[test]
     fn no_ending_of_a_turn_ever_poisons_the_conversation(
         turns in proptest::collection::vec((proptest::collection::vec(does(), 0..6), 0_u64..2_000), 1..4),

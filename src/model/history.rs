@@ -369,7 +369,7 @@ mod tests {
             .collect()
     }
 
-    /// STK-47, STK-48
+    /// STK-47, STK-48, STK-32
     #[test]
     fn results_pair_with_calls_or_there_is_no_step() {
         assert!(Step::new(asks(&["a", "b"]), answers(&["a", "b"])).is_ok());
@@ -381,6 +381,7 @@ mod tests {
         }
     }
 
+    /// STK-32
     #[test]
     fn a_stored_step_that_does_not_pair_is_refused() {
         let step = Step::new(asks(&["a"]), answers(&["a"])).map(|step| serde_json::to_string(&step));

@@ -106,7 +106,7 @@ mod tests {
         vec!["{\"x\":\"grüße 🚢\"}".into(), "one\ntwo".into(), String::new()]
     }
 
-    /// R11
+    /// R11, STK-41
     #[test]
     fn events_are_the_same_wherever_the_bytes_are_cut() {
         for cut in 0..=STREAM.len() {

@@ -176,7 +176,7 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86
+    /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86, REP-5
     #[test]
     fn every_tool_keeps_the_contract() {
         let mut names = BTreeSet::new();

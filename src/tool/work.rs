@@ -145,6 +145,7 @@ mod tests {
         assert!(matches!(answer, Err(ToolError::Failed(why)) if why == "the turn was stopped"));
     }
 
+    /// TK-48
     #[tokio::test]
     async fn a_tool_that_panics_ends_the_turn_and_not_the_process() {
         let answer = unless_stopped(&CancellationToken::new(), || panic!("broken")).await;

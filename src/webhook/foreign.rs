@@ -35,7 +35,7 @@ mod tests {
     use crate::webhook::Rejected;
     use http::{HeaderMap, HeaderValue};
 
-    /// T12
+    /// T12, CI-27
     #[test]
     fn a_second_scheme_is_refused_whatever_its_value() {
         let mut headers = HeaderMap::new();

@@ -170,7 +170,7 @@ mod tests {
         );
     }
 
-    /// T16
+    /// T16, CI-27
     #[test]
     fn five_minutes_of_clock_difference_is_the_most() {
         let at = Timestamp::from_second(1_531_420_618).unwrap();

@@ -56,6 +56,36 @@ async fn a_message_that_waited_while_its_sender_was_revoked_costs_nothing() {
     assert_eq!(app.asked().len(), 1);
 }
 
+/// Whoever may not ask is not let in further, and what a model is given is made for each message: the tools and the
+/// prompt of the role at that moment, then the history, then what was said. SDK-2, SDK-6, SDK-7
+#[tokio::test]
+async fn each_message_is_authorised_and_then_gets_its_own_tools_prompt_and_history() {
+    let app = TestApp::new(queue(["First.", "Second."].map(says))).await;
+    app.slack_stranger(ALICE);
+    app.say(ALICE, "before").await;
+    app.next_whisper(ALICE, 0).await;
+    app.slack_editor(ALICE).await;
+    let thread = app.ask(ALICE, "one").await.thread;
+    app.grant(ALICE, Role::Viewer, &["**"]).await;
+    app.ask_in(ALICE, &thread, "two").await;
+    app.revoke(ALICE).await;
+    // It is answered when it is decided.
+    app.say_in(ALICE, &thread, "three").await;
+    assert_eq!(app.count("SELECT count(*) FROM inbox"), 2);
+    let asked = app.asked();
+    let texts = |asked: &Asked| -> Vec<String> {
+        let messages = asked.messages.iter();
+        messages.map(|message| message.text.clone()).collect()
+    };
+    let writes = |asked: &Asked| asked.tools.iter().any(|tool| tool.name == "file_write");
+    assert_eq!(asked.len(), 2);
+    assert_eq!(texts(&asked[0]), ["one"]);
+    assert_eq!(texts(&asked[1]), ["one", "First.", "two"]);
+    assert_eq!((writes(&asked[0]), writes(&asked[1])), (true, false));
+    assert!(asked[0].system.contains("has role editor"), "{}", asked[0].system);
+    assert!(asked[1].system.contains("has role viewer"), "{}", asked[1].system);
+}
+
 /// T07
 #[tokio::test]
 async fn somebody_elses_button_does_nothing_on_either_platform() {

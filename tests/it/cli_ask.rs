@@ -20,7 +20,7 @@ fn anthropic(model: &Model) -> String {
     format!("providers.anthropic.base_url={}", model.url())
 }
 
-/// TK-2 TK-67 TK-68 TK-70: from any directory inside of it.
+/// TK-2 TK-67 TK-68 TK-70, STK-1: from any directory inside of it.
 #[test]
 fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
     let model = Model::start(queue([
@@ -174,6 +174,43 @@ fn outside_of_a_repository_there_is_a_clear_error() {
             .contains("is not inside a git repository; change to one, or create one with `git init`"),
         "{ended:?}"
     );
+}
+
+/// TK-7, TK-8, TK-9, TK-10, TK-11, TK-12: the repository, the file, the flags, the key, the model with its tools.
+#[test]
+fn a_session_begins_in_order_and_says_what_the_first_mistake_is() {
+    let model = Model::start(queue([says("Here.")]));
+    let shell = Shell::new();
+    let file = shell.home().join(".config/drydock/drydock.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let model_of_file = "[model]\ndefault = \"openai/of-the-file\"\n";
+    std::fs::write(&file, format!("{model_of_file}wrong = 1\n")).unwrap();
+    let at = anthropic(&model);
+    let chosen = ["--provider", "anthropic", "--model", "chosen"];
+    let ask =
+        |shell: &Shell, flags: &[&str]| shell.run(&[&["ask", "--set", &at], flags, &["hello"]].concat());
+    let told = |flags: &[&str], code: i32, why: &str| {
+        let ended = ask(&shell, flags);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.err.contains(why), "{why}: {ended:?}");
+    };
+    told(&chosen, 1, "is not inside a git repository");
+    crate::support::shell::commit(&shell.work(), &[("README.md", "# infra\n")]);
+    told(&chosen, 78, "drydock.toml:3: model.wrong: unknown key");
+    std::fs::write(&file, model_of_file).unwrap();
+    told(&[], 78, "set OPENAI_API_KEY or this key");
+    told(&chosen, 78, "set ANTHROPIC_API_KEY or this key");
+    assert_eq!(model.asked().len(), 0);
+    let shell = shell.set(KEY.0, KEY.1);
+    let ended = ask(&shell, &chosen);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "Here.\n"),
+        "{ended:?}"
+    );
+    let asked = model.asked();
+    assert_eq!((asked.len(), asked[0].model.as_str()), (1, "chosen"));
+    assert!(asked[0].tools.iter().any(|tool| tool.name == "file_edit"));
 }
 
 /// TK-10

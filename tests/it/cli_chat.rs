@@ -245,7 +245,7 @@ fn a_line_that_is_not_utf_8_is_told_and_not_sent() {
     assert!(ended.err.contains("not UTF-8, so it was not sent"), "{ended:?}");
 }
 
-/// TK-3: nothing is kept unless it is asked for, and then privately.
+/// TK-3, TK-85: nothing is kept unless it is asked for, and then privately.
 #[test]
 fn a_session_is_recorded_only_on_request() {
     use std::os::unix::fs::PermissionsExt;
@@ -276,6 +276,13 @@ fn a_session_is_recorded_only_on_request() {
     assert_eq!(recordings.len(), 1, "{recordings:?}");
     let text = std::fs::read_to_string(&recordings[0]).unwrap();
     assert!(text.contains("remember") && text.contains("Hello."), "{text}");
+    // A later session knows nothing of an earlier one.
+    let of_the_second = &model.asked()[1].messages;
+    let texts: Vec<&str> = of_the_second
+        .iter()
+        .map(|message| message.text.as_str())
+        .collect();
+    assert_eq!(texts, ["remember"]);
     assert_eq!(
         recordings[0].metadata().unwrap().permissions().mode() & 0o777,
         0o600

@@ -135,7 +135,7 @@ fn every_test_the_documents_name_exists() {
 fn every_feature_has_a_place_a_test_and_the_ids_its_tests_carry() {
     let functions = functions();
     let spans = pattern("`([^`]+)`");
-    let ids = pattern(r"\b(?:TK-\d+|SDK-\d+|STK-\d+|REP-\d+|CI-\d+|T\d\d|R\d+)\b");
+    let ids = pattern(r"\b(?:TK-\d+|SDK-\d+|STK-\d+|REP-\d+|CI-\d+|T\d\d|R\d+|P\d)\b");
     let rows = rows(&document("docs/features.md"));
     assert!(rows.len() > 40, "the list was read: {}", rows.len());
     let mut wrong = Vec::new();

@@ -146,7 +146,7 @@ async fn a_result_that_waits_for_its_card_at_an_orderly_stop_comes_with_its_firs
     assert_eq!(result.edits, 1);
 }
 
-/// T90
+/// T90, SDK-5
 #[tokio::test]
 async fn a_repository_that_is_gone_is_named_without_its_path() {
     let app = TestApp::new(|_: &Asked| says("Here.")).await;

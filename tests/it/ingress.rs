@@ -90,6 +90,23 @@ async fn every_badly_signed_hook_is_refused_in_the_same_words() {
     app.until_audited("ingress.rejected").await;
 }
 
+/// CI-27: what an address says proves nothing.
+#[tokio::test]
+async fn a_signature_in_an_address_is_none() {
+    let app = TestApp::new(nobody_asks()).await;
+    let body = br#"{"action":"published"}"#;
+    let right = sign::github(HOOK_SECRET, body);
+    for name in ["signature", "x-hub-signature-256", "token", "secret"] {
+        let path = format!("/in/release?{name}={right}");
+        let headers = [
+            ("content-type", "application/json"),
+            ("x-github-event", "release"),
+        ];
+        assert_eq!(app.post(&path, &headers, body).await, refused(), "{path}");
+    }
+    assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
+}
+
 /// T10, T12, T13, T16
 #[tokio::test]
 async fn every_badly_signed_or_stale_slack_event_is_refused_in_the_same_words() {

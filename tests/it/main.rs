@@ -70,3 +70,4 @@ mod slow_clients;
 mod strangers;
 mod strangers_models;
 mod strangers_telegram;
+mod style;

@@ -86,7 +86,7 @@ async fn a_release_becomes_one_inbound_of_the_hook_and_a_redelivery_none() {
     );
 }
 
-/// T15: the delivery id is not signed, so a captured body cannot be made new by changing it.
+/// T15, CI-27: the delivery id is not signed, so a captured body cannot be made new by changing it.
 #[tokio::test]
 async fn a_captured_body_under_a_new_delivery_id_is_a_duplicate() {
     let running = Running::start().await;

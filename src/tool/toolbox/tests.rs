@@ -147,6 +147,7 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
     );
 }
 
+/// SDK-15
 #[test]
 fn a_call_is_prepared_with_its_effect_and_arguments() {
     let prepared = toolbox()
@@ -169,7 +170,7 @@ fn a_call_is_prepared_with_its_effect_and_arguments() {
     assert_eq!(prepared.effect, Effect::WriteWorkspace);
 }
 
-/// T59
+/// T59, TK-87, TK-88
 #[test]
 fn calls_that_are_no_calls_say_what_would_work() {
     let available = "available: `file_delete`, `file_edit`, `file_list`, `file_read`, `file_search`, `file_write`, \

@@ -5,7 +5,7 @@ use crate::emulator::model::{AskedCall, AskedMessage, AskedResult, AskedRole, Fa
 use crate::model::{Assistant, Block, History, Step, StopReason, ToolCall, ToolResult, Usage};
 use crate::provider::{ProviderError, StreamEvent};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn results(assistant: &Assistant, content: &str, is_error: bool) -> Vec<ToolResult> {
     let result = |call: &ToolCall| ToolResult {
@@ -16,7 +16,7 @@ fn results(assistant: &Assistant, content: &str, is_error: bool) -> Vec<ToolResu
     assistant.calls().map(result).collect()
 }
 
-/// SDK-8, TK-75, TK-76
+/// SDK-8, TK-75, TK-76, STK-37, STK-46
 #[tokio::test]
 async fn a_turn_with_tools_goes_through_every_provider() {
     for way in WAYS {
@@ -80,6 +80,16 @@ async fn a_turn_with_tools_goes_through_every_provider() {
         assert_eq!(asked[1].last_results().len(), 2);
         assert_eq!(asked[1].last_user_text(), "hello");
         let is_anthropic = way.0.starts_with("anthropic");
+        let sent: Value = serde_json::from_str(&asked[1].raw).expect("a body");
+        let by = if is_anthropic { "user" } else { "tool" };
+        assert_eq!(
+            sent["messages"]
+                .as_array()
+                .expect("messages")
+                .last()
+                .expect("one")["role"],
+            by
+        );
         assert_eq!(asked[1].last_results()[0].is_error, is_anthropic);
         let content = if is_anthropic { "content" } else { "error: content" };
         assert_eq!(asked[1].last_results()[0].content, content);
@@ -162,6 +172,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
     }
 }
 
+/// STK-38, STK-49
 #[tokio::test]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     for way in WAYS {
@@ -190,6 +201,11 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
         assert_eq!(asked.len(), 8);
         for pair in asked.windows(2) {
             let before = &pair[0].raw;
+            // The marker belongs to the one wire that has it.
+            let marker = ",\"cache_control\":{\"type\":\"ephemeral\"}";
+            let marked = before.matches(marker).count();
+            assert_eq!(marked, before.matches("cache_control").count(), "{}", way.0);
+            assert_eq!(marked > 0, way.0.starts_with("anthropic"), "{}", way.0);
             // Up to the marker that moves on, or the end of the list.
             let end = match way.0.starts_with("anthropic") {
                 true => before.rfind(",\"cache_control\"").expect("marker"),
@@ -205,7 +221,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     }
 }
 
-/// R12
+/// R12, STK-51
 #[tokio::test]
 async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
     let bad = [
@@ -298,7 +314,7 @@ async fn an_answer_that_no_assistant_gives_is_none_and_the_conversation_goes_on(
     }
 }
 
-/// R12
+/// R12, STK-34, STK-37
 #[tokio::test]
 async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
     let call = |id: &str, name: &str, arguments: &str| {
