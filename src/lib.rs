@@ -29,7 +29,7 @@ pub mod helm;
 pub mod review;
 pub mod compare;
 pub mod inspect;
-// The seams: each `mod.rs` is a contract and the list of its adapters.
+// The seams: each `mod.rs` is a contract.
 pub mod provider;
 pub mod tool;
 pub mod webhook;

@@ -1,5 +1,5 @@
 //! Logs: to standard error, as JSON for machines and as text for people. Every line passes the
-//! redactor before it is written; nothing else may write there.
+//! redactor before it is written. What a command tells the person who typed it goes there too, by `cli::output`.
 
 use crate::redact::Redactor;
 use std::io::{self, Write};

@@ -1,5 +1,6 @@
 //! The command line: arguments in, exit code out. Data goes to standard output, messages to standard
-//! error. Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a part of the server ended, 74 the store is broken, 78 wrong
+//! error. Exit codes: 0 done, 1 failed, 2 wrong usage, 16 something differs where a command was asked for
+//! that, 70 a part of the server ended, 74 the store is broken, 78 wrong
 //! configuration.
 
 mod admin;

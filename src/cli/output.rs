@@ -1,4 +1,4 @@
-//! The only place that prints. Text of models and repositories passes here as well: on a terminal
+//! The place that prints what a command says. Text of models and repositories passes here as well: on a terminal
 //! nothing in it can move the cursor, hide text or change a title.
 
 use crate::model::one_line;

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What one entry point came to on one side.
+/// One entry point on one side: its objects, or why there are none.
 pub(super) type Outcome = Result<Arc<Rendered>, Failure>;
 
-/// What the entry points came to. One that is not there on a side is not in its map.
+/// The entry points on both sides. One that is not there on a side is not in its map.
 #[derive(Debug, Default)]
 pub(super) struct Both {
     pub(super) base: BTreeMap<RepoPath, Outcome>,
@@ -32,7 +32,7 @@ pub(super) struct Both {
     pub(super) secrets: Vec<Arc<[Known]>>,
 }
 
-/// What the entry points came to on one side.
+/// The entry points of one side.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
     pub(super) outcomes: BTreeMap<RepoPath, Outcome>,

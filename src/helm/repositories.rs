@@ -1,4 +1,4 @@
-//! ChartRepositories of charts: their indexes and archives over https, from allowed hosts. What comes is
+//! Repositories of charts: their indexes and archives over https, from allowed hosts. What comes is
 //! checked before anybody has it.
 
 use super::archive;

@@ -1,5 +1,5 @@
-//! The accept loop and the life of one connection. axum's own server has no header deadline and no
-//! bound on connections, so this one is ours.
+//! The accept loop and the life of one connection. A server framework gives neither a deadline for
+//! headers nor a bound on connections, so this one is ours.
 
 use super::bounds::{Bounds, HEADER_BYTES_MAX, HEADERS_MAX};
 use super::crowd::{Crowd, Full, Place};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One outgoing operation. `id` is unique and stable across retries and restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Op {
-    /// Unique and stable: `turn-7/result`. Delivering the same id twice must not show twice.
+    /// Unique and stable: `inbox-7/result`. Delivering the same id twice must not show twice.
     pub id: String,
     /// The configured name of the channel that delivers it.
     pub channel: String,

@@ -1,6 +1,6 @@
 //! What is durable: one database that one process owns. Every write goes through one thread that
-//! commits in groups, and answers its caller only after the commit. Nothing above this module sees a
-//! connection or writes SQL, and nothing here decides who may do what.
+//! commits in groups, and answers its caller only after the commit. All SQL is here. `access`
+//! writes its rows inside a transaction it is lent, with the functions of this module; nothing here decides who may do what.
 
 mod action;
 mod audit;

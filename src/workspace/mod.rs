@@ -1,7 +1,7 @@
 //! A private view of a repository: the base commit, this conversation's edits on top, and the
-//! history behind it. Every tool reads and writes through [`Tree`]; its two production backends are
-//! the copy-on-write overlay of the gateway and the real directory of the terminal. `.git` does not
-//! exist for either.
+//! history behind it. Every tool reads and writes through [`Tree`]; its backends are the
+//! copy-on-write overlay of the gateway, the real directory of the terminal, and that directory as it was before the
+//! edits of a session. `.git` does not exist for any of them.
 
 mod base;
 mod before;

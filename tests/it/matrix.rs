@@ -1,5 +1,6 @@
 //! Who gets what: every tool and every command for everybody, through the real gateway, as one
-//! reviewed table. A new tool or command shows up here by itself.
+//! reviewed table. A new tool fails here until `tries` says how it is tried; a new command changes the table. There is no
+//! helm, so the tools about charts are not in it.
 
 use crate::support::app::{TestApp, step};
 use crate::support::world::program;

@@ -1,3 +1,5 @@
+//! What a model said is kept without secrets.
+
 #![allow(clippy::unwrap_used)]
 
 use super::{Said, arguments, is_given_live_secret};

@@ -1,3 +1,5 @@
+//! Requests stay within their bound, and calls keep their results.
+
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::{Bounds, TooLong, fit};

@@ -1,3 +1,5 @@
+//! Archives: what is a package and what is refused.
+
 use super::{COMMIT, Raw, archive, id, zipped};
 use crate::bundler::archive::read;
 use crate::bundler::{ArchiveLimits, Layer};

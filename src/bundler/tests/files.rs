@@ -1,3 +1,5 @@
+//! The two files of a project, read and written.
+
 use crate::bundler::{FileError, JsonnetFile, Source};
 
 fn read(text: &str) -> Result<JsonnetFile, FileError> {

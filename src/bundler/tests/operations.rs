@@ -1,3 +1,5 @@
+//! Operations on packages, with packages that are at hand.
+
 use super::{COMMIT, NEWER, Shop, layer, path, work_tree};
 use crate::bundler::{self, Fate, Form, Install, Package, Prepared, Project};
 use crate::download::Watch;

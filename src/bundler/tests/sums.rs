@@ -1,3 +1,5 @@
+//! Sums of packages.
+
 use super::{COMMIT, layer};
 
 /// The sums are those that jsonnet-bundler wrote into locks for these files.

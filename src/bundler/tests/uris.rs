@@ -1,3 +1,5 @@
+//! Addresses of packages.
+
 use crate::bundler::{Scheme, Source, parse_uri};
 
 /// Scheme, host, user, repo, directory and version, or why not.

@@ -1,3 +1,5 @@
+//! `chartfile.yaml`: what it asks for and what is there.
+
 #![allow(clippy::unwrap_used)]
 
 use super::{Chartfile, Drift, vendored};

@@ -1,3 +1,5 @@
+//! The formatter, construct by construct.
+
 #![allow(clippy::unwrap_used)]
 //! What each step does, seen from the outside. Byte equality with go-jsonnet is shown by the
 //! conformance tests.

@@ -1,3 +1,5 @@
+//! The linter: what is proven, and what is not mentioned.
+
 #![allow(clippy::unwrap_used)]
 //! Each message has a case, and what is right has none.
 

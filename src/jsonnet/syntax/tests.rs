@@ -1,3 +1,5 @@
+//! The tree of a program that keeps comments.
+
 #![allow(clippy::unwrap_used)]
 //! What is read, what is refused where, and that no input takes the process down.
 

@@ -1,3 +1,5 @@
+//! The outbox: what is due, in which order, and what becomes of it.
+
 use crate::model::{Action, MessageRef, Op, Reply};
 use crate::store::fixture::{at, fill, fresh, place, placeholder, post};
 use crate::store::{Again, Attempt, Due, Letters, Postponed, Store};

@@ -1,3 +1,5 @@
+//! The tools about charts.
+
 #![allow(clippy::unwrap_used)]
 
 use super::build::Build;

@@ -1,3 +1,5 @@
+//! The tools about packages.
+
 #![allow(clippy::unwrap_used)]
 
 use super::Shelf;

@@ -1,3 +1,5 @@
+//! A base: one commit, packed and mapped.
+
 use super::Progress;
 use crate::model::Mode;
 use crate::workspace::Repository;

@@ -1,3 +1,5 @@
+//! The working directory as a tree.
+
 use super::Directory;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::fixture::{path, snapshot};

@@ -1,3 +1,5 @@
+//! The overlay of a conversation: edits on a base, and no way out of it.
+
 use super::{Edits, FILE_BYTES_MAX, Overlay};
 use crate::model::{FileChange, FileVersion, Mode, PathError, RepoPath};
 use crate::workspace::fixture::{Fixture, link, path, text};

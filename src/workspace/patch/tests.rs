@@ -1,3 +1,5 @@
+//! Patches, compared with what git makes of them.
+
 use super::{Patch, write};
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use bytes::Bytes;

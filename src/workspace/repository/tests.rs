@@ -1,3 +1,5 @@
+//! Repositories: what is opened, what is refused, and what history shows.
+
 use super::{Repository, RepositoryError};
 use crate::model::{FileChange, FileVersion, Mode};
 use crate::workspace::fixture::{Fixture, path, text};

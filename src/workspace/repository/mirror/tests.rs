@@ -1,3 +1,5 @@
+//! Mirrors: how they follow a remote, and what a failure leaves.
+
 use super::{FetchProgress, Mirror, OnFetch};
 use crate::model::Secret;
 use crate::workspace::fixture::{Fixture, path, text};
