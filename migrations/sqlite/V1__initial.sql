@@ -195,10 +195,19 @@ CREATE TABLE outbox (
     why TEXT,
     created_at INTEGER NOT NULL,
     tried_at INTEGER,
-    done_at INTEGER
+    done_at INTEGER,
+    told_by INTEGER
 );
 CREATE INDEX outbox_open ON outbox (channel, lane, id) WHERE done_at IS NULL;
 CREATE INDEX outbox_done ON outbox (done_at) WHERE done_at IS NOT NULL;
+
+-- Where Slack takes answers to a command that was typed where the bot is not: a credential, kept until the operations
+-- whose ids begin with `answers` are out, and half an hour at most.
+CREATE TABLE response_url (
+    answers TEXT PRIMARY KEY,
+    url TEXT NOT NULL,
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
 
 -- Button tokens; only their SHA-256 is kept. `used_by` is the message that pressed the button.
 CREATE TABLE action (

@@ -4,8 +4,8 @@
 use crate::channel;
 use crate::config::Config;
 use crate::model::{
-    Action, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply, Sender, Usage,
-    short_line,
+    Action, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply, ResponseUrl, Sender,
+    Usage, short_line,
 };
 use crate::redact::{self, Redactor};
 use crate::store::Conversation;
@@ -44,6 +44,8 @@ pub(super) struct Address {
     /// Prefix of the operation ids, unique per message: `inbox-7`. A message that is taken up again
     /// after a crash finds what was sent for it before.
     pub(super) prefix: String,
+    /// Where the person can be answered as well.
+    pub(super) response_url: Option<ResponseUrl>,
 }
 
 impl Address {
@@ -55,12 +57,13 @@ impl Address {
             mention: Some(inbound.sender.clone()),
             whisper: None,
             prefix,
+            response_url: inbound.response_url.clone(),
         }
     }
 
     /// The address of the answer to an accepted message.
     pub(super) fn of_message(inbound: &Inbound, inbox: InboxId) -> Self {
-        Self::of(inbound, format!("inbox-{inbox}"))
+        Self::of(inbound, inbox.answers())
     }
 
     /// The address of the answer to a message that cannot be read: where its conversation is.
@@ -71,7 +74,8 @@ impl Address {
             reply_to: None,
             mention: Some(conversation.key.user.clone()),
             whisper: None,
-            prefix: format!("inbox-{inbox}"),
+            prefix: inbox.answers(),
+            response_url: None,
         }
     }
 
@@ -103,6 +107,7 @@ impl Address {
             channel: self.channel.clone(),
             place: self.place.clone(),
             action,
+            response_url: self.response_url.clone(),
         }
     }
 
@@ -203,71 +208,6 @@ impl Address {
         };
         self.op(&file_name, action)
     }
-}
-
-/// What the line that something is missing is called. It has none of its own.
-const MISSING: &str = "missing";
-
-/// What people are told instead of an operation that was not delivered and never will be: one line for all texts of
-/// a message, and one for each file.
-pub(super) fn not_delivered(op: &Op) -> Option<Op> {
-    let file = |name: &str| format!("The file `{name}` could not be delivered; {}.", again(name));
-    instead_of(op, "could not be delivered", file)
-}
-
-/// The same for one that may have been delivered.
-pub(super) fn maybe_missing(op: &Op) -> Option<Op> {
-    let file = |name: &str| format!("The file `{name}` may be missing here; {}.", again(name));
-    instead_of(
-        op,
-        "may be missing here: nobody can tell whether it was posted",
-        file,
-    )
-}
-
-/// How somebody gets a file that is missing.
-fn again(file_name: &str) -> &'static str {
-    match file_name.starts_with("CHG-") {
-        true => "`patch` sends the change again",
-        false => "ask again for it",
-    }
-}
-
-fn instead_of(op: &Op, what_happened: &str, file: impl Fn(&str) -> String) -> Option<Op> {
-    let post = op.id.strip_suffix("/fill").unwrap_or(&op.id);
-    let (message, name) = post.rsplit_once('/')?;
-    // What a line stands for is posted whole, and told if that fails too. The card only says how it goes; what was
-    // lost is the result.
-    if op.action.is_placeholder() || name == MISSING || name == "card" {
-        return None;
-    }
-    let text = format!(
-        "An answer {what_happened}. `diff` shows the prepared change and `patch` sends it; for anything else, ask again."
-    );
-    let (of, text) = match &op.action {
-        Action::Upload { file_name, .. } => (post, file(file_name)),
-        Action::Post { .. } | Action::Notice { .. } | Action::Edit { .. } | Action::Fill { .. } => {
-            (message, text)
-        }
-        Action::React { .. } | Action::AnswerClick { .. } => return None,
-    };
-    let reply = Reply::text(text);
-    let action = match &op.action {
-        Action::Notice { to, .. } => Action::Notice {
-            to: to.clone(),
-            reply,
-        },
-        _ => Action::Post {
-            reply,
-            reply_to: None,
-            placeholder: false,
-        },
-    };
-    Some(Op {
-        id: format!("{of}/{MISSING}"),
-        action,
-        ..op.clone()
-    })
 }
 
 /// What the messages of a result are called.

@@ -5,6 +5,7 @@ mod circuit;
 mod failure;
 mod gate;
 mod health;
+mod instead;
 mod kept;
 mod lane;
 mod pace;
@@ -13,6 +14,7 @@ mod pace;
 mod tests;
 
 pub use health::{ChannelHealth, ChannelState};
+pub(super) use instead::Split;
 
 use crate::channel::{Call, Channel, Delivered, SendError};
 use crate::model::Op;
@@ -51,6 +53,7 @@ pub struct Delivery {
     gate: Arc<Gate>,
     channel: watch::Sender<Option<Arc<dyn Channel>>>,
     delivered: watch::Sender<u64>,
+    split: Split,
 }
 
 /// The lanes something is delivered in.
@@ -89,7 +92,14 @@ impl Delivery {
             places: Arc::new(Semaphore::new(LANES_MAX)),
             channel: watch::Sender::new(None),
             delivered: watch::Sender::new(0),
+            split: Arc::new(|reply| vec![reply.clone()]),
         }
+    }
+
+    /// Splits what is told instead of an operation this way.
+    #[must_use]
+    pub(super) fn splitting(self, split: Split) -> Self {
+        Self { split, ..self }
     }
 
     /// Says that the outbox has something new for this channel.
@@ -242,6 +252,7 @@ impl Delivery {
             name: self.name.clone(),
             channel,
             gate: Arc::clone(&self.gate),
+            split: Arc::clone(&self.split),
             now: self.now,
             work: Arc::clone(&self.work),
             delivered: self.delivered.clone(),

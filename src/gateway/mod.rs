@@ -28,13 +28,15 @@ pub use repositories::{Bounds, Repositories, Watcher};
 pub use retention::{Begin, Holding, Kept, Pruned, Retention, Round};
 
 use crate::access::{Access, AccessError, Identity, Redeemed};
-use crate::channel::Channel;
+use crate::channel::{self, Channel};
 use crate::command;
 use crate::compare::Comparer;
 use crate::config::{ChannelSettings, Config, HookSettings};
 use crate::crash_point;
 use crate::health::Health;
-use crate::model::{Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Receipt, Reply};
+use crate::model::{
+    Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Place, Platform, Receipt, Reply,
+};
 use crate::planted;
 use crate::provider::Providers;
 use crate::redact::Redactor;
@@ -141,6 +143,10 @@ impl Gateway {
         let delivery = |(name, settings): (&String, &ChannelSettings)| {
             let (store, is_paced) = (parts.store.clone(), settings.is_paced());
             let delivery = Delivery::new(store, name.clone(), is_paced, parts.now, parts.random);
+            let (settings, config) = (settings.clone(), Arc::clone(&parts.config));
+            let delivery = delivery.splitting(Arc::new(move |reply| {
+                channel::split(&settings, &config.server, reply)
+            }));
             (name.clone(), Arc::new(delivery))
         };
         let deliveries = parts.config.channels.iter().map(delivery).collect();
@@ -378,7 +384,8 @@ impl Gateway {
 
     fn react(&self, inbound: &Inbound, receipt: Receipt) {
         if let Some(message) = inbound.message.clone() {
-            self.deliver_now(inbound, Action::React { message, receipt });
+            let place = inbound.place.clone();
+            self.deliver_now(inbound, place, Action::React { message, receipt });
         }
     }
 
@@ -395,11 +402,11 @@ impl Gateway {
                 reply,
             },
         };
-        self.deliver_now(inbound, action);
+        self.deliver_now(inbound, inbound.aside(), action);
     }
 
     /// Delivers at once, past the outbox: for what nobody misses when it is lost.
-    fn deliver_now(&self, inbound: &Inbound, action: Action) {
+    fn deliver_now(&self, inbound: &Inbound, place: Place, action: Action) {
         let Some(delivery) = self.deliveries.get(&inbound.channel).cloned() else {
             return;
         };
@@ -410,8 +417,9 @@ impl Gateway {
         let op = Op {
             id,
             channel: inbound.channel.clone(),
-            place: inbound.place.clone(),
+            place,
             action,
+            response_url: inbound.response_url.clone(),
         };
         let leaving = self.leaving.clone();
         self.errands.spawn(async move {

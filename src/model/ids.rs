@@ -27,3 +27,10 @@ id! {
     /// The number people see: 42 in `CHG-42`.
     ChangeNumber,
 }
+
+impl InboxId {
+    /// What the ids of the operations that answer it begin with: `inbox-7`.
+    pub fn answers(self) -> String {
+        format!("inbox-{self}")
+    }
+}

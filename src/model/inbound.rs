@@ -1,5 +1,6 @@
 //! Everything that comes in becomes one [`Inbound`].
 
+use super::ResponseUrl;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -117,6 +118,10 @@ pub struct Inbound {
     pub message: Option<MessageRef>,
     /// What.
     pub kind: Kind,
+    /// Where its sender can be answered as well, for a command that may have been typed where we are not. Kept apart
+    /// from the message.
+    #[serde(skip)]
+    pub response_url: Option<ResponseUrl>,
 }
 
 impl Inbound {
@@ -126,6 +131,18 @@ impl Inbound {
             place: self.place.clone(),
             user: self.sender.clone(),
         }
+    }
+
+    /// Where its sender alone is told something. A message at the root of a channel has a thread of its own only once
+    /// somebody answers it, and Slack shows a text for one person in no other: see
+    /// <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
+    pub fn aside(&self) -> Place {
+        let mut place = self.place.clone();
+        let root = self.message.as_ref().map(|message| message.id.as_str());
+        if place.account.platform == Platform::Slack && !self.direct && place.thread.as_deref() == root {
+            place.thread = None;
+        }
+        place
     }
 
     /// Was the bot meant? What was not only counts where its sender has a conversation already.

@@ -1,6 +1,6 @@
 //! What goes out: operations that a channel delivers.
 
-use super::{MessageRef, Place, Reply, Sender};
+use super::{MessageRef, Place, Reply, ResponseUrl, Sender};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,10 @@ pub struct Op {
     pub place: Place,
     /// What.
     pub action: Action,
+    /// Where it may go as well if the platform says that we are not there. The outbox keeps it apart and adds it when
+    /// it hands the operation out.
+    #[serde(skip)]
+    pub response_url: Option<ResponseUrl>,
 }
 
 /// What to do there.

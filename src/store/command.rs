@@ -199,7 +199,11 @@ impl Store {
     /// Marks a command as answered and enqueues its answers, both or neither. Doing it again changes nothing.
     pub async fn command_done(&self, inbox: InboxId, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
         self.write(move |tx| match answer(tx, inbox, at)? {
-            true => outbox::enqueue(tx, &ops, at),
+            true => {
+                outbox::enqueue(tx, &ops, at)?;
+                // What is answered with nothing needs no address.
+                outbox::response::drop_if_answered(tx, &format!("{}/", inbox.answers()))
+            }
             false => Ok(()),
         })
         .await

@@ -65,6 +65,7 @@ pub(super) fn says(name: &str, text: &str, names: &[&str]) -> Inbound {
             quoted: None,
             addressed: true,
         },
+        response_url: None,
     }
 }
 
@@ -78,6 +79,7 @@ pub(super) fn post(id: &str, thread: Option<&str>, text: &str) -> Op {
             reply_to: None,
             placeholder: false,
         },
+        response_url: None,
     }
 }
 
@@ -103,6 +105,7 @@ pub(super) fn fill(id: &str, post: &str, text: &str) -> Op {
             post: post.into(),
             reply: Reply::text(text),
         },
+        response_url: None,
     }
 }
 

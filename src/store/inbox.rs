@@ -3,6 +3,7 @@
 
 use super::claim::{Claim, TakenUp, Work, Worker};
 use super::column::{json, millis, parse, text, time};
+use super::outbox::response;
 use super::writer::Promise;
 use super::{Store, StoreError, claim, conversation, key, outbox};
 use crate::crash_point;
@@ -254,7 +255,11 @@ fn insert(
         millis(*at)
     ])?;
     crash_point::before("B3");
-    Ok(InboxId(tx.last_insert_rowid()))
+    let inbox = InboxId(tx.last_insert_rowid());
+    if let Some(url) = &inbound.response_url {
+        response::keep(tx, &inbox.answers(), url, *at)?;
+    }
+    Ok(inbox)
 }
 
 /// True if as many events of this hook as may be have no answer yet.

@@ -2,6 +2,7 @@
 //! out until its outcome is reported, and never handed out twice at a time.
 
 mod letters;
+pub(super) mod response;
 mod taking;
 mod unreadable;
 
@@ -299,8 +300,7 @@ impl Store {
         .await
     }
 
-    /// It is not settled; its lane waits until it is due again. A file goes on beside its thread instead: what
-    /// comes after it does not wait for it.
+    /// It is not settled; its lane waits until it is due again. A file has left its thread, so nothing waits for it.
     pub async fn postpone(&self, op: &str, postponed: Postponed) -> Result<(), StoreError> {
         let id = op.to_owned();
         let Postponed {
@@ -318,12 +318,16 @@ impl Store {
             .write(move |tx| {
                 tx.prepare_cached(
                     "UPDATE outbox SET state = ?2, due_at = ?3, why = ?4, attempts = attempts + ?5,
-                       tried_at = CASE ?2 WHEN 'waiting' THEN NULL ELSE tried_at END,
-                       lane = CASE WHEN json_extract(body, '$.action.action') = 'upload' AND json_array_length(lane) = 2
-                         THEN json_insert(lane, '$[#]', op) ELSE lane END
+                       tried_at = CASE ?2 WHEN 'waiting' THEN NULL ELSE tried_at END
                      WHERE op = ?1 AND done_at IS NULL",
                 )?
-                .execute(params![id, state, millis(due_at), why, attempt == Attempt::Counted])?;
+                .execute(params![
+                    id,
+                    state,
+                    millis(due_at),
+                    why,
+                    attempt == Attempt::Counted
+                ])?;
                 Ok(())
             })
             .await;
@@ -336,9 +340,10 @@ impl Store {
         &self,
         op: &str,
         why: &str,
-        instead: Option<Op>,
+        instead: impl IntoIterator<Item = Op>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
+        let instead = instead.into_iter().collect();
         self.settle(op, "failed", why, instead, at).await
     }
 
@@ -348,15 +353,16 @@ impl Store {
         &self,
         op: &str,
         why: &str,
-        instead: Option<Op>,
+        instead: impl IntoIterator<Item = Op>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
+        let instead = instead.into_iter().collect();
         self.settle(op, "ambiguous", why, instead, at).await
     }
 
     /// It is a line that is filled later and may show already: its fill is posted instead.
     pub async fn replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
-        self.settle(op, "replaced", why, None, at).await
+        self.settle(op, "replaced", why, Vec::new(), at).await
     }
 
     /// The message that a post became.
@@ -434,7 +440,7 @@ impl Store {
         op: &str,
         state: &'static str,
         why: &str,
-        instead: Option<Op>,
+        instead: Vec<Op>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (id, why) = (op.to_owned(), why.to_owned());
@@ -446,10 +452,10 @@ impl Store {
                          WHERE op = ?1 AND done_at IS NULL",
                     )?
                     .execute(params![id, state, why, millis(at)])?;
-                match instead.filter(|_| settled > 0) {
-                    Some(instead) => insert(tx, &instead, WAITING, at),
-                    None => Ok(()),
+                if settled > 0 {
+                    enqueue(tx, &instead, at)?;
                 }
+                response::drop_if_answered(tx, &id)
             })
             .await;
         self.reported_if(&result, op);
@@ -504,6 +510,9 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
     {
         return Ok(());
     }
+    if let Some(url) = &op.response_url {
+        response::keep(tx, response::answered(&op.id), url, at)?;
+    }
     tx.prepare_cached(
         "INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?6) ON CONFLICT (op) DO NOTHING",
@@ -535,7 +544,7 @@ fn delivered(
             "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",
         )?
         .execute(params![id, millis(at)])?;
-        return Ok(());
+        return response::drop_if_answered(tx, id);
     };
     let message = json(&message)?;
     let body: Option<String> = tx
@@ -545,6 +554,7 @@ fn delivered(
         )?
         .query_row(params![id, millis(at), message], |row| row.get(0))
         .optional()?;
+    response::drop_if_answered(tx, id)?;
     match body.map(|body| parse::<Op>("operation", &body)).transpose()? {
         Some(Op {
             action: Action::Fill { post, .. },

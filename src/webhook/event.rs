@@ -75,6 +75,7 @@ impl HookEvents {
                 event,
                 fields: self.fields_of(payload),
             },
+            response_url: None,
         }))
     }
 

@@ -27,6 +27,7 @@ fn give_up(shell: &Shell) {
             reply_to: None,
             placeholder: false,
         },
+        response_url: None,
     };
     let store = Store::open(&shell.work().join("data")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,6 +1,7 @@
 //! What shows when nobody hears whether a message was posted.
 
 use crate::support::app::TestApp;
+use crate::support::log::Log;
 use drydock::admin::{Answer, Request};
 use drydock::emulator::model::{Asked, Fault, calls, queue, says};
 use drydock::emulator::slack::Fault as SlackFault;
@@ -249,4 +250,56 @@ async fn an_answer_nobody_can_tell_about_is_followed_by_one_line_that_says_so() 
         !shown.iter().any(|posted| posted.text.contains("what is running")),
         "{shown:?}"
     );
+}
+
+/// A file that Telegram does not take is not lost: it is told what it holds, and nothing waits for it meanwhile. P2
+#[tokio::test]
+async fn a_file_that_cannot_be_delivered_is_told_as_text_and_nobody_waits_for_it() {
+    let log = Log::capture();
+    let write = json!({"path": "note.txt", "content": "one\n"});
+    let app = TestApp::new(queue([calls("file_write", write), says("Here.")])).await;
+    app.telegram_editor(BOB).await;
+    app.ask_telegram(BOB, "add a note").await;
+    app.until_idle().await;
+    app.stage
+        .telegram
+        .fail_all("sendDocument", TelegramFault::Status(500));
+    app.stage.telegram.say(BOB, BOB, "/patch").await;
+    app.telegram_message(BOB, "puts it into your working tree").await;
+    let asked = Instant::now();
+    app.stage.telegram.say(BOB, BOB, "/status").await;
+    app.telegram_message(BOB, "Prepared").await;
+    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
+    let told = app
+        .telegram_message(
+            BOB,
+            "The file CHG-1.patch may be missing here. This is what it holds:",
+        )
+        .await;
+    assert!(told.text.contains("+++ b/note.txt"), "{}", told.text);
+    assert!(told.text.contains("+one"), "{}", told.text);
+    app.until_idle().await;
+    let log = log.text();
+    let warned = log.lines().filter(|line| {
+        line.contains("WARN") && line.contains("CHG-1.patch") && line.contains("telegram answered 500")
+    });
+    assert_eq!(warned.count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn a_file_that_slack_refuses_is_told_as_text() {
+    let write = json!({"path": "note.txt", "content": "one\n"});
+    let app = TestApp::new(queue([calls("file_write", write), says("Here.")])).await;
+    app.slack_editor(ALICE).await;
+    let thread = app.ask(ALICE, "add a note").await.thread;
+    app.until_idle().await;
+    let refused = SlackFault::Refuse("missing_scope".to_owned());
+    app.stage.slack.fail_all("files.getUploadURLExternal", refused);
+    app.say_in(ALICE, &thread, "!patch").await;
+    let told = app
+        .slack_reply(&thread, "The file CHG-1.patch could not be delivered")
+        .await;
+    let told = crate::support::app::visible(&told);
+    assert!(told.contains("+++ b/note.txt") && told.contains("+one"), "{told}");
+    app.until_idle().await;
 }

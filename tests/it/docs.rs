@@ -130,6 +130,28 @@ fn every_test_the_documents_name_exists() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
+/// A row of the rules that the emulators enforce: the rule, its source, the tests that show it enforced.
+#[test]
+fn every_rule_of_a_platform_has_a_source_and_a_test() {
+    let functions = functions();
+    let spans = pattern("`([^`]+)`");
+    let source = pattern(r"^\[[^\]]+\]\(https://[^)]+\)");
+    let rows = rows(&document("docs/channels.md"));
+    assert!(rows.len() > 20, "the list was read: {}", rows.len());
+    for row in &rows {
+        let [_rule, from, tests] = row.as_slice() else {
+            panic!("a row of another shape: {row:?}")
+        };
+        assert!(source.is_match(from), "no source: {row:?}");
+        let mut named = spans
+            .captures_iter(tests)
+            .map(|span| span[1].to_owned())
+            .peekable();
+        assert!(named.peek().is_some(), "no test: {row:?}");
+        assert!(named.all(|test| functions.contains_key(&test)), "{row:?}");
+    }
+}
+
 /// A row of the list of features: what, where, shown by, ids.
 #[test]
 fn every_feature_has_a_place_a_test_and_the_ids_its_tests_carry() {

@@ -33,6 +33,7 @@ mod commands;
 mod conformance;
 mod crash;
 mod delivery;
+mod elsewhere;
 mod disorder;
 mod docs;
 mod environments;

@@ -57,6 +57,7 @@ fn post(channel: &str, place: &Place, id: String, text: String, placeholder: boo
         channel: channel.to_owned(),
         place: place.clone(),
         action,
+        response_url: None,
     }
 }
 
@@ -248,6 +249,7 @@ async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_
             channel: "telegram".to_owned(),
             place,
             action: fill,
+            response_url: None,
         });
     }
     telegram.limit_rates();

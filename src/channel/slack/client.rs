@@ -2,7 +2,7 @@
 //! address, a token or a message.
 
 use crate::channel::SendError;
-use crate::model::Secret;
+use crate::model::{ResponseUrl, Secret};
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
@@ -15,7 +15,9 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// The longest wait we take from Slack.
 const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
-/// What the token may do, comma-separated: in every answer.
+/// Who takes answers to commands. See <https://docs.slack.dev/interactivity/implementing-slash-commands>.
+const RESPONSE_HOST: &str = "hooks.slack.com";
+/// What the token may do, comma-separated: in every answer of Slack, but not of everything that speaks its API.
 const SCOPES: &str = "x-oauth-scopes";
 /// Characters of an error code that are kept.
 const CODE_CHARS_MAX: usize = 64;
@@ -94,18 +96,38 @@ impl Client {
             .body(content)
             .send()
             .await
-            .map_err(|error| of_file_host(&error))?;
+            .map_err(|error| of_other_host(&error))?;
         check_status(&response, Effect::Repeatable)
     }
 
-    /// Whose the token is, and what it may do, as far as Slack tells.
-    pub(super) async fn who_we_are(&self) -> Result<(Value, Vec<String>), SendError> {
+    /// Answers at the address that came with a command, without our token. An answer that shows twice harms nobody.
+    pub(super) async fn respond(&self, url: &ResponseUrl, body: &Value) -> Result<(), SendError> {
+        if !self.takes_responses(url.expose()) {
+            return Err(SendError::Refused(
+                "the address for the answer is not one of slack's".to_owned(),
+            ));
+        }
+        let request = self.http.post(url.expose()).timeout(REQUEST_TIME_MAX).json(body);
+        let mut response = request.send().await.map_err(|error| of_other_host(&error))?;
+        check_status(&response, Effect::Repeatable)?;
+        let answer = read(&mut response, Effect::Repeatable).await?;
+        // It says `ok` and nothing else, or why not as the Web API does.
+        match serde_json::from_slice::<Value>(&answer) {
+            Ok(answer) if answer.get("ok").and_then(Value::as_bool) == Some(false) => {
+                Err(SendError::Refused(code(&answer)))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Whose the token is, and what it may do, if Slack tells.
+    pub(super) async fn who_we_are(&self) -> Result<(Value, Option<Vec<String>>), SendError> {
         let (headers, who) = self
             .exchange(self.request("auth.test").json(&json!({})), Effect::Repeatable)
             .await?;
         let scopes = headers.get(SCOPES).and_then(|scopes| scopes.to_str().ok());
-        let scopes = scopes.unwrap_or_default().split(',');
-        Ok((who, scopes.map(|scope| scope.trim().to_owned()).collect()))
+        let listed = |scopes: &str| scopes.split(',').map(|scope| scope.trim().to_owned()).collect();
+        Ok((who, scopes.map(listed)))
     }
 
     fn request(&self, method: &str) -> RequestBuilder {
@@ -149,6 +171,16 @@ impl Client {
             "internal_error" | "fatal_error" => lost(code, effect),
             _ => SendError::Refused(code),
         })
+    }
+
+    /// Where answers to commands go, and nowhere else.
+    fn takes_responses(&self, address: &str) -> bool {
+        let (Ok(url), Ok(base)) = (Url::parse(address), Url::parse(&self.base_url)) else {
+            return false;
+        };
+        let of_slack =
+            url.scheme() == "https" && url.host_str() == Some(RESPONSE_HOST) && url.port().is_none();
+        of_slack || url.origin() == base.origin()
     }
 
     /// The token never goes there, but the file does.
@@ -217,11 +249,11 @@ fn broken(error: &reqwest::Error, effect: Effect) -> SendError {
     lost(why.to_owned(), effect)
 }
 
-/// The same for the host that takes files: that nobody can connect to it says nothing about the Web API.
-fn of_file_host(error: &reqwest::Error) -> SendError {
+/// The same for hosts that take files and answers: that nobody can connect to one says nothing about the Web API.
+fn of_other_host(error: &reqwest::Error) -> SendError {
     match broken(error, Effect::Repeatable) {
         SendError::Unreachable(_) => lost(
-            "slack's file host cannot be reached".to_owned(),
+            "slack's host for it cannot be reached".to_owned(),
             Effect::Repeatable,
         ),
         error => error,

@@ -79,6 +79,7 @@ mod tests {
                 thread: Some("1.0".to_owned()),
             },
             action,
+            response_url: None,
         }
     }
 

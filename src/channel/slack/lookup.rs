@@ -25,10 +25,14 @@ pub(super) fn metadata(op: &Op) -> Value {
     json!({"event_type": EVENT_TYPE, "event_payload": {"op": op.id}})
 }
 
-/// What a bot with these scopes lacks to read wherever it writes.
-pub(super) fn missing(scopes: &[String]) -> Vec<&'static str> {
+/// Why a bot may be unable to read wherever it writes: what it lacks of the scopes that Slack told, or that it told none.
+pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
+    let Some(scopes) = scopes else {
+        return Some("slack did not tell which scopes the token has".to_owned());
+    };
     let is_granted = |scope: &&str| scopes.iter().any(|granted| granted == scope);
-    SCOPES.into_iter().filter(|scope| !is_granted(scope)).collect()
+    let missing: Vec<&str> = SCOPES.into_iter().filter(|scope| !is_granted(scope)).collect();
+    (!missing.is_empty()).then(|| format!("slack grants no {}", missing.join(", ")))
 }
 
 /// Looks through what was written where the operation goes: in a thread through all of it, so that no clock matters,
@@ -118,4 +122,26 @@ pub(super) fn file_title(op: &Op, file_name: &str) -> String {
 fn shows(message: &Value, title: &str) -> bool {
     let files = message["files"].as_array().map(Vec::as_slice).unwrap_or_default();
     files.iter().any(|file| file["title"] == title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unreadable;
+
+    /// Something between Slack and us may drop the header that lists the scopes.
+    #[test]
+    fn what_slack_did_not_tell_is_not_said_of_it() {
+        let told = |scopes: &[&str]| {
+            let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+            unreadable(Some(&scopes))
+        };
+        assert_eq!(
+            told(&["chat:write", "channels:history", "groups:history", "im:history"]),
+            None
+        );
+        let missing = "slack grants no groups:history, im:history";
+        assert_eq!(told(&["channels:history"]).as_deref(), Some(missing));
+        let unknown = "slack did not tell which scopes the token has";
+        assert_eq!(unreadable(None).as_deref(), Some(unknown));
+    }
 }

@@ -33,12 +33,10 @@ pub(super) async fn connect(
 ) -> Result<Arc<dyn Channel>, SendError> {
     let client = Client::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
     let (who, scopes) = client.who_we_are().await?;
-    let missing = lookup::missing(&scopes);
-    if !missing.is_empty() {
+    if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
         tracing::warn!(
             channel = name,
-            "slack grants no {}: results are posted in two steps, so that none shows twice",
-            missing.join(", ")
+            "{unreadable}: results are posted in two steps, so that none shows twice"
         );
     }
     let told = |field: &str| {
@@ -56,11 +54,14 @@ pub(super) async fn connect(
             bot_id: told("user_id")?,
             bot_name: told("user")?,
         },
-        can_find: missing.is_empty(),
+        can_find: lookup::unreadable(scopes.as_deref()).is_none(),
         client,
         link_hosts: server.link_hosts.clone(),
     }))
 }
+
+/// What Slack says of a conversation that the bot, or the person, is not in.
+const NOT_THERE: [&str; 3] = ["channel_not_found", "not_in_channel", "user_not_in_channel"];
 
 struct Slack {
     client: Client,
@@ -155,8 +156,12 @@ impl Slack {
         }
         body["metadata"] = lookup::metadata(op);
         crash_point::before("B8");
-        let posted = self.client.call("chat.postMessage", &body, Effect::Once).await?;
+        let posted = self.client.call("chat.postMessage", &body, Effect::Once).await;
         crash_point::before("B9");
+        let posted = match posted {
+            Err(SendError::Refused(why)) => return self.respond(op, reply, why).await,
+            posted => posted?,
+        };
         Ok(Delivered {
             message: message_of(&posted, &op.place.chat),
         })
@@ -188,9 +193,26 @@ impl Slack {
             body["thread_ts"] = json!(thread);
         }
         // Shown to one person and gone on reload: seeing it twice beats not seeing it.
-        self.client
+        match self
+            .client
             .call("chat.postEphemeral", &body, Effect::Repeatable)
-            .await?;
+            .await
+        {
+            Err(SendError::Refused(why)) => self.respond(op, reply, why).await,
+            shown => shown.map(|_| Delivered::default()),
+        }
+    }
+
+    /// Answers a command that was typed where the bot is not, and so was refused: commands work everywhere, and the
+    /// address that came with one does as well.
+    async fn respond(&self, op: &Op, reply: &Reply, why: String) -> Result<Delivered, SendError> {
+        let is_elsewhere = NOT_THERE.contains(&why.as_str());
+        let Some(url) = op.response_url.as_ref().filter(|_| is_elsewhere) else {
+            return Err(SendError::Refused(why));
+        };
+        let mut body = self.message(reply);
+        body["response_type"] = json!("ephemeral");
+        self.client.respond(url, &body).await?;
         Ok(Delivered::default())
     }
 

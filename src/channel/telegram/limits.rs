@@ -74,6 +74,7 @@ mod tests {
                 thread: None,
             },
             action,
+            response_url: None,
         }
     }
 

@@ -310,9 +310,10 @@ impl Telegram {
         if let Some(thread) = &place.thread {
             fields.push(("message_thread_id", number(thread)?.to_string()));
         }
-        let caption = render::line(caption, CAPTION_UNITS_MAX);
-        if !caption.is_empty() {
-            fields.push(("caption", caption));
+        let caption = render::caption(caption, CAPTION_UNITS_MAX);
+        if !caption.text.is_empty() {
+            fields.push(("caption", caption.text));
+            fields.push(("caption_entities", json!(caption.entities).to_string()));
         }
         fields.push(("disable_content_type_detection", "true".to_owned()));
         let form = form::form(&fields, file_name, content);
@@ -328,7 +329,7 @@ impl Telegram {
 
     async fn answer_click(&self, callback: &str, text: &str) -> Result<Delivered, SendError> {
         let mut parameters = json!({"callback_query_id": callback});
-        let text = render::line(text, ANSWER_UNITS_MAX);
+        let text = render::unmarked(text, ANSWER_UNITS_MAX);
         if !text.is_empty() {
             parameters["text"] = json!(text);
         }

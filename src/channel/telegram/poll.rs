@@ -11,10 +11,14 @@ use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How long Telegram holds a request while nothing happens.
 const WAIT: Duration = Duration::from_secs(30);
+/// The shortest time from one request to the next that follows an answer with nothing new. Telegram holds a request
+/// until there is something; what stands in between may not.
+const IDLE_EVERY: Duration = Duration::from_secs(1);
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// Updates of one answer; Telegram's own bound.
@@ -43,13 +47,20 @@ pub(super) async fn poll(
         inbox,
         offset: None,
         panics: 0,
+        is_hasty: false,
     };
     let polling = async {
         let mut backoff = BACKOFF_MIN;
         loop {
+            let began = Instant::now();
             let wait = match poller.round(api).await {
-                Ok(()) => {
+                Ok(News::Some) => {
                     backoff = BACKOFF_MIN;
+                    continue;
+                }
+                Ok(News::None) => {
+                    backoff = BACKOFF_MIN;
+                    poller.idle(began).await;
                     continue;
                 }
                 Err(Pause::Stop) => return,
@@ -60,6 +71,13 @@ pub(super) async fn poll(
         }
     };
     cancel.run_until_cancelled(polling).await;
+}
+
+/// Whether a round brought something that was not there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    Some,
+    None,
 }
 
 /// What follows a round that did not go well.
@@ -80,13 +98,32 @@ struct Poller<'a> {
     offset: Option<i64>,
     /// Updates that made the decoder panic.
     panics: u64,
+    /// Whether it was said that answers with nothing new come too early.
+    is_hasty: bool,
 }
 
 /// Reads an update of the channel of this name.
 type Decode = fn(&str, &Value, &Installation) -> Result<Received, Rejected>;
 
 impl Poller<'_> {
-    async fn round(&mut self, api: &Api) -> Result<(), Pause> {
+    /// Waits until the next request is due after a round without news, which Telegram itself ends late enough.
+    async fn idle(&mut self, began: Instant) {
+        let early = IDLE_EVERY.saturating_sub(began.elapsed());
+        if early.is_zero() {
+            return;
+        }
+        if !std::mem::replace(&mut self.is_hasty, true) {
+            tracing::warn!(
+                channel = self.name,
+                "polls are answered at once although nothing is new; asking once a second. \
+                 Look at what stands before `api_base_url`: it should wait for {} s",
+                WAIT.as_secs()
+            );
+        }
+        tokio::time::sleep(early).await;
+    }
+
+    async fn round(&mut self, api: &Api) -> Result<News, Pause> {
         let mut parameters = json!({
             "timeout": WAIT.as_secs(),
             "limit": BATCH_MAX,
@@ -104,10 +141,13 @@ impl Poller<'_> {
             // All before the offset is forgotten there. Asking without one from now on finds what
             // comes next even if Telegram starts its update ids anew, below the offset.
             self.offset = None;
-            return Ok(());
+            return Ok(News::None);
         }
+        let before = self.offset;
         match self.take(updates).await {
-            Ok(()) => Ok(()),
+            // The same ones again, although they were confirmed.
+            Ok(()) if before.is_some() && self.offset == before => Ok(News::None),
+            Ok(()) => Ok(News::Some),
             Err(Interruption::Ended) => Err(Pause::Stop),
             Err(Interruption::Unaccepted) => {
                 tracing::warn!(
@@ -242,6 +282,7 @@ mod tests {
             inbox: &inbox,
             offset: None,
             panics: 0,
+            is_hasty: false,
         };
         let updates = [says(1, "one"), says(2, "poison"), says(3, "three")];
         let accepting = async {

@@ -71,6 +71,31 @@ pub(super) fn render(reply: &Reply, setting: Setting<'_>) -> Rendered {
     }
 }
 
+/// One line of ours with its code marked, of at most `units_max` UTF-16 units; what goes further loses its marks.
+pub(super) fn caption(text: &str, units_max: usize) -> Finished {
+    let mut page = Page {
+        text: RichText::default(),
+        setting: Setting {
+            link_hosts: &[],
+            chat: None,
+        },
+    };
+    page.inlines(&backticks(text), None);
+    let finished = page.text.finish();
+    match finished.units <= units_max && finished.entities.len() <= ENTITIES_MAX {
+        true => finished,
+        false => Finished {
+            text: line(&finished.text, units_max),
+            ..Finished::default()
+        },
+    }
+}
+
+/// The same words without marks, where Telegram shows none.
+pub(super) fn unmarked(text: &str, units_max: usize) -> String {
+    line(&caption(text, usize::MAX).text, units_max)
+}
+
 /// One line of foreign or own text without entities, of at most `units_max` UTF-16 units.
 pub(super) fn line(text: &str, units_max: usize) -> String {
     let mut rich = RichText::default();

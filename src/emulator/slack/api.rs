@@ -160,7 +160,7 @@ fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer 
     check_message(state, body)?;
     let thread_ts = thread(state, &channel, body);
     let ts = state.next_ts((options.at)());
-    state.ephemerals.push(Message {
+    let whisper = Message {
         channel,
         ts: ts.clone(),
         thread_ts,
@@ -172,8 +172,23 @@ fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer 
         edits: 0,
         shown_at: Instant::now(),
         files: Vec::new(),
-    });
+    };
+    whispered(state, whisper);
     Ok(json!({"message_ts": ts}))
+}
+
+/// Shows a text to one person, but not in a thread that nobody has answered in: Slack takes that and shows it to nobody.
+/// See `thread_ts` of <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
+fn whispered(state: &mut State, whisper: Message) {
+    if let Some(thread) = &whisper.thread_ts
+        && state.replies(&whisper.channel, thread).next().is_none()
+    {
+        state.problems.push(format!(
+            "a text for one person in thread `{thread}`, which has no answers: nobody sees it"
+        ));
+        return;
+    }
+    state.ephemerals.push(whisper);
 }
 
 #[derive(Clone, Copy)]
@@ -279,7 +294,7 @@ fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> A
     Ok(json!({"files": body["files"]}))
 }
 
-fn check_message(state: &mut State, body: &Value) -> Result<(), String> {
+pub(super) fn check_message(state: &mut State, body: &Value) -> Result<(), String> {
     check::message(body).map_err(|refusal| {
         state.problems.push(format!("{}: {}", refusal.code, refusal.why));
         refusal.code.to_owned()
@@ -308,7 +323,10 @@ fn channel_named(state: &mut State, options: &SlackOptions, id: &str) -> Result<
         Some(members) if !members.contains(&options.bot_user) => "not_in_channel",
         Some(_) => return Ok(id.to_owned()),
     };
-    state.problems.push(format!("{code}: `{id}`"));
+    // Where somebody typed a command, a good app may be refused: it cannot know that it is not there.
+    if !state.responses.values().any(|response| response.channel == id) {
+        state.problems.push(format!("{code}: `{id}`"));
+    }
     Err(code.to_owned())
 }
 

@@ -110,6 +110,7 @@ impl SlackEmulator {
     /// Somebody types `/drydock <text>`.
     pub async fn slash(&self, user: &str, channel: &str, text: &str) -> Result<Answer, SayError> {
         let trigger = self.shared.change(|state| state.next_id("trigger."));
+        let response_url = self.response_url(user, channel);
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("command", "/drydock")
             .append_pair("text", &typed(text))
@@ -117,6 +118,7 @@ impl SlackEmulator {
             .append_pair("channel_id", channel)
             .append_pair("user_id", user)
             .append_pair("trigger_id", &trigger)
+            .append_pair("response_url", &response_url)
             .append_pair("api_app_id", "A0DRYDOCK")
             .finish();
         self.send_signed(FORM, form).await

@@ -2,8 +2,8 @@
 //! was told to, and lets [`super::api`] answer it.
 
 use super::Shared;
-use super::api;
 use super::state::{Fault, State};
+use super::{api, response};
 use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, header};
@@ -16,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes of a request that are read.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
+
+/// What an answer at an address that came with a command is called among the calls and faults.
+const RESPONSE: &str = "response_url";
 
 /// Ends a connection without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +46,8 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
     if let Some(id) = path.strip_prefix("/upload/") {
         return Ok(upload(shared, id, body));
     }
-    let Some(method) = path.strip_prefix("/api/") else {
+    let response = path.strip_prefix("/commands/");
+    let Some(method) = path.strip_prefix("/api/").or(response.map(|_| RESPONSE)) else {
         return Ok(plain(StatusCode::NOT_FOUND, "no such path"));
     };
     let fault = shared.take_fault(method);
@@ -56,11 +60,33 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
         Some(Fault::Refuse(code)) => return Ok(as_json(&json!({"ok": false, "error": code}))),
         Some(Fault::ResetAfter) | None => {}
     }
-    let response = web_api(shared, method, &head.headers, &body);
+    let response = match response {
+        Some(id) => responded(shared, id, &head.headers, &body),
+        None => web_api(shared, method, &head.headers, &body),
+    };
     match fault {
         Some(Fault::ResetAfter) => Err(Reset),
         Some(_) | None => Ok(response),
     }
+}
+
+/// An answer at an address that came with a command: JSON, without a token.
+fn responded(shared: &Shared, id: &str, headers: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let answer = shared.change(|state| {
+        if headers.contains_key(header::AUTHORIZATION) {
+            state
+                .problems
+                .push("a token beside an address for answers".to_owned());
+        }
+        let answer = response::respond(state, &shared.options, id, &body);
+        state.called(RESPONSE, answer.as_ref().err().map(|(_, code)| code.clone()));
+        answer
+    });
+    let (status, told) = response::told(&answer);
+    let mut response = as_json(&told);
+    *response.status_mut() = status;
+    response
 }
 
 fn web_api(shared: &Shared, method: &str, headers: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
@@ -139,6 +165,9 @@ fn as_json(value: &Value) -> Response<Full<Bytes>> {
 }
 
 fn with_scopes(mut response: Response<Full<Bytes>>, state: &State) -> Response<Full<Bytes>> {
+    if state.are_scopes_hidden {
+        return response;
+    }
     let scopes: Vec<&str> = state.scopes.iter().copied().collect();
     if let Ok(scopes) = header::HeaderValue::from_str(&scopes.join(",")) {
         response.headers_mut().insert("x-oauth-scopes", scopes);

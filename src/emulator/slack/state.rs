@@ -2,6 +2,7 @@
 //! the requests that made them.
 
 use super::mentions::{self, Mention, walk};
+use super::response::Response;
 use crate::emulator::standing::Standing;
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -24,10 +25,14 @@ pub struct State {
     pub problems: Vec<String>,
     /// What the bot may do; told with every answer.
     pub scopes: BTreeSet<&'static str>,
+    /// Whether they are told.
+    pub(super) are_scopes_hidden: bool,
     /// Users by id, with their team.
     pub(super) users: BTreeMap<String, String>,
     /// Channels by id, with their members.
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
+    /// Addresses for answers to commands, by id.
+    pub(super) responses: BTreeMap<String, Response>,
     pub(super) uploads: BTreeMap<String, Upload>,
     pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
     pub(super) standing: Vec<Standing<Fault>>,

@@ -7,6 +7,8 @@ mod events;
 mod failures;
 mod lookup;
 mod rendering;
+mod strictness;
+mod whispers;
 
 use super::{Answer, EventOrder, Fault, Mention, RateLimits, SlackEmulator, SlackOptions};
 use crate::channel::{self, Channel, SendError};
@@ -131,6 +133,7 @@ fn op(chat: &str, thread: Option<&str>, action: Action) -> Op {
             thread: thread.map(str::to_owned),
         },
         action,
+        response_url: None,
     }
 }
 

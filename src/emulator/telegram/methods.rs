@@ -27,6 +27,15 @@ impl Refusal {
         }
     }
 
+    /// A method that is not in the reference, in the words of the Bot API server: see
+    /// <https://github.com/tdlib/telegram-bot-api/blob/master/telegram-bot-api/Client.cpp>.
+    fn unknown_method() -> Self {
+        Self {
+            is_problem: true,
+            ..Self::met(404, "Not Found: method not found")
+        }
+    }
+
     fn wrong(description: String) -> Self {
         Self {
             code: 400,
@@ -53,7 +62,7 @@ pub(super) struct Call {
 /// Runs any method but `getUpdates`.
 pub(super) fn run(state: &mut State, call: &Call) -> Result<Value, Refusal> {
     let parameters = &call.parameters;
-    let known = known(&call.method).ok_or_else(|| Refusal::wrong("method not found".to_owned()))?;
+    let known = known(&call.method).ok_or_else(Refusal::unknown_method)?;
     check::only(parameters, known)?;
     match call.method.as_str() {
         "getMe" => Ok(json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME})),
@@ -105,6 +114,7 @@ fn known(method: &str) -> Option<&'static [&'static str]> {
             "chat_id",
             "message_thread_id",
             "caption",
+            "caption_entities",
             "disable_content_type_detection",
         ],
         "setMessageReaction" => &["chat_id", "message_id", "reaction", "is_big"],
@@ -296,20 +306,32 @@ fn edit_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Va
     Ok(state.described(chat, message))
 }
 
+/// The entities of a caption: in a form each parameter is text, and an object is its JSON. See
+/// <https://core.telegram.org/bots/api#making-requests>.
+fn caption_entities(parameters: &Map<String, Value>) -> Result<Vec<Value>, Refusal> {
+    match parameters.get("caption_entities") {
+        None => Ok(Vec::new()),
+        Some(Value::String(text)) => serde_json::from_str(text)
+            .map_err(|_| Refusal::wrong("can't parse entities: not a list of them".to_owned())),
+        Some(_) => Err(Refusal::wrong("can't parse entities: not text".to_owned())),
+    }
+}
+
 fn send_document(state: &mut State, call: &Call) -> Result<Value, Refusal> {
     let Some(document) = call.file.clone() else {
         return Err(Refusal::wrong("there is no document in the request".to_owned()));
     };
     let caption = string(&call.parameters, "caption");
+    let entities = caption_entities(&call.parameters)?;
     if !caption.is_empty() {
-        check::text(caption, &[], 1024)?;
+        check::text(caption, &entities, 1024)?;
     }
     let (chat, topic) = place(state, &call.parameters)?;
     let posted = Posted {
         id: state.next_message(chat),
         topic,
         text: caption.to_owned(),
-        entities: Vec::new(),
+        entities,
         keyboard: Vec::new(),
         reply_to: None,
         document: Some(document),

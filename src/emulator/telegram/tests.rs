@@ -81,6 +81,7 @@ impl Setup {
             channel: "telegram".to_owned(),
             place,
             action,
+            response_url: None,
         };
         self.channel.deliver(&op).await
     }

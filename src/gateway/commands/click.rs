@@ -5,7 +5,7 @@ use crate::command::{Command, Verb};
 use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
 use crate::gateway::intake::hash_of_click;
-use crate::model::{Action, InboxId};
+use crate::model::{Action, InboxId, Op};
 use crate::store::Taken;
 
 impl Gateway {
@@ -39,7 +39,10 @@ impl Gateway {
                 to: inbound.sender.clone(),
                 text,
             };
-            address.op("click", action)
+            Op {
+                place: inbound.aside(),
+                ..address.op("click", action)
+            }
         };
         let said = |text: String| {
             Ok(Answer {

@@ -6,11 +6,16 @@ use crate::access::Identity;
 use crate::gateway::Gateway;
 use crate::gateway::compose;
 use crate::model::{ConversationId, InboxId, Part, Reply};
-use crate::store::Cleared;
+use crate::store::{Cleared, DeadLetter};
+use jiff::SignedDuration;
+
+/// Files that were not delivered and are told by name; the rest is counted.
+const FILES_TOLD_MAX: usize = 3;
 
 impl Gateway {
     pub(super) async fn status(
         &self,
+        asked: &Asked,
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Reply> {
@@ -34,15 +39,15 @@ impl Gateway {
             (Some(repository), Some(base)) => format!("{repository} at {}", compose::short(&base)),
             _ => "none yet".to_owned(),
         };
-        let mut delivery = match (
-            store.unsent(&row.channel).await?,
-            store.given_up(&row.channel).await?,
-        ) {
-            (0, 0) => "everything is sent".to_owned(),
-            (unsent, 0) => format!("{unsent} to send"),
-            (unsent, given_up) => {
-                format!("{unsent} to send, {given_up} given up; `drydock outbox list` tells an operator why")
-            }
+        let given_up = store
+            .tell_given_up(&row.channel, &row.key.place, asked.inbox)
+            .await?;
+        let missing = missing(&given_up, self.parts.config.retention.dead_letter_days);
+        let mut delivery = match (missing, store.unsent(&row.channel).await?) {
+            (None, 0) => "everything is sent".to_owned(),
+            (None, unsent) => format!("{unsent} to send"),
+            (Some(missing), 0) => missing,
+            (Some(missing), unsent) => format!("{missing}; {unsent} to send"),
         };
         for (channel, state) in self.channels_closed() {
             delivery.push_str(&format!("; `{channel}` is {state}"));
@@ -161,7 +166,86 @@ impl Gateway {
     }
 }
 
+/// What was given up of a conversation, in words of whoever missed it, and until when it can be had. What is told
+/// instead of something is nothing that anybody misses.
+fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
+    let is_missed = |letter: &&DeadLetter| {
+        let name = letter.op.rsplit('/').next().unwrap_or_default();
+        let is_text = ["post", "edit", "notice", "upload"].contains(&letter.what.as_str());
+        is_text && !name.starts_with("missing") && name != "card"
+    };
+    let missed: Vec<&DeadLetter> = given_up.iter().filter(is_missed).collect();
+    let newest = missed.last()?;
+    let files = missed.iter().filter_map(|letter| letter.file.as_deref());
+    let mut what: Vec<String> = files
+        .take(FILES_TOLD_MAX)
+        .map(|file| format!("the file `{file}`"))
+        .collect();
+    match missed.len() - what.len() {
+        0 => {}
+        1 => what.push("an answer".to_owned()),
+        others => what.push(format!("{others} answers")),
+    }
+    let until = kept_days
+        .and_then(|days| {
+            newest
+                .given_up
+                .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
+                .ok()
+        })
+        .map(|until| format!(" until {}", until.strftime("%-d %B %Y")))
+        .unwrap_or_default();
+    Some(format!(
+        "not delivered here: {}; an administrator can have it sent again{until}",
+        what.join(", ")
+    ))
+}
+
 /// What a command is told that cannot be carried out while a turn runs.
 pub(super) fn is_running() -> Reply {
     Reply::text("A turn is running; `stop` it first.")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::missing;
+    use crate::store::DeadLetter;
+    use jiff::Timestamp;
+
+    fn letter(op: &str, what: &str, file: Option<&str>) -> DeadLetter {
+        let given_up = Timestamp::from_second(1_795_293_600).unwrap();
+        DeadLetter {
+            op: op.to_owned(),
+            channel: "slack".to_owned(),
+            chat: "C1".to_owned(),
+            thread: None,
+            what: what.to_owned(),
+            file: file.map(str::to_owned),
+            state: "failed".to_owned(),
+            why: "is_archived".to_owned(),
+            attempts: 1,
+            enqueued: given_up,
+            given_up,
+        }
+    }
+
+    #[test]
+    fn what_was_not_delivered_is_told_in_words_of_whoever_missed_it() {
+        let file = letter("inbox-1/CHG-1.patch", "upload", Some("CHG-1.patch"));
+        let answer = letter("inbox-2/result", "post", None);
+        let instead = letter("inbox-2/missing", "post", None);
+        let receipt = letter("inbox-3/seen", "react", None);
+        assert_eq!(missing(&[instead.clone(), receipt.clone()], Some(30)), None);
+        let all = [file.clone(), answer.clone(), answer, instead, receipt];
+        assert_eq!(
+            missing(&all, Some(30)).unwrap(),
+            "not delivered here: the file `CHG-1.patch`, 2 answers; an administrator can have it sent again until \
+             21 December 2026"
+        );
+        assert_eq!(
+            missing(&[file], None).unwrap(),
+            "not delivered here: the file `CHG-1.patch`; an administrator can have it sent again"
+        );
+    }
 }

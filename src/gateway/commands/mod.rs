@@ -107,7 +107,7 @@ impl Gateway {
     /// Carries out one command and leaves its answer in the outbox. A panic is answered, and what the store cannot
     /// do now is tried again: an effect that is on record is not repeated.
     pub(super) async fn command(self: &Arc<Self>, asked: Asked) {
-        let address = address_of(&asked.inbound, format!("inbox-{}", asked.inbox));
+        let address = address_of(&asked.inbound, asked.inbox.answers());
         let mut wait = WAIT_MIN;
         loop {
             let Some(answer) = self.attempt(&asked, &address).await else {
@@ -300,7 +300,7 @@ impl Gateway {
         }
         let reply = match verb {
             Verb::Help => help(identity),
-            Verb::Status => self.status(identity, conversation).await?,
+            Verb::Status => self.status(asked, identity, conversation).await?,
             // All but `diff` ask something, which was answered above.
             Verb::Diff | Verb::Risk | Verb::Envs | Verb::Render | Verb::WhoImports => {
                 return Ok(Answer::ops(self.diff(address, identity, conversation).await?));

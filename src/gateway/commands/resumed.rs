@@ -165,6 +165,7 @@ mod tests {
                 quoted: None,
                 addressed: true,
             },
+            response_url: None,
         };
         Unanswered {
             inbox: InboxId(inbox),

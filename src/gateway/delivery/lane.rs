@@ -3,10 +3,10 @@
 
 use super::failure::{ATTEMPTS_MAX, attempt, patience};
 use super::gate::Gate;
+use super::instead::{Missing, Split, instead_of};
 use super::kept::kept;
 use crate::channel::{Call, Channel, Found, SendError};
-use crate::gateway::compose;
-use crate::model::{MessageRef, Op};
+use crate::model::{Action, MessageRef, Op};
 use crate::store::{Again, Attempt, Due, POSTPONED_MAX, Postponed, Store};
 use futures_util::FutureExt;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error};
+use tracing::{debug, error, warn};
 
 /// Delivers what waits in one lane, one after another, for as long as it goes well.
 pub(super) struct LaneDelivery {
@@ -23,6 +23,7 @@ pub(super) struct LaneDelivery {
     pub(super) name: String,
     pub(super) channel: Arc<dyn Channel>,
     pub(super) gate: Arc<Gate>,
+    pub(super) split: Split,
     pub(super) now: fn() -> Timestamp,
     pub(super) work: Arc<Notify>,
     pub(super) delivered: watch::Sender<u64>,
@@ -117,6 +118,10 @@ impl LaneDelivery {
             return Fate::Lost("it was tried eight times, and the process ended during the last".to_owned());
         }
         // While the channel is closed, or the process stops, nothing is tried.
+        if matches!(due.op.action, Action::Upload { .. }) {
+            // It has left its thread: somebody else may go on there.
+            self.work.notify_one();
+        }
         let Some(Some(_call)) = self.cancel.run_until_cancelled(self.gate.call()).await else {
             return Fate::Untried;
         };
@@ -229,7 +234,7 @@ impl LaneDelivery {
                     why,
                     "given up: it was not delivered"
                 );
-                let instead = compose::not_delivered(op);
+                let instead = instead_of(op, Missing::Surely, &self.split);
                 kept(&outcome, cancel, || {
                     store.failed(&op.id, &why, instead.clone(), (self.now)())
                 })
@@ -242,7 +247,7 @@ impl LaneDelivery {
                     why,
                     "given up: nobody knows whether it was delivered"
                 );
-                let instead = compose::maybe_missing(op);
+                let instead = instead_of(op, Missing::Perhaps, &self.split);
                 kept(&outcome, cancel, || {
                     store.ambiguous(&op.id, &why, instead.clone(), (self.now)())
                 })
@@ -253,16 +258,27 @@ impl LaneDelivery {
                 kept(&outcome, cancel, || store.replaced(&op.id, why, (self.now)())).await;
             }
             Fate::Postponed(postponed) => {
-                debug!(
-                    op.id = op.id,
-                    why = postponed.why,
-                    "an operation is tried again later"
-                );
+                self.tell_postponed(due, &postponed);
                 kept(&outcome, cancel, || store.postpone(&op.id, postponed.clone())).await;
             }
             Fate::Untried => {
                 kept(&outcome, cancel, || store.give_back(due)).await;
             }
+        }
+    }
+
+    /// An operator hears once of what fails by itself; what fails with all others is told of the channel.
+    fn tell_postponed(&self, due: &Due, postponed: &Postponed) {
+        let (op, why) = (&due.op.id, &postponed.why);
+        if due.attempts == 0 && postponed.attempt == Attempt::Counted {
+            warn!(
+                channel = self.name,
+                op.id = op,
+                why,
+                "not delivered; it is tried again, {ATTEMPTS_MAX} times in all"
+            );
+        } else {
+            debug!(op.id = op, why, "an operation is tried again later");
         }
     }
 

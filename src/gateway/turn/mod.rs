@@ -474,6 +474,7 @@ mod tests {
             mention: None,
             whisper: None,
             prefix: "inbox-7".to_owned(),
+            response_url: None,
         };
         let ops = filled_refusal(&address, "It was cut short three times.");
         let saying: Vec<&str> = ops

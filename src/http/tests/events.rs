@@ -50,6 +50,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
             event: event.to_owned(),
             fields,
         },
+        response_url: None,
     }
 }
 

@@ -2,7 +2,7 @@
 //! has them sent again, or drops them.
 
 use super::{AGAIN, WAITING};
-use crate::model::{Action, Op};
+use crate::model::{Action, InboxId, Op, Place};
 use crate::store::audit::audit_in;
 use crate::store::column::{millis, parse, time};
 use crate::store::{Store, StoreError};
@@ -23,6 +23,9 @@ pub struct DeadLetter {
     pub thread: Option<String>,
     /// `post`, `edit`, `notice`, `upload`, `react` or `answer`.
     pub what: String,
+    /// The name of a file.
+    #[serde(default)]
+    pub file: Option<String>,
     /// `failed`: it was not sent. `ambiguous`: nobody can tell whether it was.
     pub state: String,
     /// What the platform said last.
@@ -101,6 +104,34 @@ impl Store {
         self.read(move |tx| {
             let mut any = tx.prepare_cached("SELECT 1 FROM outbox WHERE channel = ?1 LIMIT 1")?;
             Ok(any.exists([channel])?)
+        })
+        .await
+    }
+
+    /// What of a chat and thread was given up and nobody asked for yet, the oldest first. It is told of by the message
+    /// `by`, which is told the same if it asks again; nobody else is.
+    pub async fn tell_given_up(
+        &self,
+        channel: &str,
+        place: &Place,
+        by: InboxId,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        let (channel, place) = (channel.to_owned(), place.clone());
+        self.write(move |tx| {
+            tx.prepare_cached(
+                "UPDATE outbox SET told_by = ?4
+                 WHERE channel = ?1 AND done_at IS NOT NULL AND state IN ('failed', 'ambiguous') AND told_by IS NULL
+                   AND json_extract(lane, '$[0]') = ?2 AND json_extract(lane, '$[1]') IS ?3",
+            )?
+            .execute(params![channel, place.chat, place.thread, by.0])?;
+            let sql = format!("{LETTERS} AND channel = ?1 AND told_by = ?2 ORDER BY id");
+            let mut statement = tx.prepare_cached(&sql)?;
+            let mut rows = statement.query(params![channel, by.0])?;
+            let mut letters = Vec::new();
+            while let Some(row) = rows.next()? {
+                letters.push(letter(row)?);
+            }
+            Ok(letters)
         })
         .await
     }
@@ -196,12 +227,17 @@ fn letter(row: &Row<'_>) -> Result<DeadLetter, StoreError> {
     // One that cannot be read was given up for that; it is listed all the same.
     let body = parse::<Op>("operation", &row.get::<_, String>(2)?).ok();
     let place = body.as_ref().map(|op| op.place.clone());
+    let file = body.as_ref().and_then(|op| match &op.action {
+        Action::Upload { file_name, .. } => Some(file_name.clone()),
+        _ => None,
+    });
     Ok(DeadLetter {
         op: row.get(0)?,
         channel: row.get(1)?,
         chat: place.as_ref().map(|place| place.chat.clone()).unwrap_or_default(),
         thread: place.and_then(|place| place.thread),
         what: body.map_or("unreadable", |op| what(&op.action)).to_owned(),
+        file,
         state: row.get(3)?,
         why: row.get(4)?,
         attempts: row.get(5)?,

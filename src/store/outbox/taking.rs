@@ -1,6 +1,7 @@
 //! Which operations are due, and what it means to take one: nobody else is handed it, and what must not show
 //! twice is marked before it is sent.
 
+use super::response;
 use super::unreadable::without_unreadable;
 use super::{AGAIN, Admission, DOUBTFUL, Due, LOOKING, READY, REPEATING, SENDING, WAITING, lane, message_of};
 use crate::model::{Action, Op};
@@ -194,6 +195,7 @@ fn look(
     let Some(op) = resolve(tx, parse("operation", &body)?)? else {
         return Ok(None);
     };
+    let op = response::addressed(tx, op, at)?;
     let may_show_twice = op.action.may_show_twice();
     let (taken, is_unsent) = taken_as(&state)?;
     let tried = row.get::<_, Option<i64>>(6)?.unwrap_or(enqueued);
@@ -233,7 +235,8 @@ pub(super) fn is_due(due_at: i64, enqueued: i64, at: Timestamp) -> bool {
     due_at <= millis(at) || due_at == enqueued || due_at > millis(latest)
 }
 
-/// Marks operations as being sent: in the database where that must not be forgotten.
+/// Marks operations as being sent: in the database where that must not be forgotten. A file leaves its thread then:
+/// what comes after it does not wait until the platform has taken it.
 fn take(
     tx: &Transaction<'_>,
     heads: Vec<Head>,
@@ -247,10 +250,13 @@ fn take(
         busy.taken.ops.push(op.clone());
         busy.taken.is_marked |= head.is_unmarked;
         if head.due.op.action.may_show_twice() {
+            let is_file = matches!(head.due.op.action, Action::Upload { .. });
             tx.prepare_cached(
-                "UPDATE outbox SET state = ?2, tried_at = COALESCE(tried_at, ?3) WHERE id = ?1",
+                "UPDATE outbox SET state = ?2, tried_at = COALESCE(tried_at, ?3),
+                   lane = CASE WHEN ?4 AND json_array_length(lane) = 2 THEN json_insert(lane, '$[#]', op) ELSE lane END
+                 WHERE id = ?1",
             )?
-            .execute(params![head.id, head.taken, millis(at)])?;
+            .execute(params![head.id, head.taken, millis(at), is_file])?;
         }
         due.push(head.due);
     }

@@ -96,6 +96,7 @@ fn message(envelope: &Value, installed: &Installed) -> Result<Received, Rejected
             id: ts.to_owned(),
         }),
         kind,
+        response_url: None,
     })))
 }
 

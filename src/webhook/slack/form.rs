@@ -2,7 +2,7 @@
 
 use super::text;
 use super::{Installed, Received, Rejected, invite, is_direct_id, sender, text_at};
-use crate::model::{Inbound, Kind, MessageRef, Place};
+use crate::model::{Inbound, Kind, MessageRef, Place, ResponseUrl};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 const FIELDS_MAX: usize = 64;
 /// Characters of a button's value, as Slack limits it.
 const TOKEN_CHARS_MAX: usize = 2_000;
+/// Bytes of an address for answers; Slack's have about 80.
+const RESPONSE_URL_BYTES_MAX: usize = 512;
 
 pub(super) fn decode(body: &[u8], installed: &Installed) -> Result<Received, Rejected> {
     let mut fields = BTreeMap::new();
@@ -60,6 +62,9 @@ fn slash_command(fields: &BTreeMap<String, String>, installed: &Installed) -> Re
         direct: is_direct_id(chat),
         message: None,
         kind: invite(&words).unwrap_or_else(|| command(&words)),
+        response_url: field("response_url")
+            .filter(|url| url.len() <= RESPONSE_URL_BYTES_MAX)
+            .map(|url| ResponseUrl::new(url.to_owned())),
     })))
 }
 
@@ -113,14 +118,15 @@ fn press(payload: &Value, installed: &Installed) -> Result<Received, Rejected> {
         ));
     };
     let message = text_at(payload, "/container/message_ts").or_else(|| text_at(payload, "/message/ts"));
-    let thread = text_at(payload, "/container/thread_ts")
-        .or_else(|| text_at(payload, "/message/thread_ts"))
-        .or(message);
-    // A message that only one person sees cannot be edited or reacted to.
+    // A message that only one person sees cannot be edited or reacted to, and begins no thread.
     let is_ephemeral = payload
         .pointer("/container/is_ephemeral")
         .and_then(Value::as_bool)
         == Some(true);
+    let message = message.filter(|_| !is_ephemeral);
+    let thread = text_at(payload, "/container/thread_ts")
+        .or_else(|| text_at(payload, "/message/thread_ts"))
+        .or(message);
     Ok(Received::Inbound(Box::new(Inbound {
         channel: installed.channel.clone(),
         delivery: vec![format!(
@@ -134,7 +140,7 @@ fn press(payload: &Value, installed: &Installed) -> Result<Received, Rejected> {
             thread: thread.map(str::to_owned),
         },
         direct: is_direct_id(chat),
-        message: message.filter(|_| !is_ephemeral).map(|ts| MessageRef {
+        message: message.map(|ts| MessageRef {
             chat: chat.to_owned(),
             id: ts.to_owned(),
         }),
@@ -142,5 +148,6 @@ fn press(payload: &Value, installed: &Installed) -> Result<Received, Rejected> {
             token: token.to_owned(),
             callback: None,
         },
+        response_url: None,
     })))
 }

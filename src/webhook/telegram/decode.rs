@@ -141,6 +141,7 @@ impl Decoder<'_> {
                 id: message.to_string(),
             }),
             kind,
+            response_url: None,
         }))
     }
 

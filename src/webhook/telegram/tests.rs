@@ -78,6 +78,7 @@ fn a_direct_message_names_its_sender_by_id_alone() {
                 id: "101".to_owned(),
             }),
             kind: text("scale web", None, true),
+            response_url: None,
         })))
     );
 }

@@ -3,9 +3,9 @@
 use super::*;
 
 #[derive(Clone)]
-struct Gateway {
+pub(super) struct Gateway {
     webhook: Arc<dyn Webhook>,
-    received: Arc<Mutex<Vec<Inbound>>>,
+    pub(super) received: Arc<Mutex<Vec<Inbound>>>,
 }
 
 async fn receive(
@@ -29,7 +29,7 @@ async fn receive(
     Ok(response.body(Full::new(Bytes::from(text))).unwrap())
 }
 
-async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> Gateway {
+pub(super) async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> Gateway {
     let settings = ChannelSettings::Slack(settings(&emulator.api_base_url()));
     let gateway = Gateway {
         webhook: webhook::of_channel("slack", &settings, channel.installation()).unwrap(),
@@ -45,7 +45,7 @@ async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> Gatewa
     gateway
 }
 
-fn ok() -> Answer {
+pub(super) fn ok() -> Answer {
     Answer {
         status: 200,
         body: String::new(),

@@ -81,6 +81,9 @@ async fn a_bot_that_may_not_read_everywhere_says_so_from_the_start() {
         assert!(!connected(&emulator).await.can_find(), "{scope}");
     }
     let emulator = workspace().await;
+    emulator.hide_scopes();
+    assert!(!connected(&emulator).await.can_find());
+    let emulator = workspace().await;
     let channel = connected(&emulator).await;
     emulator.withdraw("channels:history");
     assert_eq!(channel.find(&named("lost"), now()).await, Ok(Found::CannotTell));

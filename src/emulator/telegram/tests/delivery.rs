@@ -220,3 +220,51 @@ async fn telegram_suggests_the_commands_as_help_lists_them() {
         .map(|known| json!({"command": known.word.replace('-', "_"), "description": known.what}));
     assert_eq!(suggested, json!({ "commands": known }));
 }
+
+/// People read a caption and the answer to a press as they read a message: without backticks.
+#[tokio::test]
+async fn code_is_marked_in_a_caption_and_only_words_in_the_answer_to_a_press() {
+    let setup = Setup::new().await;
+    let upload = |caption: &str| Action::Upload {
+        file_name: "CHG-1.patch".to_owned(),
+        content: bytes::Bytes::from_static(b"x"),
+        caption: caption.to_owned(),
+    };
+    let here = place(ALICE, None);
+    let caption = "CHG-1 🚢 `a`: 1 file, base `7b6e391` of evil.com";
+    setup.deliver(here.clone(), upload(caption)).await.unwrap();
+    let shown = setup.telegram.messages(ALICE).remove(0);
+    let without_joiners = shown.text.replace('\u{2060}', "");
+    assert_eq!(without_joiners, caption.replace('`', ""));
+    assert_eq!(
+        shown.entities,
+        [
+            json!({"type": "code", "offset": 9, "length": 1}),
+            json!({"type": "code", "offset": 25, "length": 7})
+        ]
+    );
+    setup
+        .deliver(here.clone(), upload(&format!("`a` {}", "x".repeat(2_000))))
+        .await
+        .unwrap();
+    let cut = setup.telegram.messages(ALICE).remove(1);
+    assert_eq!((cut.text.len(), cut.entities.len()), (1_024, 0));
+
+    let message = setup.post(&result()).await.unwrap().message.unwrap();
+    let pressed = setup
+        .telegram
+        .click(ALICE, ALICE, message.id.parse().unwrap(), "Discard")
+        .await;
+    let callback = pressed.unwrap().update["callback_query"]["id"]
+        .as_str()
+        .map(str::to_owned);
+    let answer = Action::AnswerClick {
+        callback,
+        to: alice(),
+        text: "Your ID is `telegram:42:7`.".to_owned(),
+    };
+    setup.deliver(here, answer).await.unwrap();
+    let answers = setup.telegram.answers();
+    assert_eq!(answers.last().unwrap().1, "Your ID is telegram:42:7.");
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+}

@@ -170,3 +170,27 @@ async fn polling_ends_when_nobody_listens() {
     setup.telegram.say(ALICE, ALICE, "anybody?").await;
     tokio::time::timeout(SOON, task).await.unwrap().unwrap();
 }
+
+/// A proxy or a server of one's own may answer before the time that was asked for.
+#[tokio::test]
+async fn polls_that_are_answered_at_once_are_repeated_once_a_second_and_lose_nothing() {
+    let mut polling = Polling::new().await;
+    polling.next().await.accepted.send(()).unwrap();
+    let telegram = &polling.setup.telegram;
+    let polls = |telegram: &TelegramEmulator| {
+        let calls = telegram.calls();
+        calls.iter().filter(|(method, _)| method == "getUpdates").count()
+    };
+    let started = std::time::Instant::now();
+    telegram.hurry_polls();
+    let before = polls(telegram);
+    let more = |telegram: &TelegramEmulator| polls(telegram) >= before + 3;
+    assert!(telegram.wait_until(SOON, more).await);
+    // Of three further polls the first may begin at once.
+    assert!(started.elapsed() >= Duration::from_secs(2));
+    telegram.say(ALICE, ALICE, "still here").await;
+    let next = polling.next().await;
+    assert_eq!(words(&next.inbound), "still here");
+    next.accepted.send(()).unwrap();
+    polling.stop().await;
+}

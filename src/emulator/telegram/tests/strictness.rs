@@ -142,3 +142,63 @@ fn a_group_takes_twenty_messages_a_minute() {
     assert_eq!(rates.count(ALICE, at(117)), Err(3));
     assert_eq!(rates.refused, 3);
 }
+
+#[tokio::test]
+async fn a_method_nobody_knows_is_not_found() {
+    let setup = Setup::new().await;
+    let answer = call(&setup.telegram, "sendPigeon", &json!({})).await;
+    assert_eq!(answer, (404, "Not Found: method not found".to_owned()));
+    assert_eq!(setup.telegram.problems().len(), 1);
+}
+
+/// Sends a file with a caption, as a form, and answers as [`call`] does.
+async fn caption(telegram: &TelegramEmulator, caption: &str, entities: &str) -> (u16, String) {
+    let field = |name: &str, value: &str| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let file =
+        "--b\r\nContent-Disposition: form-data; name=\"document\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n";
+    let body = [
+        field("chat_id", &ALICE.to_string()),
+        field("caption", caption),
+        field("caption_entities", entities),
+        file.to_owned(),
+    ]
+    .concat();
+    let url = format!("{}/bot{TOKEN}/sendDocument", telegram.api_base_url());
+    let request = client().post(url).body(body);
+    let request = request.header("content-type", "multipart/form-data; boundary=b");
+    let mut response = request.send().await.unwrap();
+    let mut answer = Vec::new();
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        answer.extend_from_slice(&chunk);
+    }
+    let status = response.status().as_u16();
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    (
+        status,
+        answer["description"].as_str().unwrap_or_default().to_owned(),
+    )
+}
+
+#[tokio::test]
+async fn every_wrong_caption_is_refused() {
+    let setup = Setup::new().await;
+    let code = |length: usize| json!([{"type": "code", "offset": 0, "length": length}]).to_string();
+    let ok = caption(&setup.telegram, &"x".repeat(1_024), &code(1_024)).await;
+    assert_eq!(ok, (200, String::new()));
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+    for (text, entities, why) in [
+        ("x".repeat(1_025), "[]".to_owned(), "message is too long"),
+        ("x".to_owned(), code(2), "can't parse entities: outside the text"),
+        (
+            "x".to_owned(),
+            "code".to_owned(),
+            "can't parse entities: not a list of them",
+        ),
+    ] {
+        let answer = caption(&setup.telegram, &text, &entities).await;
+        assert_eq!(answer, (400, format!("Bad Request: {why}")));
+    }
+    assert_eq!(setup.telegram.problems().len(), 3);
+}

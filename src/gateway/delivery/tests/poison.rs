@@ -209,5 +209,32 @@ async fn a_file_that_cannot_be_delivered_holds_up_no_text_and_is_told_once() {
         .filter(|op| *op == "inbox-1/CHG-1.patch/missing")
         .count();
     assert_eq!(told, 1, "{shown:?}");
-    assert!(world.fake.said().contains("`patch` sends the change again"));
+    assert!(world.fake.said().contains("This is what it holds"));
+}
+
+/// A large file, or a platform that does not answer, takes minutes.
+#[tokio::test(start_paused = true)]
+async fn what_is_said_after_a_file_does_not_wait_until_the_platform_has_taken_it() {
+    let world = World::start(Fake::new(true, |op| match &op.action {
+        Action::Upload { .. } => Does::Hangs,
+        _ => Does::Shows,
+    }));
+    world
+        .enqueue(vec![
+            post("inbox-1/answer", "C1"),
+            file("inbox-1/CHG-1.patch", "C1"),
+            post("inbox-2/answer", "C1"),
+        ])
+        .await;
+    let hangs = || world.fake.calls_of("inbox-1/CHG-1.patch") == 1;
+    world.until(hangs).await;
+    world
+        .until(|| world.fake.shown().contains(&"inbox-2/answer".to_owned()))
+        .await;
+    world.enqueue(vec![post("inbox-3/answer", "C1")]).await;
+    world
+        .until(|| world.fake.shown().contains(&"inbox-3/answer".to_owned()))
+        .await;
+    assert!(elapsed() < Duration::from_secs(30), "{:?}", elapsed());
+    assert!(hangs());
 }

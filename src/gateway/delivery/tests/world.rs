@@ -44,6 +44,8 @@ pub(super) enum Does {
     ShowsThen(SendError),
     /// It fails without effect.
     Fails(SendError),
+    /// Nobody answers, without end.
+    Hangs,
     /// Our own code breaks.
     Breaks,
 }
@@ -149,6 +151,7 @@ impl Channel for Fake {
                 Err(error)
             }
             Does::Fails(error) => Err(error),
+            Does::Hangs => std::future::pending().await,
             Does::Breaks => panic!("a defect of the channel"),
         }
     }
@@ -210,6 +213,7 @@ pub(super) fn op(id: &str, chat: &str, action: Action) -> Op {
             thread: None,
         },
         action,
+        response_url: None,
     }
 }
 

@@ -36,6 +36,7 @@ fn a_mention_in_a_channel_is_a_message_to_us() {
                 quoted: None,
                 addressed: true,
             },
+            response_url: None,
         }
     );
 }

@@ -1,0 +1,125 @@
+//! The emulator itself: a check that lets everything pass would prove nothing.
+
+use super::*;
+use serde_json::Value;
+
+/// What the Web API answers to a call with a body: `ok`, or the code of its refusal.
+async fn call(emulator: &SlackEmulator, method: &str, body: &Value) -> String {
+    let url = format!("{}/{method}", emulator.api_base_url());
+    let request = http().post(url).bearer_auth("xoxb-1").json(body);
+    let mut response = request.send().await.unwrap();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        bytes.extend_from_slice(&chunk);
+    }
+    let answer: Value = serde_json::from_slice(&bytes).unwrap();
+    match answer["ok"].as_bool() {
+        Some(true) => "ok".to_owned(),
+        _ => answer["error"].as_str().unwrap().to_owned(),
+    }
+}
+
+fn section(chars: usize) -> Value {
+    json!({"type": "section", "text": {"type": "mrkdwn", "text": "x".repeat(chars)}})
+}
+
+fn press(action: &str, label: usize, value: usize) -> Value {
+    json!({"type": "button", "action_id": action, "value": "v".repeat(value),
+        "text": {"type": "plain_text", "text": "x".repeat(label)}})
+}
+
+fn actions(buttons: usize) -> Value {
+    let buttons: Vec<Value> = (0..buttons)
+        .map(|number| press(&format!("a{number}"), 1, 1))
+        .collect();
+    json!({"type": "actions", "elements": buttons})
+}
+
+fn with_blocks(blocks: Vec<Value>) -> Value {
+    json!({"channel": "C0OPS", "text": "x", "blocks": blocks})
+}
+
+/// T61, T72
+#[tokio::test]
+async fn every_wrong_message_is_refused_as_slack_refuses_it() {
+    let emulator = workspace().await;
+    let header =
+        |chars: usize| json!({"type": "header", "text": {"type": "plain_text", "text": "x".repeat(chars)}});
+    let one = |block: Value| with_blocks(vec![block]);
+    let right = [
+        one(section(3_000)),
+        one(header(150)),
+        one(actions(25)),
+        one(json!({"type": "actions", "elements": [press("a", 75, 2_000)]})),
+        with_blocks(vec![json!({"type": "divider"}); 50]),
+        json!({"channel": "C0OPS", "text": "x".repeat(4_000)}),
+    ];
+    for body in &right {
+        assert_eq!(call(&emulator, "chat.postMessage", body).await, "ok", "{body}");
+    }
+    assert_eq!(emulator.problems(), Vec::<String>::new());
+    let wrong = [
+        (one(section(3_001)), "invalid_blocks"),
+        (one(header(151)), "invalid_blocks"),
+        (one(actions(26)), "invalid_blocks"),
+        (
+            one(json!({"type": "actions", "elements": [press("a", 76, 1)]})),
+            "invalid_blocks",
+        ),
+        (
+            one(json!({"type": "actions", "elements": [press("a", 1, 2_001)]})),
+            "invalid_blocks",
+        ),
+        (
+            one(json!({"type": "actions", "elements": [press("a", 1, 1), press("a", 1, 1)]})),
+            "invalid_blocks",
+        ),
+        (
+            with_blocks(vec![json!({"type": "divider"}); 51]),
+            "invalid_blocks",
+        ),
+        (one(json!({"type": "pigeon"})), "invalid_blocks"),
+        (
+            json!({"channel": "C0OPS", "text": "x".repeat(40_001)}),
+            "msg_too_long",
+        ),
+        (json!({"channel": "C0OPS", "text": " "}), "no_text"),
+    ];
+    for (body, code) in &wrong {
+        assert_eq!(call(&emulator, "chat.postMessage", body).await, *code, "{body}");
+    }
+    assert_eq!(emulator.problems().len(), wrong.len());
+}
+
+#[tokio::test]
+async fn what_slack_does_not_know_or_show_is_refused() {
+    let emulator = workspace().await;
+    emulator.add_channel_without_bot("C0ELSE", &["U0ALICE"]);
+    let whisper = |channel: &str, user: &str| json!({"channel": channel, "user": user, "text": "x"});
+    for (method, body, code) in [
+        ("chat.pigeon", json!({}), "unknown_method"),
+        (
+            "chat.postEphemeral",
+            whisper("C0OPS", "U0EVE"),
+            "user_not_in_channel",
+        ),
+        (
+            "chat.postEphemeral",
+            whisper("C0ELSE", "U0ALICE"),
+            "not_in_channel",
+        ),
+        (
+            "chat.postEphemeral",
+            whisper("C0NONE", "U0ALICE"),
+            "channel_not_found",
+        ),
+        (
+            "chat.update",
+            json!({"channel": "C0OPS", "ts": "1.1", "text": "x"}),
+            "message_not_found",
+        ),
+    ] {
+        assert_eq!(call(&emulator, method, &body).await, code, "{method}");
+    }
+    assert_eq!(emulator.look(|state| state.ephemerals.len()), 0);
+}

@@ -1,0 +1,189 @@
+//! What people are told instead of an operation that was not delivered: one line for all texts of a message, and for a
+//! file what it holds, where that can be read in a chat.
+
+use crate::gateway::compose::MESSAGES_MAX;
+use crate::model::{Action, Op, Part, Reply};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Splits a reply into what fits one message each, where it is delivered.
+pub(in crate::gateway) type Split = Arc<dyn Fn(&Reply) -> Vec<Reply> + Send + Sync>;
+
+/// What is told instead is called. It has nothing of its own instead.
+const MISSING: &str = "missing";
+
+/// Why something is told instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It was not delivered and never will be.
+    Surely,
+    /// It may have been delivered.
+    Perhaps,
+}
+
+/// What people are told instead of an operation.
+pub(super) fn instead_of(op: &Op, missing: Missing, split: &Split) -> Vec<Op> {
+    let post = op.id.strip_suffix("/fill").unwrap_or(&op.id);
+    let Some((message, name)) = post.rsplit_once('/') else {
+        return Vec::new();
+    };
+    // What a line stands for is posted whole, and told if that fails too. The card only says how it goes; what was
+    // lost is the result.
+    if op.action.is_placeholder() || name.starts_with(MISSING) || name == "card" {
+        return Vec::new();
+    }
+    let (of, replies) = match &op.action {
+        Action::Upload {
+            file_name, content, ..
+        } => (post, of_file(file_name, content, missing, split)),
+        Action::Post { .. } | Action::Notice { .. } | Action::Edit { .. } | Action::Fill { .. } => {
+            (message, vec![Reply::text(of_answer(missing))])
+        }
+        Action::React { .. } | Action::AnswerClick { .. } => return Vec::new(),
+    };
+    let numbered = replies.into_iter().enumerate();
+    numbered
+        .map(|(index, reply)| Op {
+            id: match index {
+                0 => format!("{of}/{MISSING}"),
+                _ => format!("{of}/{MISSING}-{}", index + 1),
+            },
+            action: like(&op.action, reply),
+            ..op.clone()
+        })
+        .collect()
+}
+
+/// Told to whom the operation was for.
+fn like(action: &Action, reply: Reply) -> Action {
+    match action {
+        Action::Notice { to, .. } => Action::Notice {
+            to: to.clone(),
+            reply,
+        },
+        _ => Action::Post {
+            reply,
+            reply_to: None,
+            placeholder: false,
+        },
+    }
+}
+
+fn of_answer(missing: Missing) -> String {
+    let what_happened = match missing {
+        Missing::Surely => "could not be delivered",
+        Missing::Perhaps => "may be missing here: nobody can tell whether it was posted",
+    };
+    format!(
+        "An answer {what_happened}. `diff` shows the prepared change and `patch` sends it; for anything else, ask again."
+    )
+}
+
+/// What a file holds, in as many messages as an answer may have; where it takes more, how to get it.
+fn of_file(file_name: &str, content: &Bytes, missing: Missing, split: &Split) -> Vec<Reply> {
+    let what_happened = match missing {
+        Missing::Surely => "could not be delivered",
+        Missing::Perhaps => "may be missing here",
+    };
+    let first = format!("The file `{file_name}` {what_happened}");
+    if let Ok(text) = std::str::from_utf8(content) {
+        let language = match file_name.ends_with(".patch") || file_name.ends_with(".diff") {
+            true => "diff",
+            false => "",
+        };
+        let whole = Reply::text(format!("{first}. This is what it holds:")).with(Part::Code {
+            language: language.to_owned(),
+            text: text.to_owned(),
+        });
+        let messages = split(&whole);
+        if messages.len() <= MESSAGES_MAX {
+            return messages;
+        }
+    }
+    let again = match file_name.starts_with("CHG-") {
+        true => "`patch` sends the change again",
+        false => "ask again for it",
+    };
+    vec![Reply::text(format!(
+        "{first}, and is too long to be shown here; {again}."
+    ))]
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{Missing, Split, instead_of};
+    use crate::model::{Account, Action, Op, Part, Place, Platform, Reply};
+    use bytes::Bytes;
+    use std::sync::Arc;
+
+    fn file(id: &str, content: &[u8]) -> Op {
+        Op {
+            id: id.to_owned(),
+            channel: "slack".to_owned(),
+            place: Place {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: "T1".to_owned(),
+                },
+                chat: "C1".to_owned(),
+                thread: None,
+            },
+            action: Action::Upload {
+                file_name: "CHG-1.patch".to_owned(),
+                content: Bytes::copy_from_slice(content),
+                caption: String::new(),
+            },
+            response_url: None,
+        }
+    }
+
+    /// One message for each started ten bytes of code.
+    fn tens() -> Split {
+        Arc::new(|reply: &Reply| {
+            let code = reply.parts.iter().find_map(|part| match part {
+                Part::Code { text, .. } => Some(text.len()),
+                _ => None,
+            });
+            vec![reply.clone(); code.unwrap_or(0).div_ceil(10)]
+        })
+    }
+
+    fn told(content: &[u8], missing: Missing) -> (Vec<String>, String) {
+        let ops = instead_of(&file("inbox-1/CHG-1.patch", content), missing, &tens());
+        let ids = ops.iter().map(|op| op.id.clone()).collect();
+        (ids, format!("{:?}", ops[0].action))
+    }
+
+    /// P2
+    #[test]
+    fn a_file_that_is_missing_is_told_as_text_where_that_can_be_read() {
+        let (ids, first) = told(b"+replicas: 4\n", Missing::Surely);
+        assert_eq!(
+            ids,
+            ["inbox-1/CHG-1.patch/missing", "inbox-1/CHG-1.patch/missing-2"]
+        );
+        assert!(
+            first.contains("could not be delivered. This is what it holds:"),
+            "{first}"
+        );
+        assert!(first.contains("+replicas: 4"), "{first}");
+        let (ids, first) = told(b"+one\n", Missing::Perhaps);
+        assert_eq!(
+            (ids.len(), first.contains("may be missing here. This is")),
+            (1, true)
+        );
+        for unreadable in [b"\xff\xfe".to_vec(), vec![b'x'; 51]] {
+            let (ids, first) = told(&unreadable, Missing::Surely);
+            assert_eq!(ids, ["inbox-1/CHG-1.patch/missing"]);
+            assert!(first.contains("`patch` sends the change again"), "{first}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_of_what_is_told_instead() {
+        for id in ["inbox-1/a/missing", "inbox-1/a/missing-2", "nameless"] {
+            assert_eq!(instead_of(&file(id, b"x"), Missing::Surely, &tens()), []);
+        }
+    }
+}

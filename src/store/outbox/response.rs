@@ -1,0 +1,172 @@
+//! The addresses at which whoever typed a command can be answered where the bot is not. One is kept until the answer
+//! is out, and no longer than the platform takes it.
+
+use crate::model::{Op, Platform, ResponseUrl};
+use crate::store::column::millis;
+use crate::store::{Store, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{OptionalExtension, Transaction, params};
+
+/// How long Slack takes answers at such an address. See
+/// <https://docs.slack.dev/interactivity/handling-user-interaction>.
+const KEPT: SignedDuration = SignedDuration::from_mins(30);
+
+impl Store {
+    /// Drops the addresses that Slack takes no answers at any more.
+    pub async fn drop_response_urls(&self, at: Timestamp) -> Result<(), StoreError> {
+        self.write(move |tx| drop_expired(tx, at)).await
+    }
+}
+
+/// Keeps the address for operations whose ids begin with `answers` and a slash, and drops those that nobody takes any
+/// more. One that is kept already grows no younger.
+pub(in crate::store) fn keep(
+    tx: &Transaction<'_>,
+    answers: &str,
+    url: &ResponseUrl,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    drop_expired(tx, at)?;
+    let expires_at = at.checked_add(KEPT).unwrap_or(at);
+    tx.prepare_cached("INSERT INTO response_url (answers, url, expires_at) VALUES (?1, ?2, ?3) ON CONFLICT (answers) DO NOTHING",
+    )?
+    .execute(params![answers, url.expose(), millis(expires_at)])?;
+    Ok(())
+}
+
+fn drop_expired(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached("DELETE FROM response_url WHERE expires_at <= ?1")?
+        .execute([millis(at)])?;
+    Ok(())
+}
+
+/// The operation with the address it may be answered at. Only a command that stands in no thread has one.
+pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<Op, StoreError> {
+    if op.place.thread.is_some() || op.place.account.platform != Platform::Slack {
+        return Ok(op);
+    }
+    let url: Option<String> = tx
+        .prepare_cached("SELECT url FROM response_url WHERE answers = ?1 AND expires_at > ?2")?
+        .query_row(params![answered(&op.id), millis(at)], |row| row.get(0))
+        .optional()?;
+    Ok(Op {
+        response_url: url.map(ResponseUrl::new),
+        ..op
+    })
+}
+
+/// Drops the address for what an operation belongs to, unless some of that is still to be sent.
+pub(in crate::store) fn drop_if_answered(tx: &Transaction<'_>, op: &str) -> Result<(), StoreError> {
+    // Zero follows the slash in the order of the index.
+    tx.prepare_cached(
+        "DELETE FROM response_url WHERE answers = ?1 AND NOT EXISTS (
+           SELECT 1 FROM outbox WHERE op > ?1 || '/' AND op < ?1 || '0' AND done_at IS NULL)",
+    )?
+    .execute([answered(op)])?;
+    Ok(())
+}
+
+/// What the id of an operation begins with: the message it answers.
+pub(super) fn answered(op: &str) -> &str {
+    op.rsplit_once('/').map_or(op, |(answers, _)| answers)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::model::{Action, Op, Reply, ResponseUrl};
+    use crate::store::Store;
+    use crate::store::fixture::{at, person, place, post};
+    use jiff::SignedDuration;
+
+    fn url() -> ResponseUrl {
+        ResponseUrl::new("https://hooks.slack.com/commands/T1/1/CANARY".to_owned())
+    }
+
+    fn whisper(id: &str) -> Op {
+        Op {
+            place: place(None),
+            action: Action::Notice {
+                to: person("alice"),
+                reply: Reply::text("x"),
+            },
+            ..post(id, None, "x")
+        }
+    }
+
+    /// The same, while it is known where its person can be answered.
+    fn addressed(id: &str) -> Op {
+        Op {
+            response_url: Some(url()),
+            ..whisper(id)
+        }
+    }
+
+    async fn kept(store: &Store) -> i64 {
+        store
+            .read(|tx| Ok(tx.query_row("SELECT count(*) FROM response_url", [], |row| row.get(0))?))
+            .await
+            .unwrap()
+    }
+
+    /// The address is as durable as what it is for, is handed out with it, and is gone when the last of it is sent.
+    #[tokio::test]
+    async fn an_address_for_answers_is_kept_until_the_last_of_them_is_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let ops = vec![
+            addressed("inbox-1/answer-1"),
+            whisper("inbox-1/answer-2"),
+            whisper("inbox-10/answer"),
+        ];
+        store.enqueue(ops, at(0)).await.unwrap();
+        drop(store);
+        let store = Store::open(folder.path()).unwrap();
+        for (id, left) in [("inbox-1/answer-1", 1), ("inbox-1/answer-2", 0)] {
+            let due = store.due("slack", at(1), 1).await.unwrap().remove(0);
+            assert_eq!((due.op.id.as_str(), &due.op.response_url), (id, &Some(url())));
+            store.delivered(id, None, at(1)).await.unwrap();
+            assert_eq!(kept(&store).await, left);
+        }
+        let other = store.due("slack", at(1), 1).await.unwrap().remove(0);
+        assert_eq!(other.op.response_url, None);
+    }
+
+    #[tokio::test]
+    async fn an_address_for_answers_is_used_for_half_an_hour_and_what_is_given_up_needs_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let later = |minutes| at(0).checked_add(SignedDuration::from_mins(minutes)).unwrap();
+        store
+            .enqueue(vec![addressed("inbox-1/answer")], at(0))
+            .await
+            .unwrap();
+        let due = store.due("slack", later(30), 1).await.unwrap().remove(0);
+        assert_eq!(due.op.response_url, None);
+        // What is told instead is answered there as well, and the address grows no younger by that.
+        let instead = Some(addressed("inbox-1/missing"));
+        store
+            .failed("inbox-1/answer", "refused", instead, later(20))
+            .await
+            .unwrap();
+        let due = store.due("slack", later(29), 1).await.unwrap().remove(0);
+        assert_eq!(due.op.response_url, Some(url()));
+        store.give_back(&due).await.unwrap();
+        let due = store.due("slack", later(30), 1).await.unwrap().remove(0);
+        assert_eq!((due.op.response_url, kept(&store).await), (None, 1));
+        store
+            .failed("inbox-1/missing", "refused", None, later(30))
+            .await
+            .unwrap();
+        assert_eq!(kept(&store).await, 0);
+        // One that is not used goes when the next is kept, and when what is old is removed.
+        for (op, minutes) in [("inbox-2/answer", 0), ("inbox-3/answer", 30)] {
+            store.enqueue(vec![addressed(op)], later(minutes)).await.unwrap();
+        }
+        assert_eq!(kept(&store).await, 1);
+        store.drop_response_urls(later(59)).await.unwrap();
+        assert_eq!(kept(&store).await, 1);
+        store.drop_response_urls(later(60)).await.unwrap();
+        assert_eq!(kept(&store).await, 0);
+    }
+}
