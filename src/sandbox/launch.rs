@@ -20,10 +20,11 @@ pub(super) const ARGUMENT: &str = "__launch";
 pub(super) const NOT_LAUNCHED: u8 = 125;
 /// Files the program may have open.
 const FILES_MAX: u64 = 256;
-/// Where shared libraries are; the last is the list of where they are. There are programs as well, so nothing
-/// there is executed but what loads the libraries.
+/// Where shared libraries are; the last is the list of where they are. They are read only: of the programs that are
+/// there as well the system starts none but what loads the libraries.
 const LIBRARIES: [&str; 5] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"];
-/// What loads a program and its libraries: the system executes it in the program's place.
+/// What loads a program and its libraries: the system executes it in the program's place. Started by itself it loads
+/// whatever can be read, also a file of the directory; such a program has the confinement of the one before.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -122,8 +123,8 @@ impl Launch {
         Ok(())
     }
 
-    /// Gives up all files but its directory and what it is made of, the network, and every process
-    /// outside. Nothing can be executed but the program and what loads it.
+    /// Gives up all files but its directory and what it is made of, the network, and every process outside. The
+    /// system starts nothing but the program and what loads it; what is loaded in turn keeps these bounds.
     fn leave_files(&self) -> Result<bool, RulesetError> {
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
