@@ -8,20 +8,27 @@ use std::ops::Range;
 /// zero-width joiner that emoji use.
 pub(super) const JOINER: char = '\u{2060}';
 
-/// The bytes before which a joiner belongs. `protected` are the stretches Telegram leaves alone.
+/// The bytes before which a joiner belongs. `protected` are the stretches Telegram leaves alone, in order and apart.
 pub(super) fn breaks(text: &str, protected: &[Range<usize>]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut before = None;
     for (byte, character) in text.char_indices() {
         let after = text.get(byte + character.len_utf8()..).unwrap_or_default();
-        let is_open = matches!(character, '@' | '/' | '#' | ':' | '.' | '$')
-            && !protected.iter().any(|range| range.contains(&byte));
+        let is_open = matches!(character, '@' | '/' | '#' | ':' | '.' | '$') && !is_within(protected, byte);
         if is_open && is_linked(character, before, after, text, byte) {
             found.push(byte + character.len_utf8());
         }
         before = Some(character);
     }
     found
+}
+
+/// Whether one of the stretches, which are in order, holds the byte. A text may have thousands of them.
+fn is_within(stretches: &[Range<usize>], byte: usize) -> bool {
+    let before = stretches.partition_point(|stretch| stretch.end <= byte);
+    stretches
+        .get(before)
+        .is_some_and(|stretch| stretch.contains(&byte))
 }
 
 /// Would Telegram see a link around `character`?

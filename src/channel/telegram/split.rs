@@ -12,74 +12,112 @@ const CHARACTERS_MAX: usize = 4 * UNITS_MAX;
 /// Bytes of a reply that is not even tried as one message: rendering all of a long reply for each of
 /// its messages would take long.
 const SOURCE_BYTES_MAX: usize = 16 * UNITS_MAX;
+/// Bytes of a row of facts that fits a message in any case.
+const ROW_BYTES_FIT: usize = 256;
 /// Characters a cut goes back to keep a joined emoji whole.
 const CLUSTER_MAX: usize = 32;
 
 /// The messages of a reply, in order.
 pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
-    pages(reply, link_hosts, usize::MAX)
+    pages(reply, &rendered_fits(link_hosts), usize::MAX)
 }
 
 /// Whether a reply takes at most so many messages. Looks no further than that.
 pub(in crate::channel) fn fits(reply: &Reply, link_hosts: &[String], messages_max: usize) -> bool {
-    pages(reply, link_hosts, messages_max).len() <= messages_max
+    pages(reply, &rendered_fits(link_hosts), messages_max).len() <= messages_max
 }
 
-/// The messages of a reply, in order; of one with more than `pages_max` the first ones, which are more than that.
-fn pages(reply: &Reply, link_hosts: &[String], pages_max: usize) -> Vec<Reply> {
+/// Whether a reply fits one message as it is rendered.
+fn rendered_fits(link_hosts: &[String]) -> impl Fn(&Reply) -> bool {
     let setting = Setting {
         link_hosts,
         chat: None,
     };
-    let fits = |reply: &Reply| source_bytes(reply) <= SOURCE_BYTES_MAX && render(reply, setting).fits();
+    move |reply| source_bytes(reply) <= SOURCE_BYTES_MAX && render(reply, setting).fits()
+}
+
+/// The messages of a reply, in order; of one with more than `pages_max` the first ones, which are more than that.
+/// However many parts there are, each is tried with a number of messages that does not grow with them.
+fn pages(reply: &Reply, fits: &dyn Fn(&Reply) -> bool, pages_max: usize) -> Vec<Reply> {
     if fits(reply) {
         return vec![reply.clone()];
     }
-    let mut waiting: VecDeque<Part> = reply.parts.iter().flat_map(sectioned).collect();
-    let mut pages = Vec::new();
-    let mut page = Reply::default();
-    while let Some(part) = waiting.pop_front() {
-        if pages.len() > pages_max {
-            return pages;
-        }
-        let with = |part: &Part| page.clone().with(part.clone());
-        if matches!(part, Part::Buttons { .. }) || fits(&with(&part)) {
-            page.parts.push(part);
-            continue;
-        }
-        let alone = Reply {
-            parts: vec![part.clone()],
-        };
-        let cut = if fits(&alone) {
-            None
-        } else {
-            cut(&part, &|part| fits(&with(part)))
-        };
-        match cut {
-            Some((head, tail)) => {
-                page.parts.push(head);
-                pages.push(std::mem::take(&mut page));
-                waiting.push_front(tail);
-            }
-            None if page.parts.is_empty() => page.parts.push(part),
-            None => {
-                pages.push(std::mem::take(&mut page));
-                waiting.push_front(part);
+    let parts: Vec<Part> = reply
+        .parts
+        .iter()
+        .flat_map(|part| sectioned(part, fits))
+        .collect();
+    let mut waiting: VecDeque<Rest<'_>> = parts.iter().map(Rest::Whole).collect();
+    let mut pages: Vec<Reply> = Vec::new();
+    while !waiting.is_empty() && pages.len() <= pages_max {
+        let mut page = whole_that_fit(&mut waiting, fits);
+        if let Some(next) = waiting.pop_front() {
+            let alone = Reply {
+                parts: vec![next.part()],
+            };
+            let cut = match fits(&alone) {
+                true => None,
+                false => cut(next, &|part| fits(&page.clone().with(part))),
+            };
+            match cut {
+                Some((head, tail)) => {
+                    page.parts.push(head);
+                    waiting.push_front(tail);
+                }
+                // What neither fits nor can be cut.
+                None if page.parts.is_empty() => page = alone,
+                None => waiting.push_front(next),
             }
         }
+        match pages.last_mut().filter(|_| is_buttons(&page)) {
+            Some(last) => last.parts.append(&mut page.parts),
+            None => pages.push(page),
+        }
     }
-    if is_buttons(&page)
-        && let Some(last) = pages.last_mut()
-    {
-        last.parts.append(&mut page.parts);
-    }
-    if !page.parts.is_empty() {
-        pages.push(page);
-    }
-    if !pages.iter().all(is_blank) {
+    if waiting.is_empty() && !pages.iter().all(is_blank) {
         pages.retain(|page| !is_blank(page));
     }
     pages
+}
+
+/// Takes as many of those that wait as fit one message whole. It tries one, two, four and so on, then what lies between.
+fn whole_that_fit(waiting: &mut VecDeque<Rest<'_>>, fits: &dyn Fn(&Reply) -> bool) -> Reply {
+    let page = |count: usize| Reply {
+        parts: waiting.iter().take(count).map(|rest| rest.part()).collect(),
+    };
+    let (mut count, mut too_many) = (0, 1);
+    while too_many <= waiting.len() && fits(&page(too_many)) {
+        (count, too_many) = (too_many, too_many * 2);
+    }
+    too_many = too_many.min(waiting.len() + 1);
+    while count + 1 < too_many {
+        let middle = usize::midpoint(count, too_many);
+        match fits(&page(middle)) {
+            true => count = middle,
+            false => too_many = middle,
+        }
+    }
+    let page = page(count);
+    waiting.drain(..count);
+    page
+}
+
+/// What waits for a message: a part, or what was left of one.
+#[derive(Clone, Copy)]
+enum Rest<'a> {
+    Whole(&'a Part),
+    Text { of: &'a Part, text: &'a str },
+    Rows(&'a [(String, String)]),
+}
+
+impl Rest<'_> {
+    fn part(self) -> Part {
+        match self {
+            Self::Whole(part) => part.clone(),
+            Self::Text { of, text } => of_text(of, text.to_owned()),
+            Self::Rows(rows) => Part::Facts { rows: rows.to_vec() },
+        }
+    }
 }
 
 fn text_of(part: &Part) -> Option<&str> {
@@ -93,8 +131,32 @@ fn text_of(part: &Part) -> Option<&str> {
     }
 }
 
+/// A part of the same kind with another text.
+fn of_text(part: &Part, text: String) -> Part {
+    match part {
+        Part::Heading { .. } => Part::Heading { text },
+        Part::Markdown { .. } => Part::Markdown { text },
+        Part::Footer { .. } => Part::Footer { text },
+        Part::Code { language, .. } => Part::Code {
+            language: language.clone(),
+            text,
+        },
+        Part::Text { .. } | Part::Facts { .. } | Part::Mention { .. } | Part::Buttons { .. } => {
+            Part::Text { text }
+        }
+    }
+}
+
 fn source_bytes(reply: &Reply) -> usize {
-    reply.parts.iter().filter_map(text_of).map(str::len).sum()
+    let bytes = |part: &Part| match part {
+        Part::Facts { rows } => rows.iter().map(row_bytes).sum(),
+        part => text_of(part).map_or(0, str::len),
+    };
+    reply.parts.iter().map(bytes).sum()
+}
+
+fn row_bytes((label, value): &(String, String)) -> usize {
+    label.len() + value.len()
 }
 
 /// True for what is left of a long stretch of blank lines.
@@ -109,61 +171,68 @@ fn is_buttons(page: &Reply) -> bool {
 }
 
 /// The parts of a part that may stand in different messages: the code blocks of Markdown are taken
-/// out of it, so that they are continued as code.
-fn sectioned(part: &Part) -> Vec<Part> {
-    let Part::Markdown { text } = part else {
-        return vec![part.clone()];
-    };
-    sections(text)
-        .into_iter()
-        .map(|section| match section {
-            Section::Prose(source) => Part::Markdown {
-                text: source.to_owned(),
-            },
-            Section::Code { language, text } => Part::Code { language, text },
-        })
-        .collect()
+/// out of it, so that they are continued as code, and so is a row of facts that is longer than a message.
+fn sectioned(part: &Part, fits: &dyn Fn(&Reply) -> bool) -> Vec<Part> {
+    match part {
+        Part::Markdown { text } => {
+            let part = |section| match section {
+                Section::Prose(source) => Part::Markdown {
+                    text: String::from(source),
+                },
+                Section::Code { language, text } => Part::Code { language, text },
+            };
+            sections(text).into_iter().map(part).collect()
+        }
+        Part::Facts { rows } => {
+            let is_long = |row: &(String, String)| {
+                let alone = || Part::Facts {
+                    rows: vec![row.clone()],
+                };
+                row_bytes(row) > ROW_BYTES_FIT && !fits(&Reply::default().with(alone()))
+            };
+            let alike = rows.chunk_by(|one, other| !is_long(one) && !is_long(other));
+            let part = |rows: &[(String, String)]| match rows {
+                [row] if is_long(row) => Part::Text {
+                    text: visible_line(&format!("{}: {}", row.0, row.1)),
+                },
+                rows => Part::Facts { rows: rows.to_vec() },
+            };
+            alike.map(part).collect()
+        }
+        part => vec![part.clone()],
+    }
 }
 
 /// The most of a part that fits, and the rest. `None` if nothing of it does.
-fn cut(part: &Part, fits: &dyn Fn(&Part) -> bool) -> Option<(Part, Part)> {
-    let build: &dyn Fn(String) -> Part = match part {
-        Part::Heading { .. } => &|text| Part::Heading { text },
-        Part::Text { .. } => &|text| Part::Text { text },
-        Part::Markdown { .. } => &|text| Part::Markdown { text },
-        Part::Footer { .. } => &|text| Part::Footer { text },
-        Part::Code { language, .. } => &|text| Part::Code {
-            language: language.clone(),
-            text,
-        },
-        Part::Facts { rows } => return cut_rows(rows, fits),
-        Part::Mention { .. } | Part::Buttons { .. } => return None,
+fn cut<'a>(rest: Rest<'a>, fits: &dyn Fn(Part) -> bool) -> Option<(Part, Rest<'a>)> {
+    let (of, text) = match rest {
+        Rest::Whole(Part::Facts { rows }) => return cut_rows(rows, fits),
+        Rest::Rows(rows) => return cut_rows(rows, fits),
+        Rest::Whole(part) => (part, text_of(part)?),
+        Rest::Text { of, text } => (of, text),
     };
-    let text = text_of(part)?;
-    let at = cut_at(text, &|head| fits(&build(head.to_owned())))?;
-    let (head, tail) = text.split_at_checked(at)?;
-    Some((build(head.to_owned()), build(tail.to_owned())))
+    let at = cut_at(text, &|head| fits(of_text(of, head.to_owned())))?;
+    let (head, text) = text.split_at_checked(at)?;
+    Some((of_text(of, head.to_owned()), Rest::Text { of, text }))
 }
 
-fn cut_rows(rows: &[(String, String)], fits: &dyn Fn(&Part) -> bool) -> Option<(Part, Part)> {
-    let facts = |rows: &[(String, String)]| Part::Facts { rows: rows.to_vec() };
-    let count = (1..rows.len())
-        .rev()
-        .find(|count| rows.get(..*count).is_some_and(|head| fits(&facts(head))));
-    if let Some((head, tail)) = count.and_then(|count| rows.split_at_checked(count)) {
-        return Some((facts(head), facts(tail)));
+fn cut_rows<'a>(rows: &'a [(String, String)], fits: &dyn Fn(Part) -> bool) -> Option<(Part, Rest<'a>)> {
+    // A row takes a unit at least.
+    let (mut count, mut too_many) = (0, rows.len().min(UNITS_MAX + 1));
+    while count + 1 < too_many {
+        let middle = usize::midpoint(count, too_many);
+        match rows
+            .get(..middle)
+            .is_some_and(|head| fits(Rest::Rows(head).part()))
+        {
+            true => count = middle,
+            false => too_many = middle,
+        }
     }
-    // Not even one row fits: it goes on as plain sentences, which can be cut anywhere.
-    let lines: Vec<String> = rows
-        .iter()
-        .map(|(label, value)| visible_line(&format!("{label}: {value}")))
-        .collect();
-    cut(
-        &Part::Text {
-            text: lines.join("\n"),
-        },
-        fits,
-    )
+    let (head, tail) = rows
+        .split_at_checked(count)
+        .filter(|(head, _)| !head.is_empty())?;
+    Some((Rest::Rows(head).part(), Rest::Rows(tail)))
 }
 
 /// Where to cut: after the last line end that fits, else after the last blank, else between characters.
@@ -232,3 +301,6 @@ fn is_attached(character: char) -> bool {
         | '\u{1f3fb}'..='\u{1f3ff}'
         | '\u{e0020}'..='\u{e007f}')
 }
+
+#[cfg(test)]
+mod tests;
