@@ -227,11 +227,21 @@ impl Store {
         .await
     }
 
-    /// Ends a turn that a stop of the process cut short. Its message waits on and begins anew.
-    pub async fn interrupt_turn(&self, claim: &Claim, turn: TurnId, at: Timestamp) -> Result<(), StoreError> {
+    /// Ends a turn that a stop of the process cut short. Its message waits on and begins anew. `cost` is that of an
+    /// answer that is not kept.
+    pub async fn interrupt_turn(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        cost: Option<Cost>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         let claim = *claim;
         self.write(move |tx| {
             check_open(tx, claim, turn)?;
+            if let Some(cost) = &cost {
+                usage::record(tx, claim.conversation, turn, cost, at)?;
+            }
             tx.prepare_cached("UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4 WHERE id = ?1")?
                 .execute(params![
                     turn.0,

@@ -166,3 +166,35 @@ async fn a_stop_ends_the_rendering_and_the_answer_says_so() {
     }
     assert_eq!(app.column("SELECT verdict FROM turn"), ["incomplete"]);
 }
+
+/// R23: a stop of the server while a change is checked keeps no answer, and what it cost counts all the same.
+#[tokio::test]
+async fn an_answer_that_a_stop_of_the_server_cut_short_is_paid() {
+    let endless = "memoryMi:: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0),";
+    let answers = [
+        edit("memoryMi:: 128,", endless),
+        says("It is computed now."),
+        says("It is still computed."),
+    ];
+    let mut app = TestApp::new(queue(answers)).await;
+    app.slack_editor(ALICE).await;
+    let said = app.say(ALICE, "compute the default memory").await;
+    let checking = app.stage.slack.wait_until(|state| {
+        let mut replies = state.replies(SLACK_CHANNEL, &said.ts);
+        replies
+            .any(|message| visible(message).contains("Checking the change"))
+            .then_some(())
+    });
+    assert!(
+        checking.await.is_some(),
+        "no card says that the change is checked"
+    );
+    app.restart().await;
+    let paid = app.column("SELECT model FROM usage WHERE turn = 1");
+    assert_eq!(paid.len(), 2, "{paid:?}");
+    assert_eq!(app.column("SELECT verdict FROM turn WHERE id = 1"), ["cancelled"]);
+    app.until_asked(3).await;
+    app.say_in(ALICE, &said.ts, "!stop").await;
+    let result = app.nth_result(&said.ts, 1).await;
+    assert!(result.text.contains("is not finished"), "{}", result.text);
+}

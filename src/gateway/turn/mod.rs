@@ -114,8 +114,8 @@ impl Gateway {
             return self.shut_out(assigned, turn, &address, &opened, journal).await;
         }
         let (outcome, journal) = match ran {
-            Ok((outcome, _)) if was_interrupted(&outcome, seat, shutdown) => {
-                return self.interrupt(assigned, turn).await;
+            Ok((outcome, journal)) if was_interrupted(&outcome, seat, shutdown) => {
+                return self.interrupt(assigned, turn, Some(journal)).await;
             }
             Ok((outcome, journal)) => (outcome, Some(journal)),
             Err(error) => (self.broken(&mut opened, &error).await?, None),
@@ -133,7 +133,7 @@ impl Gateway {
                 return self.shut_out(assigned, turn, &address, &opened, journal).await;
             }
             // What was not checked is no answer: the next start takes the message up again.
-            () = shutdown.cancelled() => return self.interrupt(assigned, turn).await,
+            () = shutdown.cancelled() => return self.interrupt(assigned, turn, journal).await,
         };
         let ended = Ended {
             assigned,
@@ -147,10 +147,17 @@ impl Gateway {
         self.finish(ended, prepared).await
     }
 
-    /// Leaves a turn that a stop of the process cut short to the next start.
-    async fn interrupt(&self, assigned: &Assigned, turn: TurnId) -> anyhow::Result<()> {
+    /// Leaves a turn that a stop of the process cut short to the next start. An answer that was given already is asked
+    /// for again; it was paid all the same.
+    async fn interrupt(
+        &self,
+        assigned: &Assigned,
+        turn: TurnId,
+        journal: Option<TurnJournal>,
+    ) -> anyhow::Result<()> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
-        store.interrupt_turn(&assigned.claim, turn, now).await?;
+        let cost = journal.and_then(|journal| journal.last).map(|last| last.cost);
+        store.interrupt_turn(&assigned.claim, turn, cost, now).await?;
         Ok(())
     }
 

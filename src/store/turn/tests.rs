@@ -56,9 +56,15 @@ async fn the_end_of_a_turn_is_one_transaction() {
 async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_waits() {
     let (_directory, store) = fresh();
     let (claim, inbox, id) = begin(&store, "U1", 0).await;
-    store.interrupt_turn(&claim, id, at(1)).await.unwrap();
+    let paid = cost(70);
+    store
+        .interrupt_turn(&claim, id, Some(paid.clone()), at(1))
+        .await
+        .unwrap();
     let work = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap();
     assert_eq!((work.inbox, work.begun), (inbox, 1));
+    // What was answered is not kept, and was paid all the same.
+    assert_eq!(work.usage_before, paid.usage);
     let late = store
         .finish_turn(
             &claim,
