@@ -18,6 +18,8 @@ pub(super) struct Routes {
     webhooks: RwLock<BTreeMap<String, Arc<dyn Webhook>>>,
     installations: RwLock<BTreeMap<String, Installation>>,
     connecting: Mutex<BTreeSet<String>>,
+    /// What verifies for channels until they are connected.
+    unconnected: BTreeMap<String, Arc<dyn Webhook>>,
     loading: Mutex<BTreeSet<String>>,
     health: Health,
 }
@@ -27,7 +29,12 @@ impl Routes {
         let hooks = config.hooks.iter();
         let webhooks =
             hooks.filter_map(|(name, settings)| Some((name.clone(), webhook::of_hook(name, settings)?)));
+        let channels = config.channels.iter();
+        let unconnected = channels.filter_map(|(name, settings)| {
+            Some((name.clone(), webhook::of_unconnected_channel(name, settings)?))
+        });
         Self {
+            unconnected: unconnected.collect(),
             webhooks: RwLock::new(webhooks.collect()),
             installations: RwLock::default(),
             connecting: Mutex::new(config.channels.keys().cloned().collect()),
@@ -122,15 +129,9 @@ impl Ingress for Clocked {
         if let Some(webhook) = webhooks.get(name) {
             return Route::Webhook(Arc::clone(webhook));
         }
-        let connecting = self
-            .routes
-            .connecting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if connecting.contains(name) {
-            Route::Connecting
-        } else {
-            Route::Unknown
+        match self.routes.unconnected.get(name) {
+            Some(webhook) => Route::Connecting(Arc::clone(webhook)),
+            None => Route::Unknown,
         }
     }
 

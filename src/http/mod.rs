@@ -76,8 +76,9 @@ pub struct Unavailable;
 pub enum Route {
     /// A webhook that is ready.
     Webhook(Arc<dyn Webhook>),
-    /// A configured channel that does not know itself yet: 503.
-    Connecting,
+    /// A configured channel that does not know itself yet: what is verified by this is answered 503, and all else as
+    /// by a webhook that is ready.
+    Connecting(Arc<dyn Webhook>),
     /// Nobody: the answer is the one a wrong signature gets.
     Unknown,
 }

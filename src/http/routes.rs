@@ -107,7 +107,15 @@ impl Routes {
         let name = request.uri().path().strip_prefix("/in/").unwrap_or_default();
         let webhook = match self.ingress.webhook(name) {
             Route::Webhook(webhook) => webhook,
-            Route::Connecting => return answer::unavailable(),
+            Route::Connecting(webhook) => {
+                return match webhook.receive(request, at) {
+                    Err(rejected @ (Rejected::Unauthenticated(_) | Rejected::Stale { .. })) => {
+                        self.reject(name, &rejected, at)
+                    }
+                    // What it says means nothing yet.
+                    Ok(_) | Err(Rejected::Malformed(_) | Rejected::Unsupported(_)) => answer::unavailable(),
+                };
+            }
             Route::Unknown => {
                 self.ingress.rejected(NAME_UNKNOWN, "hook.unknown", at);
                 return answer::unauthenticated();

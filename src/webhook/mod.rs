@@ -13,7 +13,7 @@ pub(crate) mod slack;
 pub(crate) mod telegram;
 
 use crate::config::{ChannelSettings, HookScheme, HookSettings};
-use crate::model::{Inbound, Installation};
+use crate::model::{Account, Inbound, Installation, Platform};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -66,6 +66,23 @@ pub fn of_channel(
         ChannelSettings::Slack(settings) => slack::webhook(name, settings, installation),
         ChannelSettings::Telegram(settings) => telegram::webhook(name, settings, installation),
     }
+}
+
+/// The webhook of a channel that does not know itself yet: it verifies, and what it decodes means nothing.
+pub fn of_unconnected_channel(name: &str, settings: &ChannelSettings) -> Option<Arc<dyn Webhook>> {
+    let platform = match settings {
+        ChannelSettings::Slack(_) => Platform::Slack,
+        ChannelSettings::Telegram(_) => Platform::Telegram,
+    };
+    let nobody = Installation {
+        account: Account {
+            platform,
+            id: String::new(),
+        },
+        bot_id: String::new(),
+        bot_name: String::new(),
+    };
+    of_channel(name, settings, &nobody)
 }
 
 /// The webhook of a configured hook.

@@ -1,6 +1,9 @@
 //! What an authentic event becomes, and how it is answered.
 
-use super::{NOW, Remembering, Running, SECRET, bounds, generic_headers, github_headers, hmac_hex};
+use super::{
+    NOW, Remembering, Running, SECRET, UNAUTHENTICATED, bounds, generic_headers, github_headers, hmac_hex,
+    without_dates,
+};
 use crate::model::{Account, Inbound, Kind, Place, Platform, Sender};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -249,7 +252,23 @@ async fn what_could_not_be_stored_is_asked_for_again() {
         .await;
     assert_eq!(head(&answer), "HTTP/1.1 503 Service Unavailable");
     assert!(answer.contains("\r\nretry-after: 5\r\n"), "{answer}");
-    assert_eq!(answer, running.post("/in/connecting", &[], b"{}").await);
+}
+
+/// P1, T12: what is signed is asked for again, and nobody else learns that there is such a channel.
+#[tokio::test]
+async fn a_channel_that_connects_is_seen_by_its_platform_alone() {
+    let running = Running::start().await;
+    let body = br#"{"repository":{"full_name":"acme/api"}}"#;
+    let headers = github_headers("release", "d-1", body);
+    let answer = running.post("/in/connecting", &headers, body).await;
+    assert_eq!(head(&answer), "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
+    let forged = running.post("/in/connecting", &headers, b"{}").await;
+    let unsigned = running.post("/in/connecting", &[], b"{}").await;
+    let unknown = running.post("/in/nobody", &headers, body).await;
+    for answer in [forged, unsigned, unknown] {
+        assert_eq!(without_dates(&answer), UNAUTHENTICATED);
+    }
 }
 
 /// T21

@@ -60,7 +60,10 @@ impl Remembering {
             ("body", hook("body", HookScheme::GenericBody)),
             ("panics", Route::Webhook(Arc::new(Double::Panics))),
             ("answers", Route::Webhook(Arc::new(Double::Answers))),
-            ("connecting", Route::Connecting),
+            (
+                "connecting",
+                Route::Connecting(of_hook("connecting", &hook_settings(HookScheme::Github)).unwrap()),
+            ),
         ]);
         Self {
             routes,
