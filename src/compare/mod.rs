@@ -260,10 +260,12 @@ impl Comparer {
         let moves = moves.await?;
         let (room, comparer) = (Room::default(), Arc::clone(self));
         room.enter(both.bytes()).await;
+        let enough = cancel.clone();
+        let stopped = move || enough.is_cancelled();
         blocking(move || {
             // It goes along: what is told is in memory until it is done, also when nobody waits for it any more.
             let _room = room;
-            comparer.told(&asked, subject, both, &moves)
+            comparer.told(&asked, subject, both, &moves, &stopped)
         })
         .await
     }
@@ -274,7 +276,7 @@ impl Comparer {
         let why = "the change was not compared".to_owned();
         let looking = move || {
             let redactor = comparer.learn(&sides, &Both::default());
-            Ok(comparer.unlooked(&sides, &why).said(&redactor))
+            comparer.unlooked(&sides, &why).said(&redactor, &|| false)
         };
         let said = blocking(looking).await.unwrap_or_else(|_| Said::unknown());
         Uncompared {
@@ -297,7 +299,7 @@ impl Comparer {
         if !subject.touched.affected.is_empty() || moves::is_any(&asked.sides)? {
             return Ok(Glance::Renders(subject));
         }
-        let comparison = self.told(asked, subject, Both::default(), &Moves::default())?;
+        let comparison = self.told(asked, subject, Both::default(), &Moves::default(), &|| false)?;
         Ok(Glance::Done(Box::new(comparison)))
     }
 
@@ -315,6 +317,7 @@ impl Comparer {
         subject: Subject,
         both: Both,
         moves: &Moves,
+        stopped: &dyn Fn() -> bool,
     ) -> Result<Comparison, CompareError> {
         let Subject { touched, only } = subject;
         let redactor = self.learn(&asked.sides, &both);
@@ -322,7 +325,7 @@ impl Comparer {
         let name = only.as_ref().and_then(|only| only.name.as_deref());
         let environments = environments::environments(&touched, both, &redactor);
         let environments = environments::named(environments, name)?;
-        let Said { changes, needs } = moves.said(&redactor);
+        let Said { changes, needs } = moves.said(&redactor, stopped)?;
         let input = asked.input(environments, changes);
         let report = review(input, &self.mask_key, &yaml::readable);
         let checked = seen.checked(&report, &redactor);

@@ -1,5 +1,9 @@
-//! Which environments have other settings after a change, where they go, and the grants that takes. Two sides count: who
-//! changes where an environment lives writes to what lives there, too. What cannot be found out is said to be unknown.
+//! Which environments have other settings after a change, and where the others live. What cannot be found out is said to
+//! be unknown.
+
+mod said;
+
+pub(super) use said::Said;
 
 use super::affected::Touched;
 use super::asked::Sides;
@@ -8,19 +12,13 @@ use super::kept::Rendered;
 use super::rendering::{Both, Outcome};
 use super::{CompareError, Comparer, blocking};
 use crate::jsonnet::EvalError;
-use crate::model::{FileChange, Need, RepoPath, one_line, quoted};
-use crate::redact::Redactor;
-use crate::review::{SettingChange, SettingsChange, SettingsHappen};
+use crate::model::{FileChange, RepoPath};
 use crate::tanka::{Environment, Listing, Place, Resident, SPEC_FILE, TankaError, environment_of, settings};
 use crate::workspace::Tree;
 use bytes::Bytes;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// Characters of a reason that stands among other words.
-const WHY_CHARS_MAX: usize = 200;
 
 /// One environment whose settings differ, or may.
 #[derive(Clone, Debug)]
@@ -38,13 +36,6 @@ struct Moved {
 pub(super) struct Moves {
     moved: Vec<Moved>,
     residents: Vec<Resident>,
-}
-
-/// What is said of them, and the grants they take.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Said {
-    pub(super) changes: Vec<SettingsChange>,
-    pub(super) needs: Vec<Need>,
 }
 
 /// The settings of the environments of an entry point on one side.
@@ -357,13 +348,6 @@ impl Comparer {
     }
 }
 
-impl Said {
-    /// Nothing could be found out.
-    pub(super) fn unknown() -> Self {
-        Moves::unknown("the change was not compared").said(&Redactor::new(Vec::new()))
-    }
-}
-
 impl Moves {
     fn unknown(why: &str) -> Self {
         let moved = Moved {
@@ -377,41 +361,6 @@ impl Moves {
             residents: Vec::new(),
         }
     }
-
-    /// What is said of them, without secrets, and the grants they take, of which nothing is hidden.
-    pub(super) fn said(&self, redactor: &Redactor) -> Said {
-        let mut said = Said::default();
-        let mut needs = BTreeSet::new();
-        for moved in &self.moved {
-            let reached = self.reached(moved);
-            needs.extend(moved.needs(&reached, redactor));
-            let mut reaches: Vec<String> = reached
-                .iter()
-                .map(|owner| owner.clone().unwrap_or_else(|| ".".to_owned()))
-                .collect();
-            reaches.sort_unstable();
-            said.changes.push(moved.told(reaches, redactor));
-        }
-        said.changes
-            .sort_by(|one, other| one.environment.cmp(&other.environment));
-        said.needs = needs.into_iter().collect();
-        said
-    }
-
-    /// The directories of those that live where an environment goes, each once.
-    fn reached(&self, moved: &Moved) -> BTreeSet<Option<String>> {
-        let Some(to) = moved.goes_to() else {
-            return BTreeSet::new();
-        };
-        let (own, others): (Vec<Resident>, Vec<Resident>) = self
-            .residents
-            .iter()
-            .cloned()
-            .partition(|resident| resident.owner == moved.owner);
-        let from: Vec<Place> = own.into_iter().filter_map(|resident| resident.place).collect();
-        let reached = crate::tanka::reached(&from, &to, &others).into_iter();
-        reached.map(|resident| resident.owner.clone()).collect()
-    }
 }
 
 impl Moved {
@@ -420,60 +369,5 @@ impl Moved {
         let to = Place::of(self.after.as_ref().ok()?.as_ref()?);
         let was = self.before.as_ref().map(Place::of);
         (was.as_ref() != Some(&to)).then_some(to)
-    }
-
-    fn needs(&self, reached: &BTreeSet<Option<String>>, redactor: &Redactor) -> Vec<Need> {
-        let name = quoted(&redactor.redact(&self.name));
-        let need = |environment: Option<String>, because: String| Need { environment, because };
-        let mut needs = vec![need(self.owner.clone(), format!("the settings of {name} change"))];
-        if let Err(why) = &self.after {
-            let why: String = one_line(&redactor.redact(why))
-                .chars()
-                .take(WHY_CHARS_MAX)
-                .collect();
-            needs.push(need(None, format!("nobody knows where {name} goes ({why})")));
-        }
-        needs.extend(reached.iter().map(|owner| {
-            let there = quoted(owner.as_deref().unwrap_or("."));
-            need(owner.clone(), format!("{name} goes to where {there} lives"))
-        }));
-        needs
-    }
-
-    fn told(&self, reaches: Vec<String>, redactor: &Redactor) -> SettingsChange {
-        let settings = |after: Option<&Environment>| {
-            let differing = settings::differing(self.before.as_ref(), after).into_iter();
-            let redacted = |value: Option<Value>| {
-                value.map(|mut value| {
-                    super::settled::redact(&mut value, redactor);
-                    value
-                })
-            };
-            let settings = differing.map(|(path, before, after)| SettingChange {
-                path: redactor.redact(&path).into_owned(),
-                before: redacted(before),
-                after: redacted(after),
-            });
-            settings.collect()
-        };
-        let happens = match (&self.before, &self.after) {
-            (_, Err(why)) => SettingsHappen::NotCompared {
-                why: redactor.redact(why).into_owned(),
-            },
-            (Some(_), Ok(Some(after))) => SettingsHappen::Changed {
-                settings: settings(Some(after)),
-            },
-            (None, Ok(Some(after))) => SettingsHappen::Added {
-                settings: settings(Some(after)),
-            },
-            (_, Ok(None)) => SettingsHappen::Removed {
-                settings: settings(None),
-            },
-        };
-        SettingsChange {
-            environment: redactor.redact(&self.name).into_owned(),
-            happens,
-            reaches,
-        }
     }
 }

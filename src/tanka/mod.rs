@@ -2,6 +2,7 @@
 //! decided from the tree and the value Jsonnet gives; no cluster is asked. Programs of Jsonnet are evaluated in the
 //! jail, where a chart or a kustomization may need a program that the operator named.
 
+mod cluster;
 mod environment;
 mod error;
 mod extract;
@@ -10,6 +11,7 @@ pub mod importers;
 mod label;
 mod layout;
 mod listing;
+mod neighbourhood;
 mod object;
 mod on_demand;
 mod order;
@@ -35,10 +37,11 @@ pub use error::{PrimitiveReason, TankaError};
 pub use filter::Filter;
 pub use layout::Layout;
 pub use listing::Listing;
+pub use neighbourhood::{Neighbourhood, Reached};
 pub use object::{Object, ObjectKey};
 pub use on_demand::OnDemand;
 pub use owner::{environment_of, needs_of};
-pub use place::{Place, Resident, reached};
+pub use place::{Place, Resident};
 pub use process::process;
 pub use renderer::{
     EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, ValueHash,

@@ -8,7 +8,7 @@ use crate::access::Identity;
 use crate::bundler::{self, Prepared};
 use crate::download::Watch;
 use crate::model::{FileChange, FileVersion, Mode, Need, RepoPath};
-use crate::tanka::{Place, environment_of, reached, settings};
+use crate::tanka::{Neighbourhood, Place, Reached, Resident, environment_of, settings};
 use crate::workspace::{Guard, Tree, TreeError, patch};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,20 +194,29 @@ impl Desk {
         };
         let before = self.tree.stored(path)?;
         let before = before.and_then(|file| settings::of_file(&file.content, path.as_str()).ok());
-        let from: Vec<Place> = before.iter().map(Place::of).collect();
-        let to = Place::of(&after);
-        if from.contains(&to) {
+        let (from, to) = (before.as_ref().map(Place::of), Place::of(&after));
+        if from.as_ref() == Some(&to) {
             return Ok(());
         }
-        let residents = settings::residents(self.tree.as_ref(), Some(directory))?;
-        let needs = reached(&from, &to, &residents).into_iter().map(|resident| Need {
-            environment: resident.owner.clone(),
-            because: format!(
-                "`{path}` was not touched: `{directory}` would go to where `{}` lives",
-                resident.owner.as_deref().unwrap_or(".")
-            ),
-        });
-        let needs: Vec<Need> = needs.collect();
+        let owner = Some(directory.to_owned()).filter(|directory| !directory.is_empty());
+        let mut residents = settings::residents(self.tree.as_ref(), Some(directory))?;
+        residents.extend(from.map(|from| Resident {
+            owner: owner.clone(),
+            place: Some(from),
+        }));
+        let stopped_now = || self.cancel.is_cancelled();
+        let neighbourhood = Neighbourhood::new(&residents, [&to], &stopped_now).ok_or_else(stopped)?;
+        let need = |environment: &Option<String>, there: &str| Need {
+            environment: environment.clone(),
+            because: format!("`{path}` was not touched: `{directory}` would go to where {there} lives"),
+        };
+        let needs: Vec<Need> = match neighbourhood.reached(&owner, &to) {
+            Reached::These(owners) => owners
+                .into_iter()
+                .map(|owner| need(owner, &format!("`{}`", owner.as_deref().unwrap_or("."))))
+                .collect(),
+            Reached::Anyone => vec![need(&None, "any environment")],
+        };
         self.identity
             .may_prepare(&self.repository, &needs)
             .map_err(ToolError::Failed)

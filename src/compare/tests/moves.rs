@@ -341,3 +341,49 @@ async fn what_describes_no_environment_of_the_repository_neither_moves_nor_lives
     let comparison = bench().all(&alone, &named).await;
     assert_eq!(taken(&comparison.needs), [Some("environments/dev/more"), PROD]);
 }
+
+/// T54
+#[tokio::test]
+async fn very_many_environments_that_move_take_a_grant_for_all() {
+    let apart = apart();
+    let base = base(&apart);
+    // One program, and as many clusters as nobody compares with each other.
+    let many = |domain: &str| {
+        let one = |number: usize| {
+            let (name, server) = (format!("e{number}"), format!("https://{number}.{domain}"));
+            inline(&name, &server, "shop", "{}")
+        };
+        format!("[{}]", (0..1_100).map(one).collect::<Vec<_>>().join(","))
+    };
+    let (before, after) = (many("dev"), many("prod"));
+    let was = with(&base, "environments/dev/spec.json", None);
+    let was = with(&was, "environments/dev/main.jsonnet", Some(&before));
+    let is = with(&was, "environments/dev/main.jsonnet", Some(&after));
+    let comparison = bench().all(&was, &is).await;
+    assert_eq!(taken(&comparison.needs), [None, DEV]);
+    assert_eq!(comparison.needs.len(), 2);
+    let said = &comparison.needs[0].because;
+    assert!(said.ends_with("goes to where any environment may live"), "{said}");
+    assert_eq!(comparison.report.settings.len(), 1_100);
+    assert_eq!(comparison.report.settings[0].reaches, ["**"]);
+
+    // More environments of their own than anybody has a grant for by name.
+    let names: Vec<String> = (0..1_001).map(|number| format!("more/{number}")).collect();
+    let files = names
+        .iter()
+        .flat_map(|name| [format!("{name}/main.jsonnet"), format!("{name}/spec.json")]);
+    let files: Vec<String> = files.collect();
+    let described = |label: &'static str| {
+        let content = move |name: &str| if name.ends_with(".json") { label } else { "{}" };
+        files.iter().map(move |name| (name.as_str(), content(name)))
+    };
+    let was: Vec<_> = base.iter().copied().chain(described("{}")).collect();
+    let labelled = r#"{"metadata":{"labels":{"a":"b"}}}"#;
+    let is: Vec<_> = base.iter().copied().chain(described(labelled)).collect();
+    let comparison = bench().all(&was, &is).await;
+    assert_eq!(taken(&comparison.needs), [None]);
+    assert_eq!(
+        comparison.needs[0].because,
+        "1001 environments get other settings or are where others go"
+    );
+}

@@ -1,0 +1,184 @@
+//! Which names of clusters may mean the same one. Each name is read as a pattern once, however many environments have it.
+
+use super::place::Cluster;
+use regex::RegexBuilder;
+use std::collections::HashMap;
+
+/// What a regular expression for a cluster may take when it is compiled.
+const PATTERN_BYTES_MAX: usize = 1 << 18;
+/// Names of clusters that are compared with each other.
+const NAMES_MAX: usize = 1_000;
+/// Bytes of a name that is compared; a longer one may mean any cluster.
+const NAME_BYTES_MAX: usize = 1 << 10;
+
+/// Whether two places are in one cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// They are, or may be.
+    Same,
+    /// One of them names none: whoever applies it chooses.
+    Open,
+    /// They are not.
+    Other,
+}
+
+/// Why names were not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotCompared {
+    /// There are too many of them.
+    TooMany,
+    /// Nobody waits for it any more.
+    Stopped,
+}
+
+/// The names of clusters, and which of them may mean the same.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    known: HashMap<String, usize>,
+    /// For each name and each other one.
+    alike: Vec<bool>,
+}
+
+impl Names {
+    /// Compares the names of these clusters, which are different ones.
+    pub(super) fn of<'a>(
+        clusters: impl Iterator<Item = &'a Cluster>,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, NotCompared> {
+        let mut names = Vec::new();
+        for name in clusters.flat_map(Cluster::names) {
+            names.push(name);
+            if names.len() > NAMES_MAX {
+                return Err(NotCompared::TooMany);
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(Self {
+            alike: alike(&names, stopped).ok_or(NotCompared::Stopped)?,
+            known: names.iter().map(|name| (*name).to_owned()).zip(0..).collect(),
+        })
+    }
+
+    /// Whether two of the clusters may be one.
+    pub(super) fn relation(&self, one: &Cluster, other: &Cluster) -> Relation {
+        if one.is_open() || other.is_open() {
+            return Relation::Open;
+        }
+        let meet = |one: &[String], other: &[String]| {
+            one.iter()
+                .any(|one| other.iter().any(|other| self.may_be_one(one, other)))
+        };
+        // A server and a context may be the same cluster: only who has the contexts can tell.
+        let named_differently =
+            |one: &Cluster, other: &Cluster| !one.servers.is_empty() && !other.contexts.is_empty();
+        match meet(&one.servers, &other.servers)
+            || meet(&one.contexts, &other.contexts)
+            || named_differently(one, other)
+            || named_differently(other, one)
+        {
+            true => Relation::Same,
+            false => Relation::Other,
+        }
+    }
+
+    /// What was not compared may be one.
+    fn may_be_one(&self, one: &str, other: &str) -> bool {
+        let place = self.known.get(one).zip(self.known.get(other));
+        let found = place.and_then(|(one, other)| self.alike.get(one * self.known.len() + other));
+        found.copied().unwrap_or(true)
+    }
+}
+
+/// Compares each with each; `None` when that was stopped. Tanka reads them as regular expressions: it is enough that
+/// one may mean the other.
+fn alike(names: &[&str], stopped: &dyn Fn() -> bool) -> Option<Vec<bool>> {
+    let count = names.len();
+    let normal: Vec<String> = names.iter().map(|name| normal(name)).collect();
+    let is_pattern: Vec<bool> = names.iter().map(|name| is_pattern(name)).collect();
+    let mut alike = vec![false; count * count];
+    for (one, name) in names.iter().enumerate() {
+        let pattern = RegexBuilder::new(name)
+            .case_insensitive(true)
+            .size_limit(PATTERN_BYTES_MAX)
+            .build()
+            .ok()
+            .filter(|_| name.len() <= NAME_BYTES_MAX);
+        for (other, text) in names.iter().enumerate() {
+            if other % 64 == 0 && stopped() {
+                return None;
+            }
+            let may_mean = normal[one] == normal[other]
+                || (is_pattern[one] && is_pattern[other])
+                || pattern.as_ref().is_none_or(|pattern| {
+                    text.len() <= NAME_BYTES_MAX
+                        && (pattern.is_match(text) || pattern.is_match(&normal[other]))
+                });
+            if may_mean {
+                alike[one * count + other] = true;
+                alike[other * count + one] = true;
+            }
+        }
+    }
+    Some(alike)
+}
+
+fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '+', '?', '(', ')', '[', ']', '{', '}', '|', '^', '$', '\\'])
+}
+
+fn normal(cluster: &str) -> String {
+    let cluster = cluster.to_lowercase();
+    let cluster = cluster.trim_end_matches('/');
+    let usual = cluster
+        .strip_prefix("https://")
+        .and_then(|host| host.strip_suffix(":443").map(|host| format!("https://{host}")))
+        .or_else(|| {
+            let host = cluster.strip_prefix("http://")?;
+            host.strip_suffix(":80").map(|host| format!("http://{host}"))
+        });
+    usual.unwrap_or_else(|| cluster.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Cluster, NAMES_MAX, Names, NotCompared, Relation};
+    use std::cell::Cell;
+
+    fn server(name: &str) -> Cluster {
+        Cluster {
+            servers: vec![name.to_owned()],
+            contexts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_may_mean_any_cluster() {
+        let clusters = [
+            server(&"x".repeat(2_000)),
+            server("https://prod"),
+            server("https://dev"),
+        ];
+        let names = Names::of(clusters.iter(), &|| false).unwrap();
+        assert_eq!(names.relation(&clusters[0], &clusters[1]), Relation::Same);
+        assert_eq!(names.relation(&clusters[1], &clusters[0]), Relation::Same);
+        assert_eq!(names.relation(&clusters[1], &clusters[2]), Relation::Other);
+    }
+
+    #[test]
+    fn comparing_very_many_names_is_refused_and_can_be_stopped() {
+        let clusters: Vec<Cluster> = (0..=NAMES_MAX)
+            .map(|number| server(&number.to_string()))
+            .collect();
+        let refused = Names::of(clusters.iter(), &|| false).unwrap_err();
+        assert_eq!(refused, NotCompared::TooMany);
+        let looks = Cell::new(0);
+        let stopped = || {
+            looks.set(looks.get() + 1);
+            looks.get() > 3
+        };
+        let stopped = Names::of(clusters[..200].iter(), &stopped).unwrap_err();
+        assert_eq!((stopped, looks.get()), (NotCompared::Stopped, 4));
+    }
+}

@@ -1,0 +1,310 @@
+//! Who lives where before a change, arranged so that it costs little to ask for very many environments whom they reach.
+
+use super::cluster::{Names, NotCompared, Relation};
+use super::place::{Cluster, Place, Resident};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Environments that one reaches before it counts as reaching all.
+const REACHED_MAX: usize = 200;
+
+/// The directory that a grant for an environment names; `None` for the root, which all share.
+type Owner = Option<String>;
+
+/// All environments by where they live.
+#[derive(Debug)]
+pub struct Neighbourhood<'a> {
+    /// `None` where there are too many clusters to compare them.
+    names: Option<Names>,
+    /// Who lives in a cluster, by namespace.
+    clusters: HashMap<&'a Cluster, BTreeMap<&'a str, BTreeSet<&'a Owner>>>,
+    /// Whose place is not known.
+    unplaced: BTreeSet<&'a Owner>,
+    /// The places of each.
+    own: HashMap<&'a Owner, HashMap<&'a Cluster, HashSet<&'a str>>>,
+}
+
+/// Whom an environment reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reached<'a> {
+    /// These.
+    These(BTreeSet<&'a Owner>),
+    /// Very many, or nobody knows.
+    Anyone,
+}
+
+impl<'a> Neighbourhood<'a> {
+    /// The neighbourhood of the residents, for environments that go to these places; `None` when it was stopped.
+    pub fn new<'p>(
+        residents: &'a [Resident],
+        going: impl IntoIterator<Item = &'p Place>,
+        stopped: &dyn Fn() -> bool,
+    ) -> Option<Self>
+    where
+        'a: 'p,
+    {
+        let mut found = Self {
+            names: None,
+            clusters: HashMap::new(),
+            unplaced: BTreeSet::new(),
+            own: HashMap::new(),
+        };
+        for Resident { owner, place } in residents {
+            let Some(Place { cluster, namespace }) = place else {
+                found.unplaced.insert(owner);
+                continue;
+            };
+            let clusters = found.clusters.entry(cluster).or_default();
+            clusters.entry(namespace).or_default().insert(owner);
+            let own = found.own.entry(owner).or_default();
+            own.entry(cluster).or_default().insert(namespace);
+        }
+        let mut clusters: HashSet<&Cluster> = going.into_iter().map(|place| &place.cluster).collect();
+        clusters.extend(found.clusters.keys().copied());
+        found.names = match Names::of(clusters.into_iter(), stopped) {
+            Ok(names) => Some(names),
+            Err(NotCompared::TooMany) => None,
+            Err(NotCompared::Stopped) => return None,
+        };
+        Some(found)
+    }
+
+    /// Those whose objects an environment of `owner` may write once it lives at `to`, and for whom it is not certain
+    /// that it could before: who may be in the same namespace of that cluster, and everybody in a cluster that may be
+    /// new to it. Whoever cannot be placed counts.
+    pub fn reached(&self, owner: &Owner, to: &Place) -> Reached<'a> {
+        let was_in = |cluster: &Cluster| self.own.get(owner)?.get(cluster);
+        let namespace = to.namespace.as_str();
+        let stays = was_in(&to.cluster);
+        if stays.is_some_and(|namespaces| namespaces.contains(namespace)) {
+            return Reached::These(BTreeSet::new());
+        }
+        let Some(names) = &self.names else {
+            return Reached::Anyone;
+        };
+        let mut reached = Gathered::default();
+        reached.add(&self.unplaced, owner);
+        for (cluster, namespaces) in &self.clusters {
+            // Only the same words prove that it was there; other words that may mean the same prove nothing.
+            let shared = was_in(cluster).filter(|_| !cluster.is_open());
+            match names.relation(&to.cluster, cluster) {
+                Relation::Same if stays.is_none() && shared.is_none() => {
+                    namespaces.values().for_each(|owners| reached.add(owners, owner));
+                }
+                Relation::Same | Relation::Open
+                    if shared.is_none_or(|shared| !shared.contains(namespace)) =>
+                {
+                    let owners = namespaces.get(namespace);
+                    owners.into_iter().for_each(|owners| reached.add(owners, owner));
+                }
+                Relation::Same | Relation::Open | Relation::Other => {}
+            }
+            if reached.are_too_many() {
+                break;
+            }
+        }
+        match reached.are_too_many() {
+            true => Reached::Anyone,
+            false => Reached::These(reached.0),
+        }
+    }
+}
+
+/// Whoever was found, one more than counts at most.
+#[derive(Default)]
+struct Gathered<'a>(BTreeSet<&'a Owner>);
+
+impl<'a> Gathered<'a> {
+    fn add(&mut self, owners: &BTreeSet<&'a Owner>, but: &Owner) {
+        for owner in owners.iter().copied().filter(|owner| *owner != but) {
+            if self.are_too_many() {
+                return;
+            }
+            self.0.insert(owner);
+        }
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.0.len() > REACHED_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::super::place::Cluster;
+    use super::{Neighbourhood, Place, REACHED_MAX, Reached, Resident};
+    use std::collections::BTreeSet;
+
+    fn place(servers: &[&str], contexts: &[&str], namespace: &str) -> Place {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Place {
+            cluster: Cluster {
+                servers: owned(servers),
+                contexts: owned(contexts),
+            },
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    fn lives(owner: &str, place: Option<Place>) -> Resident {
+        Resident {
+            owner: Some(owner.to_owned()),
+            place,
+        }
+    }
+
+    fn at(server: &str, namespace: &str) -> Place {
+        place(&[server], &[], namespace)
+    }
+
+    fn in_context(context: &str, namespace: &str) -> Place {
+        place(&[], &[context], namespace)
+    }
+
+    fn anywhere(namespace: &str) -> Place {
+        place(&[], &[], namespace)
+    }
+
+    fn reaches(from: &[Place], to: &Place, resident: Place) -> bool {
+        let own = from.iter().map(|from| lives("dev", Some(from.clone())));
+        let residents: Vec<Resident> = own.chain([lives("prod", Some(resident))]).collect();
+        let neighbourhood = Neighbourhood::new(&residents, [to], &|| false).unwrap();
+        match neighbourhood.reached(&Some("dev".to_owned()), to) {
+            Reached::These(reached) => !reached.is_empty(),
+            Reached::Anyone => panic!("too many"),
+        }
+    }
+
+    #[test]
+    fn who_lives_where_an_environment_goes_is_reached() {
+        let (prod, dev) = (at("https://prod", "shop"), at("https://dev", "shop"));
+        assert!(reaches(std::slice::from_ref(&dev), &prod, prod.clone()));
+        // A namespace of the same cluster is a place of its own, and a cluster that is new is one place.
+        let one = |namespace: &str| at("https://one", namespace);
+        assert!(reaches(&[one("dev")], &one("prod"), one("prod")));
+        assert!(!reaches(&[one("dev")], &one("qa"), one("prod")));
+        assert!(reaches(
+            std::slice::from_ref(&dev),
+            &at("https://prod", "free"),
+            prod.clone()
+        ));
+        // Who was met before is not reached by the change.
+        assert!(!reaches(&[one("dev")], &one("prod"), one("dev")));
+        assert!(!reaches(&[dev], &at("https://nobody", "shop"), prod));
+        let unknown = [Resident {
+            owner: None,
+            place: None,
+        }];
+        let to = one("x");
+        let reached = Neighbourhood::new(&unknown, [&to], &|| false)
+            .unwrap()
+            .reached(&Some(String::new()), &to);
+        assert_eq!(reached, Reached::These(BTreeSet::from([&None])));
+    }
+
+    #[test]
+    fn a_cluster_is_the_same_however_it_is_named() {
+        let from = [at("https://dev", "dev")];
+        let prod = at("https://prod.example.com", "prod");
+        for other in [
+            at("https://PROD.example.com/", "prod"),
+            at("https://prod.example.com:443", "prod"),
+            at("https://prod", "prod"),
+            at("https://.*", "prod"),
+            at("https://(", "prod"),
+            in_context("prod", "prod"),
+            anywhere("prod"),
+        ] {
+            assert!(reaches(&from, &other, prod.clone()), "{other:?}");
+            assert!(reaches(&from, &prod, other.clone()), "{other:?}");
+        }
+        for other in [at("https://qa.example.com", "prod"), anywhere("qa")] {
+            assert!(!reaches(&from, &other, prod.clone()), "{other:?}");
+        }
+        assert!(reaches(
+            &[in_context("dev", "x")],
+            &in_context("prod", "x"),
+            in_context("prod", "x")
+        ));
+    }
+
+    #[test]
+    fn nobody_was_surely_where_their_settings_only_may_have_led() {
+        let (server, free) = (at("https://prod", "shop"), at("https://prod", "free"));
+        let context = in_context("prod-eu", "shop");
+        for (from, to, lives) in [
+            // A server and a context: which cluster the context is, only who has it can tell.
+            (in_context("kind-dev", "shop"), &server, &server),
+            (in_context("kind-dev", "shop"), &free, &server),
+            (at("https://dev", "shop"), &context, &context),
+            (at("https://dev", "shop"), &server, &context),
+            (in_context("kind-dev", "shop"), &context, &server),
+            // None is named: whoever applies it chose.
+            (anywhere("shop"), &server, &server),
+            (anywhere("shop"), &free, &server),
+            (anywhere("shop"), &context, &context),
+            (at("https://dev", "shop"), &anywhere("shop"), &server),
+            (anywhere("shop"), &server, &anywhere("shop")),
+            // A name within another, and a pattern.
+            (in_context("eu", "shop"), &context, &context),
+            (in_context("eu", "shop"), &in_context("prod-eu", "free"), &context),
+            (
+                at("https://10.0.0.1", "shop"),
+                &at("https://10.0.0.10", "shop"),
+                &at("https://10.0.0.10", "shop"),
+            ),
+            (
+                at("https://10.0.0.10", "shop"),
+                &at("https://10.0.0.1", "shop"),
+                &at("https://10.0.0.1", "shop"),
+            ),
+            (in_context(".*", "shop"), &context, &context),
+            (at("https://.*", "shop"), &server, &server),
+        ] {
+            assert!(
+                reaches(std::slice::from_ref(&from), to, lives.clone()),
+                "{from:?} {to:?}"
+            );
+        }
+        // Whoever keeps the cluster, however it is named, is new in no cluster.
+        for cluster in ["kind-dev", ".*"] {
+            let (dev, more) = (in_context(cluster, "dev"), in_context(cluster, "more"));
+            assert!(
+                !reaches(std::slice::from_ref(&dev), &more, server.clone()),
+                "{cluster}"
+            );
+            assert!(
+                reaches(&[dev], &in_context(cluster, "shop"), server.clone()),
+                "{cluster}"
+            );
+        }
+        assert!(!reaches(&[anywhere("dev")], &anywhere("more"), server.clone()));
+        assert!(reaches(&[anywhere("dev")], &anywhere("shop"), server.clone()));
+        // Who was in the very place, or is in the cluster all the same, reaches nobody new.
+        assert!(!reaches(std::slice::from_ref(&server), &context, server.clone()));
+        assert!(!reaches(&[free], &in_context("kind", "more"), server));
+    }
+
+    #[test]
+    fn who_reaches_very_many_or_goes_among_very_many_clusters_reaches_all() {
+        let all = |count: usize, server: &dyn Fn(usize) -> String| -> Vec<Resident> {
+            let one = |number: usize| lives(&format!("{number:04}"), Some(at(&server(number), "shop")));
+            (0..count).map(one).collect()
+        };
+        let (prod, owner) = (at("https://prod", "shop"), Some("dev".to_owned()));
+        let reached = |residents: &[Resident]| {
+            let neighbourhood = Neighbourhood::new(residents, [&prod], &|| false).unwrap();
+            match neighbourhood.reached(&owner, &prod) {
+                Reached::These(reached) => Some(reached.len()),
+                Reached::Anyone => None,
+            }
+        };
+        let in_prod = |_: usize| "https://prod".to_owned();
+        assert_eq!(reached(&all(REACHED_MAX, &in_prod)), Some(REACHED_MAX));
+        assert_eq!(reached(&all(REACHED_MAX + 1, &in_prod)), None);
+        // Wherever they live, few clusters are looked at one by one.
+        let apart = |number: usize| format!("https://{number:04}.example.com");
+        assert_eq!(reached(&all(100, &apart)), Some(0));
+        assert_eq!(reached(&all(2_000, &apart)), None);
+    }
+}
