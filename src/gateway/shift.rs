@@ -69,7 +69,7 @@ impl Shift {
             name: hex(&random[..8]),
             turns_max: limits.turn.history_turns_max,
             bytes_max: limits.turn.history_bytes_max,
-            of_sender_max: i64::try_from(limits.turns_at_once_max.div_ceil(2)).unwrap_or(i64::MAX),
+            of_person_max: i64::try_from(limits.turns_at_once_max.div_ceil(2)).unwrap_or(i64::MAX),
         };
         Self {
             worker,

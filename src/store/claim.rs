@@ -12,29 +12,48 @@ use rusqlite::{OptionalExtension, Transaction, params};
 /// Bytes of a history that are read by the commit that takes a message; other messages wait for it.
 const AT_HAND_BYTES_MAX: usize = 32 * 1_024;
 
+/// Counts what is in work of the person of a sender, under whichever account of theirs; without a person, of the sender.
+macro_rules! in_work {
+    ($sender:literal) => {
+        concat!(
+            "(SELECT COUNT(*) FROM conversation AS other WHERE other.owner IS NOT NULL AND other.sender IN (SELECT ",
+            $sender,
+            " UNION SELECT account.sender FROM identity AS asks JOIN identity AS account
+                ON account.user_id = asks.user_id WHERE asks.sender = ",
+            $sender,
+            "))"
+        )
+    };
+}
+
 /// Takes the conversation that has waited longest, of whoever has the fewest in work.
-const CLAIM: &str = "UPDATE conversation SET owner = ?1, fence = fence + 1
+const CLAIM: &str = concat!(
+    "UPDATE conversation SET owner = ?1, fence = fence + 1
     WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL
         AND (?2 OR key NOT BETWEEN ?3 AND ?4)
         AND (?5 OR ?6 > (SELECT crashes FROM inbox
             WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1))
         AND NOT EXISTS (SELECT 1 FROM inbox
             WHERE inbox.conversation = conversation.id AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
-        AND ?7 > (SELECT COUNT(*) FROM conversation AS other
-            WHERE other.sender = conversation.sender AND other.owner IS NOT NULL)
-        ORDER BY (SELECT COUNT(*) FROM conversation AS other
-            WHERE other.sender = conversation.sender AND other.owner IS NOT NULL), due, id LIMIT 1)
+        AND ?7 > ",
+    in_work!("conversation.sender"),
+    " ORDER BY ",
+    in_work!("conversation.sender"),
+    ", due, id LIMIT 1)
     RETURNING id, fence, key BETWEEN ?3 AND ?4, (SELECT crashes FROM inbox
-        WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6";
+        WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6"
+);
 /// Takes a conversation whose only waiting message has just come in.
-const TAKE_UP: &str = "UPDATE conversation SET owner = ?2, fence = fence + 1
+const TAKE_UP: &str = concat!(
+    "UPDATE conversation SET owner = ?2, fence = fence + 1
     WHERE id = ?1 AND pending = 1 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
         WHERE inbox.conversation = ?1 AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
-        AND ?3 > (SELECT COUNT(*) FROM conversation AS other
-            WHERE other.sender = conversation.sender AND other.owner IS NOT NULL)
-    RETURNING fence";
-/// Counts what is in work of a sender.
-const IN_WORK: &str = "SELECT COUNT(*) FROM conversation WHERE sender = ?1 AND owner IS NOT NULL";
+        AND ?3 > ",
+    in_work!("conversation.sender"),
+    " RETURNING fence"
+);
+/// Counts what is in work of the person of a sender.
+const IN_WORK: &str = concat!("SELECT ", in_work!("?1"));
 
 /// Somebody who works on conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +64,8 @@ pub struct Worker {
     pub turns_max: usize,
     /// And how many bytes.
     pub bytes_max: usize,
-    /// Conversations of one sender in work at a time.
-    pub of_sender_max: i64,
+    /// Conversations of one person in work at a time, of all their accounts together.
+    pub of_person_max: i64,
 }
 
 /// Which of the waiting messages a claim may take.
@@ -171,7 +190,7 @@ impl Store {
                         key::HOOKS.1,
                         claimable.suspects,
                         SUSPECT_CRASHES_MIN,
-                        worker.of_sender_max,
+                        worker.of_person_max,
                     ],
                     |row| {
                         Ok(Claimed {
@@ -280,12 +299,12 @@ fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreE
     Ok((steps, usage::of_message(tx, inbox)?))
 }
 
-/// Whether a sender may have one more conversation in work.
+/// Whether the person of a sender may have one more conversation in work.
 pub(super) fn may_have_more(tx: &Transaction<'_>, sender: &str, worker: &Worker) -> Result<bool, StoreError> {
     let in_work: i64 = tx
         .prepare_cached(IN_WORK)?
         .query_row([sender], |row| row.get(0))?;
-    Ok(in_work < worker.of_sender_max)
+    Ok(in_work < worker.of_person_max)
 }
 
 /// Claims a conversation whose only waiting message has just come in, unless somebody works on it still.
@@ -297,7 +316,7 @@ pub(super) fn take_up(
 ) -> Result<Option<TakenUp>, StoreError> {
     let fence = tx
         .prepare_cached(TAKE_UP)?
-        .query_row(params![id.0, worker.name, worker.of_sender_max], |row| row.get(0))
+        .query_row(params![id.0, worker.name, worker.of_person_max], |row| row.get(0))
         .optional()?;
     let Some(fence) = fence else { return Ok(None) };
     let claim = Claim {

@@ -22,7 +22,7 @@ pub(super) fn worker(name: &str) -> Worker {
         name: name.to_owned(),
         turns_max: 40,
         bytes_max: usize::MAX,
-        of_sender_max: 8,
+        of_person_max: 8,
     }
 }
 

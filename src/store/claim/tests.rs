@@ -92,6 +92,52 @@ async fn who_has_the_fewest_in_work_comes_first_and_nobody_has_more_than_their_p
     assert!(taken_up(&store, &said("U3", 0), Lane::Turn, 2).await.is_some());
 }
 
+/// Somebody with two accounts has the part of one person.
+#[tokio::test]
+async fn a_person_with_two_accounts_has_one_part() {
+    let (_directory, store) = fresh();
+    let said = |user: &str, number: usize| {
+        let mut said = says(user, "x", &[&format!("{user} {number}")]);
+        said.place.thread = Some(format!("{user} {number}"));
+        said
+    };
+    let senders = ["U1", "U2", "U3"].map(|user| serde_json::to_string(&says(user, "x", &[]).sender).unwrap());
+    let write = move |tx: &Transaction<'_>| {
+        for (id, name) in [(1, "alice"), (2, "bob")] {
+            tx.execute(
+                "INSERT INTO users (id, name, invited_by, created_at) VALUES (?1, ?2, 'cli', 0)",
+                rusqlite::params![id, name],
+            )?;
+        }
+        for (sender, user) in senders.iter().zip([1, 1, 2]) {
+            tx.execute(
+                "INSERT INTO identity (sender, user_id, created_at) VALUES (?1, ?2, 0)",
+                rusqlite::params![sender, user],
+            )?;
+        }
+        Ok(())
+    };
+    store.write(write).await.unwrap();
+    for user in ["U1", "U2"] {
+        for number in 0..6 {
+            accept(&store, &said(user, number), 0).await;
+        }
+    }
+    accept(&store, &said("U3", 0), 1).await;
+    let mut order = Vec::new();
+    while let Some(claim) = claim(&store, "w").await {
+        let conversation = store.conversation(claim.conversation).await.unwrap();
+        order.push(conversation.key.user.id);
+    }
+    // Eight of one person at most, whoever of the others has waited longer.
+    assert_eq!(order.len(), 9, "{order:?}");
+    assert_eq!((order[0].as_str(), order[1].as_str()), ("U1", "U3"));
+    for more in [said("U1", 10), said("U2", 10)] {
+        assert!(taken_up(&store, &more, Lane::Turn, 2).await.is_none());
+    }
+    assert!(taken_up(&store, &said("U3", 1), Lane::Turn, 2).await.is_some());
+}
+
 /// A command that changes the workspace was said before the message, and is carried out before it.
 #[tokio::test]
 async fn no_turn_begins_before_an_earlier_command_has_changed_what_it_starts_from() {
