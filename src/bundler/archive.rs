@@ -68,57 +68,63 @@ pub(super) fn read(sent: &[u8], id: PackageId, limits: ArchiveLimits) -> Result<
     }
 }
 
-fn entries(unpacked: &mut impl Read, id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
-    let unreadable = |err: std::io::Error| ArchiveError::Unreadable(err.to_string());
+impl From<std::io::Error> for ArchiveError {
+    fn from(why: std::io::Error) -> Self {
+        Self::Unreadable(why.to_string())
+    }
+}
+
+fn entries(unpacked: &mut Unpacked<'_>, id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
     let mut gathering = Gathering::new(&id.subdir, limits.files_max, limits.bytes_max);
-    let mut archive = tar::Archive::new(unpacked);
-    for (index, entry) in archive.entries().map_err(unreadable)?.enumerate() {
-        let mut entry = entry.map_err(unreadable)?;
+    unpacked.each_entry(|index, entry| {
         if index >= limits.entries_max {
             return Err(ArchiveError::TooMany(limits.entries_max));
         }
-        let kind = entry.header().entry_type();
-        if matches!(kind, EntryType::XGlobalHeader) {
-            continue;
-        }
-        let whole = entry.path_bytes().into_owned();
-        let trimmed = whole.strip_suffix(b"/").unwrap_or(&whole);
-        // Checked whole, so that nothing hides in the component that is taken away.
-        Gathering::new("", 0, 0).wants(trimmed).or_else(|err| match err {
-            LayerError::Name(_) => Ok(None),
-            other => Err(other),
-        })?;
-        let separator = trimmed
-            .iter()
-            .position(|byte| char::from(*byte) == COMPONENTS_BEFORE);
-        let Some(path) = separator.and_then(|at| trimmed.get(at + 1..)) else {
-            if kind == EntryType::Directory {
-                continue;
-            }
-            return Err(LayerError::Name(String::from_utf8_lossy(trimmed).into_owned()).into());
-        };
-        let found = match kind {
-            EntryType::Directory => Found::Directory,
-            EntryType::Symlink => Found::Link(entry.link_name_bytes().unwrap_or_default().into_owned()),
-            EntryType::Regular | EntryType::Continuous => {
-                if gathering.wants(path)?.is_none() {
-                    continue;
-                }
-                let mode = match entry.header().mode().unwrap_or(0o644) & 0o100 {
-                    0 => Mode::Regular,
-                    _ => Mode::Executable,
-                };
-                let bytes_max = gathering.bytes_left();
-                let mut content = Vec::new();
-                (&mut entry)
-                    .take(bytes_max.saturating_add(1))
-                    .read_to_end(&mut content)
-                    .map_err(unreadable)?;
-                Found::File(mode, content.into())
-            }
-            _ => Found::Special,
-        };
-        gathering.add(path, found)?;
-    }
+        gather(&mut gathering, entry)
+    })?;
     Ok(gathering.finish(id)?)
+}
+
+fn gather(gathering: &mut Gathering, entry: &mut tar::Entry<'_, impl Read>) -> Result<(), ArchiveError> {
+    let kind = entry.header().entry_type();
+    if matches!(kind, EntryType::XGlobalHeader) {
+        return Ok(());
+    }
+    let whole = entry.path_bytes().into_owned();
+    let trimmed = whole.strip_suffix(b"/").unwrap_or(&whole);
+    // Checked whole, so that nothing hides in the component that is taken away.
+    Gathering::new("", 0, 0).wants(trimmed).or_else(|err| match err {
+        LayerError::Name(_) => Ok(None),
+        other => Err(other),
+    })?;
+    let separator = trimmed
+        .iter()
+        .position(|byte| char::from(*byte) == COMPONENTS_BEFORE);
+    let Some(path) = separator.and_then(|at| trimmed.get(at + 1..)) else {
+        if kind == EntryType::Directory {
+            return Ok(());
+        }
+        return Err(LayerError::Name(String::from_utf8_lossy(trimmed).into_owned()).into());
+    };
+    let found = match kind {
+        EntryType::Directory => Found::Directory,
+        EntryType::Symlink => Found::Link(entry.link_name_bytes().unwrap_or_default().into_owned()),
+        EntryType::Regular | EntryType::Continuous => {
+            if gathering.wants(path)?.is_none() {
+                return Ok(());
+            }
+            let mode = match entry.header().mode().unwrap_or(0o644) & 0o100 {
+                0 => Mode::Regular,
+                _ => Mode::Executable,
+            };
+            let bytes_max = gathering.bytes_left();
+            let mut content = Vec::new();
+            entry
+                .take(bytes_max.saturating_add(1))
+                .read_to_end(&mut content)?;
+            Found::File(mode, content.into())
+        }
+        _ => Found::Special,
+    };
+    Ok(gathering.add(path, found)?)
 }

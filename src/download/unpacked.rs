@@ -2,17 +2,22 @@
 //! error.
 
 use flate2::read::MultiGzDecoder;
+use std::cell::Cell;
 use std::io::Read;
+use std::rc::Rc;
 
 /// Below this, how far something unpacks says nothing.
 const RATIO_BYTES_MIN: u64 = 1 << 20;
+/// Bytes of all that stands before the content of an entry: its header, and what holds a name that is too long for one.
+const HEADERS_BYTES_MAX: u64 = 64 << 10;
 
 /// The bytes that something unpacks to. Reading fails when they are more than allowed.
 pub struct Unpacked<'a> {
     inner: MultiGzDecoder<&'a [u8]>,
     left: u64,
     bound: Exceeded,
-    over: bool,
+    over: Option<Exceeded>,
+    headers: Rc<Cell<Option<u64>>>,
 }
 
 /// Which bound there is too much for.
@@ -24,6 +29,9 @@ pub enum Exceeded {
     /// It has more than so many times the bytes that were sent, as a bomb has.
     #[error("unpacks to more than {0} times its size")]
     Ratio(u64),
+    /// What stands before the content of an entry, as its name, has more than so many bytes.
+    #[error("has an entry with more than {0} bytes of names")]
+    Names(u64),
 }
 
 impl<'a> Unpacked<'a> {
@@ -37,27 +45,52 @@ impl<'a> Unpacked<'a> {
                 true => Exceeded::Bytes(bytes_max),
                 false => Exceeded::Ratio(ratio_max),
             },
-            over: false,
+            over: None,
+            headers: Rc::default(),
         }
+    }
+
+    /// Goes through the entries of the tar archive that this is. What is read for an entry before its content is
+    /// bounded: the reader of the format holds names whole, however long they say they are.
+    pub fn each_entry<E: From<std::io::Error>>(
+        &mut self,
+        mut look: impl FnMut(usize, &mut tar::Entry<'_, &mut Self>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let headers = Rc::clone(&self.headers);
+        let mut archive = tar::Archive::new(self);
+        let mut entries = archive.entries()?;
+        for index in 0.. {
+            headers.set(Some(HEADERS_BYTES_MAX));
+            let Some(entry) = entries.next() else { break };
+            headers.set(None);
+            let mut entry = entry?;
+            look(index, &mut entry)?;
+            // What nobody wanted is no header of the next one.
+            std::io::copy(&mut entry, &mut std::io::sink())?;
+        }
+        Ok(())
     }
 
     /// The bound that was reached. Who reads a format out of this cannot tell why it ended.
     pub fn exceeded(&self) -> Option<Exceeded> {
-        self.over.then_some(self.bound)
+        self.over
     }
 }
 
 impl Read for Unpacked<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        match self.left.checked_sub(count as u64) {
-            Some(left) => self.left = left,
-            None => {
-                self.over = true;
-                return Err(std::io::Error::other("too large"));
+        let headers = self.headers.get().map(|left| left.checked_sub(count as u64));
+        match (self.left.checked_sub(count as u64), headers) {
+            (None, _) => self.over = Some(self.bound),
+            (Some(_), Some(None)) => self.over = Some(Exceeded::Names(HEADERS_BYTES_MAX)),
+            (Some(left), headers) => {
+                self.left = left;
+                self.headers.set(headers.flatten());
+                return Ok(count);
             }
         }
-        Ok(count)
+        Err(std::io::Error::other("too large"))
     }
 }
 

@@ -112,21 +112,7 @@ fn entries(
     look: &mut dyn FnMut(Entry<'_>) -> Result<(), ArchiveError>,
 ) -> Result<(), ArchiveError> {
     let mut unpacked = Unpacked::new(packed, UNPACKED_BYTES_MAX, RATIO_MAX);
-    let looked = each(&mut unpacked, look);
-    match unpacked.exceeded() {
-        Some(exceeded) => Err(exceeded.into()),
-        None => looked,
-    }
-}
-
-fn each(
-    unpacked: &mut dyn Read,
-    look: &mut dyn FnMut(Entry<'_>) -> Result<(), ArchiveError>,
-) -> Result<(), ArchiveError> {
-    let unreadable = |why: std::io::Error| ArchiveError::Unreadable(why.to_string());
-    let mut archive = tar::Archive::new(unpacked);
-    for (position, entry) in archive.entries().map_err(unreadable)?.enumerate() {
-        let mut entry = entry.map_err(unreadable)?;
+    let looked = unpacked.each_entry(|position, entry| {
         if position >= ENTRIES_MAX {
             return Err(ArchiveError::TooMany(ENTRIES_MAX));
         }
@@ -134,10 +120,19 @@ fn each(
         look(Entry {
             path: &path,
             kind,
-            content: &mut entry,
-        })?;
+            content: entry,
+        })
+    });
+    match unpacked.exceeded() {
+        Some(exceeded) => Err(exceeded.into()),
+        None => looked,
     }
-    Ok(())
+}
+
+impl From<std::io::Error> for ArchiveError {
+    fn from(why: std::io::Error) -> Self {
+        Self::Unreadable(why.to_string())
+    }
 }
 
 /// A path that stays in the archive.

@@ -4,7 +4,9 @@ use super::{COMMIT, Raw, archive, id, zipped};
 use crate::bundler::archive::read;
 use crate::bundler::{ArchiveLimits, Layer};
 use crate::model::Mode;
-use tar::EntryType::{Block, Char, Directory, Fifo, Link, Regular, Symlink, XGlobalHeader};
+use tar::EntryType::{
+    Block, Char, Directory, Fifo, GNULongLink, GNULongName, Link, Regular, Symlink, XGlobalHeader, XHeader,
+};
 
 fn package(sent: &[u8], subdir: &str) -> Result<Layer, String> {
     let id = crate::bundler::PackageId {
@@ -167,4 +169,45 @@ fn a_bomb_is_noticed_before_it_is_unpacked() {
     };
     let refused = read(&sent, id(COMMIT), limits).unwrap_err().to_string();
     assert_eq!(refused, "archive unpacks to more than 1048576 bytes");
+}
+
+/// T52
+#[test]
+fn a_name_may_be_long_but_not_without_end() {
+    let record = |name: &str| {
+        // The length of a record counts its own digits.
+        let rest = format!(" path={name}\n");
+        let digits = (rest.len() + 5).to_string().len();
+        format!("{}{rest}", rest.len() + digits)
+    };
+    let long = format!("c-1/{}/x", vec!["d".repeat(90); 3].join("/"));
+    for (kind, text) in [(GNULongName, long.clone()), (XHeader, record(&long))] {
+        let sent = archive(&[Raw(kind, "long", &text), Raw(Regular, "c-1/short", "x")]);
+        assert_eq!(
+            names(&package(&sent, "").unwrap()),
+            [long.trim_start_matches("c-1/")]
+        );
+    }
+    let endless = format!("c-1/{}", "x".repeat(70_000));
+    let content = "y".repeat(90_000);
+    for (kind, text) in [
+        (GNULongName, endless.clone()),
+        (GNULongLink, endless.clone()),
+        (XHeader, record(&endless)),
+    ] {
+        let sent = archive(&[
+            // What is in a file is no name.
+            Raw(Regular, "c-1/large", &content),
+            Raw(kind, "long", &text),
+            Raw(Regular, "c-1/short", "x"),
+        ]);
+        assert_eq!(
+            package(&sent, "").unwrap_err(),
+            "archive has an entry with more than 65536 bytes of names"
+        );
+        assert_eq!(
+            package(&sent, "lib").unwrap_err(),
+            "archive has an entry with more than 65536 bytes of names"
+        );
+    }
 }
