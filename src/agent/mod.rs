@@ -330,10 +330,17 @@ impl Running<'_> {
     }
 
     fn too_long(&self, too_long: TooLong) -> End {
-        let why = format!(
-            "I stopped: what the model has to read takes {} bytes, and `limits.history_bytes_max` is {}. Ask for less at once.",
-            too_long.bytes, self.cx.limits.history_bytes_max
-        );
+        let (bytes, max) = (too_long.bytes, self.cx.limits.history_bytes_max);
+        let why = match self.steps {
+            0 => format!(
+                "I did not ask the model: your message takes {bytes} bytes with my instructions and tools, and \
+                 `limits.history_bytes_max` is {max}. Send a shorter one."
+            ),
+            _ => format!(
+                "I stopped: what the model has to read takes {bytes} bytes, and `limits.history_bytes_max` is {max}. \
+                 Ask for less at once."
+            ),
+        };
         End::notice(Verdict::Limit, why)
     }
 

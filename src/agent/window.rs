@@ -46,6 +46,7 @@ pub(super) fn fit<'h>(
         return Ok(Cow::Borrowed(&[]));
     };
     let mut window = Window::new(open, earlier, bounds, repeats);
+    window.check()?;
     for _ in open.steps() {
         window.take_step()?;
     }
@@ -79,7 +80,7 @@ struct Window<'h> {
 }
 
 impl<'h> Window<'h> {
-    /// The window as its turn begins: the earlier turns that fit.
+    /// The window as its turn begins: the earlier turns that fit beside what the person said.
     fn new(open: &'h Turn, earlier: &'h [Turn], bounds: Bounds, repeats: &'h dyn Fn(&str) -> bool) -> Self {
         let start = earlier.len().saturating_sub(bounds.turns_max.saturating_sub(1));
         let known: usize = earlier.iter().skip(start).map(Turn::bytes).sum();
@@ -144,6 +145,11 @@ impl<'h> Window<'h> {
         for bytes in NEWEST_BYTES.into_iter().chain(NEWEST_BYTES_AT_LAST) {
             self.shorten(newest.clone(), bytes, self.bounds.bytes_max);
         }
+        self.check()
+    }
+
+    /// Fails where all was left out that can be, and it is too much still.
+    fn check(&self) -> Result<(), TooLong> {
         match self.is_over() {
             true => Err(TooLong { bytes: self.bytes }),
             false => Ok(()),

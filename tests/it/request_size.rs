@@ -62,3 +62,25 @@ async fn a_turn_that_reads_much_stays_within_the_bound_of_a_request() {
             .all(|step| !step.contains("left out here"))
     );
 }
+
+#[tokio::test]
+async fn a_message_that_is_too_long_for_a_request_is_refused_before_the_model_is_asked() {
+    let bytes_max = BYTES_MAX.to_string();
+    let settings = [
+        ("limits.history_bytes_max", bytes_max.as_str()),
+        ("limits.inbound_text_chars_max", "300_000"),
+    ];
+    let app = TestApp::set(|_: &Asked| says("Done."), &settings).await;
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, &"word ".repeat(BYTES_MAX / 5)).await;
+    let says = "I did not ask the model: your message takes ";
+    assert!(
+        result.text.contains(says) && result.text.contains("Send a shorter one."),
+        "{}",
+        result.text
+    );
+    assert!(app.asked().is_empty());
+    let result = app.ask(ALICE, "a shorter one").await;
+    assert!(result.text.contains("Done."), "{}", result.text);
+    assert!(app.asked().iter().all(|asked| asked.raw.len() <= BYTES_MAX));
+}

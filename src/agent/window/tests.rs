@@ -145,11 +145,31 @@ fn whole_steps_are_left_out_where_results_are_not_what_is_long() {
 #[test]
 fn what_cannot_be_made_to_fit_is_an_error() {
     let mut history = History::default();
-    history.begin("x".repeat(95_000)).unwrap();
-    // Without a step there is nothing to shorten, and the provider may still take it.
-    history.push(reads(0, &[10])).unwrap();
+    history.begin("x".repeat(89_000)).unwrap();
+    history.push(reads(0, &[2_000])).unwrap();
     let error = fitted(&history, BOUNDS).unwrap_err();
     assert!(error.bytes > BOUNDS.bytes_max);
+}
+
+#[test]
+fn the_first_request_of_a_turn_is_within_the_bound_as_well() {
+    let mut history = History::default();
+    for turn in 0..3 {
+        history.begin(format!("turn {turn}")).unwrap();
+        history.push(reads(turn, &[25_000])).unwrap();
+        history.close("done");
+    }
+    history.begin("x".repeat(80_000)).unwrap();
+    let turns = fitted(&history, BOUNDS).unwrap();
+    assert!(turns.len() == 1 && bytes(&turns) <= BOUNDS.bytes_max);
+    // What the person said is not shortened.
+    history.close("done");
+    history.begin("x".repeat(95_000)).unwrap();
+    let error = fitted(&history, BOUNDS).unwrap_err();
+    assert!(
+        error.bytes > BOUNDS.bytes_max && error.bytes < 106_000,
+        "{error:?}"
+    );
 }
 
 /// The same conversation gives the same request, and the prefix of one seldom changes.
