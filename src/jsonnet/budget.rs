@@ -13,7 +13,7 @@ tokio::task_local! {
 
 /// Who takes turns with whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key {
+pub enum Key {
     /// A person, or a hook.
     Person(UserId),
     /// Whoever owns the process: a command in a terminal.
@@ -49,8 +49,13 @@ impl Budget {
         CURRENT.scope(self, work).await
     }
 
-    /// The budget of the running task. Without one it is that of a terminal.
-    pub(super) fn current() -> Arc<Self> {
+    /// As [`Self::charge`], for work on a thread of its own.
+    pub fn charge_blocking<T>(self: Arc<Self>, work: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self, work)
+    }
+
+    /// The budget of the running task, or of the work of a thread. Without one it is that of a terminal.
+    pub fn current() -> Arc<Self> {
         let none = || Arc::new(Self::new(Key::Owner));
         CURRENT.try_with(Arc::clone).unwrap_or_else(|_| none())
     }
@@ -60,7 +65,8 @@ impl Budget {
         Arc::new(Self::new(Key::Aside))
     }
 
-    pub(super) fn key(&self) -> Key {
+    /// Whose it is.
+    pub fn key(&self) -> Key {
         self.key
     }
 

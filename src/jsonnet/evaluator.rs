@@ -281,7 +281,7 @@ impl Evaluator {
                     Err(error @ JailError::Weaker(_)) => return Err(jail(&error)),
                 },
             };
-            let outside = Arc::new(Outside::default());
+            let outside = Arc::new(Outside::of(permit.budget.key()));
             let end = EndOnDrop(Some((dialogue.killer(), Arc::clone(&outside))));
             let (first_done, first) = oneshot::channel();
             let (request_there, terms, there) = (request.clone(), self.terms.clone(), Arc::clone(&outside));

@@ -27,11 +27,12 @@ mod places;
 mod remembered;
 mod waiters;
 
-pub use budget::Budget;
+pub use budget::{Budget, Key};
 pub use contract::{
     Entry, EvalError, EvalLimits, Evaluated, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,
 };
 pub use evaluator::Evaluator;
+pub use places::{Place, Places, Urgency};
 pub use waiters::{Waiter, Waiters};
 
 use crate::sandbox::Confinement;

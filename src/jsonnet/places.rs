@@ -2,14 +2,21 @@
 //! for somebody who has many.
 
 use super::budget::Key;
+use futures_util::FutureExt as _;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// How often a thread that waits is asked whether it still wants to.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Places at the same time. One person may have all of them while nobody else wants one. A person who has none
 /// gets one beyond them, up to twice as many in all, so an endless program of another one holds up nobody.
 #[derive(Clone, Debug)]
-pub(super) struct Places(Arc<Shared>);
+pub struct Places(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -35,7 +42,7 @@ struct Waiting {
 
 /// What a place is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Urgency {
+pub enum Urgency {
     /// One program, which somebody waits for.
     One,
     /// Programs of a batch, one after the other.
@@ -44,13 +51,14 @@ pub(super) enum Urgency {
 
 /// A place. It is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub struct Place {
     shared: Arc<Shared>,
     key: Key,
 }
 
 impl Places {
-    pub(super) fn new(places_max: usize) -> Self {
+    /// So many places.
+    pub fn new(places_max: usize) -> Self {
         Self(Arc::new(Shared {
             places_max,
             state: Mutex::default(),
@@ -58,7 +66,7 @@ impl Places {
     }
 
     /// Waits for a place. Whoever does not wait any more is passed over.
-    pub(super) async fn take(&self, key: Key, urgency: Urgency) -> Place {
+    pub async fn take(&self, key: Key, urgency: Urgency) -> Place {
         loop {
             let (told, place) = oneshot::channel();
             self.0
@@ -70,11 +78,33 @@ impl Places {
         }
     }
 
+    /// Waits for a place on a thread that may block; `None` when it was stopped meanwhile.
+    pub(super) fn wait(&self, key: Key, urgency: Urgency, stopped: &dyn Fn() -> bool) -> Option<Place> {
+        let waker = Waker::from(Arc::new(Wakes(std::thread::current())));
+        let mut place = Box::pin(self.take(key, urgency));
+        loop {
+            match place.poll_unpin(&mut Context::from_waker(&waker)) {
+                Poll::Ready(place) => return Some(place),
+                Poll::Pending if stopped() => return None,
+                Poll::Pending => std::thread::park_timeout(LOOK_EVERY),
+            }
+        }
+    }
+
     /// A place that nobody waits for, if there is one.
     pub(super) fn try_take(&self, key: Key) -> Option<Place> {
         let mut state = self.0.lock();
         state.forget_gone();
         (state.total < self.0.places_max && state.waiting.is_empty()).then(|| state.give(&self.0, key))
+    }
+}
+
+/// A thread that waits.
+struct Wakes(Thread);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
@@ -252,6 +282,21 @@ mod tests {
         drop(bob);
         assert!((&mut again).now_or_never().is_some());
         assert!((&mut aside).now_or_never().is_some());
+    }
+
+    /// T54
+    #[test]
+    fn a_thread_waits_for_its_turn_until_it_is_stopped() {
+        let places = Places::new(1);
+        let alice = now(&places, ALICE).unwrap();
+        assert!(places.wait(ALICE, Urgency::One, &|| true).is_none());
+        let bob = places.wait(BOB, Urgency::One, &|| true).unwrap();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| places.wait(ALICE, Urgency::One, &|| false).is_some());
+            drop(bob);
+            drop(alice);
+            assert!(waits.join().unwrap());
+        });
     }
 
     /// What is given to somebody who has gone meanwhile comes back.

@@ -46,6 +46,7 @@ use crate::bundler::Fetch;
 use crate::compare::Comparer;
 use crate::download::Watch;
 use crate::helm::Helm;
+use crate::jsonnet::Places;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::tanka::Evaluate;
@@ -58,6 +59,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use work::Framed;
+
+/// Calls at the same time that hold large files or large trees; more take turns by person.
+const LARGE_AT_ONCE: usize = 4;
+/// Calls at the same time that may download; more take turns by person.
+const DOWNLOADS_AT_ONCE: usize = 4;
 
 /// What a call works with.
 #[derive(Clone, Copy, Debug)]
@@ -120,9 +126,10 @@ pub struct Reach {
 
 /// Every tool there is, in a fixed order.
 pub fn all(reach: &Reach) -> Vec<Arc<dyn Tool>> {
+    let downloads = Places::new(DOWNLOADS_AT_ONCE);
     let mut tools = of_files_and_history();
-    tools.extend(packages::all(&reach.packages));
-    tools.extend(charts::all(reach.helm.as_ref()));
+    tools.extend(packages::all(&reach.packages, &downloads));
+    tools.extend(charts::all(reach.helm.as_ref(), &downloads));
     tools.extend(rendering(&reach.evaluator));
     tools.extend(comparing(&reach.comparer));
     tools
@@ -130,18 +137,19 @@ pub fn all(reach: &Reach) -> Vec<Arc<dyn Tool>> {
 
 /// The tools that need nothing but a workspace, in a fixed order.
 pub fn of_files_and_history() -> Vec<Arc<dyn Tool>> {
+    let large = Places::new(LARGE_AT_ONCE);
     vec![
         Arc::new(Framed::<file_delete::FileDelete>::new()),
         Arc::new(Framed::<file_edit::FileEdit>::new()),
         Arc::new(Framed::<file_list::FileList>::new()),
         Arc::new(Framed::<file_read::FileRead>::new()),
-        Arc::new(Framed::<file_search::FileSearch>::new()),
+        Arc::new(Framed::<file_search::FileSearch>::new().in_turn(&large)),
         Arc::new(Framed::<file_write::FileWrite>::new()),
         Arc::new(Framed::<git_diff::GitDiff>::new()),
         Arc::new(Framed::<git_log::GitLog>::new()),
-        Arc::new(Framed::<git_show::GitShow>::new()),
+        Arc::new(Framed::<git_show::GitShow>::new().in_turn(&large)),
         Arc::new(Framed::<git_status::GitStatus>::new()),
-        Arc::new(Framed::<tanka_format_jsonnet::FormatJsonnet>::new()),
+        Arc::new(Framed::<tanka_format_jsonnet::FormatJsonnet>::new().in_turn(&large)),
     ]
 }
 

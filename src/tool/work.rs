@@ -4,6 +4,7 @@
 
 use super::arguments::{Arguments, bind};
 use super::{Context, Tool, ToolError, invisible, schema};
+use crate::jsonnet::{Budget, Place, Places, Urgency};
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use async_trait::async_trait;
@@ -35,6 +36,7 @@ type Take<On> = Box<dyn Fn(Context<'_>) -> On + Send + Sync>;
 pub(super) struct Framed<W: Work> {
     spec: ToolSpec,
     take: Take<W::On>,
+    places: Option<Places>,
 }
 
 impl<W: Work> Framed<W> {
@@ -56,6 +58,26 @@ impl<W: Work> Framed<W> {
         Self {
             spec,
             take: Box::new(take),
+            places: None,
+        }
+    }
+
+    /// The same as one of those that take much memory or time: calls of them take turns by person.
+    pub(super) fn in_turn(self, places: &Places) -> Self {
+        Self {
+            places: Some(places.clone()),
+            ..self
+        }
+    }
+
+    async fn place(&self, cancel: &CancellationToken) -> Result<Option<Place>, ToolError> {
+        let Some(places) = &self.places else {
+            return Ok(None);
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(stopped()),
+            place = places.take(Budget::current().key(), Urgency::One) => Ok(Some(place)),
         }
     }
 }
@@ -73,7 +95,13 @@ impl<W: Work> Tool for Framed<W> {
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
         let arguments = bind::<W::Arguments>(W::NAME, &self.spec.schema, arguments).map_err(readable)?;
         let on = (self.take)(cx);
-        unless_stopped(cx.cancel, move || perform::<W>(&on, arguments)).await
+        let place = self.place(cx.cancel).await?;
+        let perform = move || {
+            // It is free when the work is done, not when nobody waits for it any more.
+            let _place = place;
+            perform::<W>(&on, arguments)
+        };
+        unless_stopped(cx.cancel, perform).await
     }
 }
 
@@ -103,10 +131,11 @@ pub(super) async fn unless_stopped(
     if cancel.is_cancelled() {
         return Err(stopped());
     }
+    let budget = Budget::current();
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(stopped()),
-        done = tokio::task::spawn_blocking(work) => match done {
+        done = tokio::task::spawn_blocking(move || budget.charge_blocking(work)) => match done {
             Ok(answer) => answer,
             Err(err) => Err(ToolError::Fatal(anyhow::Error::new(err).context("a tool broke down"))),
         },
@@ -120,8 +149,47 @@ pub(super) fn stopped() -> ToolError {
 
 #[cfg(test)]
 mod tests {
-    use super::{ToolError, unless_stopped};
+    #![allow(clippy::unwrap_used)]
+    use super::{Framed, ToolError, unless_stopped};
+    use crate::jsonnet::{Budget, Places};
+    use crate::model::UserId;
+    use crate::tool::git_show::GitShow;
+    use futures_util::FutureExt as _;
     use tokio_util::sync::CancellationToken;
+
+    /// T54: whoever has all places waits for one of their own, in whatever conversation they ask.
+    #[test]
+    fn calls_that_take_much_take_turns_by_person() {
+        let (places, cancel) = (Places::new(2), CancellationToken::new());
+        let tool = Framed::<GitShow>::new().in_turn(&places);
+        let of = |person: i64| {
+            let place = Budget::of(UserId(person)).charge(tool.place(&cancel));
+            place.now_or_never().map(|place| place.unwrap().unwrap())
+        };
+        let alice = [of(1), of(1)].map(Option::unwrap);
+        assert!(of(1).is_none());
+        let bob = of(2).unwrap();
+        assert!(of(2).is_none());
+        drop((alice, bob));
+        assert!(of(1).is_some());
+        // A turn that is stopped does not wait.
+        let taken = [of(1), of(1)];
+        cancel.cancel();
+        let refused = Budget::of(UserId(1)).charge(tool.place(&cancel)).now_or_never();
+        assert!(matches!(refused, Some(Err(ToolError::Failed(why))) if why == "the turn was stopped"));
+        drop(taken);
+    }
+
+    /// T54: what a thread does for a call is charged to whoever made it.
+    #[tokio::test]
+    async fn a_thread_works_for_the_person_of_its_task() {
+        let call = async {
+            let cancel = CancellationToken::new();
+            unless_stopped(&cancel, || Ok(format!("{:?}", Budget::current().key()))).await
+        };
+        let answer = Budget::of(UserId(7)).charge(call).await;
+        assert_eq!(answer.unwrap(), "Person(UserId(7))");
+    }
 
     #[tokio::test]
     async fn a_stopped_turn_does_not_wait_for_its_tools() {

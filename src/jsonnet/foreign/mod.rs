@@ -8,21 +8,21 @@ mod call;
 mod copies;
 mod kept;
 mod outside;
-mod slots;
 
 pub(super) use call::{Call, Refusal, Template};
 pub use copies::{Copies, Source, chart};
 pub(super) use outside::Outside;
 
+use super::budget::{Budget, Key as Whose};
+use super::places::{Places, Urgency};
 use crate::config::ProgramSettings;
 use crate::sandbox::{Errand, ErrandError, Program, Ran, Scratch, ScratchError};
 use kept::{Kept, Key};
-use slots::Slots;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Runs at the same time; more wait.
+/// Runs at the same time; more take turns by person.
 const RUNS_MAX: usize = 2;
 /// Bytes of a file that a run may write, where it may write any.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -34,7 +34,7 @@ const ERRORS_CHARS_MAX: usize = 4_000;
 pub struct Programs {
     launcher: Program,
     settings: ProgramSettings,
-    slots: Slots,
+    places: Places,
     kept: Mutex<Kept>,
 }
 
@@ -82,7 +82,7 @@ impl Programs {
         Self {
             launcher,
             settings: settings.clone(),
-            slots: Slots::new(RUNS_MAX),
+            places: Places::new(RUNS_MAX),
             kept: Mutex::default(),
         }
     }
@@ -97,14 +97,14 @@ impl Programs {
         self.settings.time_max
     }
 
-    /// Runs helm. Blocks; `stopped` is asked all the time.
+    /// Runs helm for whoever the work of this thread is charged to. Blocks; `stopped` is asked all the time.
     pub fn helm(
         &self,
         order: Order<'_>,
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<(Ran, Scratch), ForeignError> {
         let program = self.settings.helm.as_ref().ok_or(ForeignError::Off("helm"))?;
-        self.run(program, order, stopped)
+        self.run(program, order, Budget::current().key(), stopped)
     }
 
     /// Answers what an evaluation asks for.
@@ -142,7 +142,8 @@ impl Programs {
             writes: Writes::Nothing,
             time_max,
         };
-        let ran = outside.while_running(|| self.run(program, order, &|| outside.is_stopped()));
+        let ran =
+            outside.while_running(|| self.run(program, order, outside.whose(), &|| outside.is_stopped()));
         let (ran, scratch) = ran.map_err(|error| Refusal::said(format_args!("{name}: {error}")))?;
         if !ran.succeeded {
             return Err(Refusal::Said(complaint(&ran, &scratch)));
@@ -157,9 +158,11 @@ impl Programs {
         &self,
         program: &Path,
         order: Order<'_>,
+        whose: Whose,
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<(Ran, Scratch), ForeignError> {
-        let _slot = self.slots.take(stopped).ok_or(ErrandError::Stopped)?;
+        let place = self.places.wait(whose, Urgency::One, &|| stopped());
+        let _place = place.ok_or(ErrandError::Stopped)?;
         let scratch = Scratch::new(&self.settings.scratch)?;
         for (path, content) in order.copies {
             scratch.put(path, content)?;
@@ -219,4 +222,44 @@ fn environment(home: &Path, memory_bytes_max: u64) -> Vec<(String, String)> {
     let memory = memory_bytes_max / 4 * 3;
     environment.push(("GOMEMLIMIT".to_owned(), memory.to_string()));
     environment
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Budget, Copies, ErrandError, ForeignError, Order, Programs, Urgency, Writes};
+    use crate::config::SandboxSettings;
+    use crate::model::UserId;
+    use crate::sandbox::Program;
+    use std::time::Duration;
+
+    /// T48: helm and kustomize of one person hold up nobody else.
+    #[test]
+    fn runs_take_turns_by_person() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut settings = SandboxSettings::default().programs;
+        settings.helm = Some("/nonexistent/helm".into());
+        // A run that has its place ends here: nothing can be made below a file.
+        settings.scratch = file.path().join("scratch");
+        let programs = Programs::new(Program::this(), &settings);
+        let copies = Copies::new();
+        let run = |person: i64| {
+            let order = Order {
+                arguments: Vec::new(),
+                input: &[],
+                copies: &copies,
+                writes: Writes::Nothing,
+                time_max: Duration::from_secs(1),
+            };
+            let budget = Budget::of(UserId(person));
+            budget.charge_blocking(|| programs.helm(order, &|| true).unwrap_err())
+        };
+        assert!(matches!(run(1), ForeignError::Scratch(_)));
+        let alice = Budget::of(UserId(1)).key();
+        let place = || programs.places.wait(alice, Urgency::One, &|| true).unwrap();
+        let _all = [place(), place()];
+        assert!(matches!(run(1), ForeignError::Errand(ErrandError::Stopped)));
+        assert!(matches!(run(2), ForeignError::Scratch(_)));
+    }
 }

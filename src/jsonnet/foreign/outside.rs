@@ -1,13 +1,15 @@
 //! The time an evaluation spends outside of its jail, waiting for a program that is not ours. It has a
 //! bound of its own and does not count as the evaluation's.
 
+use crate::jsonnet::budget::Key;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What one evaluation waits for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::jsonnet) struct Outside {
+    whose: Key,
     stopped: AtomicBool,
     spent: Mutex<Spent>,
 }
@@ -19,6 +21,20 @@ struct Spent {
 }
 
 impl Outside {
+    /// Nothing was waited for yet by the evaluation, which is on behalf of this one.
+    pub(in crate::jsonnet) fn of(whose: Key) -> Self {
+        Self {
+            whose,
+            stopped: AtomicBool::new(false),
+            spent: Mutex::default(),
+        }
+    }
+
+    /// On whose behalf it is evaluated.
+    pub(super) fn whose(&self) -> Key {
+        self.whose
+    }
+
     /// Does what is waited for, and counts how long it takes.
     pub(super) fn while_running<T>(&self, run: impl FnOnce() -> T) -> T {
         self.spent().since = Some(Instant::now());

@@ -13,6 +13,7 @@ use super::desk::Desk;
 use super::work::Framed;
 use super::{Tool, ToolError};
 use crate::helm::{Helm, HelmError, Pack, Packed};
+use crate::jsonnet::Places;
 use crate::model::RepoPath;
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub(super) struct Bench {
     helm: Arc<Helm>,
 }
 
-/// Every tool for charts; none without a helm.
-pub(super) fn all(helm: Option<&Arc<Helm>>) -> Vec<Arc<dyn Tool>> {
+/// Every tool for charts; none without a helm. Those that may download take turns.
+pub(super) fn all(helm: Option<&Arc<Helm>>, downloads: &Places) -> Vec<Arc<dyn Tool>> {
     let Some(helm) = helm else {
         return Vec::new();
     };
@@ -35,10 +36,10 @@ pub(super) fn all(helm: Option<&Arc<Helm>>) -> Vec<Arc<dyn Tool>> {
         }
     };
     vec![
-        Arc::new(Framed::<build::Build>::on(bench())),
+        Arc::new(Framed::<build::Build>::on(bench()).in_turn(downloads)),
         Arc::new(Framed::<lint::Lint>::on(bench())),
         Arc::new(Framed::<list::List>::on(bench())),
-        Arc::new(Framed::<update::Update>::on(bench())),
+        Arc::new(Framed::<update::Update>::on(bench()).in_turn(downloads)),
     ]
 }
 

@@ -8,6 +8,7 @@ use super::list::List;
 use super::update::Update;
 use super::{Bench, Packed, all, told};
 use crate::access::Role;
+use crate::jsonnet::Places;
 use crate::model::Effect;
 use crate::tool::ToolError;
 use crate::tool::arguments::bind;
@@ -35,8 +36,9 @@ fn call<W: Work<On = Bench>>(bench: &Bench, arguments: Value) -> Result<String, 
 /// TK-49
 #[test]
 fn without_a_helm_there_are_no_tools_for_charts() {
-    assert!(all(None).is_empty());
-    let tools = all(Some(&no_helm()));
+    let downloads = Places::new(1);
+    assert!(all(None, &downloads).is_empty());
+    let tools = all(Some(&no_helm()), &downloads);
     let offered: Vec<(&str, Effect)> = tools
         .iter()
         .map(|tool| (tool.spec().name, tool.effect()))

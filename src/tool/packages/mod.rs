@@ -14,6 +14,7 @@ use super::desk::Desk;
 use super::work::Framed;
 use super::{Tool, ToolError};
 use crate::bundler::{self, BundlerError, Fate, Fetch, Package, Prepared, Project};
+use crate::jsonnet::Places;
 use crate::model::one_line;
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub(super) struct Shelf {
     fetch: Arc<dyn Fetch>,
 }
 
-/// Every tool for packages.
-pub(super) fn all(fetch: &Arc<dyn Fetch>) -> Vec<Arc<dyn Tool>> {
+/// Every tool for packages. Those that may download take turns.
+pub(super) fn all(fetch: &Arc<dyn Fetch>, downloads: &Places) -> Vec<Arc<dyn Tool>> {
     let shelf = || {
         let fetch = Arc::clone(fetch);
         move |cx: super::Context<'_>| Shelf {
@@ -37,10 +38,10 @@ pub(super) fn all(fetch: &Arc<dyn Fetch>) -> Vec<Arc<dyn Tool>> {
     };
     vec![
         Arc::new(Framed::<init::Init>::on(shelf())),
-        Arc::new(Framed::<install::Install>::on(shelf())),
+        Arc::new(Framed::<install::Install>::on(shelf()).in_turn(downloads)),
         Arc::new(Framed::<list::List>::on(shelf())),
-        Arc::new(Framed::<plan::Plan>::on(shelf())),
-        Arc::new(Framed::<update::Update>::on(shelf())),
+        Arc::new(Framed::<plan::Plan>::on(shelf()).in_turn(downloads)),
+        Arc::new(Framed::<update::Update>::on(shelf()).in_turn(downloads)),
     ]
 }
 

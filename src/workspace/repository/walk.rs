@@ -14,7 +14,7 @@ const FILES_MAX: usize = 1_000_000;
 /// Files in one comparison.
 const CHANGES_MAX: usize = 20_000;
 /// Bytes of content in one comparison.
-const CHANGES_BYTES_MAX: u64 = 256 << 20;
+const CHANGES_BYTES_MAX: u64 = 64 << 20;
 /// Directories inside each other.
 const DEPTH_MAX: usize = 256;
 
