@@ -18,7 +18,7 @@ pub(super) struct Routes {
     webhooks: RwLock<BTreeMap<String, Arc<dyn Webhook>>>,
     installations: RwLock<BTreeMap<String, Installation>>,
     connecting: Mutex<BTreeSet<String>>,
-    /// What verifies for channels until they are connected.
+    /// The webhooks that verify for channels until they are connected.
     unconnected: BTreeMap<String, Arc<dyn Webhook>>,
     loading: Mutex<BTreeSet<String>>,
     health: Health,

@@ -1,4 +1,4 @@
-//! Which environments have other settings after a change, and where the others live. What cannot be found out is said to
+//! Environments that have other settings after a change, and the places of all others. What cannot be found out is said to
 //! be unknown.
 
 mod said;

@@ -29,7 +29,7 @@ pub enum Exceeded {
     /// It has more than so many times the bytes that were sent, as a bomb has.
     #[error("unpacks to more than {0} times its size")]
     Ratio(u64),
-    /// What stands before the content of an entry, as its name, has more than so many bytes.
+    /// More than so many bytes stand before the content of an entry, as its name does.
     #[error("has an entry with more than {0} bytes of names")]
     Names(u64),
 }

@@ -65,7 +65,7 @@ impl Budget {
         Arc::new(Self::new(Key::Aside))
     }
 
-    /// Whose it is.
+    /// Returns the one who takes turns.
     pub fn key(&self) -> Key {
         self.key
     }

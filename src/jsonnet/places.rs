@@ -10,7 +10,7 @@ use std::thread::Thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How often a thread that waits is asked whether it still wants to.
+/// The pause between two looks of a waiting thread at whether it still wants to.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Places at the same time. One person may have all of them while nobody else wants one. A person who has none

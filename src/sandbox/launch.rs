@@ -20,10 +20,10 @@ pub(super) const ARGUMENT: &str = "__launch";
 pub(super) const NOT_LAUNCHED: u8 = 125;
 /// Files the program may have open.
 const FILES_MAX: u64 = 256;
-/// Where shared libraries are; the last is the list of where they are. They are read only: of the programs that are
+/// Directories of shared libraries; the last is the list of where they are. They are read only: of the programs that are
 /// there as well the system starts none but what loads the libraries.
 const LIBRARIES: [&str; 5] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"];
-/// What loads a program and its libraries: the system executes it in the program's place. Started by itself it loads
+/// Programs that load another one and its libraries: the system executes them in its place. Started by itself one loads
 /// whatever can be read, also a file of the directory; such a program has the confinement of the one before.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",

@@ -299,7 +299,7 @@ fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreE
     Ok((steps, usage::of_message(tx, inbox)?))
 }
 
-/// Whether the person of a sender may have one more conversation in work.
+/// Tells if the person of a sender may have one more conversation in work.
 pub(super) fn may_have_more(tx: &Transaction<'_>, sender: &str, worker: &Worker) -> Result<bool, StoreError> {
     let in_work: i64 = tx
         .prepare_cached(IN_WORK)?

@@ -1,17 +1,17 @@
-//! Which names of clusters may mean the same one. Each name is read as a pattern once, however many environments have it.
+//! Names of clusters, and which of them may mean the same one. Each name is read as a pattern once, however many environments have it.
 
 use super::place::Cluster;
 use regex::RegexBuilder;
 use std::collections::HashMap;
 
-/// What a regular expression for a cluster may take when it is compiled.
+/// Bytes that a regular expression for a cluster may take when it is compiled.
 const PATTERN_BYTES_MAX: usize = 1 << 18;
 /// Names of clusters that are compared with each other.
 const NAMES_MAX: usize = 1_000;
 /// Bytes of a name that is compared; a longer one may mean any cluster.
 const NAME_BYTES_MAX: usize = 1 << 10;
 
-/// Whether two places are in one cluster.
+/// The relation of two places by their clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     /// They are, or may be.
@@ -22,7 +22,7 @@ pub(super) enum Relation {
     Other,
 }
 
-/// Why names were not compared.
+/// The reason that names were not compared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotCompared {
     /// There are too many of them.
@@ -60,7 +60,7 @@ impl Names {
         })
     }
 
-    /// Whether two of the clusters may be one.
+    /// Tells if two of the clusters may be one.
     pub(super) fn relation(&self, one: &Cluster, other: &Cluster) -> Relation {
         if one.is_open() || other.is_open() {
             return Relation::Open;
@@ -82,7 +82,7 @@ impl Names {
         }
     }
 
-    /// What was not compared may be one.
+    /// Tells if two names may be of one cluster. Those that were not compared may.
     fn may_be_one(&self, one: &str, other: &str) -> bool {
         let place = self.known.get(one).zip(self.known.get(other));
         let found = place.and_then(|(one, other)| self.alike.get(one * self.known.len() + other));

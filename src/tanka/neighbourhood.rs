@@ -1,4 +1,4 @@
-//! Who lives where before a change, arranged so that it costs little to ask for very many environments whom they reach.
+//! Environments by where they live before a change, so that it costs little to ask whom very many others reach.
 
 use super::cluster::{Names, NotCompared, Relation};
 use super::place::{Cluster, Place, Resident};
@@ -15,15 +15,15 @@ type Owner = Option<String>;
 pub struct Neighbourhood<'a> {
     /// `None` where there are too many clusters to compare them.
     names: Option<Names>,
-    /// Who lives in a cluster, by namespace.
+    /// Owners of those in a cluster, by namespace.
     clusters: HashMap<&'a Cluster, BTreeMap<&'a str, BTreeSet<&'a Owner>>>,
-    /// Whose place is not known.
+    /// Owners whose place is not known.
     unplaced: BTreeSet<&'a Owner>,
     /// The places of each.
     own: HashMap<&'a Owner, HashMap<&'a Cluster, HashSet<&'a str>>>,
 }
 
-/// Whom an environment reaches.
+/// Environments that one reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reached<'a> {
     /// These.
@@ -68,7 +68,7 @@ impl<'a> Neighbourhood<'a> {
         Some(found)
     }
 
-    /// Those whose objects an environment of `owner` may write once it lives at `to`, and for whom it is not certain
+    /// Returns those whose objects an environment of `owner` may write once it lives at `to`, and for whom it is not certain
     /// that it could before: who may be in the same namespace of that cluster, and everybody in a cluster that may be
     /// new to it. Whoever cannot be placed counts.
     pub fn reached(&self, owner: &Owner, to: &Place) -> Reached<'a> {
@@ -109,7 +109,7 @@ impl<'a> Neighbourhood<'a> {
     }
 }
 
-/// Whoever was found, one more than counts at most.
+/// Owners that were found, one more than counts at most.
 #[derive(Default)]
 struct Gathered<'a>(BTreeSet<&'a Owner>);
 

@@ -1,4 +1,4 @@
-//! Where environments live: the cluster and the namespace their settings name. Made of settings as they are written,
+//! Places where environments live: the cluster and the namespace their settings name. Made of settings as they are written,
 //! never of text that was redacted.
 
 use super::environment::Environment;
@@ -46,7 +46,7 @@ impl Place {
 }
 
 impl Cluster {
-    /// Whether whoever applies it chooses the cluster.
+    /// Tells if whoever applies it chooses the cluster.
     pub(super) fn is_open(&self) -> bool {
         self.servers.is_empty() && self.contexts.is_empty()
     }

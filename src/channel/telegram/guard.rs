@@ -23,7 +23,7 @@ pub(super) fn breaks(text: &str, protected: &[Range<usize>]) -> Vec<usize> {
     found
 }
 
-/// Whether one of the stretches, which are in order, holds the byte. A text may have thousands of them.
+/// Tells if one of the stretches, which are in order, holds the byte. A text may have thousands of them.
 fn is_within(stretches: &[Range<usize>], byte: usize) -> bool {
     let before = stretches.partition_point(|stretch| stretch.end <= byte);
     stretches

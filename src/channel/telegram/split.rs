@@ -27,7 +27,7 @@ pub(in crate::channel) fn fits(reply: &Reply, link_hosts: &[String], messages_ma
     pages(reply, &rendered_fits(link_hosts), messages_max).len() <= messages_max
 }
 
-/// Whether a reply fits one message as it is rendered.
+/// Returns the check if a reply fits one message as it is rendered.
 fn rendered_fits(link_hosts: &[String]) -> impl Fn(&Reply) -> bool {
     let setting = Setting {
         link_hosts,
@@ -102,7 +102,7 @@ fn whole_that_fit(waiting: &mut VecDeque<Rest<'_>>, fits: &dyn Fn(&Reply) -> boo
     page
 }
 
-/// What waits for a message: a part, or what was left of one.
+/// A part that waits for a message, or the rest of one.
 #[derive(Clone, Copy)]
 enum Rest<'a> {
     Whole(&'a Part),

@@ -1,4 +1,4 @@
-//! What is said of the environments that move, and the grants they take. Two sides count: who changes where an
+//! The words about environments that move, and the grants they take. Two sides count: who changes where an
 //! environment lives writes to what lives there, too.
 
 use super::{Moved, Moves};
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 const WHY_CHARS_MAX: usize = 200;
 /// Grants that a change takes one by one; one that takes more takes a grant for all.
 const NEEDS_MAX: usize = 1_000;
-/// What is reached where it is not known, or very much: the glob of a grant for all.
+/// The name of all environments, where it is not known which are reached or too many are: the glob of a grant for all.
 const ANYONE: &str = "**";
 
-/// What is said of them, and the grants they take.
+/// The words about them, and the grants they take.
 #[derive(Clone, Debug, Default)]
 pub(in crate::compare) struct Said {
     pub(in crate::compare) changes: Vec<SettingsChange>,
@@ -58,7 +58,7 @@ impl Needs {
 }
 
 impl Moves {
-    /// What is said of them, without secrets, and the grants they take, of which nothing is hidden.
+    /// Returns the words about them, without secrets, and the grants they take, of which nothing is hidden.
     pub(in crate::compare) fn said(
         &self,
         redactor: &Redactor,
