@@ -388,6 +388,38 @@ async fn one_environment_is_found_wherever_it_still_is() {
     assert!(matches!(bench.compare(asked).await, Err(CompareError::Tanka(_))));
 }
 
+/// An image that somebody calls a password is hidden from the rules, and that is said.
+#[tokio::test]
+async fn a_field_that_no_rule_can_see_is_a_risk_of_its_own() {
+    let main = |image: &str, password: &str| {
+        format!(
+            r#"{{"s":{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s"}},"stringData":{{"password":"{password}"}}}},
+                "d":{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"web"}},"spec":{{"template":
+                    {{"spec":{{"containers":[{{"name":"web","image":"{image}"}}]}}}}}}}}}}"#
+        )
+    };
+    let found = async |before: String, after: String| {
+        let lib = ("lib/web.libsonnet", "{}");
+        let base = repository(&[lib, ("environments/dev/main.jsonnet", before.as_str())]);
+        let head = repository(&[lib, ("environments/dev/main.jsonnet", after.as_str())]);
+        let comparison = bench().all(&base, &head).await;
+        let ids: Vec<&str> = comparison.report.risks.iter().map(|risk| risk.id).collect();
+        ids.into_iter()
+            .filter(|id| ["DD060", "DD082"].contains(id))
+            .collect::<Vec<_>>()
+    };
+    let open = found(
+        main("web:1.0.0", "kept-to-us-1"),
+        main("web:latest", "kept-to-us-1"),
+    );
+    assert_eq!(open.await, ["DD060"]);
+    let hidden = found(
+        main("web:1.0.0", "kept-to-us-1"),
+        main("web:latest", "web:latest"),
+    );
+    assert_eq!(hidden.await, ["DD082"]);
+}
+
 #[tokio::test]
 async fn no_secret_comes_through() {
     let bench = bench();

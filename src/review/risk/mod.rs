@@ -3,6 +3,7 @@
 
 mod access;
 mod deletion;
+mod hidden;
 mod host;
 mod identity;
 mod image;
@@ -37,7 +38,12 @@ const FAMILIES: [(&str, &[Rule]); 11] = [
     ("Scaling", &scaling::RULES),
     (
         "Secrets and names",
-        &[secret::RULES[0], secret::RULES[1], identity::RULES[0]],
+        &[
+            secret::RULES[0],
+            secret::RULES[1],
+            hidden::RULES[0],
+            identity::RULES[0],
+        ],
     ),
     ("Where environments live", &placement::RULES),
 ];

@@ -74,6 +74,7 @@ fn cases() -> Vec<Case> {
         super::workload::cases(),
         super::immutable::cases(),
         super::deletion::cases(),
+        super::hidden::cases(),
         super::access::cases(),
         super::host::cases(),
         super::network::cases(),

@@ -1,0 +1,146 @@
+//! Fields that rules read and that nobody sees: their text is that of a secret. A rule that finds nothing there has seen
+//! nothing.
+
+use super::rule::{Finds, Rule, Severity, few};
+use crate::redact::contains_placeholder;
+use crate::review::pair::Pair;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub(super) const RULES: [Rule; 1] = [Rule {
+    id: "DD082",
+    title: "Field is hidden from the rules",
+    severity: Severity::High,
+    explanation: "What a field is set to is hidden because the same text is a secret elsewhere, in a Secret for instance. \
+                  An image, a role or a capability is no secret: rules that look at it saw nothing of it, and a \
+                  risk may be hidden with it. Look at the field in the file.",
+    finds: Finds::InChange(hidden),
+}];
+
+/// Fields that rules read, by their own name. What a program is given in its arguments, its environment and its files
+/// is not among them.
+const READ: [&str; 34] = [
+    "add",
+    "apiGroups",
+    "apiVersion",
+    "cidr",
+    "clusterIP",
+    "cpu",
+    "drop",
+    "except",
+    "externalIPs",
+    "externalName",
+    "host",
+    "hosts",
+    "image",
+    "key",
+    "kind",
+    "loadBalancerSourceRanges",
+    "maxUnavailable",
+    "memory",
+    "minAvailable",
+    "name",
+    "namespace",
+    "nonResourceURLs",
+    "operator",
+    "path",
+    "policyTypes",
+    "port",
+    "resourceNames",
+    "resources",
+    "serviceAccountName",
+    "storage",
+    "storageClassName",
+    "targetPort",
+    "type",
+    "verbs",
+];
+
+fn hidden(pair: &Pair<'_>) -> Vec<String> {
+    // What a `Secret` holds has rules of its own.
+    let Some(after) = pair.after.filter(|_| !pair.is("", "Secret")) else {
+        return Vec::new();
+    };
+    let found = |side: Option<&Value>| {
+        let mut found = BTreeMap::new();
+        if let Some(side) = side {
+            collect(side, "", "", &mut found);
+        }
+        found
+    };
+    let before = found(pair.before);
+    let mut new = found(Some(after));
+    new.retain(|path, text| before.get(path) != Some(text));
+    let paths: Vec<String> = new.into_keys().collect();
+    match paths.as_slice() {
+        [] => Vec::new(),
+        paths => vec![format!("nobody sees {}", few(paths))],
+    }
+}
+
+/// The hidden texts below a value by their path. Depth is that of a value that was read, which the reader bounds.
+fn collect(value: &Value, path: &str, name: &str, found: &mut BTreeMap<String, String>) {
+    match value {
+        Value::String(text) if READ.contains(&name) && contains_placeholder(text) => {
+            found.insert(path.to_owned(), text.clone());
+        }
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                collect(item, &format!("{path}[{place}]"), name, found);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let path = match path {
+                    "" => name.clone(),
+                    path => format!("{path}.{name}"),
+                };
+                collect(field, &path, name, found);
+            }
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+pub(super) fn cases() -> Vec<super::tests::Case> {
+    use super::tests::{Case, object, workload};
+    use serde_json::json;
+    let runs = |image: &str, word: &str| {
+        let container = json!({
+            "name": "web", "image": image, "args": [word], "env": [{ "name": "WORD", "value": word }],
+        });
+        [workload(
+            json!({ "template": { "spec": { "containers": [container] } } }),
+        )]
+    };
+    let role = |verb: &str| {
+        [object(
+            "rbac.authorization.k8s.io/v1",
+            "Role",
+            json!({ "rules": [{ "verbs": ["get", verb] }] }),
+        )]
+    };
+    let secret = |word: &str| [object("v1", "Secret", json!({ "type": word }))];
+    let (plain, one, two) = (
+        runs("web:1", "x"),
+        runs("⟦secret:1⟧", "x"),
+        runs("⟦secret:2⟧", "x"),
+    );
+    let image = "nobody sees `spec.template.spec.containers[0].image`";
+    vec![
+        Case::new("DD082", &plain, &one, &[image]),
+        Case::new("DD082", &[], &one, &[image]),
+        Case::new("DD082", &one, &two, &[image]),
+        Case::new("DD082", &one, &runs("⟦secret:1⟧", "y"), &[]),
+        Case::new("DD082", &plain, &runs("web:1", "⟦secret:1⟧"), &[]),
+        Case::new("DD082", &one, &plain, &[]),
+        Case::new(
+            "DD082",
+            &role("list"),
+            &role("⟦secret:1⟧"),
+            &["nobody sees `rules[0].verbs[1]`"],
+        ),
+        Case::new("DD082", &secret("a"), &secret("⟦secret:1⟧"), &[]),
+    ]
+}
