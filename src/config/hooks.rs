@@ -1,5 +1,6 @@
 //! `[hooks.<name>]`: signed webhooks that prepare a change.
 
+use crate::config::github_events;
 use crate::config::reader::Reader;
 use crate::config::settings::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use crate::model::RepoPath;
@@ -35,7 +36,10 @@ fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
         );
     }
     let secret = reader.secret(&format!("{section}.secret"));
-    let events = reader.list(&events_key);
+    let events = match scheme {
+        Some(HookScheme::Github) => github_events(reader, &events_key),
+        Some(HookScheme::Generic | HookScheme::GenericBody) | None => Vec::new(),
+    };
     let sources = reader.list(&format!("{section}.sources"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
     let prompt_key = format!("{section}.prompt");
@@ -72,6 +76,17 @@ fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
         },
         grants,
     })
+}
+
+/// The entries of `events`. One that can never match would drop every delivery silently.
+fn github_events(reader: &mut Reader<'_>, key: &str) -> Vec<String> {
+    let events = reader.list(key);
+    for (index, entry) in events.iter().enumerate() {
+        if let Some(why) = github_events::refusal(entry) {
+            reader.problem(key, format!("entry {} {why}", index + 1));
+        }
+    }
+    events
 }
 
 fn scheme(reader: &mut Reader<'_>, section: &str) -> Option<HookScheme> {

@@ -141,7 +141,7 @@ pub const KEYS: &[Key] = &[
     key("hooks.*.scheme", Kind::Choice(&["github", "generic", "generic-body"]), Unset::Required, "how deliveries are signed"),
     key("hooks.*.secret", SIGNING, Unset::Required, "the secret deliveries are signed with"),
     key("hooks.*.allow_replayable", Kind::Boolean, Unset::Default("false"), "accept generic-body, whose deliveries carry no time"),
-    key("hooks.*.events", Kind::List, Unset::Default("[]"), "GitHub events that count; empty means all"),
+    key("hooks.*.events", Kind::List, Unset::Default("[]"), "GitHub events that count, with their action or with all of them; empty means all"),
     key("hooks.*.sources", Kind::List, Unset::Default("[]"), "values of repository.full_name that count; empty means all"),
     key("hooks.*.repository", Kind::Text, Unset::Required, "the repository the change is prepared in"),
     key("hooks.*.prompt", Kind::Text, Unset::Required, "file of instructions on the trusted branch"),

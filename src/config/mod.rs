@@ -3,6 +3,7 @@
 
 mod channels;
 mod error;
+mod github_events;
 mod hooks;
 mod keys;
 mod layers;

@@ -232,7 +232,7 @@ pub struct HookSettings {
     pub scheme: HookScheme,
     /// `secret`
     pub secret: Secret,
-    /// `events`: GitHub events that count, such as `release`; empty means all.
+    /// `events`: GitHub events that count, such as `release` or `release.published`; empty means all.
     pub events: Vec<String>,
     /// `sources`: values of the payload's `repository.full_name` that count; empty means all.
     pub sources: Vec<String>,

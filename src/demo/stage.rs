@@ -194,7 +194,7 @@ paced = false
 [hooks.release]
 scheme = "github"
 secret = {{ env = "STAGE_HOOK_SECRET" }}
-events = ["release"]
+events = ["release.published"]
 sources = ["acme/web"]
 repository = "infra"
 prompt = "{prompt}"

@@ -91,15 +91,20 @@ impl HookEvents {
 
 /// Refuses a body that does not call itself JSON.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Rejected> {
+    if is_of_type(headers, "application/json") {
+        return Ok(());
+    }
+    Err(Rejected::Unsupported("the content type must be application/json"))
+}
+
+/// Whether a body calls itself one of this type, whatever its parameters are.
+pub(super) fn is_of_type(headers: &HeaderMap, essence: &str) -> bool {
     let content_type = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
-    }
-    Err(Rejected::Unsupported("the content type must be application/json"))
+    let named = content_type.split(';').next().unwrap_or_default().trim();
+    named.eq_ignore_ascii_case(essence)
 }
 
 /// Decodes a verified payload: a JSON object. Deep nesting is refused by the parser.

@@ -1,6 +1,8 @@
-//! GitHub webhooks: `X-Hub-Signature-256` over the raw body, `X-GitHub-Delivery` as identity.
+//! GitHub webhooks: `X-Hub-Signature-256` over the raw body, `X-GitHub-Delivery` as identity. The body is the payload,
+//! or a form with it, which is what GitHub's form for a new webhook offers first: see
+//! <https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks>.
 
-use super::event::{HookEvents, content_identity, decode, is_name, require_json};
+use super::event::{HookEvents, content_identity, decode, is_name, is_of_type};
 use super::foreign::refuse_foreign;
 use super::signature::{single_header, verify_hex_hmac_sha256};
 use super::{Received, Rejected, Webhook};
@@ -10,20 +12,48 @@ use bytes::Bytes;
 use http::Request;
 use jiff::Timestamp;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 const SIGNATURE: &str = "x-hub-signature-256";
+/// The field of the form that holds the payload.
+const PAYLOAD: &str = "payload";
 
 struct Github {
     secret: Secret,
-    events: Vec<String>,
+    wanted: Vec<Wanted>,
     hook: HookEvents,
 }
 
+/// An event that counts: with one action, or with all of them.
+struct Wanted {
+    event: String,
+    action: Option<String>,
+}
+
+/// How the payload is sent.
+#[derive(Clone, Copy)]
+enum Sent {
+    /// As the body.
+    Json,
+    /// In a form.
+    Form,
+}
+
 pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
+    let wanted = settings.events.iter().map(|entry| match entry.split_once('.') {
+        Some((event, action)) => Wanted {
+            event: event.to_owned(),
+            action: Some(action.to_owned()),
+        },
+        None => Wanted {
+            event: entry.clone(),
+            action: None,
+        },
+    });
     Some(Arc::new(Github {
         secret: settings.secret.clone(),
-        events: settings.events.clone(),
+        wanted: wanted.collect(),
         hook: HookEvents::new(name, settings),
     }))
 }
@@ -38,25 +68,29 @@ impl Webhook for Github {
         let delivery = single_header(headers, "x-github-delivery")?;
         self.verify(signature, request.body())?;
 
-        require_json(headers)?;
+        let sent = Sent::by(request)?;
         if !is_name(event) || !is_name(delivery) {
             return Err(Rejected::Malformed("the event or the delivery is not a name"));
         }
         if event == "ping" {
             return Ok(Received::Ignored("hook.ping"));
         }
-        if !self.events.is_empty() && !self.events.iter().any(|wanted| wanted == event) {
+        if !self.is_wanted(|wanted| wanted.event == event) {
             return Ok(Received::Ignored("hook.not_allowed"));
         }
-        let payload = decode(request.body())?;
-        if !self.hook.is_allowed(&payload) {
+        let payload = decode(&sent.payload(request.body())?)?;
+        let action = payload.get("action").and_then(Value::as_str);
+        let counts = |wanted: &Wanted| {
+            wanted.event == event && wanted.action.as_deref().is_none_or(|one| Some(one) == action)
+        };
+        if !self.is_wanted(counts) || !self.hook.is_allowed(&payload) {
             return Ok(Received::Ignored("hook.not_allowed"));
         }
         // GitHub signs the body alone: under a new delivery id a captured one is still the same event.
         let deliveries = [delivery, &content_identity(request.body())];
         Ok(self
             .hook
-            .received(event_with_action(event, &payload), &deliveries, &payload))
+            .received(event_with_action(event, action), &deliveries, &payload))
     }
 }
 
@@ -70,11 +104,55 @@ impl Github {
         }
         Err(Rejected::Unauthenticated("hook.forged"))
     }
+
+    fn is_wanted(&self, fits: impl Fn(&Wanted) -> bool) -> bool {
+        self.wanted.is_empty() || self.wanted.iter().any(fits)
+    }
+}
+
+impl Sent {
+    fn by(request: &Request<Bytes>) -> Result<Self, Rejected> {
+        let headers = request.headers();
+        if is_of_type(headers, "application/json") {
+            return Ok(Self::Json);
+        }
+        if is_of_type(headers, "application/x-www-form-urlencoded") {
+            return Ok(Self::Form);
+        }
+        Err(Rejected::Unsupported(
+            "the content type must be application/json or application/x-www-form-urlencoded",
+        ))
+    }
+
+    /// The JSON of the payload. The content type is not signed: a form is the one field and nothing else, so that no
+    /// body has a meaning as JSON and another one as a form.
+    fn payload(self, body: &[u8]) -> Result<Cow<'_, [u8]>, Rejected> {
+        if let Self::Json = self {
+            return Ok(Cow::Borrowed(body));
+        }
+        let mut payload = None;
+        let mut has_others = false;
+        for (name, value) in form_urlencoded::parse(body) {
+            match name == PAYLOAD {
+                true if payload.is_some() => {
+                    return Err(Rejected::Malformed("the field `payload` of the form is repeated"));
+                }
+                true => payload = Some(value),
+                false => has_others = true,
+            }
+        }
+        match payload {
+            None => Err(Rejected::Malformed("the form has no field `payload`")),
+            Some(_) if has_others => Err(Rejected::Malformed("the form has a field beside `payload`")),
+            Some(Cow::Borrowed(json)) => Ok(Cow::Borrowed(json.as_bytes())),
+            Some(Cow::Owned(json)) => Ok(Cow::Owned(json.into_bytes())),
+        }
+    }
 }
 
 /// `release.published`: the event and, where the payload has one, its action.
-fn event_with_action(event: &str, payload: &Value) -> String {
-    match payload.get("action").and_then(Value::as_str) {
+fn event_with_action(event: &str, action: Option<&str>) -> String {
+    match action {
         Some(action) if is_name(action) => format!("{event}.{action}"),
         Some(_) | None => event.to_owned(),
     }
@@ -86,21 +164,32 @@ mod tests {
     use super::webhook;
     use crate::access::Role;
     use crate::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
-    use crate::model::Secret;
+    use crate::model::{Kind, Secret};
     use crate::webhook::{Received, Rejected};
     use bytes::Bytes;
+    use hmac::{Hmac, KeyInit, Mac};
     use http::Request;
     use jiff::Timestamp;
     use proptest::prelude::{ProptestConfig, any, proptest};
+    use sha2::Sha256;
     use std::collections::BTreeMap;
 
     const SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
     fn receive(signature: &[u8], body: &[u8]) -> Result<Received, Rejected> {
+        received("application/json", &[], signature, body)
+    }
+
+    fn received(
+        content_type: &str,
+        events: &[&str],
+        signature: &[u8],
+        body: &[u8],
+    ) -> Result<Received, Rejected> {
         let settings = HookSettings {
             scheme: HookScheme::Github,
             secret: Secret::new("It's a Secret to Everybody".to_owned()),
-            events: Vec::new(),
+            events: events.iter().map(|event| (*event).to_owned()).collect(),
             sources: Vec::new(),
             repository: "infra".to_owned(),
             prompt: "hooks/release.md".to_owned(),
@@ -119,7 +208,7 @@ mod tests {
             .header("x-hub-signature-256", signature)
             .header("x-github-event", "release")
             .header("x-github-delivery", "d-1")
-            .header("content-type", "application/json")
+            .header("content-type", content_type)
             .body(Bytes::copy_from_slice(body))
             .unwrap();
         webhook("release", &settings)
@@ -134,6 +223,107 @@ mod tests {
         assert_eq!(receive(SIGNATURE.as_bytes(), b"Hello, World!"), Err(not_json));
         let forged = Rejected::Unauthenticated("hook.forged");
         assert_eq!(receive(SIGNATURE.as_bytes(), b"Hello, World?"), Err(forged));
+    }
+
+    /// The result for a body that is signed rightly.
+    fn signed(content_type: &str, events: &[&str], body: &str) -> Result<Received, Rejected> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(b"It's a Secret to Everybody").unwrap();
+        mac.update(body.as_bytes());
+        let hex: String = mac
+            .finalize()
+            .into_bytes()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        received(
+            content_type,
+            events,
+            format!("sha256={hex}").as_bytes(),
+            body.as_bytes(),
+        )
+    }
+
+    fn event(received: Result<Received, Rejected>) -> Option<String> {
+        match received {
+            Ok(Received::Inbound(inbound)) => match inbound.kind {
+                Kind::Hook { event, .. } => Some(event),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    const FORM: &str = "application/x-www-form-urlencoded";
+
+    /// CI-23
+    #[test]
+    fn the_payload_of_a_form_is_the_payload() {
+        let json = r#"{"action":"published","release":{"body":"1 + 1 & \u00e4 = 100 %"}}"#;
+        let form: String = form_urlencoded::Serializer::new(String::new())
+            .append_pair("payload", json)
+            .finish();
+        let published = Some("release.published".to_owned());
+        assert_eq!(event(signed("application/json", &[], json)), published);
+        for content_type in [FORM, "Application/X-WWW-Form-Urlencoded; charset=utf-8"] {
+            assert_eq!(
+                event(signed(content_type, &[], &form)),
+                published,
+                "{content_type}"
+            );
+        }
+    }
+
+    /// T17
+    #[test]
+    fn a_form_is_one_payload_and_no_body_means_two_things() {
+        let refused = |body: &str| signed(FORM, &[], body).unwrap_err();
+        for (body, why) in [
+            ("", "the form has no field `payload`"),
+            ("Payload={}", "the form has no field `payload`"),
+            (
+                "payload={}&payload={}",
+                "the field `payload` of the form is repeated",
+            ),
+            ("a=b&payload={}", "the form has a field beside `payload`"),
+            ("payload", "the body is not JSON"),
+            ("payload=[]", "the body is not a JSON object"),
+            ("payload=%7B%22a%22", "the body is not JSON"),
+            // What somebody wrote into the notes of a release, sent again as a form: its content type is not signed.
+            (
+                r#"{"body":"&payload=%7B%22action%22%3A%22published%22%7D&x="}"#,
+                "the form has a field beside `payload`",
+            ),
+        ] {
+            assert_eq!(refused(body), Rejected::Malformed(why), "{body}");
+        }
+        let form = "payload=%7B%7D";
+        let not_json = Rejected::Malformed("the body is not JSON");
+        assert_eq!(signed("application/json", &[], form), Err(not_json));
+        assert!(matches!(
+            signed("text/plain", &[], form),
+            Err(Rejected::Unsupported(_))
+        ));
+    }
+
+    /// T23
+    #[test]
+    fn an_event_counts_with_its_action_or_with_all_of_them() {
+        let counts = |events: &[&str], body: &str| event(signed("application/json", events, body)).is_some();
+        let published = r#"{"action":"published"}"#;
+        for events in [&["release"][..], &["push", "release.published"], &[]] {
+            assert!(counts(events, published), "{events:?}");
+        }
+        for events in [
+            &["release.created", "release.released"][..],
+            &["push.published"],
+            &["release.published.x"],
+        ] {
+            assert!(!counts(events, published), "{events:?}");
+        }
+        for body in ["{}", r#"{"action":["published"]}"#, r#"{"action":"Published"}"#] {
+            assert!(!counts(&["release.published"], body), "{body}");
+            assert!(counts(&["release"], body), "{body}");
+        }
     }
 
     proptest! {

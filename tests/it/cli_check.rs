@@ -39,7 +39,7 @@ repository = "infra"
 [hooks.release]
 scheme = "github"
 secret = {{ env = "TEST_HOOK_SECRET" }}
-events = ["release"]
+events = ["release.published"]
 sources = ["acme/web"]
 repository = "infra"
 prompt = "{hook_prompt}"
@@ -132,6 +132,28 @@ fn what_is_wrong_is_a_finding_with_code_78() {
     let ended = other.run(&["check"]);
     assert_eq!(ended.code, Some(78));
     assert!(ended.out.contains("is not a git repository"), "{}", ended.out);
+}
+
+/// CI-23
+#[test]
+fn an_event_that_github_never_sends_is_refused_with_the_one_that_was_meant() {
+    let shell = shell("prompts/release.md", "main");
+    let good = std::fs::read_to_string(shell.home().join("drydock.toml")).unwrap();
+    for (entry, why) in [
+        (
+            "release.publish",
+            "entry 1 is no action of `release`; did you mean release.published?",
+        ),
+        ("relase", "entry 1 is no event of GitHub; did you mean release?"),
+    ] {
+        shell.put("drydock.toml", &good.replace("release.published", entry));
+        let ended = shell.run(&["check"]);
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        assert!(
+            ended.err.contains(&format!("hooks.release.events: {why}")),
+            "{ended:?}"
+        );
+    }
 }
 
 #[test]

@@ -134,6 +134,40 @@ async fn events_and_sources_that_are_not_listed_do_nothing() {
     assert_eq!(posts(&app), Vec::<String>::new());
 }
 
+/// GitHub sends one release as several events, and by the content type that its form for a new webhook offers first.
+/// CI-23, T23
+#[tokio::test]
+async fn one_release_is_one_turn_whatever_else_github_says_of_it() {
+    let app = TestApp::new(promote).await;
+    for (number, action) in ["created", "published", "released", "edited", "deleted"]
+        .iter()
+        .enumerate()
+    {
+        let mut payload = release("1 + 1 & 100 %");
+        payload["action"] = json!(action);
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("payload", &payload.to_string())
+            .finish();
+        let signature = sign::github(HOOK_SECRET, form.as_bytes());
+        let headers = [
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("x-github-event", "release"),
+            ("x-github-delivery", &format!("d-{number}")),
+            ("x-hub-signature-256", &signature),
+        ];
+        let (status, body) = app.post("/in/release", &headers, form.as_bytes()).await;
+        assert_eq!(status, 200, "{action}: {body}");
+    }
+    until_answered(&app, 1).await;
+    assert_eq!(app.count("SELECT count(*) FROM change"), 1);
+    let asked = app.asked();
+    let text = asked[0].last_user_text();
+    assert!(text.contains("1 + 1 ") && text.contains(" 100 %"), "{text}");
+    let posts = posts(&app);
+    let ready = posts.iter().filter(|post| post.contains("is ready")).count();
+    assert_eq!(ready, 1, "{posts:?}");
+}
+
 /// Every event is a conversation of its own: it is answered beside the others, and prepares a change of its own.
 #[tokio::test]
 async fn each_event_prepares_a_change_of_its_own_side_by_side() {

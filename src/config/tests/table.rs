@@ -275,6 +275,11 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "17: hooks.ci.events: is only for scheme = \"github\"; others do not name their events",
         ),
         (
+            "scheme = \"github\"",
+            "scheme = \"github\"\nevents = [\"push\", \"release.publish\"]",
+            "17: hooks.ci.events: entry 2 is no action of `release`; did you mean release.published?",
+        ),
+        (
             "repository = \"infra\"\nprompt",
             "repository = \"other\"\nprompt",
             "18: hooks.ci.repository: does not name one of the repositories; there are infra",

@@ -212,7 +212,7 @@ async fn only_plain_json_is_read() {
     let headers = github_headers("release", "d-1", body);
     for line in [
         "content-encoding: gzip",
-        "content-type: application/x-www-form-urlencoded",
+        "content-type: multipart/form-data; boundary=x",
         "content-type:",
     ] {
         let headers = [headers.clone(), vec![line.to_owned()]].concat();
