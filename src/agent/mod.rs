@@ -379,10 +379,7 @@ impl Running<'_> {
     fn provider_failed(&self, error: &ProviderError) -> End {
         match error {
             ProviderError::Cancelled => self.limit_reached().unwrap_or_else(|| self.stopped()),
-            ProviderError::Busy { .. }
-            | ProviderError::Refused(_)
-            | ProviderError::Invalid(_)
-            | ProviderError::Unreachable(_) => End::notice(Verdict::Error, format!("No answer: {error}.")),
+            ProviderError::Failed(failure) => End::notice(Verdict::Error, format!("No answer: {failure}.")),
         }
     }
 

@@ -9,7 +9,7 @@ use super::{Before, Event};
 use crate::compare::Progress;
 use crate::model::{Assistant, Block, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict};
 use crate::provider::scripted::{Line, Scripted, calls, says};
-use crate::provider::{Completion, ProviderError};
+use crate::provider::{Completion, Trouble};
 use crate::tool::testing::late_write;
 use crate::workspace::Tree;
 use bench::{Bench, Book, SECRET};
@@ -471,28 +471,24 @@ async fn nothing_is_done_with_an_answer_before_its_turn_is_on_record() {
 /// R9, R10
 #[tokio::test]
 async fn a_provider_that_fails_closes_the_turn_and_says_why() {
-    for (error, says) in [
+    for (trouble, says) in [
+        (Trouble::Overloaded, "the model provider is overloaded: why"),
+        (Trouble::RateLimiting, "the model provider is rate-limiting: why"),
+        (Trouble::Faulty, "the model provider has a fault: why"),
         (
-            ProviderError::Busy {
-                status: 529,
-                retry_after: None,
-            },
-            "overloaded or rate-limiting (529)",
+            Trouble::Malformed,
+            "the answer is not in the provider's format: why",
         ),
-        (
-            ProviderError::Refused("the key is not valid".into()),
-            "the key is not valid",
-        ),
-        (ProviderError::Invalid("too long".into()), "too long"),
-        (ProviderError::Unreachable("timed out".into()), "timed out"),
+        (Trouble::Unreached, "the model provider could not be reached: why"),
+        (Trouble::Refused, "the model provider refused the request: why"),
     ] {
         let bench = Bench::new();
-        let model = Scripted::new([write("1", "a.txt", "x"), Line::Fail(error)]);
+        let model = Scripted::new([write("1", "a.txt", "x"), Line::fails(trouble, "why")]);
         let mut history = History::default();
         let ran = bench.run_on(&model, &mut history, Book::default()).await;
         assert_eq!(ran.outcome().verdict, Verdict::Error);
         assert!(
-            notice(&ran).starts_with("No answer: ") && notice(&ran).contains(says),
+            notice(&ran).starts_with(&format!("No answer: {says}.")),
             "{}",
             notice(&ran)
         );
@@ -645,12 +641,9 @@ fn line(does: &Does) -> Line {
                 model: "scripted-1".to_owned(),
             })
         }
-        Does::Fails(0) => Line::Fail(ProviderError::Busy {
-            status: 429,
-            retry_after: None,
-        }),
-        Does::Fails(1) => Line::Fail(ProviderError::Unreachable("reset".into())),
-        Does::Fails(_) => Line::Fail(ProviderError::Invalid("no".into())),
+        Does::Fails(0) => Line::fails(Trouble::RateLimiting, ""),
+        Does::Fails(1) => Line::fails(Trouble::Broken, "reset"),
+        Does::Fails(_) => Line::fails(Trouble::Rejected, "no"),
         Does::Stalls => Line::Stall,
     }
 }

@@ -1,81 +1,54 @@
 //! Why one attempt failed, and what an operator is told about it. A body is looked at to classify it
 //! and never shown: it may repeat the request.
 
-use super::ProviderError;
 use super::codec::DecodeError;
+use super::trouble::Trouble;
+use super::wording;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
+use std::fmt;
 use std::time::Duration;
 
-/// One failed attempt.
+/// One failed attempt; of a whole call, the last one. Its text is for people: no URL, no key, no body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub struct Failure {
     /// What the policy goes by.
-    pub(super) kind: FailureKind,
+    pub trouble: Trouble,
+    /// The status, where it says more than the words.
+    pub status: Option<u16>,
     /// What the provider asked us to wait.
-    pub(super) retry_after: Option<Duration>,
-    /// What people are told if this is the last word.
-    pub(super) text: String,
-}
-
-/// The kinds of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FailureKind {
-    /// Too many requests, or overloaded: everybody should wait.
-    Limited(u16),
-    /// The provider has a fault of its own.
-    Faulty(u16),
-    /// No answer began.
-    Unreached,
-    /// An answer began and was not finished.
-    Broken,
-    /// The key, the account or the model.
-    Refused,
-    /// The request.
-    Invalid,
+    pub retry_after: Option<Duration>,
+    /// What happened, or what to do about it, beyond the words for the trouble; empty if there is nothing to add.
+    pub detail: String,
 }
 
 impl Failure {
-    /// No answer began: connection, TLS, name, or time.
-    pub(super) fn unreached(text: String) -> Self {
+    /// A failure with what is to be said beyond its words.
+    pub(super) fn new(trouble: Trouble, detail: impl Into<String>) -> Self {
         Self {
-            kind: FailureKind::Unreached,
+            trouble,
+            status: None,
             retry_after: None,
-            text,
+            detail: detail.into(),
         }
     }
+}
 
-    /// An answer began and was not finished.
-    pub(super) fn broken(text: &str) -> Self {
-        Self {
-            kind: FailureKind::Broken,
-            retry_after: None,
-            text: text.to_owned(),
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.trouble.fmt(f)?;
+        if let Some(status) = self.status {
+            write!(f, " ({status})")?;
         }
-    }
-
-    /// A few words for the person who waits.
-    pub(super) fn why(&self) -> &'static str {
-        match self.kind {
-            FailureKind::Limited(429) => "the provider is rate-limiting",
-            FailureKind::Limited(_) => "the provider is overloaded",
-            FailureKind::Faulty(_) => "the provider has a fault",
-            FailureKind::Unreached => "the provider could not be reached",
-            FailureKind::Broken => "the answer broke off",
-            FailureKind::Refused | FailureKind::Invalid => "the provider refused",
+        if !self.detail.is_empty() {
+            write!(f, ": {}", self.detail)?;
         }
-    }
-
-    /// As the error of a whole call.
-    pub(super) fn into_error(self) -> ProviderError {
-        match self.kind {
-            FailureKind::Limited(status) | FailureKind::Faulty(status) => ProviderError::Busy {
-                status,
-                retry_after: self.retry_after,
-            },
-            FailureKind::Unreached | FailureKind::Broken => ProviderError::Unreachable(self.text),
-            FailureKind::Refused => ProviderError::Refused(self.text),
-            FailureKind::Invalid => ProviderError::Invalid(self.text),
+        match self.trouble {
+            Trouble::RateLimiting | Trouble::Overloaded | Trouble::Faulty => {
+                f.write_str(&wording::asked_wait(self.retry_after))
+            }
+            // Waiting does not help.
+            _ => Ok(()),
         }
     }
 }
@@ -104,12 +77,15 @@ pub(super) fn from_status(
 /// Classifies an answer that could not be decoded.
 pub(super) fn from_decoding(subject: Subject<'_>, error: DecodeError) -> Failure {
     match error {
-        DecodeError::Incomplete => Failure::broken("the answer broke off"),
-        DecodeError::Malformed => Failure::broken(&format!(
-            "the answer is not in the provider's format; check `providers.{}.base_url`",
-            subject.provider
-        )),
-        DecodeError::TooLong => Failure::broken("the answer is longer than 16 MiB"),
+        DecodeError::Incomplete => Failure::new(Trouble::Broken, ""),
+        DecodeError::Malformed => Failure::new(
+            Trouble::Malformed,
+            format!(
+                "ask again; if it stays so, something else answers at `providers.{}.base_url`",
+                subject.provider
+            ),
+        ),
+        DecodeError::TooLong => Failure::new(Trouble::Broken, "it is longer than 16 MiB"),
         DecodeError::Reported { status, kind } => classify(
             subject,
             status,
@@ -181,57 +157,38 @@ impl Reported {
 
 fn classify(subject: Subject<'_>, status: u16, reported: &Reported) -> Failure {
     let Subject { provider, model } = subject;
-    let failure = |kind, text: String| Failure {
-        kind,
-        retry_after: None,
-        text,
-    };
     if reported.says_spent() {
-        return failure(
-            FailureKind::Refused,
-            format!(
-                "the account of `providers.{provider}.api_key` reached its spend limit or has no credit ({status})"
-            ),
+        let text = format!(
+            "the account of `providers.{provider}.api_key` reached its spend limit or has no credit ({status})"
         );
+        return Failure::new(Trouble::Refused, text);
     }
     if reported.says_too_long() || status == 413 {
         let text = format!("the conversation is too long for `{model}`; `/clear` starts a new one");
-        return failure(FailureKind::Invalid, text);
+        return Failure::new(Trouble::Rejected, text);
     }
-    let (kind, text) = match status {
-        429 | 503 | 529 => (FailureKind::Limited(status), String::new()),
-        408 | 409 | 500 | 502 | 504 => (FailureKind::Faulty(status), String::new()),
-        401 => (
-            FailureKind::Refused,
-            format!("the key was not accepted (401); check `providers.{provider}.api_key`"),
+    if let Some(trouble) = Trouble::of_status(status) {
+        return Failure {
+            status: Some(status),
+            ..Failure::new(trouble, "")
+        };
+    }
+    let refused = match status {
+        401 => format!("the key was not accepted (401); check `providers.{provider}.api_key`"),
+        402 => format!("the account of `providers.{provider}.api_key` has to be paid (402)"),
+        403 => format!("`providers.{provider}.api_key` may not use `{model}` (403)"),
+        404 => format!(
+            "there is no model `{model}` (404); check `model.default` and `providers.{provider}.base_url`"
         ),
-        402 => (
-            FailureKind::Refused,
-            format!("the account of `providers.{provider}.api_key` has to be paid (402)"),
-        ),
-        403 => (
-            FailureKind::Refused,
-            format!("`providers.{provider}.api_key` may not use `{model}` (403)"),
-        ),
-        404 => (
-            FailureKind::Refused,
-            format!(
-                "there is no model `{model}` (404); check `model.default` and `providers.{provider}.base_url`"
-            ),
-        ),
-        300..=399 => (
-            FailureKind::Refused,
-            format!(
-                "the address redirects ({status}); set `providers.{provider}.base_url` to where it leads"
-            ),
-        ),
-        520..=599 => (FailureKind::Faulty(status), String::new()),
-        _ => (
-            FailureKind::Invalid,
-            format!("`{model}` does not take it ({status}{})", reported.shown_kind()),
-        ),
+        300..=399 => {
+            format!("the address redirects ({status}); set `providers.{provider}.base_url` to where it leads")
+        }
+        _ => {
+            let text = format!("`{model}` does not take it ({status}{})", reported.shown_kind());
+            return Failure::new(Trouble::Rejected, text);
+        }
     };
-    failure(kind, text)
+    Failure::new(Trouble::Refused, refused)
 }
 
 /// What the provider asks us to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
@@ -264,7 +221,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::{FailureKind, Subject, from_status, retry_after};
+    use super::{Subject, from_status, retry_after};
     use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
     use std::time::Duration;
 
@@ -273,18 +230,10 @@ mod tests {
         model: "claude",
     };
 
-    fn said(status: u16, body: &str) -> (FailureKind, String) {
+    fn said(status: u16, body: &str) -> String {
         let status = StatusCode::from_u16(status).expect("status");
         let failure = from_status(SUBJECT, status, &HeaderMap::new(), body.as_bytes());
-        let text = failure.text.clone();
-        (
-            failure.kind,
-            if text.is_empty() {
-                failure.into_error().to_string()
-            } else {
-                text
-            },
-        )
+        format!("{:?}: {failure}", failure.trouble)
     }
 
     /// R9
@@ -311,29 +260,32 @@ mod tests {
             (301, ""),
             (429, ""),
             (529, ""),
+            (503, ""),
             (500, "\u{0}"),
+            (502, ""),
+            (524, ""),
         ]
         .iter()
-        .map(|(status, body)| {
-            let (kind, text) = said(*status, body);
-            format!("{kind:?}: {text}")
-        })
+        .map(|(status, body)| said(*status, body))
         .collect();
         insta::assert_snapshot!(told.join("\n"), @r"
-        Refused: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
-        Refused: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
-        Refused: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (400)
-        Invalid: the conversation is too long for `claude`; `/clear` starts a new one
-        Invalid: `claude` does not take it (400)
-        Invalid: `claude` does not take it (422 invalid_request_error)
-        Refused: the key was not accepted (401); check `providers.anthropic.api_key`
-        Refused: the account of `providers.anthropic.api_key` has to be paid (402)
-        Refused: `providers.anthropic.api_key` may not use `claude` (403)
-        Refused: there is no model `claude` (404); check `model.default` and `providers.anthropic.base_url`
-        Refused: the address redirects (301); set `providers.anthropic.base_url` to where it leads
-        Limited(429): the model provider is overloaded or rate-limiting (429)
-        Limited(529): the model provider is overloaded or rate-limiting (529)
-        Faulty(500): the model provider is overloaded or rate-limiting (500)
+        Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
+        Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
+        Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (400)
+        Rejected: the model provider rejected the request: the conversation is too long for `claude`; `/clear` starts a new one
+        Rejected: the model provider rejected the request: `claude` does not take it (400)
+        Rejected: the model provider rejected the request: `claude` does not take it (422 invalid_request_error)
+        Refused: the model provider refused the request: the key was not accepted (401); check `providers.anthropic.api_key`
+        Refused: the model provider refused the request: the account of `providers.anthropic.api_key` has to be paid (402)
+        Refused: the model provider refused the request: `providers.anthropic.api_key` may not use `claude` (403)
+        Refused: the model provider refused the request: there is no model `claude` (404); check `model.default` and `providers.anthropic.base_url`
+        Refused: the model provider refused the request: the address redirects (301); set `providers.anthropic.base_url` to where it leads
+        RateLimiting: the model provider is rate-limiting (429)
+        Overloaded: the model provider is overloaded (529)
+        Overloaded: the model provider is overloaded (503)
+        Faulty: the model provider has a fault (500)
+        Faulty: the model provider has a fault (502)
+        Faulty: the model provider has a fault (524)
         ");
     }
 

@@ -2,6 +2,7 @@
 //! before the time it named, within a bound, and then one at a time, a second apart, until one is answered.
 //! A probe that fails says nothing about the others: the next one goes a second later.
 
+use super::trouble::Trouble;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub(super) struct Gate {
 struct State {
     /// When the next attempt may go, while the gate is closed.
     next_probe: Option<Instant>,
+    /// Why it was closed last.
+    trouble: Option<Trouble>,
     /// How often the gate was closed. An answer to a request from before does not open it.
     closings: u64,
 }
@@ -38,12 +41,10 @@ pub(super) struct Pass {
 }
 
 impl Gate {
-    /// When the next attempt may go, if the gate is closed.
-    pub(super) fn closed_until(&self) -> Option<Instant> {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next_probe
+    /// Why the gate is closed, if it is, and when the next attempt may go.
+    pub(super) fn closed(&self) -> Option<(Trouble, Instant)> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.trouble.zip(state.next_probe)
     }
 
     /// Waits until it may be asked. Dropping the future gives nothing away.
@@ -65,8 +66,9 @@ impl Gate {
 
     /// An attempt was refused: closes the gate for `hold`, or longer if it already is. A probe, and a time over
     /// the bound, hold it for one interval: the limit may be of that one request, so somebody else finds out.
-    pub(super) fn limited(&self, pass: &Pass, hold: Duration) {
+    pub(super) fn limited(&self, pass: &Pass, trouble: Trouble, hold: Duration) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.trouble = Some(trouble);
         let hold = match pass.is_probe || hold > SHARED_WAIT_MAX {
             true => PROBE_INTERVAL,
             false => hold,

@@ -6,6 +6,7 @@ use super::failure::{Failure, Subject, from_decoding, from_status};
 use super::gate::Gate;
 use super::retry::{Ask, ask_until_answered};
 use super::sse::STREAM_BYTES_MAX;
+use super::trouble::Trouble;
 use super::{Completion, Provider, ProviderError, Sink, TurnRequest};
 use crate::model::Secret;
 use async_trait::async_trait;
@@ -110,8 +111,10 @@ impl Provider for HttpProvider {
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
         let body = self.codec.encode(&request, self.delivery);
-        let body =
-            body.map_err(|_| ProviderError::Invalid("the conversation cannot be encoded".to_owned()))?;
+        let body = body.map_err(|_| {
+            let why = "the conversation cannot be encoded";
+            ProviderError::Failed(Failure::new(Trouble::Rejected, why))
+        })?;
         let mut hasher = DefaultHasher::new();
         (request.identity.user(), &body).hash(&mut hasher);
         let attempt = Attempt {
@@ -197,16 +200,24 @@ impl Attempt<'_> {
             Ok(Err(error)) => {
                 let (connect, timeout) = (error.is_connect(), error.is_timeout());
                 debug!(provider.id = %id, "{id} not reached: {}", causes(&error.without_url()));
-                Err(Failure::unreached(match (connect, timeout) {
-                    (true, _) => format!("no connection; check the network and `providers.{id}.base_url`"),
-                    (false, true) => "no answer in time".to_owned(),
-                    (false, false) => "the connection was closed before an answer".to_owned(),
-                }))
+                Err(match (connect, timeout) {
+                    (true, _) => Failure::new(
+                        Trouble::Unreached,
+                        format!("no connection; check the network and `providers.{id}.base_url`"),
+                    ),
+                    (false, true) => Failure::new(Trouble::Silent, "there was no answer in time"),
+                    (false, false) => {
+                        Failure::new(Trouble::Silent, "the connection was closed before an answer")
+                    }
+                })
             }
-            Err(_) => Err(Failure::unreached(format!(
-                "no answer within {} s (`providers.{id}.request_seconds_max`)",
-                self.provider.attempt_time_max.as_secs()
-            ))),
+            Err(_) => Err(Failure::new(
+                Trouble::Silent,
+                format!(
+                    "nothing came within {} s (`providers.{id}.request_seconds_max`)",
+                    self.provider.attempt_time_max.as_secs()
+                ),
+            )),
         }
     }
 
@@ -237,10 +248,23 @@ impl Attempt<'_> {
     }
 
     fn unread(&self, error: ReadError) -> Failure {
+        let (id, provider) = (&self.provider.id, self.provider);
         match error {
-            ReadError::Idle => Failure::broken("the answer stalled"),
-            ReadError::Late => Failure::broken("the answer took too long"),
-            ReadError::Broken => Failure::broken("the connection broke during the answer"),
+            ReadError::Idle => Failure::new(
+                Trouble::Broken,
+                format!(
+                    "nothing more came for {} s (`providers.{id}.idle_seconds_max`)",
+                    provider.idle_time_max.as_secs()
+                ),
+            ),
+            ReadError::Late => Failure::new(
+                Trouble::Broken,
+                format!(
+                    "it took longer than {} s (`providers.{id}.request_seconds_max`)",
+                    provider.attempt_time_max.as_secs()
+                ),
+            ),
+            ReadError::Broken => Failure::new(Trouble::Broken, "the connection was closed"),
             ReadError::TooLong => from_decoding(self.subject(), DecodeError::TooLong),
         }
     }

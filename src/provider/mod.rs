@@ -14,11 +14,14 @@ mod schema;
 #[cfg(test)]
 pub(crate) mod scripted;
 mod sse;
+mod trouble;
 mod wording;
 
+pub use failure::Failure;
 pub use http::{HttpClientError, download_client, http_client};
 pub use providers::{Providers, build};
 pub use schema::ToolSchema;
+pub use trouble::Trouble;
 
 use crate::access::Identity;
 use crate::model::{Assistant, Turn, json_bytes};
@@ -89,7 +92,7 @@ pub enum StreamEvent {
     /// There is no answer for now; the next attempt starts after `wait`. Words told before belong to
     /// an answer that will not be.
     Retrying {
-        /// Why, in a few words for a person: `the provider is rate-limiting`.
+        /// Why, in a few words for a person: `the model provider is rate-limiting`.
         why: String,
         /// How long until the next attempt.
         wait: Duration,
@@ -100,25 +103,11 @@ pub enum StreamEvent {
 pub type Sink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
 /// Why there is no answer. The message is for people: no URL, no key, no body.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
-    /// Too many requests, or overloaded; already retried as far as the policy allows.
-    #[error("the model provider is overloaded or rate-limiting ({status}){}", wording::asked_wait(*.retry_after))]
-    Busy {
-        /// The last status.
-        status: u16,
-        /// What the provider asked us to wait, if it said so.
-        retry_after: Option<Duration>,
-    },
-    /// The provider refuses this key, account or model: an operator has to act. Never retried.
-    #[error("the model provider refused the request: {0}")]
-    Refused(String),
-    /// The request itself is wrong, such as a context that is too long. Never retried.
-    #[error("the model provider rejected the request: {0}")]
-    Invalid(String),
-    /// Connection, timeout or a broken stream; already retried.
-    #[error("the model provider could not be reached: {0}")]
-    Unreachable(String),
+    /// There is trouble with the provider; already retried as far as the policy allows.
+    #[error("{0}")]
+    Failed(Failure),
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -1,8 +1,9 @@
 //! When to try again: a pure policy, and the loop that follows it. The loop waits, tells the person
 //! why, and lets nobody past a provider's gate too early.
 
-use super::failure::{Failure, FailureKind};
+use super::failure::Failure;
 use super::gate::{Gate, PROBE_INTERVAL, Pass, SHARED_WAIT_MAX};
+use super::trouble::Trouble;
 use super::{Completion, ProviderError, Sink, StreamEvent};
 use crate::model::{StopReason, Usage};
 use async_trait::async_trait;
@@ -40,10 +41,14 @@ pub(super) enum Decision {
 
 /// Decides. `jitter` is in `0.0..1.0` and spreads those who failed together.
 pub(super) fn decide(failure: &Failure, attempts: Attempts, attempts_max: u32, jitter: f64) -> Decision {
-    let may_repeat = match failure.kind {
-        FailureKind::Limited(_) | FailureKind::Faulty(_) | FailureKind::Unreached => true,
-        FailureKind::Broken => attempts.broken <= BROKEN_ANSWERS_MAX,
-        FailureKind::Refused | FailureKind::Invalid => false,
+    let may_repeat = match failure.trouble {
+        Trouble::RateLimiting
+        | Trouble::Overloaded
+        | Trouble::Faulty
+        | Trouble::Unreached
+        | Trouble::Silent => true,
+        Trouble::Broken | Trouble::Malformed => attempts.broken <= BROKEN_ANSWERS_MAX,
+        Trouble::Refused | Trouble::Rejected => false,
     };
     if !may_repeat || attempts.made >= attempts_max {
         return Decision::GiveUp;
@@ -112,24 +117,24 @@ pub(super) async fn ask_until_answered(
             }
             Err(failure) => failure,
         };
-        attempts.broken += u32::from(failure.kind == FailureKind::Broken);
+        attempts.broken += u32::from(failure.trouble.is_of_an_answer());
         attempts.elapsed = begun.elapsed();
         let decision = decide(&failure, attempts, attempts_max, jitter(seed, attempts.made));
-        if let FailureKind::Limited(_) = failure.kind {
+        if failure.trouble.concerns_everybody() {
             let hold = match decision {
                 // Somebody was answered since: it is a limit of this request.
                 _ if was_limited => PROBE_INTERVAL,
                 Decision::Wait(wait) => wait.min(SHARED_WAIT_MAX),
                 Decision::GiveUp => failure.retry_after.unwrap_or_else(|| backoff(attempts.made)),
             };
-            gate.limited(&pass, hold);
+            gate.limited(&pass, failure.trouble, hold);
             was_limited = true;
         }
         let Decision::Wait(wait) = decision else {
-            return Err(failure.into_error());
+            return Err(ProviderError::Failed(failure));
         };
         sink(StreamEvent::Retrying {
-            why: failure.why().to_owned(),
+            why: failure.trouble.to_string(),
             wait,
         });
         tokio::time::sleep(wait).await;
@@ -139,21 +144,21 @@ pub(super) async fn ask_until_answered(
 /// Waits until the provider may be asked. Says so once, and gives up when the time is spent.
 async fn pass_gate(gate: &Gate, begun: Instant, sink: Sink<'_>) -> Result<Pass, ProviderError> {
     let give_up = begun + RETRY_TIME_MAX;
-    if let Some(opens) = gate.closed_until()
+    let closed = gate.closed();
+    if let Some((trouble, opens)) = closed
         && opens > Instant::now()
     {
         let wait = opens.saturating_duration_since(Instant::now());
         sink(StreamEvent::Retrying {
-            why: "the provider is rate-limiting".to_owned(),
+            why: trouble.to_string(),
             wait,
         });
     }
-    tokio::time::timeout_at(give_up, gate.pass())
-        .await
-        .map_err(|_| ProviderError::Busy {
-            status: 429,
-            retry_after: None,
-        })
+    let waited = tokio::time::timeout_at(give_up, gate.pass()).await;
+    waited.map_err(|_| {
+        let trouble = gate.closed().or(closed).map(|(trouble, _)| trouble);
+        ProviderError::Failed(Failure::new(trouble.unwrap_or(Trouble::RateLimiting), ""))
+    })
 }
 
 /// An answer without words or calls that does not say why.

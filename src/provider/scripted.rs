@@ -1,6 +1,6 @@
 //! A provider that answers from a list, for tests of what asks it.
 
-use super::{Completion, Provider, ProviderError, Sink, StreamEvent, TurnRequest};
+use super::{Completion, Failure, Provider, ProviderError, Sink, StreamEvent, Trouble, TurnRequest};
 use crate::model::{Assistant, Block, StopReason, ToolCall, Turn, Usage};
 use async_trait::async_trait;
 use std::collections::VecDeque;
@@ -15,6 +15,13 @@ pub(crate) enum Line {
     Fail(ProviderError),
     /// Never answers; only cancelling ends it.
     Stall,
+}
+
+impl Line {
+    /// A line that fails with this trouble.
+    pub(crate) fn fails(trouble: Trouble, detail: &str) -> Self {
+        Self::Fail(ProviderError::Failed(Failure::new(trouble, detail)))
+    }
 }
 
 /// What was asked.
@@ -127,7 +134,10 @@ impl Provider for Scripted {
                 cancel.cancelled().await;
                 Err(ProviderError::Cancelled)
             }
-            None => Err(ProviderError::Invalid("the script has no line left".to_owned())),
+            None => Err(ProviderError::Failed(Failure::new(
+                Trouble::Rejected,
+                "the script has no line left",
+            ))),
         }
     }
 }

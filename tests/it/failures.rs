@@ -189,6 +189,41 @@ async fn a_provider_that_refuses_is_named_and_the_next_message_works() {
     assert!(again.text.contains("Back again."), "{}", again.text);
 }
 
+/// R8, R10, R11
+#[tokio::test]
+async fn trouble_with_a_provider_is_named_by_what_it_is() {
+    let status = |status: u16| Fault::Status {
+        status,
+        headers: vec![("retry-after".to_owned(), "0".to_owned())],
+        body: String::new(),
+    };
+    let troubles = [
+        (status(500), "No answer: the model provider has a fault (500)."),
+        (status(503), "No answer: the model provider is overloaded (503)."),
+        (status(529), "No answer: the model provider is overloaded (529)."),
+        (
+            status(429),
+            "No answer: the model provider is rate-limiting (429).",
+        ),
+        (
+            Fault::Malformed,
+            "No answer: the answer is not in the provider's format: ask again; if it stays so, something else answers at `providers.anthropic.base_url`.",
+        ),
+        (
+            Fault::EndAfter(100),
+            "No answer: the answer of the model provider broke off.",
+        ),
+    ];
+    let lines = troubles.clone().map(|(fault, _)| says("Never.").but(fault));
+    let app = TestApp::set(queue(lines), &[("providers.anthropic.attempts_max", "1")]).await;
+    app.slack_editor(ALICE).await;
+    for (fault, expected) in troubles {
+        let told = app.ask(ALICE, "hello").await.text;
+        let plain = told.replace('`', "");
+        assert!(plain.contains(&expected.replace('`', "")), "{fault:?}: {told}");
+    }
+}
+
 #[tokio::test]
 async fn a_restart_in_the_middle_of_a_turn_answers_the_message_exactly_once() {
     let mut before = Some(());

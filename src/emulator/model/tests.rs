@@ -12,7 +12,7 @@ use crate::access::{Identity, Role, testing::identity};
 use crate::config::ProviderSettings;
 use crate::model::{History, Secret};
 use crate::provider::{
-    Completion, Provider, ProviderError, StreamEvent, ToolSpec, TurnRequest, build, http_client,
+    Completion, Provider, ProviderError, StreamEvent, ToolSpec, Trouble, TurnRequest, build, http_client,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -106,6 +106,14 @@ impl Bench {
     fn assert_in_order(&self) {
         assert_eq!(self.emulator.problems(), Vec::<String>::new());
         assert_eq!(self.emulator.unused(), Vec::<String>::new());
+    }
+}
+
+/// The kind of trouble a call ended with.
+fn trouble_of(outcome: &Result<Completion, ProviderError>) -> Option<Trouble> {
+    match outcome {
+        Err(ProviderError::Failed(failure)) => Some(failure.trouble),
+        Err(ProviderError::Cancelled) | Ok(_) => None,
     }
 }
 

@@ -4,8 +4,9 @@
 
 use super::{Ask, Attempts, Decision, ask_until_answered, decide, jitter};
 use crate::model::{Assistant, StopReason, Usage};
-use crate::provider::failure::{Failure, FailureKind};
+use crate::provider::failure::Failure;
 use crate::provider::gate::Gate;
+use crate::provider::trouble::Trouble;
 use crate::provider::{Completion, ProviderError, Sink, StreamEvent};
 use async_trait::async_trait;
 use proptest::prelude::*;
@@ -62,11 +63,10 @@ fn answer(text: &str) -> Completion {
     }
 }
 
-fn failed(kind: FailureKind, retry_after: Option<u64>) -> Failure {
+fn failed(trouble: Trouble, retry_after: Option<u64>) -> Failure {
     Failure {
-        kind,
         retry_after: retry_after.map(Duration::from_secs),
-        text: "why".into(),
+        ..Failure::new(trouble, "why")
     }
 }
 
@@ -81,7 +81,7 @@ async fn run(scripted: &Scripted, gate: &Gate, seed: u64) -> (Result<String, Str
 /// R8
 #[tokio::test(start_paused = true)]
 async fn a_limited_request_waits_as_long_as_it_was_told_and_says_so() {
-    let scripted = Scripted::new([Err(failed(FailureKind::Limited(429), Some(7))), Ok(answer("hi"))]);
+    let scripted = Scripted::new([Err(failed(Trouble::RateLimiting, Some(7))), Ok(answer("hi"))]);
     let (outcome, told) = run(&scripted, &Gate::default(), 7).await;
     assert_eq!(outcome, Ok("hi".to_owned()));
     let waited = scripted.asked()[1];
@@ -92,7 +92,7 @@ async fn a_limited_request_waits_as_long_as_it_was_told_and_says_so() {
     let [StreamEvent::Retrying { why, wait }] = told.as_slice() else {
         panic!("{told:?}");
     };
-    assert_eq!(why, "the provider is rate-limiting");
+    assert_eq!(why, "the model provider is rate-limiting");
     assert!(*wait >= Duration::from_secs(7) && *wait <= waited);
 }
 
@@ -109,7 +109,7 @@ impl Ask for LimitedUntil {
         let at = self.begun.elapsed();
         self.asked.lock().expect("lock").push(at);
         if at < self.until {
-            return Err(failed(FailureKind::Limited(429), Some(1)));
+            return Err(failed(Trouble::RateLimiting, Some(1)));
         }
         Ok(answer("hi"))
     }
@@ -151,7 +151,7 @@ async fn a_closed_gate_lets_one_through_each_second_until_one_is_answered() {
     let gate = Gate::default();
     let begun = Instant::now();
     let (before, refused) = (gate.pass().await, gate.pass().await);
-    gate.limited(&refused, Duration::from_secs(7));
+    gate.limited(&refused, Trouble::RateLimiting, Duration::from_secs(7));
     // An answer to a request from before the limit says nothing about it.
     gate.answered(before);
     for second in 7..10 {
@@ -169,7 +169,7 @@ async fn a_closed_gate_lets_one_through_each_second_until_one_is_answered() {
 /// R9
 #[tokio::test(start_paused = true)]
 async fn what_an_operator_has_to_solve_is_asked_once() {
-    for kind in [FailureKind::Refused, FailureKind::Invalid] {
+    for kind in [Trouble::Refused, Trouble::Rejected] {
         let scripted = Scripted::new([Err(failed(kind, Some(1)))]);
         let (outcome, told) = run(&scripted, &Gate::default(), 1).await;
         assert!(outcome.is_err_and(|text| text.ends_with(": why")));
@@ -181,9 +181,10 @@ async fn what_an_operator_has_to_solve_is_asked_once() {
 #[tokio::test(start_paused = true)]
 async fn faults_are_retried_with_growing_waits_and_a_bound() {
     for kind in [
-        FailureKind::Limited(529),
-        FailureKind::Faulty(500),
-        FailureKind::Unreached,
+        Trouble::Overloaded,
+        Trouble::Faulty,
+        Trouble::Unreached,
+        Trouble::Silent,
     ] {
         for failures in [1, 3] {
             let faults = (0..failures).map(|_| Err(failed(kind, None)));
@@ -209,14 +210,14 @@ async fn faults_are_retried_with_growing_waits_and_a_bound() {
 /// R11
 #[tokio::test(start_paused = true)]
 async fn a_broken_answer_is_asked_for_once_more() {
-    let broken = || Err(failed(FailureKind::Broken, None));
+    let broken = || Err(failed(Trouble::Broken, None));
     let scripted = Scripted::new([broken(), Ok(answer("hi"))]);
     assert_eq!(run(&scripted, &Gate::default(), 1).await.0, Ok("hi".to_owned()));
     let scripted = Scripted::new([broken(), broken()]);
     let (outcome, told) = run(&scripted, &Gate::default(), 1).await;
     assert_eq!(
         outcome,
-        Err("the model provider could not be reached: why".to_owned())
+        Err("the answer of the model provider broke off: why".to_owned())
     );
     assert_eq!((scripted.asked().len(), told.len()), (2, 1));
 }
@@ -246,15 +247,31 @@ async fn an_empty_answer_is_asked_for_once_more_and_paid_for_twice() {
 async fn a_wait_beyond_the_bound_is_reported_instead_and_keeps_nobody_else_waiting() {
     for asked in [61, 3_600, 31_536_000] {
         let gate = Gate::default();
-        let scripted = Scripted::new([Err(failed(FailureKind::Limited(429), Some(asked)))]);
+        let scripted = Scripted::new([Err(failed(Trouble::RateLimiting, Some(asked)))]);
         let outcome = ask_until_answered(&scripted, &gate, 5, 1, &mut |_| ()).await;
         let wait = Some(Duration::from_secs(asked));
         assert!(
-            matches!(outcome, Err(ProviderError::Busy { status: 429, retry_after }) if retry_after == wait)
+            matches!(&outcome, Err(ProviderError::Failed(failure)) if failure.retry_after == wait),
+            "{outcome:?}"
         );
         let other = Scripted::new([Ok(answer("hi"))]);
         assert_eq!(run(&other, &gate, 2).await.0, Ok("hi".to_owned()));
         assert_eq!(other.asked(), [Duration::from_secs(1)], "{asked}");
+    }
+}
+
+/// R8: who waits behind others is told why the provider makes them wait.
+#[tokio::test(start_paused = true)]
+async fn a_wait_behind_others_has_the_reason_of_the_last_refusal() {
+    for trouble in [Trouble::Overloaded, Trouble::RateLimiting] {
+        let gate = Gate::default();
+        let refused = gate.pass().await;
+        gate.limited(&refused, trouble, Duration::from_secs(7));
+        let (outcome, told) = run(&Scripted::new([Ok(answer("hi"))]), &gate, 2).await;
+        assert_eq!(outcome, Ok("hi".to_owned()));
+        let why = trouble.to_string();
+        let wait = Duration::from_secs(7);
+        assert_eq!(told, [StreamEvent::Retrying { why, wait }]);
     }
 }
 
@@ -268,7 +285,7 @@ struct Angry {
 impl Ask for Angry {
     async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
         *self.asked.lock().expect("lock") += 1;
-        Err(failed(FailureKind::Limited(429), self.retry_after))
+        Err(failed(Trouble::RateLimiting, self.retry_after))
     }
 }
 
@@ -339,13 +356,13 @@ async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() 
 async fn a_probe_that_fails_does_not_make_the_answer_to_an_earlier_one_worthless() {
     let gate = Gate::default();
     let refused = gate.pass().await;
-    gate.limited(&refused, Duration::from_secs(7));
+    gate.limited(&refused, Trouble::RateLimiting, Duration::from_secs(7));
     let (slow, failing) = (gate.pass().await, gate.pass().await);
-    gate.limited(&failing, Duration::from_secs(60));
-    let closed_until = gate.closed_until().expect("closed");
+    gate.limited(&failing, Trouble::RateLimiting, Duration::from_secs(60));
+    let (_, closed_until) = gate.closed().expect("closed");
     assert_eq!(closed_until - Instant::now(), Duration::from_secs(1));
     gate.answered(slow);
-    assert_eq!(gate.closed_until(), None);
+    assert_eq!(gate.closed(), None);
 }
 
 proptest! {
@@ -356,7 +373,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let attempts = Attempts { made, broken, elapsed: Duration::from_secs(elapsed) };
-        let failure = failed(FailureKind::Limited(429), asked);
+        let failure = failed(Trouble::RateLimiting, asked);
         match decide(&failure, attempts, 10, jitter(seed, made)) {
             Decision::Wait(wait) => {
                 prop_assert!(made < 10);

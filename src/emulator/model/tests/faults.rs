@@ -1,8 +1,8 @@
 //! What is told when the wire or the provider fails, and when a request is wrong.
 
-use super::{Bench, WAYS, asking};
+use super::{Bench, WAYS, asking, trouble_of};
 use crate::emulator::model::{Fault, calls, queue, says};
-use crate::provider::{ProviderError, StreamEvent, http_client};
+use crate::provider::{ProviderError, StreamEvent, Trouble, http_client};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,12 @@ async fn an_answer_that_breaks_off_is_never_an_answer() {
             for fault in [Fault::EndAfter(bytes), Fault::ResetAfter(bytes)] {
                 let mut bench = Bench::new(way, queue([line().but(fault.clone())]));
                 let outcome = bench.ask(&asking("hello")).await;
-                assert!(
-                    matches!(outcome, Err(ProviderError::Unreachable(_))),
-                    "{way:?} {fault:?}: {outcome:?}"
+                let trouble = trouble_of(&outcome);
+                let is_cut = matches!(
+                    trouble,
+                    Some(Trouble::Broken | Trouble::Silent | Trouble::Malformed)
                 );
+                assert!(is_cut, "{way:?} {fault:?}: {outcome:?}");
                 bench.assert_in_order();
             }
         }
@@ -34,26 +36,26 @@ async fn an_answer_that_stalls_is_given_up_after_the_idle_time() {
     let mut bench = Bench::new(WAYS[0], queue([line().but(Fault::StallAfter(300))]));
     let begun = Instant::now();
     let outcome = bench.ask(&asking("hello")).await;
-    assert!(matches!(outcome, Err(ProviderError::Unreachable(text)) if text == "the answer stalled"));
+    let told = outcome.expect_err("stalled").to_string();
+    let expected = "the answer of the model provider broke off: nothing more came for ";
+    assert!(told.starts_with(expected), "{told}");
     assert!(begun.elapsed() < Duration::from_secs(3));
 }
 
 /// R11
 #[tokio::test]
 async fn an_error_inside_a_stream_is_an_error() {
-    for (way, kind) in [(WAYS[0], "overloaded_error"), (WAYS[2], "server_error")] {
+    for (way, kind, expected) in [
+        (
+            WAYS[0],
+            "overloaded_error",
+            "the model provider is overloaded (529)",
+        ),
+        (WAYS[2], "server_error", "the model provider has a fault (500)"),
+    ] {
         let mut bench = Bench::new(way, queue([line().but(Fault::ErrorEvent(kind.to_owned()))]));
         let outcome = bench.ask(&asking("hello")).await;
-        assert!(
-            matches!(
-                outcome,
-                Err(ProviderError::Busy {
-                    status: 529 | 500,
-                    ..
-                })
-            ),
-            "{outcome:?}"
-        );
+        assert_eq!(outcome.expect_err("an error").to_string(), expected);
     }
 }
 
@@ -63,7 +65,12 @@ async fn a_body_that_is_not_the_format_is_no_answer() {
     for way in WAYS {
         let mut bench = Bench::new(way, queue([line().but(Fault::Malformed)]));
         let outcome = bench.ask(&asking("hello")).await;
-        assert!(matches!(outcome, Err(ProviderError::Unreachable(text)) if text.contains("base_url")));
+        let told = outcome.expect_err("malformed").to_string();
+        let expected = format!(
+            "the answer is not in the provider's format: ask again; if it stays so, something else answers at `providers.{}.base_url`",
+            way.0.split('/').next().unwrap_or_default()
+        );
+        assert_eq!(told, expected);
     }
 }
 
@@ -111,8 +118,8 @@ async fn a_refusal_names_what_to_do_and_no_secret() {
             let mut bench = Bench::new(way, queue([says("never").but(fault)]));
             let error = bench.ask(&asking("hello")).await.expect_err("refused");
             assert!(matches!(
-                error,
-                ProviderError::Refused(_) | ProviderError::Invalid(_)
+                &error,
+                ProviderError::Failed(failure) if matches!(failure.trouble, Trouble::Refused | Trouble::Rejected)
             ));
             let text = format!("{error} {error:?}");
             assert!(text.contains(&bench.model) || text.contains("api_key"), "{text}");
@@ -133,7 +140,12 @@ async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
     let mut bench = Bench::new(WAYS[0], queue([says("never").but(fault)]));
     let outcome = bench.ask(&asking("hello")).await;
     let seven = Some(Duration::from_secs(7));
-    assert!(matches!(outcome, Err(ProviderError::Busy { status: 429, retry_after }) if retry_after == seven));
+    assert!(matches!(&outcome, Err(ProviderError::Failed(failure)) if failure.retry_after == seven));
+    let told = outcome.expect_err("limited").to_string();
+    assert_eq!(
+        told,
+        "the model provider is rate-limiting (429); it asks to wait 7 s"
+    );
 }
 
 /// R10
@@ -209,7 +221,7 @@ async fn a_request_without_a_line_is_a_problem() {
     let mut bench = Bench::new(WAYS[0], queue([calls("file_read", json!({}))]));
     bench.ask(&asking("hello")).await.expect("answer");
     let outcome = bench.ask(&asking("hello")).await;
-    assert!(matches!(outcome, Err(ProviderError::Invalid(_))));
+    assert_eq!(trouble_of(&outcome), Some(Trouble::Rejected));
     assert_eq!(
         bench.emulator.problems(),
         ["the script has no line for this request"]

@@ -1,0 +1,65 @@
+//! The kinds of trouble with a provider, and the words for them. Every text about one, in a chat, in a terminal, in a log
+//! and on a card, is made from this table.
+
+use std::fmt;
+
+/// A kind of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Too many requests: everybody should wait.
+    RateLimiting,
+    /// More work than it can do: everybody should wait.
+    Overloaded,
+    /// It has a fault of its own.
+    Faulty,
+    /// There is no connection.
+    Unreached,
+    /// There is a connection, and no answer began.
+    Silent,
+    /// An answer began and was not finished.
+    Broken,
+    /// There is an answer, and it is not in the format of the API.
+    Malformed,
+    /// It refuses this key, account or model: an operator has to act.
+    Refused,
+    /// It rejects this request, such as one that is too long.
+    Rejected,
+}
+
+impl Trouble {
+    /// The trouble behind a status, where the status says that the request itself is in order.
+    pub(super) fn of_status(status: u16) -> Option<Self> {
+        match status {
+            429 => Some(Self::RateLimiting),
+            503 | 529 => Some(Self::Overloaded),
+            408 | 409 | 500 | 502 | 504 | 520..=599 => Some(Self::Faulty),
+            _ => None,
+        }
+    }
+
+    /// Whether everybody who asks this provider should wait.
+    pub(super) fn concerns_everybody(self) -> bool {
+        matches!(self, Self::RateLimiting | Self::Overloaded)
+    }
+
+    /// Whether an answer had begun.
+    pub(super) fn is_of_an_answer(self) -> bool {
+        matches!(self, Self::Broken | Self::Malformed)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RateLimiting => "the model provider is rate-limiting",
+            Self::Overloaded => "the model provider is overloaded",
+            Self::Faulty => "the model provider has a fault",
+            Self::Unreached => "the model provider could not be reached",
+            Self::Silent => "the model provider did not answer",
+            Self::Broken => "the answer of the model provider broke off",
+            Self::Malformed => "the answer is not in the provider's format",
+            Self::Refused => "the model provider refused the request",
+            Self::Rejected => "the model provider rejected the request",
+        })
+    }
+}
