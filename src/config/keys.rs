@@ -116,9 +116,11 @@ pub const KEYS: &[Key] = &[
     int("retention.mirror_days_kept", "30", 0, 36_500, "days a mirror is kept whose repository is not configured; 0: for ever"),
 
     key("model.default", Kind::Text, Unset::Default("\"anthropic/claude-sonnet-4-5\""), "the model that answers, as provider/model"),
+    key("model.provider", Kind::Text, Unset::Absent, "the provider; without model.default, its usual model answers"),
     key("model.stream", Kind::Boolean, Unset::Default("true"), "show answers while they are written"),
 
     key("providers.*.api_key", TOKEN, Unset::Absent, "the key of this account"),
+    key("providers.*.keyless", Kind::Boolean, Unset::Default("false"), "the service takes no key"),
     key("providers.*.base_url", Kind::Url, Unset::Absent, "where the API is"),
     int("providers.*.request_seconds_max", "120", 1, 3_600, "seconds of one attempt, headers to last byte"),
     int("providers.*.idle_seconds_max", "30", 1, 600, "seconds between two chunks of an answer"),

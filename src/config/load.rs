@@ -8,7 +8,7 @@ use crate::config::settings::{
     RetentionSettings, SandboxSettings, ServerSettings,
 };
 use crate::config::sources::Sources;
-use crate::config::{channels, hooks, models, repositories};
+use crate::config::{channels, hooks, model_choice, models, repositories};
 use crate::model::{Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,9 +18,9 @@ impl Config {
     /// Builds the configuration of a server. The error lists everything that is wrong.
     pub fn load(sources: Sources) -> Result<Self, ConfigError> {
         let mut reader = Reader::new(&sources);
-        let model = models::for_server(&mut reader);
+        let model = model_choice::for_server(&mut reader);
         let mut used = reader.names("providers");
-        used.extend(models::provider_of(&model.default).map(str::to_owned));
+        used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
         let config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
@@ -44,8 +44,8 @@ impl Config {
     /// answers with its usual model.
     pub fn for_terminal(sources: Sources) -> Result<Self, ConfigError> {
         let mut reader = Reader::new(&sources);
-        let model = models::for_terminal(&mut reader);
-        let used: BTreeSet<String> = models::provider_of(&model.default)
+        let model = model_choice::for_terminal(&mut reader);
+        let used: BTreeSet<String> = model_choice::provider_of(&model.default)
             .map(str::to_owned)
             .into_iter()
             .collect();

@@ -8,6 +8,7 @@ mod hooks;
 mod keys;
 mod layers;
 mod load;
+mod model_choice;
 mod models;
 mod reader;
 mod repositories;

@@ -80,6 +80,16 @@ impl<'a> Reader<'a> {
             .is_some_and(|entry| entry.value.is_none())
     }
 
+    /// The layer that a key was set in.
+    pub(super) fn layer(&self, path: &str) -> Option<Layer> {
+        match self.layers.entries.get(path)?.place {
+            Place::File { .. } | Place::WholeFile { .. } => Some(Layer::File),
+            Place::Variable(_) => Some(Layer::Environment),
+            Place::Flag => Some(Layer::Flags),
+            Place::Nowhere => None,
+        }
+    }
+
     /// Notes a problem where the key was set, or else where its section begins.
     pub(super) fn problem(&mut self, path: &str, message: impl Into<String>) {
         let place = self.place(path);
@@ -175,14 +185,14 @@ impl<'a> Reader<'a> {
     }
 
     /// A secret in one of the conventional variables.
-    pub(super) fn conventional(&mut self, path: &str, variables: &[&'static str]) -> Conventional {
+    pub(super) fn conventional(&mut self, path: &str, variables: &[String]) -> Conventional {
         let Some((name, source)) = self.vault.conventional(variables) else {
             return Conventional::NotSet;
         };
         match self.vault.fetch(&source, chars_min(path)) {
             Ok(secret) => Conventional::Secret(secret),
             Err(why) => {
-                self.problems.add(&Place::Variable(name.to_owned()), path, why);
+                self.problems.add(&Place::Variable(name), path, why);
                 Conventional::Refused
             }
         }
@@ -232,6 +242,17 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// Where a key was set, the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Layer {
+    /// The file.
+    File,
+    /// A variable.
+    Environment,
+    /// The command line.
+    Flags,
 }
 
 /// What the conventional variables of a provider hold.

@@ -80,13 +80,11 @@ impl Vault<'_> {
 
     /// A secret in one of the conventional variables, and the name of that variable. An empty one
     /// counts as not set, as the providers' own tools have it.
-    pub(super) fn conventional(&self, names: &[&'static str]) -> Option<(&'static str, SecretSource)> {
-        let name = names.iter().find(|name| {
-            self.environment
-                .get(**name)
-                .is_some_and(|value| !value.is_empty())
-        })?;
-        Some((name, SecretSource::Variable((*name).to_owned())))
+    pub(super) fn conventional(&self, names: &[impl AsRef<str>]) -> Option<(String, SecretSource)> {
+        let mut names = names.iter().map(AsRef::as_ref);
+        let name =
+            names.find(|name: &&str| self.environment.get(*name).is_some_and(|value| !value.is_empty()))?;
+        Some((name.to_owned(), SecretSource::Variable(name.to_owned())))
     }
 
     fn variable(&self, name: &str) -> Result<Secret, String> {

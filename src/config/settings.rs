@@ -123,7 +123,7 @@ pub struct RetentionSettings {
 /// `[model]`: which model answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSettings {
-    /// `default`, as `provider/model`, default `anthropic/claude-sonnet-4-5`.
+    /// `default` and `provider` together, as `provider/model`; `anthropic/claude-sonnet-4-5` if neither is set.
     pub default: String,
     /// `stream`, default true.
     pub stream: bool,
@@ -134,6 +134,8 @@ pub struct ModelSettings {
 pub struct ProviderSettings {
     /// `api_key`; none for ollama.
     pub api_key: Option<Secret>,
+    /// Whether no request goes out without a key: false for ollama, and with `keyless`.
+    pub needs_key: bool,
     /// `base_url`; each known provider has a default, `azure` and `custom` need one.
     pub base_url: String,
     /// `request_seconds_max`, default 120: one attempt, headers to last byte.

@@ -89,12 +89,11 @@ fn build_one(
     delivery: Delivery,
 ) -> Result<HttpProvider, String> {
     let known = known_provider(name);
-    let needs_key = known.is_some_and(|known| !known.variables.is_empty());
     let api_key = settings
         .api_key
         .clone()
         .filter(|key| !key.expose().trim().is_empty());
-    if api_key.is_none() && needs_key {
+    if api_key.is_none() && settings.needs_key {
         return Err(format!("`{name}` needs a key: set `providers.{name}.api_key`"));
     }
     let codec = codec(name);
@@ -163,6 +162,7 @@ mod tests {
     fn settings(api_key: Option<&str>, base_url: &str) -> ProviderSettings {
         ProviderSettings {
             api_key: api_key.map(|key| Secret::new(key.to_owned())),
+            needs_key: false,
             base_url: base_url.to_owned(),
             request_seconds_max: 120,
             idle_seconds_max: 30,
@@ -175,7 +175,13 @@ mod tests {
             ("anthropic".to_owned(), settings(Some("k"), "")),
             ("openrouter".to_owned(), settings(Some("k"), "")),
             ("ollama".to_owned(), settings(None, "")),
-            ("openai".to_owned(), settings(None, "")),
+            (
+                "openai".to_owned(),
+                ProviderSettings {
+                    needs_key: true,
+                    ..settings(None, "")
+                },
+            ),
             ("google".to_owned(), settings(Some("a\nb"), "")),
             ("custom".to_owned(), settings(None, "")),
             ("azure".to_owned(), settings(Some("k"), "ftp://x")),

@@ -33,10 +33,10 @@ use watch::{Detail, Watch};
 /// How the terminal was started.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Options {
-    /// The model, as `provider/model`, or only its name beside --provider
+    /// The model, as `provider/model`, or its name: `gpt-4o`, or any beside --provider
     #[arg(long)]
     model: Option<String>,
-    /// The provider; without --model, its usual model
+    /// The provider, such as `openai` or `gemini`; without --model, its usual model
     #[arg(long)]
     provider: Option<String>,
     /// Records the session below this directory
@@ -48,25 +48,22 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The model that was chosen on the command line.
-    fn model(&self) -> Result<Option<String>, Failure> {
-        match (&self.provider, &self.model) {
-            (None, model) => Ok(model.clone()),
-            (Some(provider), Some(model)) => match model.strip_prefix(provider.as_str()) {
-                Some(rest) if rest.starts_with('/') => Ok(Some(model.clone())),
-                Some(_) | None => Ok(Some(format!("{provider}/{model}"))),
-            },
-            (Some(provider), None) => match usual_model(provider) {
-                Some(model) => Ok(Some(format!("{provider}/{model}"))),
-                None => {
-                    let known: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
-                    Err(Failure::usage(format!(
-                        "--provider {provider}: no usual model is known for it; check the name ({}), or add --model NAME",
-                        known.join(", ")
-                    )))
-                }
-            },
+    /// The keys that the command line sets.
+    fn settings(&self) -> Result<Vec<(String, String)>, Failure> {
+        if let (Some(provider), None) = (&self.provider, &self.model)
+            && usual_model(provider).is_none()
+        {
+            let known: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
+            return Err(Failure::usage(format!(
+                "--provider {provider}: no usual model is known for it; check the name ({}), or add --model NAME",
+                known.join(", ")
+            )));
         }
+        let keys = [("model.provider", &self.provider), ("model.default", &self.model)];
+        let given = keys
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+        Ok(given.collect())
     }
 }
 
@@ -108,9 +105,7 @@ impl Terminal {
         let here = std::env::current_dir().map_err(Failure::failed)?;
         let directory = Arc::new(Directory::open(&here).map_err(Failure::failed)?);
         let mut sources = global.own_sources()?;
-        if let Some(model) = options.model()? {
-            sources.flags.push(("model.default".to_owned(), model));
-        }
+        sources.flags.extend(options.settings()?);
         let config = Config::for_terminal(sources).map_err(Failure::config)?;
         let name = directory
             .root()

@@ -151,6 +151,11 @@ fn each_known_provider_finds_its_conventional_key_and_address() {
             "https://generativelanguage.googleapis.com/v1beta/openai",
         ),
         (
+            "gemini/m",
+            "GEMINI_API_KEY",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+        ),
+        (
             "google/m",
             "GOOGLE_API_KEY",
             "https://generativelanguage.googleapis.com/v1beta/openai",
@@ -160,7 +165,10 @@ fn each_known_provider_finds_its_conventional_key_and_address() {
             "",
             &[("DRYDOCK_MODEL__DEFAULT", model), (variable, "key-0123456789")],
         ));
-        let provider = model.split('/').next().unwrap();
+        let provider = match model.split('/').next().unwrap() {
+            "gemini" => "google",
+            provider => provider,
+        };
         let settings = &config.unwrap().providers[provider];
         assert_eq!(
             settings.api_key.as_ref().unwrap().expose(),
@@ -172,4 +180,33 @@ fn each_known_provider_finds_its_conventional_key_and_address() {
     let config = Config::load(with("", &[("DRYDOCK_MODEL__DEFAULT", "ollama/llama3")])).unwrap();
     assert!(config.providers["ollama"].api_key.is_none());
     assert_eq!(config.providers["ollama"].base_url, "http://localhost:11434/v1");
+}
+
+/// CI-21
+#[test]
+fn a_named_provider_finds_its_key_by_its_name_or_is_refused() {
+    let file = "[model]\ndefault = \"my-house/m\"\n[providers.my-house]\nbase_url = \"https://models.example.com/v1\"\n";
+    let missing = "drydock.toml:3: providers.my-house.api_key: the API key is missing; set MY_HOUSE_API_KEY or this key, or keyless = true for a service that takes none";
+    assert_eq!(problems(sources(file)), [missing]);
+    let config = Config::load(with(file, &[("MY_HOUSE_API_KEY", "key-0123456789")])).unwrap();
+    let house = &config.providers["my-house"];
+    assert_eq!(house.api_key.as_ref().unwrap().expose(), "key-0123456789");
+    // What is configured to take no key gets none, whatever is in the environment.
+    let keyless = format!("{file}keyless = true\n");
+    let config = Config::load(with(&keyless, &[("MY_HOUSE_API_KEY", "key-0123456789")])).unwrap();
+    let house = &config.providers["my-house"];
+    assert!(house.api_key.is_none() && !house.needs_key);
+    for (model, variable) in [
+        ("custom/m", "CUSTOM_API_KEY"),
+        ("azure/m", "AZURE_API_KEY"),
+        ("azure/m", "AZURE_OPENAI_API_KEY"),
+    ] {
+        let provider = model.split('/').next().unwrap();
+        let file = format!(
+            "[model]\ndefault = \"{model}\"\n[providers.{provider}]\nbase_url = \"https://models.example.com\"\n"
+        );
+        let found = problems(sources(&file));
+        assert!(found.len() == 1 && found[0].contains(variable), "{found:?}");
+        assert_eq!(problems(with(&file, &[(variable, "key-0123456789")])), [""; 0]);
+    }
 }

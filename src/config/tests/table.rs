@@ -86,13 +86,38 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         ),
         (
             "[repositories.infra]",
-            "[model]\ndefault = \"claude\"\n[repositories.infra]",
+            "[model]\ndefault = \"llama3\"\n[repositories.infra]",
+            "4: model.default: names no provider; expected provider/model, such as anthropic/claude-sonnet-4-5",
+        ),
+        (
+            "[repositories.infra]",
+            "[model]\ndefault = \"openai/\"\n[repositories.infra]",
             "4: model.default: expected provider/model, such as anthropic/claude-sonnet-4-5",
         ),
         (
             "[repositories.infra]",
+            "[model]\nprovider = \"gemni\"\n[repositories.infra]",
+            "4: model.provider: its provider is neither known nor configured; did you mean gemini?",
+        ),
+        (
+            "[repositories.infra]",
+            "[model]\nprovider = \"ollama\"\n[repositories.infra]",
+            "4: model.provider: no usual model is known of this provider; set model.default as well",
+        ),
+        (
+            "[repositories.infra]",
+            "[providers.groq]\nbase_url = \"https://groq.example.com\"\n[repositories.infra]",
+            "3: providers.groq.api_key: the API key is missing; set GROQ_API_KEY or this key, or keyless = true for a service that takes none",
+        ),
+        (
+            "[repositories.infra]",
+            "[providers.openai]\nkeyless = true\napi_key = { env = \"ANTHROPIC_API_KEY\" }\n[repositories.infra]",
+            "5: providers.openai.api_key: a provider with keyless = true takes no key; remove one of the two",
+        ),
+        (
+            "[repositories.infra]",
             "[model]\ndefault = \"antropic/claude\"\n[repositories.infra]",
-            "4: model.default: its provider is neither known nor configured; did you mean anthropic/...?",
+            "4: model.default: its provider is neither known nor configured; did you mean anthropic?",
         ),
         (
             "[repositories.infra]",

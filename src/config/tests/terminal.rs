@@ -47,6 +47,121 @@ fn a_chosen_model_wins_over_the_keys_that_are_present() {
     );
 }
 
+fn model(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
+    let keys = ["ANTHROPIC", "OPENAI", "GEMINI", "OPENROUTER", "AZURE"].map(|name| format!("{name}_API_KEY"));
+    let keys = keys.iter().map(|name| (name.as_str(), "key-0123456789"));
+    let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    let environment: Vec<(&str, &str)> = keys.chain(environment.iter().copied()).collect();
+    let config = Config::for_terminal(Sources {
+        environment: pairs(&environment).into_iter().collect(),
+        flags: pairs(flags),
+        ..sources(file)
+    });
+    config.map_or_else(|error| error.to_string(), |config| config.model.default)
+}
+
+/// TK-14, TK-15, TK-20: a provider alone takes its usual model, by any of its names, in every layer.
+#[test]
+fn a_provider_can_be_chosen_alone_in_every_layer() {
+    let (key, variable) = ("model.provider", "DRYDOCK_MODEL__PROVIDER");
+    let file = |name: &str| format!("[model]\nprovider = \"{name}\"\n");
+    for (name, expected) in [
+        ("gemini", "google/gemini-2.0-flash"),
+        ("google", "google/gemini-2.0-flash"),
+        ("openai", "openai/gpt-4o"),
+        ("anthropic", "anthropic/claude-opus-4-6"),
+    ] {
+        assert_eq!(model(&file(name), &[], &[]), expected);
+        assert_eq!(model("", &[(variable, name)], &[]), expected);
+        assert_eq!(model("", &[], &[(key, name)]), expected);
+        // The provider of a stronger layer is not that of a weaker one's model.
+        let other = "[model]\ndefault = \"ollama/llama3\"\n";
+        assert_eq!(model(other, &[(variable, name)], &[]), expected);
+        assert_eq!(model(other, &[(variable, "ollama")], &[(key, name)]), expected);
+    }
+}
+
+/// TK-20
+#[test]
+fn a_model_finds_its_provider() {
+    let named = |model_name: &str| model("", &[], &[("model.default", model_name)]);
+    for (name, expected) in [
+        ("gpt-4o", "openai/gpt-4o"),
+        ("o3-mini", "openai/o3-mini"),
+        ("claude-opus-4-6", "anthropic/claude-opus-4-6"),
+        ("gemini-2.0-flash", "google/gemini-2.0-flash"),
+        ("gemini/gemini-2.0-flash", "google/gemini-2.0-flash"),
+        ("openrouter/openai/gpt-4o", "openrouter/openai/gpt-4o"),
+    ] {
+        assert_eq!(named(name), expected);
+    }
+    for name in ["llama3", "olmo", "o", "4o"] {
+        let expected = "command line: model.default: names no provider; expected provider/model, such as anthropic/claude-sonnet-4-5";
+        assert_eq!(named(name), expected);
+    }
+}
+
+/// TK-14, TK-15, TK-20
+#[test]
+fn a_provider_and_a_model_go_together_as_far_as_they_can() {
+    let file = |name: &str| format!("[model]\nprovider = \"{name}\"\n");
+    let flag = |name| [("model.default", name)];
+    for (found, expected) in [
+        (
+            model(&file("openrouter"), &[], &flag("qwen/qwen3")),
+            "openrouter/qwen/qwen3",
+        ),
+        (model(&file("ollama"), &[], &flag("llama3")), "ollama/llama3"),
+        // A provider of models of others has this one, too; a maker has only its own.
+        (model(&file("ollama"), &[], &flag("gpt-oss")), "ollama/gpt-oss"),
+        (model(&file("anthropic"), &[], &flag("gpt-4o")), "openai/gpt-4o"),
+        (
+            model(&file("anthropic"), &[], &flag("openai/gpt-4o")),
+            "openai/gpt-4o",
+        ),
+        (
+            model(
+                "[model]\nprovider = \"openai\"\ndefault = \"openai/gpt-4o\"\n",
+                &[],
+                &[],
+            ),
+            "openai/gpt-4o",
+        ),
+        (
+            model(
+                "[model]\nprovider = \"gemini\"\ndefault = \"google/gemini-2\"\n",
+                &[],
+                &[],
+            ),
+            "google/gemini-2",
+        ),
+        (
+            model(
+                "[model]\nprovider = \"openrouter\"\ndefault = \"openai/gpt-4o\"\n",
+                &[],
+                &[],
+            ),
+            "openrouter/openai/gpt-4o",
+        ),
+        // A section of its own is no other name.
+        (
+            model(
+                "[model]\nprovider = \"gemini\"\ndefault = \"m\"\n[providers.gemini]\n",
+                &[],
+                &[],
+            ),
+            "gemini/m",
+        ),
+    ] {
+        assert_eq!(found, expected);
+    }
+}
+
 /// TK-10
 #[test]
 fn a_missing_key_names_the_variable_to_set() {

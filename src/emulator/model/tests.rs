@@ -50,6 +50,7 @@ impl Bench {
         let emulator = ModelEmulator::start(script).expect("emulator");
         let settings = |path: &str, api_key: Option<&str>| ProviderSettings {
             api_key: api_key.map(|key| Secret::new(key.to_owned())),
+            needs_key: api_key.is_some(),
             base_url: format!("{}{path}", emulator.url()),
             request_seconds_max: 20,
             idle_seconds_max: 1,

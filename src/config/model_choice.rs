@@ -1,0 +1,201 @@
+//! Which model answers: `model.default` and `model.provider`, each by its own, from the same layer or from two.
+
+use crate::config::models::{KNOWN_PROVIDERS, known_provider, usual_model};
+use crate::config::reader::{Layer, Reader};
+use crate::config::settings::ModelSettings;
+use crate::model::edits;
+use std::collections::BTreeSet;
+
+const DEFAULT: &str = "model.default";
+const PROVIDER: &str = "model.provider";
+
+/// The provider of `provider/model`.
+pub(super) fn provider_of(model: &str) -> Option<&str> {
+    model.split_once('/').map(|(provider, _)| provider)
+}
+
+/// The model of a server: the one that was set, or the default.
+pub(super) fn for_server(reader: &mut Reader<'_>) -> ModelSettings {
+    let default = match reader.is_set(PROVIDER) || reader.is_set(DEFAULT) {
+        true => chosen(reader),
+        false => reader.text(DEFAULT),
+    };
+    settings(reader, default)
+}
+
+/// The model of a terminal session: the one that was set, or that of the provider whose key is here.
+pub(super) fn for_terminal(reader: &mut Reader<'_>) -> ModelSettings {
+    let default = match reader.is_set(PROVIDER) || reader.is_set(DEFAULT) {
+        true => chosen(reader),
+        false => usual(reader),
+    };
+    settings(reader, default)
+}
+
+fn settings(reader: &mut Reader<'_>, default: Option<String>) -> ModelSettings {
+    ModelSettings {
+        default: default.unwrap_or_default(),
+        stream: reader.boolean("model.stream"),
+    }
+}
+
+/// What an operator set, as `provider/model` with the name of a provider that is known or configured.
+fn chosen(reader: &mut Reader<'_>) -> Option<String> {
+    if reader.refused(DEFAULT) || reader.refused(PROVIDER) {
+        return None;
+    }
+    let configured = reader.names("providers");
+    let choice = Choice {
+        model: set(reader, DEFAULT),
+        provider: set(reader, PROVIDER),
+        configured: &configured,
+    };
+    match choice.resolve() {
+        Ok(model) => Some(model),
+        Err((key, why)) => {
+            reader.problem(key, why);
+            None
+        }
+    }
+}
+
+fn set(reader: &mut Reader<'_>, key: &str) -> Option<(Layer, String)> {
+    Some((reader.layer(key)?, reader.text(key)?))
+}
+
+/// What was set, and where.
+struct Choice<'a> {
+    model: Option<(Layer, String)>,
+    provider: Option<(Layer, String)>,
+    configured: &'a BTreeSet<String>,
+}
+
+impl Choice<'_> {
+    fn resolve(&self) -> Result<String, (&'static str, String)> {
+        let provider = match &self.provider {
+            Some((layer, name)) => Some((*layer, self.known(name).map_err(|why| (PROVIDER, why))?)),
+            None => None,
+        };
+        let model = match &self.model {
+            Some((layer, model)) => {
+                self.check_shape(model).map_err(|why| (DEFAULT, why))?;
+                Some((*layer, model.as_str()))
+            }
+            None => None,
+        };
+        match (provider, model) {
+            // A stronger layer names the provider alone: what a weaker one says of the model is another's.
+            (Some((strong, provider)), Some((weak, _))) if strong > weak => alone(&provider),
+            (Some((_, provider)), None) => alone(&provider),
+            (Some((weak, provider)), Some((strong, model))) if strong > weak => {
+                self.of_a_stronger_layer(&provider, model)
+            }
+            (Some((_, provider)), Some((_, model))) => Ok(self.joined(&provider, model)),
+            (None, Some((_, model))) => self.without_provider(model).map_err(|why| (DEFAULT, why)),
+            (None, None) => Err((DEFAULT, EXPECTED.to_owned())),
+        }
+    }
+
+    fn check_shape(&self, model: &str) -> Result<(), String> {
+        let is_shaped = !model.is_empty() && !model.contains(char::is_whitespace);
+        match is_shaped && !model.starts_with('/') && !model.ends_with('/') {
+            true => Ok(()),
+            false => Err(EXPECTED.to_owned()),
+        }
+    }
+
+    /// A model whose layer says nothing of the provider: it may name one itself, by words or by its maker's prefix.
+    fn of_a_stronger_layer(&self, provider: &str, model: &str) -> Result<String, (&'static str, String)> {
+        let names_one = provider_of(model).is_some_and(|name| self.known(name).is_ok());
+        let maker = maker_of(model).filter(|maker| *maker != provider);
+        let is_of_another_maker = maker.is_some() && MAKERS.iter().any(|(name, _)| *name == provider);
+        match names_one || is_of_another_maker {
+            true => self.without_provider(model).map_err(|why| (DEFAULT, why)),
+            false => Ok(self.joined(provider, model)),
+        }
+    }
+
+    /// A model of this provider, which it may name as well.
+    fn joined(&self, provider: &str, model: &str) -> String {
+        let rest = model
+            .split_once('/')
+            .filter(|(name, _)| self.known(name).is_ok_and(|name| name == provider));
+        format!("{provider}/{}", rest.map_or(model, |(_, rest)| rest))
+    }
+
+    fn without_provider(&self, model: &str) -> Result<String, String> {
+        match model.split_once('/') {
+            Some((provider, rest)) => Ok(format!("{}/{rest}", self.known(provider)?)),
+            None => match maker_of(model) {
+                Some(maker) => Ok(format!("{maker}/{model}")),
+                None => Err(format!("names no provider; {EXPECTED}")),
+            },
+        }
+    }
+
+    /// The name of a provider as its section has it. A section of its own goes before another name of a known one.
+    fn known(&self, provider: &str) -> Result<String, String> {
+        if self.configured.contains(provider) {
+            return Ok(provider.to_owned());
+        }
+        if let Some(known) = known_provider(provider) {
+            return Ok(known.name.to_owned());
+        }
+        let names = KNOWN_PROVIDERS
+            .iter()
+            .flat_map(|known| [&[known.name], known.aliases].concat())
+            .chain(self.configured.iter().map(String::as_str));
+        let near = names.min_by_key(|name| edits(name, provider)).unwrap_or_default();
+        Err(format!(
+            "its provider is neither known nor configured; did you mean {near}?"
+        ))
+    }
+}
+
+const EXPECTED: &str = "expected provider/model, such as anthropic/claude-sonnet-4-5";
+
+/// Makers of models that are known by the beginning of their names, and these beginnings.
+const MAKERS: [(&str, &[&str]); 3] = [
+    ("anthropic", &["claude"]),
+    ("openai", &["gpt", "chatgpt"]),
+    ("google", &["gemini"]),
+];
+
+/// Who makes a model of this name: `gpt-4o` is of `openai`. A name with a provider is of that provider.
+fn maker_of(model: &str) -> Option<&'static str> {
+    if model.contains('/') {
+        return None;
+    }
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| model.starts_with(beginning));
+    let maker = MAKERS.iter().find(|(_, beginnings)| begins(beginnings));
+    // o1, o3-mini.
+    let mut letters = model.chars();
+    let is_o = letters.next() == Some('o') && letters.next().is_some_and(|next| next.is_ascii_digit());
+    maker.map(|(maker, _)| *maker).or(is_o.then_some("openai"))
+}
+
+/// The usual model of a provider that was named alone.
+fn alone(provider: &str) -> Result<String, (&'static str, String)> {
+    match usual_model(provider) {
+        Some(model) => Ok(format!("{provider}/{model}")),
+        None => Err((
+            PROVIDER,
+            "no usual model is known of this provider; set model.default as well".to_owned(),
+        )),
+    }
+}
+
+fn usual(reader: &mut Reader<'_>) -> Option<String> {
+    for known in KNOWN_PROVIDERS {
+        let Some(model) = known.usual_model else {
+            continue;
+        };
+        let key = format!("providers.{}.api_key", known.name);
+        if reader.is_set(&key) || reader.has_conventional(known.variables) {
+            return Some(format!("{}/{model}", known.name));
+        }
+    }
+    let why = "no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or choose a model with DRYDOCK_MODEL__DEFAULT";
+    reader.problem(DEFAULT, why);
+    None
+}
