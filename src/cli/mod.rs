@@ -27,8 +27,7 @@ mod tanka_lint;
 mod terminal;
 
 use crate::compare::Comparer;
-use crate::config::SandboxSettings;
-use crate::config::Sources;
+use crate::config::{SandboxSettings, Sources, ignored_variables};
 use crate::helm::{ChartRepositories, Helm};
 use crate::redact::Redactor;
 use crate::tanka::{Evaluate, OnDemand};
@@ -273,6 +272,10 @@ fn parsed() -> Result<Arguments, clap::Error> {
 
 async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
     let global = &arguments.global;
+    // The server logs them, and the demo reads none.
+    if !matches!(arguments.command, Command::Serve | Command::Demo(_)) {
+        ignored().iter().for_each(|line| output.message(line));
+    }
     match arguments.command {
         Command::Demo(arguments) => demo::run(arguments, output).await,
         Command::Serve => serve::run(global).await,
@@ -326,14 +329,24 @@ impl Global {
             Ok((key.to_owned(), value.to_owned()))
         });
         let flags = flags.collect::<Result<Vec<_>, Failure>>()?;
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "the shell is where the environment is read"
-        )]
-        let environment = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        #[cfg(any(feature = "crash-points", feature = "planted-bugs"))]
-        let environment = environment.filter(|(name, _)| !crate::crash_point::is_variable(name));
-        Sources::read(file.as_deref(), environment, flags).map_err(Failure::config)
+        Sources::read(file.as_deref(), environment(), flags).map_err(Failure::config)
     }
+}
+
+fn environment() -> impl Iterator<Item = (String, String)> {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the shell is where the environment is read"
+    )]
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    #[cfg(any(feature = "crash-points", feature = "planted-bugs"))]
+    let environment = environment.filter(|(name, _)| !crate::crash_point::is_variable(name));
+    environment
+}
+
+/// A line for each variable that looks like one of ours and is ignored.
+fn ignored() -> Vec<String> {
+    let names: Vec<String> = environment().map(|(name, _)| name).collect();
+    ignored_variables(names.iter().map(String::as_str))
 }

@@ -5,18 +5,10 @@ use crate::config::error::{Place, Problems};
 use crate::config::keys::{self, Found, Key, Kind};
 use crate::config::sources::{SourceFile, Sources};
 use crate::config::value::{self, SecretSource, Value};
+use crate::config::variables::{self, Meaning, NAMED_SECTIONS, variable_of_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::de::{DeTable, DeValue};
-
-/// Variables that are for the shell and not keys.
-const VARIABLES_OF_THE_SHELL: [&str; 2] = ["DRYDOCK_CONFIG", "DRYDOCK_LOG"];
-/// Tests steer the program with these.
-const TEST_PREFIX: &str = "DRYDOCK_TEST_";
-/// Kubernetes sets these in every pod beside a Service that is called `drydock`.
-const SERVICE_PREFIXES: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
-/// Sections whose second name is the operator's.
-const NAMED_SECTIONS: [&str; 4] = ["providers", "repositories", "channels", "hooks"];
 
 /// One key that was set.
 pub(super) struct Entry {
@@ -89,11 +81,15 @@ impl Layers {
 
     fn read_environment(&mut self, environment: &BTreeMap<String, String>, problems: &mut Problems) {
         for (name, text) in environment {
-            let Some(rest) = name.strip_prefix("DRYDOCK_").filter(|_| !is_no_key(name)) else {
-                continue;
-            };
-            let path = path_of_variable(rest);
             let place = Place::Variable(name.clone());
+            let path = match variables::meaning(name) {
+                Meaning::Key(path) => path,
+                Meaning::Misspelt(meant) => {
+                    problems.add(&place, "", format!("unknown key; did you mean {meant}?"));
+                    continue;
+                }
+                Meaning::Foreign | Meaning::Unknown => continue,
+            };
             match find_text(&path) {
                 Some((key, path, Part::Whole)) => {
                     let value = value::from_text(key.kind, text);
@@ -236,28 +232,6 @@ fn find_text(path: &[String]) -> Option<(&'static Key, Vec<String>, Part)> {
         Found::Key(key) if matches!(key.kind, Kind::Secret { .. }) => Some((key, above.to_vec(), part)),
         Found::Key(_) | Found::Section | Found::Nothing => None,
     }
-}
-
-fn is_no_key(variable: &str) -> bool {
-    let service =
-        !variable.contains("__") && SERVICE_PREFIXES.iter().any(|prefix| variable.starts_with(prefix));
-    service || variable.starts_with(TEST_PREFIX) || VARIABLES_OF_THE_SHELL.contains(&variable)
-}
-
-/// `CHANNELS__TEAM_A__BOT_TOKEN` is `channels.team-a.bot_token`: a shell allows no `-` in a name, and
-/// ours allow no `_`.
-fn path_of_variable(name: &str) -> Vec<String> {
-    let mut path: Vec<String> = name.split("__").map(str::to_lowercase).collect();
-    if let [first, second, ..] = path.as_mut_slice()
-        && NAMED_SECTIONS.contains(&first.as_str())
-    {
-        *second = second.replace('_', "-");
-    }
-    path
-}
-
-pub(super) fn variable_of_path(path: &[String]) -> String {
-    format!("DRYDOCK_{}", path.join("__").replace('-', "_").to_uppercase())
 }
 
 fn unknown(path: &[String], written: &dyn Fn(&[String]) -> String) -> String {

@@ -18,6 +18,7 @@ mod settings;
 mod sources;
 mod url;
 mod value;
+mod variables;
 
 pub use error::{ConfigError, Problem};
 pub use keys::{KEYS, Key, Kind, Unset};
@@ -29,6 +30,7 @@ pub use settings::{
     TelegramSettings,
 };
 pub use sources::{SourceFile, Sources};
+pub use variables::ignored_variables;
 
 #[cfg(test)]
 mod tests;

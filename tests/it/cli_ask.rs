@@ -148,27 +148,41 @@ fn a_model_and_a_provider_are_found_by_the_names_people_use() {
         shell()
             .set("OPENAI_API_KEY", "sk-test-0123456789ab")
             .set("GEMINI_API_KEY", "gm-test-0123456789ab")
-            .set("DRYDOCK_PROVIDERS__OPENAI__BASE_URL", &format!("{}/v1", model.url()))
-            .set("DRYDOCK_PROVIDERS__GOOGLE__BASE_URL", &format!("{}/v1", model.url()))
+            .set(
+                "DRYDOCK_PROVIDERS__OPENAI__BASE_URL",
+                &format!("{}/v1", model.url()),
+            )
+            .set(
+                "DRYDOCK_PROVIDERS__GOOGLE__BASE_URL",
+                &format!("{}/v1", model.url()),
+            )
     };
     let asked = |shell: Shell, arguments: &[&str]| {
         let ended = shell.run(&[&["ask", "--json"], arguments, &["which?"]].concat());
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.json()["model"].as_str().unwrap().to_owned()
     };
-    assert_eq!(asked(shell(), &["--provider", "gemini"]), "google/gemini-2.0-flash");
+    assert_eq!(
+        asked(shell(), &["--provider", "gemini"]),
+        "google/gemini-2.0-flash"
+    );
     assert_eq!(asked(shell(), &["--model", "o3-mini"]), "openai/o3-mini");
     let variable = shell().set("DRYDOCK_MODEL__PROVIDER", "gemini");
     assert_eq!(asked(variable, &[]), "google/gemini-2.0-flash");
     let own = shell();
     std::fs::create_dir_all(own.home().join(".config/drydock")).unwrap();
     let file = own.home().join(".config/drydock/drydock.toml");
-    std::fs::write(file, "[model]\nprovider = \"gemini\"\ndefault = \"gemini-2.5-pro\"\n").unwrap();
+    std::fs::write(
+        file,
+        "[model]\nprovider = \"gemini\"\ndefault = \"gemini-2.5-pro\"\n",
+    )
+    .unwrap();
     assert_eq!(asked(own, &[]), "google/gemini-2.5-pro");
 
     let ended = shell().run(&["ask", "--model", "llama3", "which?"]);
     assert_eq!(ended.code, Some(78), "{ended:?}");
-    let why = "model.default: names no provider; expected provider/model, such as anthropic/claude-sonnet-4-5";
+    let why =
+        "model.default: names no provider; expected provider/model, such as anthropic/claude-sonnet-4-5";
     assert!(ended.err.contains(why), "{ended:?}");
 }
 
@@ -176,11 +190,21 @@ fn a_model_and_a_provider_are_found_by_the_names_people_use() {
 #[test]
 fn a_named_service_without_its_key_is_asked_nothing() {
     let model = Model::start(queue([says("Hello.")]));
-    let shell = || shell().set("DRYDOCK_PROVIDERS__MY_HOUSE__BASE_URL", &format!("{}/v1", model.url()));
+    let shell = || {
+        shell().set(
+            "DRYDOCK_PROVIDERS__MY_HOUSE__BASE_URL",
+            &format!("{}/v1", model.url()),
+        )
+    };
     let ask = ["ask", "--model", "my-house/m", "hello"];
     let ended = shell().run(&ask);
     assert_eq!(ended.code, Some(78), "{ended:?}");
-    assert!(ended.err.contains("the API key is missing; set MY_HOUSE_API_KEY or this key"), "{ended:?}");
+    assert!(
+        ended
+            .err
+            .contains("the API key is missing; set MY_HOUSE_API_KEY or this key"),
+        "{ended:?}"
+    );
     assert!(model.asked().is_empty());
     let ended = shell().set("MY_HOUSE_API_KEY", "mh-test-0123456789ab").run(&ask);
     assert_eq!(ended.code, Some(0), "{ended:?}");

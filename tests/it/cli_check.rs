@@ -134,6 +134,26 @@ fn what_is_wrong_is_a_finding_with_code_78() {
     assert!(ended.out.contains("is not a git repository"), "{}", ended.out);
 }
 
+#[test]
+fn a_variable_of_a_neighbour_is_ignored_and_one_that_means_a_key_is_not() {
+    let neighbours = shell("prompts/release.md", "main")
+        .set("DRYDOCK_BENCH_JSON", "1")
+        .set("DRYDOCK_SERVICE_HOST", "10.0.0.1");
+    let ended = neighbours.run(&["check"]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    let ended = neighbours
+        .set("DRYDOCK_SRVER_LISTEN", "127.0.0.1:1")
+        .run(&["check"]);
+    let told = "DRYDOCK_SRVER_LISTEN: no key has this variable, so it is ignored; did you mean DRYDOCK_SERVER__LISTEN?\n";
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), told), "{ended:?}");
+    let ended = shell("prompts/release.md", "main")
+        .set("DRYDOCK_SERVER_LISTEN", "127.0.0.1:1")
+        .run(&["check"]);
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    let told = "DRYDOCK_SERVER_LISTEN: unknown key; did you mean DRYDOCK_SERVER__LISTEN?";
+    assert!(ended.err.contains(told), "{ended:?}");
+}
+
 /// CI-23
 #[test]
 fn an_event_that_github_never_sends_is_refused_with_the_one_that_was_meant() {

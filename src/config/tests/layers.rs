@@ -102,9 +102,15 @@ fn variables_that_are_not_keys_are_left_alone() {
         ("DRYDOCK_LOG", "debug"),
         ("DRYDOCK_SERVICE_HOST", "10.0.0.1"),
         ("DRYDOCK_PORT_7700_TCP_ADDR", "10.0.0.1"),
+        ("DRYDOCK_BENCH_JSON", "1"),
+        ("DRYDOCK_CI_CACHE", "/tmp"),
+        ("DRYDOCK_HOME", "/srv"),
         ("PATH", "/bin"),
     ];
     assert_eq!(problems(with(GOOD, &environment)), [] as [&str; 0]);
+    let misspelt = with(GOOD, &[("DRYDOCK_SERVER_LISTEN", "127.0.0.1:1")]);
+    let expected = "DRYDOCK_SERVER_LISTEN: unknown key; did you mean DRYDOCK_SERVER__LISTEN?";
+    assert_eq!(problems(misspelt), [expected]);
 }
 
 #[test]

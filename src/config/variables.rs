@@ -1,0 +1,180 @@
+//! Names of environment variables: those that mean a key, those that somebody else owns, and those that are ignored with
+//! a warning, because nobody knows whose they are.
+
+use crate::config::keys::{self, Found, KEYS};
+use crate::model::edits;
+
+const PREFIX: &str = "DRYDOCK_";
+/// Variables that are for the shell and not keys.
+const OF_THE_SHELL: [&str; 2] = ["DRYDOCK_CONFIG", "DRYDOCK_LOG"];
+/// Tests, benchmarks and checks are steered with these.
+const RESERVED: [&str; 3] = ["DRYDOCK_TEST_", "DRYDOCK_BENCH_", "DRYDOCK_CI_"];
+/// Kubernetes sets these in every pod beside a Service that is called `drydock`.
+const OF_A_SERVICE: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
+/// Kubernetes sets these for every other Service whose name begins with `drydock-`.
+const OF_OTHER_SERVICES: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
+/// Sections whose second name is the operator's.
+pub(super) const NAMED_SECTIONS: [&str; 4] = ["providers", "repositories", "channels", "hooks"];
+/// Edits between the name of a key with single underscores and a variable that means it, at most.
+const MISSPELT_EDITS_MAX: usize = 2;
+
+/// What the name of a variable means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Somebody else's, or not for the configuration.
+    Foreign,
+    /// A key of this path, known or not.
+    Key(Vec<String>),
+    /// A key that is not written as one; this variable is meant.
+    Misspelt(String),
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What a variable of this name means. Two underscores together are only in the names of our keys.
+pub(super) fn meaning(name: &str) -> Meaning {
+    let Some(rest) = name.strip_prefix(PREFIX) else {
+        return Meaning::Foreign;
+    };
+    if OF_THE_SHELL.contains(&name) || RESERVED.iter().any(|prefix| name.starts_with(prefix)) {
+        return Meaning::Foreign;
+    }
+    let path = path_of(rest);
+    if rest.contains("__") || keys::find(&path) != Found::Nothing {
+        return Meaning::Key(path);
+    }
+    if is_of_a_service(name) {
+        return Meaning::Foreign;
+    }
+    match misspelt(&rest.to_lowercase()) {
+        Some(variable) => Meaning::Misspelt(variable),
+        None => Meaning::Unknown,
+    }
+}
+
+/// A line for each variable that looks like one of ours and means nothing: it is ignored.
+pub fn ignored_variables<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let unknown = names.into_iter().filter(|name| meaning(name) == Meaning::Unknown);
+    let line = |name: &str| {
+        let shown = crate::config::error::printable(name);
+        let hint = nearest(name.strip_prefix(PREFIX).unwrap_or_default());
+        let hint = hint
+            .map(|near| format!("; did you mean {near}?"))
+            .unwrap_or_default();
+        format!("{shown}: no key has this variable, so it is ignored{hint}")
+    };
+    unknown.map(line).collect()
+}
+
+/// `CHANNELS__TEAM_A__BOT_TOKEN` is `channels.team-a.bot_token`: a shell allows no `-` in a name, and
+/// ours allow no `_`.
+fn path_of(rest: &str) -> Vec<String> {
+    let mut path: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
+    if let [first, second, ..] = path.as_mut_slice()
+        && NAMED_SECTIONS.contains(&first.as_str())
+    {
+        *second = second.replace('_', "-");
+    }
+    path
+}
+
+/// The variable of a key.
+pub(super) fn variable_of_path(path: &[String]) -> String {
+    format!("{PREFIX}{}", path.join("__").replace('-', "_").to_uppercase())
+}
+
+fn is_of_a_service(name: &str) -> bool {
+    OF_A_SERVICE.iter().any(|prefix| name.starts_with(prefix))
+        || OF_OTHER_SERVICES.iter().any(|part| name.contains(part))
+        || name.ends_with("_PORT")
+}
+
+/// The key that somebody wrote with single underscores: `server_listen`, or `providers_openai_api_key`.
+fn misspelt(rest: &str) -> Option<String> {
+    KEYS.iter().find_map(|key| match key.path.split_once(".*.") {
+        None => {
+            let (section, _) = key.path.split_once('.')?;
+            let begins = rest.strip_prefix(section)?.starts_with('_');
+            let near = edits(rest, &key.path.replace('.', "_")) <= MISSPELT_EDITS_MAX;
+            (begins && near).then(|| variable_of_path(&split(key.path)))
+        }
+        Some((section, last)) => {
+            let name = rest.strip_prefix(section)?.strip_prefix('_')?;
+            let name = name.strip_suffix(&last.replace('.', "_"))?.strip_suffix('_')?;
+            (!name.is_empty()).then(|| variable_of_path(&split(&format!("{section}.{name}.{last}"))))
+        }
+    })
+}
+
+/// The variable of the key whose name is nearest, if one is near enough to be meant.
+fn nearest(rest: &str) -> Option<String> {
+    let rest = rest.to_lowercase();
+    let keys = KEYS.iter().filter(|key| !key.path.contains('*'));
+    let near = keys
+        .map(|key| (edits(&rest, &key.path.replace('.', "_")), key.path))
+        .min()?;
+    (near.0 <= rest.chars().count() / 3).then(|| variable_of_path(&split(near.1)))
+}
+
+fn split(path: &str) -> Vec<String> {
+    path.split('.').map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Meaning, ignored_variables, meaning};
+
+    #[test]
+    fn what_is_ours_is_told_from_what_is_a_neighbours() {
+        let key = |path: &str| Meaning::Key(super::split(path));
+        let misspelt = |name: &str| Meaning::Misspelt(name.to_owned());
+        for (name, expected) in [
+            ("PATH", Meaning::Foreign),
+            ("DRYDOCK_CONFIG", Meaning::Foreign),
+            ("DRYDOCK_BENCH_JSON", Meaning::Foreign),
+            ("DRYDOCK_TEST_ANYTHING__AT_ALL", Meaning::Foreign),
+            ("DRYDOCK_CI_CACHE", Meaning::Foreign),
+            ("DRYDOCK_SERVICE_HOST", Meaning::Foreign),
+            ("DRYDOCK_PORT_7700_TCP_ADDR", Meaning::Foreign),
+            ("DRYDOCK_HOOKS_SERVICE_PORT_HTTP", Meaning::Foreign),
+            ("DRYDOCK_DATA_PORT", Meaning::Foreign),
+            ("DRYDOCK_SERVER__LISTEN", key("server.listen")),
+            ("DRYDOCK_SEVER__LISTEN", key("sever.listen")),
+            ("DRYDOCK_MODEL", key("model")),
+            ("DRYDOCK_CHANNELS__TEAM_A__KIND", key("channels.team-a.kind")),
+            ("DRYDOCK_SERVER_LISTEN", misspelt("DRYDOCK_SERVER__LISTEN")),
+            ("DRYDOCK_MODEL_DEFUALT", misspelt("DRYDOCK_MODEL__DEFAULT")),
+            (
+                "DRYDOCK_PROVIDERS_OPEN_AI_API_KEY",
+                misspelt("DRYDOCK_PROVIDERS__OPEN_AI__API_KEY"),
+            ),
+            (
+                "DRYDOCK_HOOKS_CI_POST_TO_CHAT",
+                misspelt("DRYDOCK_HOOKS__CI__POST_TO__CHAT"),
+            ),
+            ("DRYDOCK_VERSION", Meaning::Unknown),
+            ("DRYDOCK_HOOKS_DIR", Meaning::Unknown),
+            ("DRYDOCK_", Meaning::Unknown),
+        ] {
+            assert_eq!(meaning(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_ignored_is_told_with_the_nearest_key() {
+        let told = ignored_variables([
+            "DRYDOCK_DIRECTORY_DATA",
+            "DRYDOCK_LOG",
+            "DRYDOCK_A\nB",
+            "DRYDOCK_SRVER_LISTEN",
+        ]);
+        assert_eq!(
+            told,
+            [
+                "DRYDOCK_DIRECTORY_DATA: no key has this variable, so it is ignored",
+                "DRYDOCK_A?B: no key has this variable, so it is ignored",
+                "DRYDOCK_SRVER_LISTEN: no key has this variable, so it is ignored; did you mean DRYDOCK_SERVER__LISTEN?",
+            ]
+        );
+    }
+}
