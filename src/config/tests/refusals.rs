@@ -10,11 +10,16 @@ fn broken(from: &str, to: &str) -> Vec<String> {
     problems(sources(&GOOD.replacen(from, to, 1)))
 }
 
-/// T10
+/// T10, CI-26: whatever its scheme is, and also where the listener is on loopback.
 #[test]
 fn a_hook_without_a_secret_is_refused_by_name() {
     let expected = "drydock.toml:15: hooks.ci.secret: is required; write secret = { env = \"NAME\" } or { file = \"path\" }";
-    assert_eq!(broken("secret = { env = \"HOOK_SECRET\" }", ""), [expected]);
+    let without = GOOD.replacen("secret = { env = \"HOOK_SECRET\" }", "", 1);
+    for scheme in ["github", "generic", "generic-body\"\nallow_replayable = true #"] {
+        let text = without.replacen("\"github\"", &format!("\"{scheme}\""), 1);
+        let loopback = with(&text, &[("DRYDOCK_SERVER__LISTEN", "127.0.0.1:7700")]);
+        assert_eq!(problems(loopback), [expected], "{scheme}");
+    }
 }
 
 /// T19
