@@ -1,15 +1,17 @@
 //! What an operator asks of a server: invites, users, recordings. The same code answers a running
 //! server's socket and a command line that finds no server running.
 
+mod audit;
 mod socket;
 
+pub use audit::AUDIT_LINES_MAX;
 pub use socket::{ask, listen, serve};
 
 use crate::access::{Access, AccessError, Grant, NewInvite, Role, User};
 use crate::gateway::{Begin, ChannelHealth, Gateway, Holding, Pruned, Retention};
 use crate::model::{Installation, Platform};
 use crate::session;
-use crate::store::{AuditState, Bytes, DeadLetter, Letters, Prune, Store, StoreError};
+use crate::store::{AuditLine, Bytes, DeadLetter, Letters, Prune, Store, StoreError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -63,6 +65,17 @@ pub enum Request {
     },
     /// Checks the audit log's chain.
     Audit,
+    /// The newest lines of the audit log that fit everything that is given.
+    AuditList {
+        /// A kind such as `ingress.rejected`, or its part before the dot.
+        kind: Option<String>,
+        /// Whom they are about: by id, name or `slack:T0ACME:U0ALICE`.
+        person: Option<String>,
+        /// The first moment that counts.
+        since: Option<Timestamp>,
+        /// Lines at most.
+        limit: u32,
+    },
     /// How much is stored of each kind, and for how long.
     Data,
     /// What was given up, and whether the channels deliver.
@@ -132,6 +145,13 @@ pub enum Answer {
         /// When the first row that is there was written, once some were cut.
         #[serde(default)]
         since: Option<Timestamp>,
+    },
+    /// Lines of the audit log.
+    AuditLines {
+        /// The newest first.
+        lines: Vec<AuditLine>,
+        /// Whether there may be older ones that fit.
+        has_more: bool,
     },
     /// What is stored.
     Data {
@@ -237,6 +257,12 @@ impl Admin {
             Request::Grant { which, grant } => self.grant(&which, &grant).await,
             Request::Session { which } => self.session(&which).await,
             Request::Audit => self.audit().await,
+            Request::AuditList {
+                kind,
+                person,
+                since,
+                limit,
+            } => self.audit_lines(kind, person.as_deref(), since, limit).await,
             Request::Data => self.holdings().await,
             Request::Outbox { channel } => self.outbox(channel.as_deref()).await,
             Request::OutboxRetry { which } => self.send_again(which).await,
@@ -328,15 +354,6 @@ impl Admin {
         let records =
             session::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
         Ok(Answer::Session { records })
-    }
-
-    async fn audit(&self) -> Result<Answer, AdminError> {
-        match self.store.verify_audit().await? {
-            AuditState::Intact { rows, cut, since, .. } => Ok(Answer::Audit { rows, cut, since }),
-            AuditState::Broken { row } => Err(AdminError::Other(format!(
-                "the audit log was changed at row {row}"
-            ))),
-        }
     }
 
     async fn holdings(&self) -> Result<Answer, AdminError> {

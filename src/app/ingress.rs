@@ -1,6 +1,7 @@
 //! What the HTTP side asks of the engine: which webhook is behind a name, and is it durable yet.
 
 use super::clocks::Clocks;
+use super::refusals::Refusals;
 use crate::admin::Installations;
 use crate::config::{ChannelSettings, Config};
 use crate::gateway::{self, Gateway, RepositoriesLoaded};
@@ -98,6 +99,7 @@ pub(super) struct Clocked {
     pub(super) gateway: Arc<Gateway>,
     pub(super) routes: Arc<Routes>,
     pub(super) clocks: Clocks,
+    pub(super) refusals: Refusals,
     pub(super) now: fn() -> Timestamp,
 }
 
@@ -105,6 +107,7 @@ pub(super) struct Clocked {
 impl Ingress for Clocked {
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable> {
         self.clocks.fresh(&inbound.channel);
+        self.refusals.authentic(&inbound.channel);
         // In a task of its own: a sender that hangs up must not stop what it has begun.
         let gateway = Arc::clone(&self.gateway);
         let received = tokio::spawn(async move { gateway.receive(inbound, at).await });
@@ -139,12 +142,18 @@ impl Ingress for Clocked {
         self.gateway.rejected(name, reason, at);
     }
 
+    fn unauthenticated(&self, name: &str, reason: &'static str, at: Timestamp) {
+        self.refusals.refused(name, reason, at);
+    }
+
     fn stale(&self, name: &str, seconds: i64) {
         self.clocks.stale(name, seconds);
+        self.refusals.authentic(name);
     }
 
     fn ignored(&self, name: &str, reason: &'static str, at: Timestamp) {
         self.clocks.fresh(name);
+        self.refusals.authentic(name);
         self.gateway.ignored(name, reason, at);
     }
 

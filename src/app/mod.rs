@@ -3,6 +3,7 @@
 mod channels;
 mod clocks;
 mod ingress;
+mod refusals;
 mod tasks;
 mod watch;
 
@@ -26,6 +27,7 @@ use crate::workspace::Denied;
 use clocks::Clocks;
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
+use refusals::Refusals;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -223,6 +225,7 @@ impl App {
         let ingress = Arc::new(Clocked {
             gateway: Arc::clone(&self.gateway),
             routes: Arc::clone(&routes),
+            refusals: Refusals::new(&config, health.clone()),
             clocks: Clocks::new(health),
             now: world.now,
         });

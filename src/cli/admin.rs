@@ -111,12 +111,6 @@ pub(super) enum SessionCommand {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum AuditCommand {
-    /// Checks that no row was changed, removed or reordered
-    Verify,
-}
-
 pub(super) async fn invite(
     arguments: InviteArguments,
     global: &Global,
@@ -211,27 +205,6 @@ pub(super) async fn session(
         }
     } else {
         output.line(session::render(&records).trim_end());
-    }
-    Ok(())
-}
-
-pub(super) async fn audit(command: AuditCommand, global: &Global, output: &Output) -> Result<(), Failure> {
-    let AuditCommand::Verify = command;
-    let answer = ask(global, Request::Audit).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
-    match answer {
-        Answer::Audit {
-            rows,
-            cut,
-            since: Some(since),
-        } => output.line(&format!(
-            "the audit log is whole: rows {} to {rows}, since {since:.0}; {cut} older rows were cut, as the log itself says",
-            cut + 1
-        )),
-        Answer::Audit { rows, .. } => output.line(&format!("the audit log is whole: {rows} rows")),
-        _ => {}
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::output::Output;
 use super::{Failure, Global, comparer, evaluator};
 use crate::bundler::Offline;
-use crate::config::{Config, DataSettings};
+use crate::config::{ChannelSettings, Config, DataSettings};
 use crate::helm::Helm;
 use crate::model::RepoPath;
 use crate::redact::Redactor;
@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Characters of a signing secret of Slack.
+const SLACK_SIGNING_CHARS: usize = 32;
+
 pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
     let config = match global
         .sources()
@@ -25,6 +28,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
         Err(failure) => return Err(failure),
     };
     let mut findings = vec![finding("data directory", data_directory(&config.data))];
+    findings.extend(config.channels.iter().filter_map(signing_secret));
     let mut opened = BTreeMap::new();
     for (name, settings) in &config.repositories {
         let what = format!("repository {name}");
@@ -66,6 +70,21 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
         findings.push(finding("helm", helm.version()));
     }
     report(findings, output)
+}
+
+/// A hint where a signing secret does not look like one of Slack's: 32 letters and digits. Only Slack knows whether it is
+/// the right one.
+fn signing_secret((name, settings): (&String, &ChannelSettings)) -> Option<Finding> {
+    let ChannelSettings::Slack(slack) = settings else {
+        return None;
+    };
+    let secret = slack.signing_secret.expose();
+    let is_usual =
+        secret.len() == SLACK_SIGNING_CHARS && secret.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let hint = format!(
+        "`channels.{name}.signing_secret` does not look like one of Slack's, which have {SLACK_SIGNING_CHARS} letters and digits"
+    );
+    (!is_usual).then(|| skipped(&format!("channel {name}"), &hint))
 }
 
 /// Whether others can read what is kept.

@@ -5,6 +5,7 @@
 
 mod admin;
 mod ask;
+mod audit;
 mod belt;
 mod chat;
 mod check;
@@ -90,11 +91,6 @@ Examples:
   drydock session show CHG-42
   drydock session show CHG-42 --json";
 
-const AUDIT_EXAMPLES: &str = "\
-Examples:
-  drydock audit verify
-  drydock audit verify --json";
-
 /// Prepares changes to configuration repositories and checks them. Never applies, commits or pushes.
 #[derive(Debug, Parser)]
 #[command(name = "drydock", version, after_help = EXAMPLES, disable_help_subcommand = true)]
@@ -153,9 +149,9 @@ enum Command {
     /// Manages packages of Jsonnet, as jsonnet-bundler does
     #[command(subcommand, after_help = jb::EXAMPLES)]
     Jb(jb::Command),
-    /// Checks the audit log
-    #[command(subcommand, after_help = AUDIT_EXAMPLES)]
-    Audit(admin::AuditCommand),
+    /// Lists what the audit log says, and checks that it is whole
+    #[command(subcommand, after_help = audit::EXAMPLES)]
+    Audit(audit::AuditCommand),
     /// Lists what could not be delivered, and sends it again or never
     #[command(subcommand, after_help = outbox::EXAMPLES)]
     Outbox(outbox::OutboxCommand),
@@ -287,7 +283,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
         Command::User(command) => admin::user(command, global, output).await,
         Command::Session(command) => admin::session(command, global, output).await,
         Command::Jb(command) => jb::run(command, global, output).await,
-        Command::Audit(command) => admin::audit(command, global, output).await,
+        Command::Audit(command) => audit::run(command, global, output).await,
         Command::Outbox(command) => outbox::run(command, global, output).await,
         Command::Data(command) => data::run(command, global, output).await,
     }

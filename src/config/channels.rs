@@ -37,7 +37,12 @@ fn slack(reader: &mut Reader<'_>, section: &str) -> Option<SlackSettings> {
             "this is not a bot token; Slack's bot tokens begin with xoxb-",
         );
     }
-    let signing_secret = reader.required_secret(&format!("{section}.signing_secret"));
+    let secret_key = format!("{section}.signing_secret");
+    let signing_secret = reader.required_secret(&secret_key);
+    if signing_secret.as_ref().is_some_and(is_slack_token) {
+        let why = "this is a token; the signing secret is under Basic Information, App Credentials, of the Slack app";
+        reader.problem(&secret_key, why);
+    }
     let api_base_url = api_base_url(reader, section, SLACK_API);
     let paced = reader.boolean(&format!("{section}.paced"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
@@ -54,6 +59,10 @@ fn is_other_slack_token(token: &Secret) -> bool {
     OTHER_SLACK_TOKENS
         .iter()
         .any(|prefix| token.expose().starts_with(prefix))
+}
+
+fn is_slack_token(secret: &Secret) -> bool {
+    secret.expose().starts_with("xoxb-") || is_other_slack_token(secret)
 }
 
 fn telegram(reader: &mut Reader<'_>, section: &str) -> Option<TelegramSettings> {

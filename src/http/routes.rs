@@ -117,6 +117,7 @@ impl Routes {
                 };
             }
             Route::Unknown => {
+                self.ingress.unauthenticated(NAME_UNKNOWN, "hook.unknown", at);
                 self.ingress.rejected(NAME_UNKNOWN, "hook.unknown", at);
                 return answer::unauthenticated();
             }
@@ -144,7 +145,10 @@ impl Routes {
 
     fn reject(&self, name: &str, rejected: &Rejected, at: Timestamp) -> Answer {
         let (reason, answer) = match rejected {
-            Rejected::Unauthenticated(reason) => (reason, answer::unauthenticated()),
+            Rejected::Unauthenticated(reason) => {
+                self.ingress.unauthenticated(name, reason, at);
+                (reason, answer::unauthenticated())
+            }
             Rejected::Stale { seconds } => {
                 self.ingress.stale(name, *seconds);
                 (&STALE, answer::unauthenticated())

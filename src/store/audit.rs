@@ -1,6 +1,10 @@
 //! The audit log: one line of canonical JSON per event, each hashed together with the one before, so
 //! that a changed, missing or moved line shows.
 
+mod list;
+
+pub use list::{AUDIT_KINDS, AuditFound, AuditLine, AuditPerson, AuditSearch};
+
 use super::column::{json, millis, parse, time};
 use super::{Store, StoreError};
 use jiff::Timestamp;

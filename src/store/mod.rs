@@ -38,8 +38,8 @@ mod usage;
 mod writer;
 
 pub use action::{NewAction, Taken};
-pub use audit::AuditState;
 pub(crate) use audit::audit_in;
+pub use audit::{AUDIT_KINDS, AuditFound, AuditLine, AuditPerson, AuditSearch, AuditState};
 pub use card::Shown;
 pub use change::NewChange;
 pub use claim::{Claim, Claimable, Claimed, TakenUp, Work, Worker};

@@ -1,7 +1,8 @@
 //! `invite`, `user`, `session`, `audit` and `data`, against a running server and without one.
 
 use crate::cli_serve::{TOML, serve, shell};
-use crate::support::shell::Shell;
+use crate::support::shell::{Ended, Shell};
+use crate::support::source::rust_files;
 use drydock::app::World;
 use drydock::demo::stage::{self, Stage};
 use drydock::demo::{script, story};
@@ -141,6 +142,67 @@ fn a_long_data_directory_does_not_get_in_the_way_of_the_socket() {
     assert_eq!(running.end().code, Some(0));
 }
 
+/// What the audit log says after a person came and went.
+fn audited(run: &dyn Fn(&[&str]) -> Ended, token: &str) {
+    let list = |arguments: &[&str]| run(&[&["audit", "list"], arguments].concat());
+    let kinds = |arguments: &[&str]| -> Vec<String> {
+        let value = list(&[arguments, &["--json"]].concat()).json();
+        let lines = value["lines"].as_array().unwrap().iter();
+        lines
+            .map(|line| line["kind"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let of_bob = [
+        "user.revoked",
+        "user.granted",
+        "turn.finished",
+        "invite.redeemed",
+        "invite.issued",
+    ];
+    assert_eq!(kinds(&["--person", "bob"]), of_bob);
+    assert_eq!(kinds(&["--person", "bob", "--kind", "user"]), of_bob[..2]);
+    assert_eq!(kinds(&["--person", "bob", "--limit", "1"]), of_bob[..1]);
+    assert_eq!(kinds(&["--person", "bob", "--since", "1h"]), of_bob);
+    assert_eq!(kinds(&["--since", "2999-01-01"]), [""; 0]);
+    let table = list(&["--kind", "user.revoked"]);
+    let head: Vec<&str> = table.out.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["ROW", "AT", "KIND", "WHO", "WHAT"]);
+    assert!(table.out.contains("by=operator name=bob user=2"), "{table:?}");
+    assert!(!list(&["--limit", "1000"]).out.contains(token));
+    for (code, arguments, why) in [
+        (2, ["--kind", "user.revokd"], "did you mean 'user.revoked'?"),
+        (
+            2,
+            ["--since", "yesterday"],
+            "write 2h, 3d, 2026-11-24 or 2026-11-24T10:00:00Z",
+        ),
+        (2, ["--limit", "0"], "1..=1000"),
+        (1, ["--person", "nobody"], "no user `nobody`"),
+    ] {
+        let ended = list(&arguments);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{ended:?}");
+        assert!(ended.err.contains(why), "{ended:?}");
+    }
+}
+
+/// A kind that is written and not listed could not be looked for.
+#[test]
+fn every_kind_of_the_audit_log_can_be_looked_for() {
+    let mut written = std::collections::BTreeSet::new();
+    for (_, text) in rust_files("src") {
+        let code = text.split("mod tests {").next().unwrap();
+        for call in ["audit_in(tx, \"", "self.note(\"", ".audit(\""] {
+            for rest in code.split(call).skip(1) {
+                written.insert(rest.split('"').next().unwrap().to_owned());
+            }
+        }
+    }
+    assert!(written.len() >= 15, "{written:?}");
+    for kind in written {
+        assert!(drydock::store::AUDIT_KINDS.contains(&kind.as_str()), "{kind}");
+    }
+}
+
 /// From the invite to the end of a person's access, with a change in between.
 #[test]
 fn a_person_is_let_in_looked_up_and_shut_out() {
@@ -235,6 +297,7 @@ fn a_person_is_let_in_looked_up_and_shut_out() {
     );
     assert!(run(&["user", "list"]).out.contains("revoked"));
     assert_eq!(run(&["audit", "verify"]).code, Some(0));
+    audited(&run, token);
     tell("which environments are there?", "Not authorised");
     runtime.block_on(stage.stop());
     assert!(run(&["user", "list"]).out.contains("revoked"));

@@ -154,11 +154,32 @@ fn a_variable_of_a_neighbour_is_ignored_and_one_that_means_a_key_is_not() {
     assert!(ended.err.contains(told), "{ended:?}");
 }
 
+/// T12
+#[test]
+fn a_signing_secret_that_is_none_of_slacks_is_pointed_at() {
+    let slack = "[channels.team]\nkind = \"slack\"\nbot_token = { env = \"TEAM_TOKEN\" }\nsigning_secret = { env = \"TEAM_SIGNING\" }\n";
+    for (secret, is_pointed_at) in [
+        ("8f742231b10e8888abcd99", true),
+        ("8f742231b10e8888abcd99fedcba85a5", false),
+    ] {
+        let shell = shell("prompts/release.md", "main")
+            .set("TEAM_TOKEN", "xoxb-17653672481-19874698323")
+            .set("TEAM_SIGNING", secret);
+        let good = std::fs::read_to_string(shell.work().join("drydock.toml")).unwrap();
+        shell.put("drydock.toml", &format!("{good}{slack}"));
+        let ended = shell.run(&["check"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let hint = "`channels.team.signing_secret` does not look like one of Slack's";
+        assert_eq!(ended.out.contains(hint), is_pointed_at, "{ended:?}");
+        assert!(!ended.out.contains(secret), "{ended:?}");
+    }
+}
+
 /// CI-23
 #[test]
 fn an_event_that_github_never_sends_is_refused_with_the_one_that_was_meant() {
     let shell = shell("prompts/release.md", "main");
-    let good = std::fs::read_to_string(shell.home().join("drydock.toml")).unwrap();
+    let good = std::fs::read_to_string(shell.work().join("drydock.toml")).unwrap();
     for (entry, why) in [
         (
             "release.publish",

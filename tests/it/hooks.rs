@@ -1,6 +1,7 @@
 //! A signed webhook prepares a change: its payload is data, its grants bound it, and it happens once.
 
 use crate::support::app::{TestApp, step, visible};
+use crate::support::log::Log;
 use crate::support::sign;
 use drydock::demo::stage::{HOOK_SECRET, SLACK_CHANNEL};
 use drydock::emulator::model::{Answer, Asked, Fault, calls, queue, says};
@@ -215,6 +216,39 @@ async fn events_continue_one_change_where_their_hook_says_so() {
     assert_eq!(deliver(&app, "release", TWO, &release("second")).await.0, 200);
     app.slack_message(SLACK_CHANNEL, "CHG-1 rev 2 is ready").await;
     assert_eq!(app.count("SELECT count(*) FROM conversation"), 1);
+}
+
+/// T12: the sender hears 401 and no reason; the operator sees which secret to look at, and does not see it.
+#[tokio::test]
+async fn a_wrong_secret_is_seen_by_the_operator() {
+    let app = TestApp::new(promote).await;
+    let log = Log::capture();
+    let body = release("Faster.").to_string();
+    let wrong = sign::github("another secret than ours", body.as_bytes());
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-github-event", "release"),
+        ("x-github-delivery", ONE),
+        ("x-hub-signature-256", &wrong),
+    ];
+    for number in 0..3 {
+        assert_eq!(
+            app.readyz().await,
+            (200, r#"{"ready":true}"#.to_owned()),
+            "{number}"
+        );
+        assert_eq!(app.post("/in/release", &headers, body.as_bytes()).await.0, 401);
+    }
+    let (status, told) = app.readyz().await;
+    assert_eq!(status, 200);
+    let secret = "secret of release: every request since the last good one was refused (the signature is wrong); is `hooks.release.secret` the secret that its sender has?";
+    assert!(told.contains(secret), "{told}");
+    let line = "requests to /in/release were refused: the signature is wrong; is `hooks.release.secret`";
+    assert_eq!(log.text().matches(line).count(), 1, "{}", log.text());
+    assert!(!log.text().contains(HOOK_SECRET) && !told.contains(HOOK_SECRET));
+    assert_eq!(deliver(&app, "release", TWO, &release("Faster.")).await.0, 200);
+    assert_eq!(app.readyz().await, (200, r#"{"ready":true}"#.to_owned()));
+    until_answered(&app, 1).await;
 }
 
 /// P2: what there is no room for is not acknowledged, so its sender delivers it again or shows it as failed.

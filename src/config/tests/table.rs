@@ -225,6 +225,11 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "7: channels.team.bot_token: this is not a bot token; Slack's bot tokens begin with xoxb-",
         ),
         (
+            "\"SLACK_SIGNING_SECRET\"",
+            "\"SLACK_BOT_TOKEN\"",
+            "8: channels.team.signing_secret: this is a token; the signing secret is under Basic Information, App Credentials, of the Slack app",
+        ),
+        (
             "\"TELEGRAM_BOT_TOKEN\"",
             "\"HOOK_SECRET\"",
             "12: channels.phone.bot_token: this is not a bot token; Telegram's look like 123456789:letters",

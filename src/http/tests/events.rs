@@ -237,6 +237,8 @@ async fn only_plain_json_is_read() {
         .post("/in/github", &github_headers("release", "a b", body), body)
         .await;
     assert_eq!(head(&answer), "HTTP/1.1 400 Bad Request");
+    // Signed rightly, all of them.
+    assert_eq!(*running.ingress.unauthenticated.lock().unwrap(), []);
     assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
 }
 

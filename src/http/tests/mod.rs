@@ -45,6 +45,7 @@ pub(super) struct Remembering {
     pub(super) waiting_for: Vec<String>,
     pub(super) degraded: Vec<String>,
     pub(super) stale: Mutex<Vec<(String, i64)>>,
+    pub(super) unauthenticated: Mutex<Vec<(String, &'static str)>>,
     pub(super) accepted: Mutex<Vec<Inbound>>,
     pub(super) rejected: Mutex<Vec<(String, &'static str)>>,
     pub(super) ignored: Mutex<Vec<(String, &'static str)>>,
@@ -73,6 +74,7 @@ impl Remembering {
             waiting_for: Vec::new(),
             degraded: Vec::new(),
             stale: Mutex::default(),
+            unauthenticated: Mutex::default(),
             accepted: Mutex::default(),
             rejected: Mutex::default(),
             ignored: Mutex::default(),
@@ -108,6 +110,13 @@ impl Ingress for Remembering {
 
     fn rejected(&self, name: &str, reason: &'static str, _at: Timestamp) {
         self.rejected.lock().unwrap().push((name.to_owned(), reason));
+    }
+
+    fn unauthenticated(&self, name: &str, reason: &'static str, _at: Timestamp) {
+        self.unauthenticated
+            .lock()
+            .unwrap()
+            .push((name.to_owned(), reason));
     }
 
     fn stale(&self, name: &str, seconds: i64) {

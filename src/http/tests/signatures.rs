@@ -234,6 +234,7 @@ async fn forty_malformed_signatures_read_the_same() {
         );
     }
     assert_eq!(running.ingress.rejected.lock().unwrap().len(), 40);
+    assert_eq!(running.ingress.unauthenticated.lock().unwrap().len(), 40);
     assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
 }
 

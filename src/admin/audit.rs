@@ -1,0 +1,60 @@
+//! What an operator asks of the audit log: whether it is whole, and what stands in it.
+
+use super::{Admin, AdminError, Answer};
+use crate::access::AccessError;
+use crate::store::{AuditPerson, AuditSearch, AuditState};
+use jiff::Timestamp;
+
+/// Lines that are listed at once.
+pub const AUDIT_LINES_MAX: u32 = 1_000;
+
+impl Admin {
+    pub(super) async fn audit(&self) -> Result<Answer, AdminError> {
+        match self.store.verify_audit().await? {
+            AuditState::Intact { rows, cut, since, .. } => Ok(Answer::Audit { rows, cut, since }),
+            AuditState::Broken { row } => Err(AdminError::Other(format!(
+                "the audit log was changed at row {row}"
+            ))),
+        }
+    }
+
+    pub(super) async fn audit_lines(
+        &self,
+        kind: Option<String>,
+        person: Option<&str>,
+        since: Option<Timestamp>,
+        limit: u32,
+    ) -> Result<Answer, AdminError> {
+        let person = match person {
+            Some(person) => Some(self.audited(person).await?),
+            None => None,
+        };
+        let search = AuditSearch {
+            kind,
+            person,
+            since,
+            limit: limit.min(AUDIT_LINES_MAX) as usize,
+        };
+        let found = self.store.search_audit(search).await?;
+        Ok(Answer::AuditLines {
+            lines: found.lines,
+            has_more: found.has_more,
+        })
+    }
+
+    /// Who is meant: somebody who was admitted, or an account that was not.
+    async fn audited(&self, who: &str) -> Result<AuditPerson, AdminError> {
+        match self.access.user(who).await {
+            Ok(user) => Ok(AuditPerson {
+                user: Some(user.id.0),
+                name: Some(user.name),
+                senders: user.senders.iter().map(ToString::to_string).collect(),
+            }),
+            Err(AccessError::Unknown(_)) if who.split(':').count() >= 3 => Ok(AuditPerson {
+                senders: vec![who.to_owned()],
+                ..AuditPerson::default()
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `drydock audit`: whether the log is whole, and what stands in it.
+
+use super::admin::{ask, print_json};
+use super::output::Output;
+use super::{Failure, Global, serve};
+use crate::admin::{AUDIT_LINES_MAX, Answer, Request};
+use crate::model::edits;
+use crate::store::{AUDIT_KINDS, AuditLine};
+use clap::{Args, Subcommand};
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, civil};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  drydock audit list                                    the newest lines
+  drydock audit list --kind ingress.rejected            requests that were not signed with the right secret
+  drydock audit list --person alice --since 2d          what was done by Alice and to her
+  drydock audit list --since 2026-11-24 --limit 500 --json
+  drydock audit verify                                  was any line changed?
+
+Kinds begin with audit, auth, change, ingress, invite, outbox, turn or user; --kind ingress means all of ingress. An
+`ingress` line has the name of the channel or hook, the reason, and how often there was that reason since the start:
+`hook.forged` and `wrong secret token` mean that the secrets of the two sides differ. At most ten lines a minute are
+written for one name and reason.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Lists lines, the newest first
+    List(ListArguments),
+    /// Checks that no row was changed, removed or reordered
+    Verify,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    /// Only this kind, such as `ingress.rejected`, or all whose names begin so, such as `ingress`
+    #[arg(long, value_parser = kind)]
+    kind: Option<String>,
+    /// Only about this person: id, name or `slack:T0ACME:U0ALICE`
+    #[arg(long, value_name = "WHO")]
+    person: Option<String>,
+    /// Only from then on: `2h`, `3d`, `2026-11-24` or `2026-11-24T10:00:00Z`
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Timestamp>,
+    /// Lines at most
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(AUDIT_LINES_MAX)))]
+    limit: u32,
+}
+
+pub(super) async fn run(command: AuditCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+    let request = match command {
+        AuditCommand::Verify => Request::Audit,
+        AuditCommand::List(arguments) => Request::AuditList {
+            kind: arguments.kind,
+            person: arguments.person,
+            since: arguments.since,
+            limit: arguments.limit,
+        },
+    };
+    let answer = ask(global, request).await?;
+    if output.json() {
+        return print_json(output, &answer);
+    }
+    match answer {
+        Answer::Audit {
+            rows,
+            cut,
+            since: Some(since),
+        } => output.line(&format!(
+            "the audit log is whole: rows {} to {rows}, since {since:.0}; {cut} older rows were cut, as the log itself says",
+            cut + 1
+        )),
+        Answer::Audit { rows, .. } => output.line(&format!("the audit log is whole: {rows} rows")),
+        Answer::AuditLines { lines, has_more } => list(&lines, has_more, output),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn list(lines: &[AuditLine], has_more: bool, output: &Output) {
+    if lines.is_empty() {
+        output.message("No line fits.");
+        return;
+    }
+    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
+    output.table(&["ROW", "AT", "KIND", "WHO", "WHAT"], &rows);
+    if has_more {
+        output.message("There may be older ones; --limit shows more of them.");
+    }
+}
+
+fn row(line: &AuditLine) -> Vec<String> {
+    let says = line.data.as_object().into_iter().flatten();
+    let says = says.filter(|(key, value)| key.as_str() != "sender" && !value.is_null());
+    let says = says.map(|(key, value)| match value.as_str() {
+        Some(text) => format!("{key}={text}"),
+        None => format!("{key}={value}"),
+    });
+    vec![
+        line.row.to_string(),
+        format!("{:.0}", line.at),
+        line.kind.clone(),
+        line.sender.clone().unwrap_or_default(),
+        says.collect::<Vec<_>>().join(" "),
+    ]
+}
+
+/// A kind, or the part of several before the dot.
+fn kind(text: &str) -> Result<String, String> {
+    let groups = AUDIT_KINDS.iter().filter_map(|kind| kind.split('.').next());
+    let known: Vec<&str> = AUDIT_KINDS.iter().copied().chain(groups).collect();
+    if known.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    let near = known.iter().min_by_key(|known| edits(known, text));
+    Err(format!(
+        "there is no such kind; did you mean '{}'?",
+        near.unwrap_or(&"ingress")
+    ))
+}
+
+/// A moment: so long ago, a day of UTC, or as it is written.
+fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(at);
+    }
+    let day = text.parse::<civil::Date>();
+    let day = day.and_then(|day| day.to_zoned(TimeZone::UTC));
+    let ago = || {
+        serve::now()
+            .to_zoned(TimeZone::UTC)
+            .checked_sub(text.parse::<Span>()?.abs())
+    };
+    let at = day.or_else(|_| ago());
+    at.map(|at| at.timestamp())
+        .map_err(|_| "write 2h, 3d, 2026-11-24 or 2026-11-24T10:00:00Z".to_owned())
+}

@@ -1,0 +1,247 @@
+//! Lines of the audit log for an operator who looks for something: the newest first, by kind, person and time.
+
+use super::super::column::{parse, time};
+use super::super::{Store, StoreError};
+use crate::model::Sender;
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Transaction};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Lines that are looked at for one question.
+const LOOKED_AT_MAX: usize = 500_000;
+
+/// Every kind of line.
+pub const AUDIT_KINDS: [&str; 18] = [
+    "audit.cut",
+    "auth.denied",
+    "change.discarded",
+    "change.expired",
+    "change.undone",
+    "ingress.full",
+    "ingress.ignored",
+    "ingress.rejected",
+    "invite.burned",
+    "invite.issued",
+    "invite.redeemed",
+    "outbox.drop",
+    "outbox.retry",
+    "turn.finished",
+    "turn.refused",
+    "user.created",
+    "user.granted",
+    "user.revoked",
+];
+
+/// What an operator looks for. Everything that is given has to fit.
+#[derive(Clone, Debug, Default)]
+pub struct AuditSearch {
+    /// A kind, or the part of several before the dot.
+    pub kind: Option<String>,
+    /// Whom it is about, or who did it.
+    pub person: Option<AuditPerson>,
+    /// The first moment that counts.
+    pub since: Option<Timestamp>,
+    /// Lines at most.
+    pub limit: usize,
+}
+
+/// A person as lines of the log name them.
+#[derive(Clone, Debug, Default)]
+pub struct AuditPerson {
+    /// The number of an admitted person.
+    pub user: Option<i64>,
+    /// Their name.
+    pub name: Option<String>,
+    /// Their accounts, such as `slack:T0ACME:U0ALICE`.
+    pub senders: Vec<String>,
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditLine {
+    /// Its number.
+    pub row: i64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// Its kind.
+    pub kind: String,
+    /// Whose account it is about, where one is known.
+    pub sender: Option<String>,
+    /// What it says.
+    pub data: Value,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditFound {
+    /// The newest first.
+    pub lines: Vec<AuditLine>,
+    /// Whether there may be older ones that fit.
+    pub has_more: bool,
+}
+
+impl Store {
+    /// The newest lines that fit.
+    pub async fn search_audit(&self, search: AuditSearch) -> Result<AuditFound, StoreError> {
+        self.read(move |tx| found(tx, &search)).await
+    }
+}
+
+fn found(tx: &Transaction<'_>, search: &AuditSearch) -> Result<AuditFound, StoreError> {
+    let mut statement = tx.prepare_cached("SELECT id, line FROM audit ORDER BY id DESC")?;
+    let mut rows = statement.query([])?;
+    let mut lines = Vec::new();
+    let mut looked_at = 0;
+    while let Some(row) = rows.next()? {
+        if lines.len() >= search.limit || looked_at >= LOOKED_AT_MAX {
+            return Ok(AuditFound {
+                lines,
+                has_more: true,
+            });
+        }
+        looked_at += 1;
+        let text = row.get_ref(1)?.as_str().unwrap_or_default();
+        let line = line(tx, row.get(0)?, text)?;
+        if search.since.is_some_and(|since| line.at < since) {
+            break;
+        }
+        if search.fits(&line) {
+            lines.push(line);
+        }
+    }
+    Ok(AuditFound {
+        lines,
+        has_more: false,
+    })
+}
+
+fn line(tx: &Transaction<'_>, row: i64, text: &str) -> Result<AuditLine, StoreError> {
+    let mut line: Value = parse("audit line", text)?;
+    let data = line["data"].take();
+    let sender = match (data["sender"].as_str(), data["conversation"].as_i64()) {
+        (Some(sender), _) => Some(sender.to_owned()),
+        (None, Some(conversation)) => sender_of(tx, conversation)?,
+        (None, None) => None,
+    };
+    Ok(AuditLine {
+        row,
+        at: time(line["at"].as_i64().unwrap_or_default())?,
+        kind: line["event"].as_str().unwrap_or_default().to_owned(),
+        sender,
+        data,
+    })
+}
+
+/// Whose conversation it is, as long as it is kept.
+fn sender_of(tx: &Transaction<'_>, conversation: i64) -> Result<Option<String>, StoreError> {
+    let sender: Option<String> = tx
+        .prepare_cached("SELECT sender FROM conversation WHERE id = ?1")?
+        .query_row([conversation], |row| row.get(0))
+        .optional()?;
+    let sender = sender
+        .map(|sender| parse::<Sender>("sender", &sender))
+        .transpose()?;
+    Ok(sender.map(|sender| sender.to_string()))
+}
+
+impl AuditSearch {
+    fn fits(&self, line: &AuditLine) -> bool {
+        let is_of_kind = self.kind.as_ref().is_none_or(|kind| {
+            line.kind
+                .strip_prefix(kind.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
+        is_of_kind && self.person.as_ref().is_none_or(|person| person.is_in(line))
+    }
+}
+
+impl AuditPerson {
+    fn is_in(&self, line: &AuditLine) -> bool {
+        let data = &line.data;
+        let is_account =
+            |text: Option<&str>| text.is_some_and(|text| self.senders.iter().any(|own| own == text));
+        let is_about = line.kind.starts_with("user.") || line.kind.starts_with("invite.");
+        // A line about somebody else of the same name has another number.
+        let is_named = || match data["user"].as_i64() {
+            Some(user) => Some(user) == self.user,
+            None => self.name.is_some() && data["name"].as_str() == self.name.as_deref(),
+        };
+        is_account(line.sender.as_deref())
+            || ["bound_to", "by", "issued_by", "invited_by"]
+                .iter()
+                .any(|key| is_account(data[*key].as_str()))
+            || (is_about && is_named())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{AuditPerson, AuditSearch};
+    use crate::store::fixture::{at, fresh};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn lines_are_found_by_kind_person_and_time_the_newest_first() {
+        let (_directory, store) = fresh();
+        let alice = "slack:T0ACME:U0ALICE";
+        for (second, kind, data) in [
+            (1, "user.created", json!({ "name": "alice", "sender": alice })),
+            (
+                2,
+                "ingress.rejected",
+                json!({ "name": "alice", "reason": "hook.forged", "count": 1 }),
+            ),
+            (
+                3,
+                "user.granted",
+                json!({ "by": "operator", "name": "alice", "user": 7 }),
+            ),
+            (
+                4,
+                "user.revoked",
+                json!({ "by": "operator", "name": "alice", "user": 3 }),
+            ),
+            (5, "invite.issued", json!({ "issued_by": alice, "name": "bob" })),
+            (
+                6,
+                "ingress.ignored",
+                json!({ "name": "release", "reason": "hook.ping", "count": 1 }),
+            ),
+        ] {
+            store.audit(kind, data, at(second)).await.unwrap();
+        }
+        let found = async |search: AuditSearch| {
+            let found = store.search_audit(search).await.unwrap();
+            let rows: Vec<i64> = found.lines.iter().map(|line| line.row).collect();
+            (rows, found.has_more)
+        };
+        let all = || AuditSearch {
+            limit: 100,
+            ..AuditSearch::default()
+        };
+        let kind = |kind: &str| AuditSearch {
+            kind: Some(kind.to_owned()),
+            ..all()
+        };
+        assert_eq!(found(all()).await, (vec![6, 5, 4, 3, 2, 1], false));
+        assert_eq!(found(AuditSearch { limit: 2, ..all() }).await, (vec![6, 5], true));
+        assert_eq!(found(kind("ingress")).await.0, [6, 2]);
+        assert_eq!(found(kind("ingress.rejected")).await.0, [2]);
+        assert_eq!(found(kind("ingress.reject")).await.0, [0; 0]);
+        let since = Some(at(4));
+        assert_eq!(
+            found(AuditSearch { since, ..all() }).await,
+            (vec![6, 5, 4], false)
+        );
+        // A hook or an earlier person of the same name is not her.
+        let person = AuditPerson {
+            user: Some(7),
+            name: Some("alice".to_owned()),
+            senders: vec![alice.to_owned()],
+        };
+        let person = Some(person);
+        assert_eq!(found(AuditSearch { person, ..all() }).await.0, [5, 3, 1]);
+    }
+}
