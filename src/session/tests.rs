@@ -189,7 +189,7 @@ fn secrets_are_taken_out_of_every_text() {
     );
 }
 
-/// T32, SDK-12
+/// T32
 #[test]
 fn a_recording_has_a_hex_name_and_is_private() {
     let directory = tempfile::tempdir().unwrap();
@@ -236,7 +236,7 @@ fn a_terminal_obeys_nothing_that_was_recorded() {
     );
 }
 
-/// R29
+/// R29, SDK-12
 #[test]
 fn lines_that_are_too_old_go_and_a_recording_without_lines_with_them() {
     let directory = tempfile::tempdir().unwrap();

@@ -181,3 +181,30 @@ async fn what_a_model_writes_is_kept_without_live_secrets_in_any_encoding() {
         }
     }
 }
+
+/// SDK-12: the words, the answer with its cost and its calls, their results, the change and the verdict.
+#[tokio::test]
+async fn every_part_of_a_turn_is_a_line_of_its_recording() {
+    let write = json!({"path": "note.txt", "content": "one\n"});
+    let app = TestApp::new(queue([calls("file_write", write), says("Here.")])).await;
+    app.slack_editor(ALICE).await;
+    app.ask(ALICE, "add a note").await;
+    app.until_idle().await;
+    let recordings = app.sessions();
+    assert_eq!(recordings.len(), 1);
+    let lines: Vec<serde_json::Value> = recordings[0]
+        .1
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    let expected = ["began", "assistant", "result", "assistant", "change", "verdict"];
+    assert_eq!(events, expected);
+    assert_eq!(lines[0]["user"], "add a note");
+    assert_eq!(lines[1]["calls"][0]["name"], "file_write");
+    assert_eq!(lines[1]["usage"]["output"], 50);
+    assert_eq!(lines[2]["call"], lines[1]["calls"][0]["id"]);
+    assert_eq!(lines[3]["text"], "Here.");
+    assert!(lines[4]["patch"].as_str().unwrap().contains("+one"));
+    assert_eq!(lines[5]["verdict"], "pass");
+}

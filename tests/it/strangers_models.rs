@@ -156,29 +156,21 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
     assert_eq!(app.asked().len(), 0);
 }
 
+/// TK-75: the stories are played side by side, because most of each is waiting.
 #[tokio::test]
-async fn messages_of_another_author_play_the_whole_story() {
-    the_whole_story("anthropic", "", "/v1/messages", "true").await;
-}
-
-#[tokio::test]
-async fn whole_messages_of_another_author_play_the_whole_story() {
-    the_whole_story("anthropic", "", "/v1/messages", "false").await;
-}
-
-#[tokio::test]
-async fn chat_completions_of_another_author_play_the_whole_story() {
-    the_whole_story("openai", "/v1", "/v1/chat/completions", "true").await;
-}
-
-/// TK-75
-#[tokio::test]
-async fn gemini_of_another_author_plays_the_whole_story() {
-    the_whole_story(
-        "google",
-        "/v1beta/openai",
-        "/v1beta/openai/chat/completions",
-        "true",
-    )
-    .await;
+async fn model_apis_of_another_author_play_the_whole_story() {
+    let ways = [
+        ("anthropic", "", "/v1/messages", "true"),
+        ("anthropic", "", "/v1/messages", "false"),
+        ("openai", "/v1", "/v1/chat/completions", "true"),
+        (
+            "google",
+            "/v1beta/openai",
+            "/v1beta/openai/chat/completions",
+            "true",
+        ),
+    ];
+    let stories =
+        ways.map(|(provider, base, path, stream)| Box::pin(the_whole_story(provider, base, path, stream)));
+    futures_util::future::join_all(stories).await;
 }

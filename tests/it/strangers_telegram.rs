@@ -129,10 +129,15 @@ async fn the_story_goes_on_after(failure: Failure) {
     telegram.say(ALICE, "/help").await;
     telegram.all_failed(ALICE).await;
     app.until_idle().await;
-    assert_eq!(telegram.count(ALICE, "what is running").await, seen);
+    assert_eq!(
+        telegram.count(ALICE, "what is running").await,
+        seen,
+        "{failure:?}"
+    );
     assert_eq!(
         telegram.count(ALICE, "An answer may be missing here").await,
-        missing
+        missing,
+        "{failure:?}"
     );
 
     for method in ["getUpdates", "editMessageText", "setMessageReaction"] {
@@ -141,8 +146,8 @@ async fn the_story_goes_on_after(failure: Failure) {
     let result = change(&telegram).await;
     telegram.all_failed(ALICE).await;
     app.until_idle().await;
-    assert_eq!(telegram.count(ALICE, FOOTER).await, 1);
-    assert_eq!(telegram.count(ALICE, "Done in ").await, 1);
+    assert_eq!(telegram.count(ALICE, FOOTER).await, 1, "{failure:?}");
+    assert_eq!(telegram.count(ALICE, "Done in ").await, 1, "{failure:?}");
 
     for method in ["answerCallbackQuery", "sendDocument"] {
         telegram.fail_next(method, failure);
@@ -150,43 +155,27 @@ async fn the_story_goes_on_after(failure: Failure) {
     telegram.press(ALICE, &result, "Get patch").await;
     telegram.all_failed(ALICE).await;
     app.until_idle().await;
-    assert_eq!(telegram.documents().len(), seen);
+    assert_eq!(telegram.documents().len(), seen, "{failure:?}");
     let line = "The file CHG-1.patch may be missing here";
-    assert_eq!(telegram.count(ALICE, line).await, missing);
+    assert_eq!(telegram.count(ALICE, line).await, missing, "{failure:?}");
     telegram.say(ALICE, "/patch").await;
     documents(&telegram, seen + 1).await;
     app.until_idle().await;
     assert_eq!(app.asked().len(), 2);
 }
 
-/// R17
+/// R17: the stories are played side by side, because most of each is waiting.
 #[tokio::test]
-async fn the_story_goes_on_after_a_server_that_is_away() {
-    the_story_goes_on_after(Failure::Unavailable).await;
-}
-
-/// R17
-#[tokio::test]
-async fn the_story_goes_on_after_too_many_requests() {
-    the_story_goes_on_after(Failure::TooMany(1)).await;
-}
-
-/// R17
-#[tokio::test]
-async fn the_story_goes_on_after_an_answer_nobody_can_read() {
-    the_story_goes_on_after(Failure::Malformed).await;
-}
-
-/// R17
-#[tokio::test]
-async fn the_story_goes_on_after_a_connection_that_is_cut_before_a_call() {
-    the_story_goes_on_after(Failure::CutBefore).await;
-}
-
-/// R17
-#[tokio::test]
-async fn the_story_goes_on_after_a_connection_that_is_cut_after_a_call() {
-    the_story_goes_on_after(Failure::CutAfter).await;
+async fn the_story_goes_on_after_each_failure_of_each_call() {
+    let failures = [
+        Failure::Unavailable,
+        Failure::TooMany(1),
+        Failure::Malformed,
+        Failure::CutBefore,
+        Failure::CutAfter,
+    ];
+    let stories = failures.map(|failure| Box::pin(the_story_goes_on_after(failure)));
+    futures_util::future::join_all(stories).await;
 }
 
 #[tokio::test]
