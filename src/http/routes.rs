@@ -56,8 +56,8 @@ impl Routes {
     }
 
     /// Takes an event. All that can be told without a secret is decided before the name is looked
-    /// up, so that a stranger cannot tell configured names from others, but for a channel that is still connecting: that one
-    /// is answered 503, so that its platform sends again.
+    /// up, so that a stranger cannot tell configured names from others. Whoever signs for a channel that is still connecting
+    /// is answered 503 and sends again.
     async fn event(&self, request: Request<Incoming>) -> Answer {
         if encoded(request.headers()) {
             return answer::unsupported("no content encoding is accepted");
