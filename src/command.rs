@@ -187,8 +187,8 @@ impl Verb {
 }
 
 /// Finds a command in a typed message: `/verb` or `!verb` first, or the message is exactly one of
-/// the words (`@drydock status`, which arrives without its mention). A slash or exclamation mark
-/// before any other word is no command of ours, so that paths and emphasis reach the model.
+/// the words (`@drydock status`, which arrives without its mention). A slash before any other word is no
+/// command of ours, so that paths reach the model; for `!` see [`unknown_in_text`].
 pub fn in_text(text: &str) -> Option<Command<'_>> {
     let text = text.trim();
     let Some(rest) = text.strip_prefix(['/', '!']) else {
@@ -200,6 +200,21 @@ pub fn in_text(text: &str) -> Option<Command<'_>> {
         verb: Verb::parse(word)?,
         arguments: arguments.trim(),
     })
+}
+
+/// The word of a typed message that was meant as a command and is none: what follows a `!` at its beginning. A lone
+/// `!` has an empty one.
+pub fn unknown_in_text(text: &str) -> Option<&str> {
+    let rest = text.trim().strip_prefix('!')?;
+    if rest.trim_start_matches('!').is_empty() {
+        return Some("");
+    }
+    let word = rest.split(char::is_whitespace).next().unwrap_or(rest);
+    let is_word = word.starts_with(char::is_alphabetic)
+        && word
+            .chars()
+            .all(|char| char.is_alphanumeric() || matches!(char, '-' | '_'));
+    (is_word && Verb::parse(word).is_none()).then_some(word)
 }
 
 /// The answer to a command that does not exist.
@@ -218,10 +233,11 @@ pub fn unknown_among(word: &str, known: &[&str]) -> String {
         .map(|(_, known)| format!(" Did you mean `{known}`?"))
         .unwrap_or_default();
     let words: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
-    format!(
-        "I don't know the command `{shown}`.{nearest} I know {}.",
-        words.join(", ")
-    )
+    let words = words.join(", ");
+    match shown.is_empty() {
+        true => format!("Which command? I know {words}."),
+        false => format!("I don't know the command `{shown}`.{nearest} I know {words}."),
+    }
 }
 
 /// Edits between two words of at most 40 characters.
@@ -242,7 +258,7 @@ fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, Verb, in_text, unknown};
+    use super::{ALL, Verb, in_text, unknown, unknown_in_text};
     use crate::inspect::Question;
 
     #[test]
@@ -274,6 +290,33 @@ mod tests {
         ] {
             assert_eq!(found(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_mistyped_word_after_an_exclamation_mark_is_no_request() {
+        for (text, word) in [
+            ("!staus", "staus"),
+            (" !Important fix this", "Important"),
+            ("!who-import lib/a", "who-import"),
+            ("!", ""),
+            (" !! ", ""),
+        ] {
+            assert_eq!(unknown_in_text(text), Some(word), "{text}");
+        }
+        for text in [
+            "!status",
+            "!Render dev",
+            "staus",
+            "/staus",
+            "!= is no operator of Jsonnet?",
+            "! is what I mean",
+            "!/etc/hosts",
+            "!3 replicas",
+            "",
+        ] {
+            assert_eq!(unknown_in_text(text), None, "{text}");
+        }
+        assert!(unknown("").starts_with("Which command? I know `help`, "));
     }
 
     #[test]

@@ -141,6 +141,11 @@ impl Identity {
         globs.into_iter().collect()
     }
 
+    /// True if any grant lets this identity change something.
+    pub fn may_edit(&self) -> bool {
+        self.grants().iter().any(|grant| grant.role >= Role::Editor)
+    }
+
     /// True if any grant makes this identity an administrator.
     pub fn is_admin(&self) -> bool {
         self.grants().iter().any(|grant| grant.role == Role::Admin)

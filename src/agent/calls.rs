@@ -28,6 +28,8 @@ type Told = mpsc::Sender<(usize, String)>;
 pub(super) struct Done {
     pub(super) result: ToolResult,
     pub(super) outcome: Outcome,
+    /// Why a call did not write that was to write, without secrets.
+    pub(super) unwritten: Option<String>,
 }
 
 /// What became of a call, for whoever counts.
@@ -37,6 +39,7 @@ pub(super) enum Outcome {
     Wrote,
     Failed,
     Malformed,
+    Refused,
 }
 
 /// The calls of one answer.
@@ -176,7 +179,7 @@ impl<'a> Calls<'a> {
         }
         if is_given_live_secret(call, self.cx.redactor) {
             let why = "not run: the arguments hold a secret that this server itself uses; no tool takes it";
-            return Err(ToolError::Failed(why.to_owned()));
+            return Err(ToolError::refused(why));
         }
         self.offered.prepare(call, limits.call_arguments_bytes_max)
     }
@@ -191,13 +194,16 @@ impl<'a> Calls<'a> {
             Ok(prepared) => self.call(prepared, &watch).await,
             Err(error) => Err(error),
         };
-        let (content, outcome) = match result {
-            Ok(done) => done,
-            Err(ToolError::Failed(why)) => (why, Outcome::Failed),
-            Err(ToolError::Malformed(why)) => (why, Outcome::Malformed),
+        let (content, outcome, why) = match result {
+            Ok((content, outcome)) => (content, outcome, None),
+            Err(ToolError::Failed(why)) => (why.clone(), Outcome::Failed, Some(reason(&why))),
+            Err(ToolError::Malformed(why)) => (why.clone(), Outcome::Malformed, Some(reason(&why))),
+            Err(ToolError::Refused { answer, why }) => (answer, Outcome::Refused, Some(why)),
             Err(ToolError::Fatal(error)) => return Err(error),
         };
-        let is_error = matches!(outcome, Outcome::Failed | Outcome::Malformed);
+        let is_error = why.is_some();
+        let unwritten = why.filter(|_| self.was_to_write(call));
+        let unwritten = unwritten.map(|why| self.cx.redactor.redact(&why).into_owned());
         // Redaction precedes truncation: a cut must never leave half a secret behind.
         let content = self.cx.redactor.redact(&content);
         let content = shorten(&content, self.cx.limits.tool_output_bytes_max);
@@ -208,7 +214,14 @@ impl<'a> Calls<'a> {
                 is_error,
             },
             outcome,
+            unwritten,
         })
+    }
+
+    /// Whether a call is one of a tool that writes, offered to this person or not.
+    fn was_to_write(&self, call: &ToolCall) -> bool {
+        let tool = self.cx.toolbox.find(&call.name);
+        tool.is_some_and(|tool| tool.effect() != Effect::Read)
     }
 
     async fn call(&self, prepared: Prepared, watch: &Watch) -> Result<(String, Outcome), ToolError> {
@@ -245,6 +258,11 @@ impl<'a> Calls<'a> {
             },
         ))
     }
+}
+
+/// The reason of a failure. What the model may do about it follows.
+fn reason(why: &str) -> String {
+    why.split([';', '\n']).next().unwrap_or_default().to_owned()
 }
 
 fn reads(group: &[(&ToolCall, Result<Prepared, ToolError>)]) -> bool {

@@ -9,8 +9,10 @@ mod postconditions;
 mod repetition;
 mod said;
 mod window;
+mod writes;
 
 pub use postconditions::{Finding, Postconditions, SENT_BACK};
+pub use writes::Writes;
 
 use crate::access::Identity;
 use crate::compare::Progress;
@@ -156,6 +158,8 @@ pub struct Outcome {
     pub steps: u32,
     /// Tool calls run, those that failed included.
     pub tool_calls: u32,
+    /// What became of those that were to write.
+    pub writes: Writes,
     /// Tokens of all calls.
     pub usage: Usage,
 }
@@ -178,6 +182,7 @@ pub async fn run_turn(
         has_written: false,
         steps: 0,
         tool_calls: 0,
+        writes: Writes::default(),
         usage: Usage::default(),
     };
     let end = turn.run(history, journal, events).await?;
@@ -191,6 +196,7 @@ pub async fn run_turn(
         notice: end.notice,
         steps: turn.steps,
         tool_calls: turn.tool_calls,
+        writes: turn.writes,
         usage: turn.usage,
     })
 }
@@ -205,6 +211,7 @@ struct Running<'a> {
     has_written: bool,
     steps: u32,
     tool_calls: u32,
+    writes: Writes,
     usage: Usage,
 }
 
@@ -482,6 +489,7 @@ impl Running<'_> {
         let calls = Calls::new(self.cx, &self.offered, self.deadline);
         let done = calls.run(&assistant, events).await?;
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
+        self.writes.count(&done);
         self.has_written |= done.iter().any(|done| done.outcome == calls::Outcome::Wrote);
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);

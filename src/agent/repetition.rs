@@ -32,7 +32,7 @@ impl Repetition {
             match done.outcome {
                 Outcome::Wrote => self.seen.clear(),
                 Outcome::Malformed => self.malformed += 1,
-                Outcome::Read | Outcome::Failed => {}
+                Outcome::Read | Outcome::Failed | Outcome::Refused => {}
             }
             if done.outcome != Outcome::Malformed {
                 self.malformed = 0;
@@ -78,7 +78,14 @@ mod tests {
             content: "same".into(),
             is_error: false,
         };
-        ([call], [Done { result, outcome }])
+        (
+            [call],
+            [Done {
+                result,
+                outcome,
+                unwritten: None,
+            }],
+        )
     }
 
     fn observe(repetition: &mut Repetition, arguments: &str, outcome: Outcome) -> Option<String> {

@@ -117,7 +117,7 @@ pub const KEYS: &[Key] = &[
 
     key("model.default", Kind::Text, Unset::Default("\"anthropic/claude-sonnet-4-5\""), "the model that answers, as provider/model"),
     key("model.provider", Kind::Text, Unset::Absent, "the provider; without model.default, its usual model answers"),
-    key("model.stream", Kind::Boolean, Unset::Default("true"), "show answers while they are written"),
+    key("model.stream", Kind::Boolean, Unset::Default("true"), "ask for answers as streams: one that stalls is noticed early; people are shown the same either way"),
 
     key("providers.*.api_key", TOKEN, Unset::Absent, "the key of this account"),
     key("providers.*.keyless", Kind::Boolean, Unset::Default("false"), "the service takes no key"),

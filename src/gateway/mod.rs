@@ -21,6 +21,7 @@ mod repositories;
 mod retention;
 mod shift;
 mod turn;
+mod welcome;
 
 pub use delivery::{ChannelHealth, ChannelState, Delivery};
 pub use housekeeping::RepositoriesLoaded;
@@ -57,6 +58,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
+use welcome::greeting;
 
 /// Notices to strangers on their way at once; more are dropped, not queued.
 const NOTICES_AT_ONCE_MAX: usize = 64;
@@ -285,11 +287,16 @@ impl Gateway {
     fn lane(&self, inbound: &Inbound) -> Lane {
         match &inbound.kind {
             Kind::Hook { .. } => Lane::Turn,
-            Kind::Text { text, .. } if command::in_text(text).is_none() && self.readable(text) => Lane::Turn,
+            Kind::Text { text, .. } if self.is_request(text) => Lane::Turn,
             kind if commands::may_change(kind) => Lane::Change,
             Kind::Text { .. } | Kind::Command { .. } | Kind::Click { .. } => Lane::Command,
             Kind::Join { .. } | Kind::Unsupported { .. } => Lane::Command,
         }
+    }
+
+    /// Whether a text is for the model: no command, also none that was mistyped.
+    fn is_request(&self, text: &str) -> bool {
+        command::in_text(text).is_none() && command::unknown_in_text(text).is_none() && self.readable(text)
     }
 
     fn readable(&self, text: &str) -> bool {
@@ -498,49 +505,6 @@ impl Gateway {
 /// nothing there.
 fn can_whisper(inbound: &Inbound) -> bool {
     inbound.direct || inbound.place.account.platform == Platform::Slack
-}
-
-fn greeting(redeemed: &Redeemed) -> Option<Reply> {
-    match redeemed {
-        Redeemed::Welcome {
-            name,
-            role,
-            repositories,
-            environments,
-            ..
-        } => Some(Reply {
-            parts: vec![
-                Part::Heading {
-                    text: format!("You're in, {name}."),
-                },
-                Part::Text {
-                    text: format!(
-                        "You are {role} for {}. Say what should change; I answer with the diff and its checks. \
-                         I never apply, commit or push.",
-                        reach(repositories, environments)
-                    ),
-                },
-                Part::Footer {
-                    text: "`help` lists what I answer without a model.".to_owned(),
-                },
-            ],
-        }),
-        Redeemed::AlreadyIn => Some(Reply::text("You are in already. Say what should change.")),
-        Redeemed::Invalid => Some(Reply::text("This invite is not valid. Ask for a new one.")),
-        Redeemed::Silent => None,
-    }
-}
-
-/// What a grant covers, in words: `*` and `**` are not for people.
-fn reach(repositories: &str, environments: &[String]) -> String {
-    let repositories = match repositories {
-        "*" | "**" => "all repositories".to_owned(),
-        glob => format!("`{glob}`"),
-    };
-    match environments.iter().any(|glob| glob == "**") {
-        true => format!("{repositories} and all environments"),
-        false => format!("{repositories}, environments `{}`", environments.join("`, `")),
-    }
 }
 
 fn plain(reply: &Reply) -> String {

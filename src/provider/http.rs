@@ -7,8 +7,8 @@ use super::gate::Gate;
 use super::retry::{Ask, ask_until_answered};
 use super::sse::STREAM_BYTES_MAX;
 use super::trouble::Trouble;
-use super::{Completion, Provider, ProviderError, Sink, TurnRequest};
-use crate::model::Secret;
+use super::{Completion, Provider, ProviderError, Sink, StreamEvent, TurnRequest};
+use crate::model::{Block, Secret};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -161,10 +161,24 @@ impl Ask for Attempt<'_> {
         }
         let body = read_whole(&mut response, &deadlines, STREAM_BYTES_MAX).await;
         let body = body.map_err(|error| self.unread(error))?;
-        provider
+        let completion = provider
             .codec
             .decode(&body)
-            .map_err(|error| from_decoding(self.subject(), error))
+            .map_err(|error| from_decoding(self.subject(), error))?;
+        tell(&completion, sink);
+        Ok(completion)
+    }
+}
+
+/// Tells of an answer that came in one piece what a stream would have told.
+fn tell(completion: &Completion, sink: Sink<'_>) {
+    for block in &completion.assistant.blocks {
+        match block {
+            Block::Text { text } => sink(StreamEvent::Text(text.clone())),
+            Block::Call(call) => sink(StreamEvent::CallStarted {
+                name: call.name.clone(),
+            }),
+        }
     }
 }
 

@@ -31,6 +31,15 @@ pub struct NewChange {
     pub needs: Vec<Need>,
 }
 
+/// A change as it was numbered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    /// The change.
+    pub change: Change,
+    /// Whether it says something that was not said before: it is another revision than before, or it was withheld.
+    pub is_new: bool,
+}
+
 impl Store {
     /// The open change of a conversation, at its newest revision.
     pub async fn current_change(&self, id: ConversationId) -> Result<Option<Change>, StoreError> {
@@ -61,7 +70,7 @@ pub(super) fn prepare(
     id: ConversationId,
     change: NewChange,
     at: Timestamp,
-) -> Result<Change, StoreError> {
+) -> Result<Numbered, StoreError> {
     let (number, revision) = match current(tx, id)? {
         Some(open)
             if content(tx, &open)? == change.content
@@ -79,13 +88,14 @@ pub(super) fn prepare(
                 change.effects,
                 json(&change.needs)?
             ])?;
-            withhold(tx, id, None)?;
-            return Ok(Change {
+            let is_new = withhold(tx, id, None)?;
+            let change = Change {
                 checks: change.checks,
                 effects: change.effects,
                 needs: change.needs,
                 ..open
-            });
+            };
+            return Ok(Numbered { change, is_new });
         }
         Some(open) => (open.number, open.revision + 1),
         None => (next_number(tx)?, 1),
@@ -112,7 +122,7 @@ pub(super) fn prepare(
     ])?;
     tx.prepare_cached("UPDATE conversation SET change_number = ?2, withheld = NULL WHERE id = ?1")?
         .execute(params![id.0, number.0])?;
-    Ok(Change {
+    let change = Change {
         number,
         revision,
         repository: change.repository,
@@ -122,18 +132,20 @@ pub(super) fn prepare(
         checks: change.checks,
         effects: change.effects,
         needs: change.needs,
-    })
+    };
+    Ok(Numbered { change, is_new: true })
 }
 
-/// Says why what is edited in a conversation is not prepared, or that nothing is withheld.
+/// Says why what is edited in a conversation is not prepared, or that nothing is withheld. False if that was so before.
 pub(super) fn withhold(
     tx: &Transaction<'_>,
     id: ConversationId,
     why: Option<&str>,
-) -> Result<(), StoreError> {
-    tx.prepare_cached("UPDATE conversation SET withheld = ?2 WHERE id = ?1 AND withheld IS NOT ?2")?
+) -> Result<bool, StoreError> {
+    let changed = tx
+        .prepare_cached("UPDATE conversation SET withheld = ?2 WHERE id = ?1 AND withheld IS NOT ?2")?
         .execute(params![id.0, why])?;
-    Ok(())
+    Ok(changed > 0)
 }
 
 /// The hash of a revision as it applies.

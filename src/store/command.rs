@@ -185,7 +185,7 @@ impl Store {
                 return outbox::enqueue(tx, &announce(Left::Overtaken), at);
             }
             let ops = match decide(people::standing(tx, user)?.as_deref(), &change) {
-                Ok(()) => announce(Left::Prepared(&change::prepare(tx, id, change, at)?)),
+                Ok(()) => announce(Left::Prepared(&change::prepare(tx, id, change, at)?.change)),
                 Err(why) => {
                     change::withhold(tx, id, Some(&why))?;
                     announce(Left::Withheld(&why))

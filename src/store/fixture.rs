@@ -233,7 +233,9 @@ pub(super) fn ends(change: Option<NewChange>) -> Finish {
             ops: vec![post(
                 "result",
                 None,
-                &change.map(ToString::to_string).unwrap_or_default(),
+                &change
+                    .map(|numbered| numbered.change.to_string())
+                    .unwrap_or_default(),
             )],
             actions: Vec::new(),
             take: false,

@@ -41,7 +41,7 @@ pub use action::{NewAction, Taken};
 pub(crate) use audit::audit_in;
 pub use audit::{AUDIT_KINDS, AuditFound, AuditLine, AuditPerson, AuditSearch, AuditState};
 pub use card::Shown;
-pub use change::NewChange;
+pub use change::{NewChange, Numbered};
 pub use claim::{Claim, Claimable, Claimed, TakenUp, Work, Worker};
 pub use command::{Cleared, Decide, Discarded, Left, Rest, Stopped, Undone};
 pub use condition::Condition;

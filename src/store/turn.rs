@@ -9,8 +9,8 @@ use super::outbox::{Busy, Due};
 use super::people::{self, GrantRow};
 use super::usage::Cost;
 use super::{
-    NewAction, NewChange, Store, StoreError, action, change, command, conversation, edits, inbox, outbox,
-    usage,
+    NewAction, NewChange, Numbered, Store, StoreError, action, change, command, conversation, edits, inbox,
+    outbox, usage,
 };
 use crate::crash_point;
 use crate::model::{Change, ConversationId, InboxId, Op, Source, Step, TurnId, Usage, UserId, Verdict};
@@ -100,7 +100,7 @@ pub struct Finish {
 }
 
 /// Says what goes out, given the change as it was numbered.
-pub type Announce = Box<dyn FnOnce(Option<&Change>) -> Announcement + Send>;
+pub type Announce = Box<dyn FnOnce(Option<&Numbered>) -> Announcement + Send>;
 
 /// What goes out together: with the end of a turn, or while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -438,7 +438,7 @@ fn finish_turn(
     inbox::finish(tx, claim.conversation, inbox, at)?;
     let due = announce(tx, &(finish.announce)(change.as_ref()), at, busy)?;
     let data = serde_json::json!({
-        "change": change.as_ref().map(ToString::to_string),
+        "change": change.as_ref().map(|numbered| numbered.change.to_string()),
         "conversation": claim.conversation,
         "source": finish.source,
         "turn": turn,
@@ -450,7 +450,7 @@ fn finish_turn(
         verdict: finish.verdict,
         source: finish.source,
         is_answered: true,
-        change,
+        change: change.map(|numbered| numbered.change),
         due,
     })
 }

@@ -253,7 +253,7 @@ mod tests {
     fn bound(arguments: Value) -> Result<Install, String> {
         bind("install", &schema::render::<Install>(), arguments).map_err(|err| match err {
             ToolError::Malformed(text) => text,
-            ToolError::Failed(_) | ToolError::Fatal(_) => String::new(),
+            ToolError::Failed(_) | ToolError::Refused { .. } | ToolError::Fatal(_) => String::new(),
         })
     }
 

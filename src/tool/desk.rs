@@ -68,7 +68,13 @@ pub(super) struct Admitted {
 
 impl From<TreeError> for ToolError {
     fn from(err: TreeError) -> Self {
-        Self::Failed(err.to_string())
+        match &err {
+            TreeError::Refused { .. } | TreeError::Denied { .. } => Self::refused(err.to_string()),
+            TreeError::NotFound { .. }
+            | TreeError::WrongKind { .. }
+            | TreeError::TooLarge { .. }
+            | TreeError::Io { .. } => Self::Failed(err.to_string()),
+        }
     }
 }
 
@@ -112,7 +118,7 @@ impl Desk {
         let is_new = |path: &&RepoPath| before.iter().all(|change| change.path != **path);
         let counted = before.len() + changes.keys().filter(is_new).count();
         if counted > self.files_changed_max {
-            return Err(ToolError::Failed(format!(
+            return Err(ToolError::refused(format!(
                 "this would change {counted} files, and the change budget is {}: nothing was written",
                 self.files_changed_max
             )));
@@ -155,7 +161,7 @@ impl Desk {
         let files = self.tree.files()?;
         self.identity
             .may_write(&self.repository, path, environment_of(path, &files))
-            .map_err(ToolError::Failed)?;
+            .map_err(ToolError::refused)?;
         let changes = self.tree.changes()?;
         let is_new = changes.iter().all(|change| change.path != *path);
         // Packages come whole. What is written by hand into `vendor/` is counted with all of them.
@@ -165,11 +171,12 @@ impl Desk {
             false => changes.iter().filter(|change| !packaged(&change.path)).count(),
         };
         if is_new && counted >= self.files_changed_max {
-            return Err(ToolError::Failed(format!(
-                "the change budget of {} files is used up: `{path}` was not touched; finish with the files \
-                 changed so far or ask the person to split the request",
+            let why = format!(
+                "the change budget of {} files is used up: `{path}` was not touched",
                 self.files_changed_max
-            )));
+            );
+            let instead = "; finish with the files changed so far or ask the person to split the request";
+            return Err(ToolError::refused_but(why, instead));
         }
         self.admit_environment(path, &changes, &files)?;
         // Counted before the look: whoever cancels and then waits for the count misses no write.
@@ -219,7 +226,7 @@ impl Desk {
         };
         self.identity
             .may_prepare(&self.repository, &needs)
-            .map_err(ToolError::Failed)
+            .map_err(ToolError::refused)
     }
 
     /// Refuses one environment too many.
@@ -241,11 +248,12 @@ impl Desk {
             return Ok(());
         }
         let changed: Vec<&str> = changed.into_iter().collect();
-        Err(ToolError::Failed(format!(
-            "this change is limited to {max} of the environments and edits {} already: `{path}` was not touched; \
-             finish with that, or ask the person to split the request",
+        let why = format!(
+            "this change is limited to {max} of the environments and edits {} already: `{path}` was not touched",
             changed.join(", ")
-        )))
+        );
+        let instead = "; finish with that, or ask the person to split the request";
+        Err(ToolError::refused_but(why, instead))
     }
 }
 
@@ -274,10 +282,13 @@ fn refuse_hidden_secrets(written: &str) -> Result<(), ToolError> {
     if !written.contains(SECRET_PLACEHOLDER) {
         return Ok(());
     }
-    Err(ToolError::Failed(format!(
-        "the text contains `{SECRET_PLACEHOLDER}…⟧`, which stands for a value that was hidden from you; writing \
-         it would destroy the value. Use `file_edit` on the lines around it and leave it out of `old` and `new`"
-    )))
+    Err(ToolError::Refused {
+        answer: format!(
+            "the text contains `{SECRET_PLACEHOLDER}…⟧`, which stands for a value that was hidden from you; writing \
+             it would destroy the value. Use `file_edit` on the lines around it and leave it out of `old` and `new`"
+        ),
+        why: "the text would have put a placeholder where a secret is".to_owned(),
+    })
 }
 
 #[cfg(test)]

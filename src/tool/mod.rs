@@ -93,9 +93,37 @@ pub enum ToolError {
     /// The call itself was malformed: arguments that do not fit the schema. The model reads this too.
     #[error("{0}")]
     Malformed(String),
+    /// What may not be done, however it is asked for: a grant, a role, a budget or a rule is against it.
+    #[error("{answer}")]
+    Refused {
+        /// What the model reads: why, and what would work.
+        answer: String,
+        /// The reason, as people are told it.
+        why: String,
+    },
     /// Something of ours is broken; ends the turn.
     #[error(transparent)]
     Fatal(anyhow::Error),
+}
+
+impl ToolError {
+    /// A refusal that people read as the model does.
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self::Refused {
+            answer: why.clone(),
+            why,
+        }
+    }
+
+    /// A refusal with what the model may do instead.
+    pub(crate) fn refused_but(why: impl Into<String>, instead: &str) -> Self {
+        let why = why.into();
+        Self::Refused {
+            answer: format!("{why}{instead}"),
+            why,
+        }
+    }
 }
 
 /// Something an agent may call.

@@ -270,7 +270,7 @@ pub(super) fn answer<W: Work<On = Desk>>(desk: &Desk, arguments: Value) -> Strin
 /// Why a call failed; the model reads it.
 pub(super) fn failure<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
     match result.unwrap_err() {
-        ToolError::Failed(why) => why,
+        ToolError::Failed(why) | ToolError::Refused { answer: why, .. } => why,
         other => panic!("expected a failed call, got {other:?}"),
     }
 }

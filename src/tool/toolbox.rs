@@ -113,7 +113,7 @@ impl Toolbox {
     }
 
     /// Prepares a call as the model wrote it. An `Err` is [`ToolError::Malformed`] or
-    /// [`ToolError::Failed`], never fatal, and says what would work.
+    /// [`ToolError::Refused`], never fatal, and says what would work.
     pub fn prepare(&self, call: &ToolCall, arguments_bytes_max: usize) -> Result<Prepared, ToolError> {
         let Some(tool) = self.find(&call.name) else {
             return Err(self.no_such_tool(&call.name));
@@ -136,10 +136,13 @@ impl Toolbox {
 
     fn no_such_tool(&self, name: &str) -> ToolError {
         if self.withheld.contains(name) {
-            return ToolError::Failed(format!(
-                "`{name}` is not available to this person in this repository; available: {}",
-                self.listed()
-            ));
+            return ToolError::Refused {
+                answer: format!(
+                    "`{name}` is not available to this person in this repository; available: {}",
+                    self.listed()
+                ),
+                why: format!("you are a viewer here, and `{name}` changes files"),
+            };
         }
         let shown: String = super::invisible::show(&name.chars().take(64).collect::<String>());
         let meant = match nearest(name, self.names()) {

@@ -118,6 +118,10 @@ pub(super) fn readable(err: ToolError) -> ToolError {
     match err {
         ToolError::Failed(why) => ToolError::Failed(invisible::show(&why)),
         ToolError::Malformed(why) => ToolError::Malformed(invisible::show(&why)),
+        ToolError::Refused { answer, why } => ToolError::Refused {
+            answer: invisible::show(&answer),
+            why: invisible::show(&why),
+        },
         ToolError::Fatal(err) => ToolError::Fatal(err),
     }
 }

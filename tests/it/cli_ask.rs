@@ -56,6 +56,26 @@ fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
     assert!(!ended.out.contains('\x1b') && !ended.err.contains('\x1b'));
 }
 
+/// TK-70: whether the answer comes as a stream or in one piece.
+#[test]
+fn words_before_a_call_are_shown_of_an_answer_that_is_not_streamed() {
+    let model = Model::start(queue([
+        says("I look first.").and_calls("file_read", json!({ "path": MAIN })),
+        says("Two replicas."),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let set = ["--set", &anthropic(&model), "--set", "model.stream=false"];
+    let ended = shell.run(&[&["ask"], set.as_slice(), &["how many?"]].concat());
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "Two replicas.\n"),
+        "{ended:?}"
+    );
+    let shown = "I look first.\n[tool: file_read] {\"path\":\"environments/dev/main.jsonnet\"}\n";
+    assert!(ended.err.contains(shown), "{ended:?}");
+    assert!(!ended.err.contains("Two replicas."), "{ended:?}");
+}
+
 /// TK-19 TK-20 TK-23
 #[test]
 fn an_openai_compatible_model_answers_as_json() {

@@ -244,7 +244,7 @@ async fn clear_forgets_the_words_and_keeps_the_change_and_discard_throws_it_away
     let discarded = app.command_in(ALICE, &thread, "!discard").await;
     assert!(discarded.contains("is discarded"), "{discarded}");
     let diff = app.command_in(ALICE, &thread, "!diff").await;
-    assert_eq!(diff, "Nothing is prepared here. Say what should change.");
+    assert_eq!(diff, "Nothing is prepared here.");
 }
 
 #[tokio::test]

@@ -72,3 +72,4 @@ mod strangers;
 mod strangers_models;
 mod strangers_telegram;
 mod style;
+mod told;

@@ -17,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 /// Ends of the process after which what an undo leaves is not rendered any more: that may be what ended it.
 const RENDERED_CRASHES_MAX: u32 = 2;
 
+/// Said where there is no change to show or to throw away.
+const NOTHING_PREPARED: &str = "Nothing is prepared here.";
+
 impl Gateway {
     /// What is prepared in a conversation, if this person may have it now.
     pub(super) async fn standing_of(
@@ -213,7 +216,7 @@ impl Gateway {
             .await?;
         Ok(match discarded {
             Discarded::Busy => is_running(),
-            Discarded::Nothing => nothing_prepared(),
+            Discarded::Nothing => Reply::text(NOTHING_PREPARED),
             Discarded::Change { name: Some(change) } => Reply::text(format!(
                 "{change} is discarded; the workspace is as the base again."
             )),
@@ -266,7 +269,7 @@ impl Standing {
     fn told(&self) -> Reply {
         match self {
             Self::Withheld(why) => Reply::text(compose::withheld(why)),
-            Self::Prepared(_) | Self::Nothing => nothing_prepared(),
+            Self::Prepared(_) | Self::Nothing => Reply::text(NOTHING_PREPARED),
         }
     }
 }
@@ -277,8 +280,4 @@ fn titled(change: &Change) -> Reply {
             text: format!("{change}: {}", compose::totals(change)),
         }],
     }
-}
-
-fn nothing_prepared() -> Reply {
-    Reply::text("Nothing is prepared here. Say what should change.")
 }

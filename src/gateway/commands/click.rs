@@ -70,8 +70,8 @@ impl Gateway {
         let mut done = match verb {
             // It stops the message whose card it is on, not what runs by now.
             Verb::Stop => {
-                let message = argument.parse().ok().map(InboxId);
-                Answer::post(address, self.stop(asked, conversation, message).await?)
+                let message = InboxId(argument.parse()?);
+                Answer::post(address, self.stop_message(asked, conversation, message).await?)
             }
             _ => {
                 let command = Command { verb, arguments: "" };

@@ -6,7 +6,7 @@ use crate::access::Identity;
 use crate::gateway::Gateway;
 use crate::gateway::compose;
 use crate::model::{ConversationId, InboxId, Part, Reply};
-use crate::store::{Cleared, DeadLetter};
+use crate::store::{Cleared, DeadLetter, Stopped};
 use jiff::SignedDuration;
 
 /// Files that were not delivered and are told by name; the rest is counted.
@@ -136,33 +136,58 @@ impl Gateway {
         })
     }
 
-    /// Stops a message of a conversation: the one that is named, or the oldest that was waiting or answered when
-    /// the command came in.
-    pub(super) async fn stop(
-        &self,
-        asked: &Asked,
-        conversation: ConversationId,
-        message: Option<InboxId>,
-    ) -> anyhow::Result<Reply> {
-        let store = &self.parts.store;
-        let stopped = store.stop(conversation, asked.inbox, message).await?;
+    /// Stops the oldest message of a conversation that was waiting or answered when the command came in, and looks at
+    /// environments.
+    pub(super) async fn stop(&self, asked: &Asked, conversation: ConversationId) -> anyhow::Result<Reply> {
+        let stopped = self.stop_turn(asked, conversation, None).await?;
         let inspections = self.inspections.stop(conversation);
-        // On record first: a turn that begins now finds it there.
-        if let Some(message) = stopped.message {
-            self.desk.stop(conversation, message);
-        }
         Ok(Reply::text(match (stopped.message, stopped.waiting) {
-            (Some(_), 0) => {
-                "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away."
-                    .to_owned()
-            }
-            (Some(_), waiting) => format!(
-                "Stopping. What was edited so far is kept. {waiting} more waiting, which I take up next."
-            ),
+            (Some(_), waiting) => stopping(waiting),
             (None, _) if inspections => "Stopping.".to_owned(),
             (None, 0) => "Nothing is running.".to_owned(),
             (None, waiting) => format!("What you stop has ended; {waiting} more waiting."),
         }))
+    }
+
+    /// Stops one message of a conversation and nothing else. What was said since is not what its button is for.
+    pub(super) async fn stop_message(
+        &self,
+        asked: &Asked,
+        conversation: ConversationId,
+        message: InboxId,
+    ) -> anyhow::Result<Reply> {
+        let stopped = self.stop_turn(asked, conversation, Some(message)).await?;
+        Ok(Reply::text(match (stopped.message, stopped.waiting) {
+            (Some(_), waiting) => stopping(waiting),
+            (None, 0) => "That turn has ended.".to_owned(),
+            (None, _) => "That turn has ended. A later one goes on; `stop` ends it.".to_owned(),
+        }))
+    }
+
+    async fn stop_turn(
+        &self,
+        asked: &Asked,
+        conversation: ConversationId,
+        message: Option<InboxId>,
+    ) -> anyhow::Result<Stopped> {
+        let stopped = self.parts.store.stop(conversation, asked.inbox, message).await?;
+        // On record first: a turn that begins now finds it there.
+        if let Some(message) = stopped.message {
+            self.desk.stop(conversation, message);
+        }
+        Ok(stopped)
+    }
+}
+
+/// What is said of a turn that is stopped while so many messages wait behind it.
+fn stopping(waiting: u32) -> String {
+    match waiting {
+        0 => {
+            "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away.".to_owned()
+        }
+        waiting => {
+            format!("Stopping. What was edited so far is kept. {waiting} more waiting, which I take up next.")
+        }
     }
 }
 

@@ -243,17 +243,23 @@ impl Gateway {
                 return self.click(asked, address, token, callback.clone()).await;
             }
             Kind::Command { verb, .. } => command::unknown(verb),
-            Kind::Text { text, .. } => self.unreadable_text(text),
+            Kind::Text { text, .. } => match command::unknown_in_text(text) {
+                Some(word) => command::unknown(word),
+                None => self.unreadable_text(identity, text),
+            },
             Kind::Unsupported { what } => format!("I can't read a {what}; send me text."),
             Kind::Join { .. } | Kind::Hook { .. } => return Ok(Answer::ops(Vec::new())),
         };
         Ok(Answer::post(address, Reply::text(text)))
     }
 
-    fn unreadable_text(&self, text: &str) -> String {
+    fn unreadable_text(&self, identity: &Identity, text: &str) -> String {
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         if text.trim().is_empty() {
-            return "Say what should change, or `help`.".to_owned();
+            return match identity.may_edit() {
+                true => "Say what should change, or `help`.".to_owned(),
+                false => "Ask a question, or say `help`.".to_owned(),
+            };
         }
         format!(
             "That message is too long: I read up to {} characters.",
@@ -311,7 +317,7 @@ impl Gateway {
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(conversation).await?,
             Verb::Usage => self.usage(identity).await?,
-            Verb::Stop => self.stop(asked, conversation, None).await?,
+            Verb::Stop => self.stop(asked, conversation).await?,
         };
         Ok(match address.fits(&self.parts.config, &reply, 1) {
             true => Answer::post(address, reply),
@@ -403,8 +409,14 @@ fn help(identity: &Identity) -> Reply {
     } else {
         ""
     };
+    let offer = match identity.may_edit() {
+        true => "Say what should change, and I prepare it: a summary, the diff, checks and a patch.",
+        false => {
+            "Ask about the files and environments, and look at what they render to and how they differ; you change nothing."
+        }
+    };
     let text = format!(
-        "Say what should change, and I prepare it: a summary, the diff, checks and a patch. {}{admin}\n\
+        "{offer} {}{admin}\n\
          These are answered without a model, as `/word` in Telegram (`_` for `-`), `/drydock word` in Slack, and `!word` in threads:",
         compose::NOT_APPLIED
     );

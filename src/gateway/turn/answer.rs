@@ -4,7 +4,7 @@
 use super::journal::{LastStep, TurnJournal};
 use super::opening::why_shut_out;
 use super::recording::Recording;
-use super::result::{ChangeButtons, Pages, Result, Said};
+use super::result::{ChangeButtons, Left, Pages, Result, Said};
 use super::{Assigned, Opened, REVOKED, refusal};
 use crate::access::Identity;
 use crate::agent::Outcome;
@@ -16,7 +16,7 @@ use crate::gateway::prepared::Prepared;
 use crate::model::{Action, Assistant, Change, Op, Reply, Source, Step, TurnId, Verdict};
 use crate::session;
 use crate::store::people::GrantRow;
-use crate::store::{Announcement, Cost, End, Finish, Finished, NewAction, NewChange};
+use crate::store::{Announcement, Cost, End, Finish, Finished, NewAction, NewChange, Numbered};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use jiff::{Timestamp, ToSpan};
@@ -229,9 +229,12 @@ impl Ending {
             answer: said.or_else(|| notice.and_then(closing)),
             cost,
             announce: Box::new(move |change| {
-                let shown = change.zip(masked).map(|(change, patch)| Change {
-                    patch,
-                    ..change.clone()
+                let shown = change.zip(masked).map(|(numbered, patch)| Numbered {
+                    change: Change {
+                        patch,
+                        ..numbered.change.clone()
+                    },
+                    ..*numbered
                 });
                 answer.announce(shown.as_ref())
             }),
@@ -274,12 +277,18 @@ struct Answer {
 }
 
 impl Answer {
-    fn announce(self, change: Option<&Change>) -> Announcement {
+    fn announce(self, change: Option<&Numbered>) -> Announcement {
         let is_hook = self.address.mention.is_none();
         // A hook that changed nothing says nothing.
         if is_hook && change.is_none() && self.outcome.notice.is_none() {
             return Announcement::default();
         }
+        let left = match change {
+            // Its events have nothing to do with each other: it edited all of this anew.
+            Some(numbered) if is_hook => Left::New(&numbered.change),
+            change => Left::of(change),
+        };
+        let change = left.new();
         let last_card = (!is_hook).then(|| self.last_card());
         let (buttons, actions) = self.buttons;
         // A button belongs to the person it is made for, and behind a hook there is none.
@@ -287,7 +296,7 @@ impl Answer {
         let result = Result {
             address: &self.address,
             config: &self.config,
-            change,
+            left,
             outcome: &self.outcome,
             said: &self.said,
             stale: self.stale,

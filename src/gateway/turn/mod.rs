@@ -14,7 +14,7 @@ mod result;
 use super::compose::Address;
 use super::desk::Seat;
 use super::{Gateway, hex};
-use crate::agent::{self, Event, Outcome, TurnContext};
+use crate::agent::{self, Event, Outcome, TurnContext, Writes};
 use crate::crash_point;
 use crate::model::{
     Action, ConversationId, History, Inbound, InboxId, Op, Receipt, Reply, Source, TurnId, Usage, Verdict,
@@ -394,6 +394,7 @@ impl Gateway {
             notice: Some(self.internal(error, "turn")),
             steps: 0,
             tool_calls: 0,
+            writes: Writes::default(),
             usage: Usage::default(),
         })
     }
@@ -458,7 +459,7 @@ fn was_interrupted(outcome: &Outcome, seat: &Seat, shutdown: &CancellationToken)
 #[cfg(test)]
 mod tests {
     use super::{filled_refusal, was_interrupted};
-    use crate::agent::Outcome;
+    use crate::agent::{Outcome, Writes};
     use crate::gateway::compose::Address;
     use crate::gateway::desk::Desk;
     use crate::model::{Account, Action, ConversationId, Place, Platform, Source, Usage, Verdict};
@@ -504,6 +505,7 @@ mod tests {
             notice: None,
             steps: 1,
             tool_calls: 0,
+            writes: Writes::default(),
             usage: Usage::default(),
         };
         let desk = Desk::default();

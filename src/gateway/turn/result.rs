@@ -5,6 +5,7 @@ use crate::agent::Outcome;
 use crate::config::Config;
 use crate::gateway::compose::{self, Address, FILE_BYTES_MAX, Facts, MESSAGES_MAX, NOT_APPLIED};
 use crate::model::{Action, Button, ButtonStyle, Change, Op, Part, Reply, Verdict};
+use crate::store::Numbered;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -117,11 +118,40 @@ pub(super) struct Pages {
     pub(super) inline_diff_bytes_max: usize,
 }
 
+/// What a turn leaves prepared.
+#[derive(Clone, Copy)]
+pub(super) enum Left<'a> {
+    /// No change.
+    Nothing,
+    /// A change that nobody was told of before.
+    New(&'a Change),
+    /// The change of an earlier turn, which this one did not touch.
+    AsItWas(&'a Change),
+}
+
+impl<'a> Left<'a> {
+    pub(super) fn of(change: Option<&'a Numbered>) -> Self {
+        match change {
+            None => Self::Nothing,
+            Some(Numbered { change, is_new: true }) => Self::New(change),
+            Some(Numbered { change, .. }) => Self::AsItWas(change),
+        }
+    }
+
+    /// The change that is shown.
+    pub(super) fn new(self) -> Option<&'a Change> {
+        match self {
+            Self::New(change) => Some(change),
+            Self::Nothing | Self::AsItWas(_) => None,
+        }
+    }
+}
+
 /// Everything a result is made of.
 pub(super) struct Result<'a> {
     pub(super) address: &'a Address,
     pub(super) config: &'a Config,
-    pub(super) change: Option<&'a Change>,
+    pub(super) left: Left<'a>,
     pub(super) outcome: &'a Outcome,
     pub(super) said: &'a Said,
     /// A line that says that the files are not the newest, if that is so.
@@ -165,23 +195,19 @@ impl Result<'_> {
         if let Some(to) = &self.address.mention {
             parts.push(Part::Mention { to: to.clone() });
         }
-        if self.change.is_some() || self.outcome.notice.is_some() {
-            parts.push(Part::Heading {
-                text: self.headline(),
-            });
-        }
+        parts.extend(self.heading().map(|text| Part::Heading { text }));
         if !shown.is_empty() {
             parts.push(Part::Markdown {
                 text: shown.to_owned(),
             });
         }
         parts.extend(note.map(text));
-        parts.extend(self.outcome.notice.clone().map(text));
+        parts.extend(self.notice().map(text));
+        parts.extend(self.unwritten().map(text));
         parts.extend(self.stale.clone().map(text));
-        let Some(change) = self.change else {
-            parts.push(Part::Footer {
-                text: self.facts.line(),
-            });
+        let Some(change) = self.left.new() else {
+            parts.extend(self.standing().map(text));
+            parts.push(Part::Footer { text: self.footer() });
             return Reply { parts };
         };
         parts.push(text(NOT_APPLIED.to_owned()));
@@ -204,14 +230,60 @@ impl Result<'_> {
 
     /// The first line of a result: what a notification shows.
     pub(super) fn headline(&self) -> String {
-        match (self.change, &self.outcome.notice) {
-            (Some(change), Some(_)) if self.outcome.verdict == Verdict::Fail => {
+        self.heading()
+            .unwrap_or_else(|| "Here is your answer.".to_owned())
+    }
+
+    /// What is said above the model's words; an answer that was to change nothing has none.
+    fn heading(&self) -> Option<String> {
+        let is_whole = self.outcome.notice.is_none();
+        Some(match self.left {
+            Left::New(change) if is_whole => format!("{change} is ready: {}.", compose::totals(change)),
+            Left::New(change) if self.outcome.verdict == Verdict::Fail => {
                 format!("{change} fails a check: {}.", compose::totals(change))
             }
-            (Some(change), None) => format!("{change} is ready: {}.", compose::totals(change)),
-            (Some(change), Some(_)) => format!("{change} is not finished."),
-            (None, Some(_)) => "No change was prepared.".to_owned(),
-            (None, None) => "Here is your answer.".to_owned(),
+            Left::New(change) => format!("{change} is not finished."),
+            Left::Nothing if !is_whole => "No change was prepared.".to_owned(),
+            Left::AsItWas(_) if self.notice().is_some() => "Nothing was changed.".to_owned(),
+            Left::Nothing | Left::AsItWas(_) if self.unwritten().next().is_some() => {
+                "Nothing was changed.".to_owned()
+            }
+            Left::Nothing | Left::AsItWas(_) => return None,
+        })
+    }
+
+    /// What cut the turn short. What fails in a change that stays as it was, is said of that.
+    fn notice(&self) -> Option<String> {
+        let is_of_change = self.outcome.verdict == Verdict::Fail && matches!(self.left, Left::AsItWas(_));
+        self.outcome.notice.clone().filter(|_| !is_of_change)
+    }
+
+    /// The writes that were not made: all that were refused, and where nothing was written, those that failed.
+    fn unwritten(&self) -> impl Iterator<Item = String> {
+        let writes = &self.outcome.writes;
+        let has_nothing = self.left.new().is_none();
+        let failures = writes.failures().filter(|_| has_nothing && writes.done == 0);
+        writes.refusals().into_iter().chain(failures)
+    }
+
+    /// The line about a change that this turn did not touch.
+    fn standing(&self) -> Option<String> {
+        let Left::AsItWas(change) = self.left else {
+            return None;
+        };
+        let fails = match self.outcome.verdict {
+            Verdict::Fail => " and fails a check",
+            _ => "",
+        };
+        Some(format!("{change} stays as it was{fails}; `diff` shows it."))
+    }
+
+    /// What is counted of a turn that prepared nothing.
+    fn footer(&self) -> String {
+        let facts = self.facts.line();
+        match self.outcome.writes.done {
+            0 => format!("no file changed · {facts}"),
+            _ => facts,
         }
     }
 }

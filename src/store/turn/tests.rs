@@ -1,13 +1,13 @@
 //! Turns from their claim to their end, with crashes and rivals between.
 
 use super::{Announcement, Begin, End, Finish, Finished};
-use crate::model::{Change, Source, TurnId, Usage, UserId, Verdict};
+use crate::model::{Source, TurnId, Usage, UserId, Verdict};
 use crate::store::fixture::{
     self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, patch, person,
     placeholder, post, says, turn,
 };
 use crate::store::people::{self, GrantRow};
-use crate::store::{Claim, Discarded, Edits, NewChange, Store, StoreError, Undone};
+use crate::store::{Claim, Discarded, Edits, NewChange, Numbered, Store, StoreError, Undone};
 use serde_json::json;
 
 #[tokio::test]
@@ -83,9 +83,9 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
 async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
     let (directory, store) = fresh();
     let (claim, _, id) = begin(&store, "U1", 0).await;
-    let announce = |change: Option<&Change>| Announcement {
+    let announce = |change: Option<&Numbered>| Announcement {
         ops: vec![
-            post("result", None, &change.unwrap().to_string()),
+            post("result", None, &change.unwrap().change.to_string()),
             post("more", None, "later"),
         ],
         actions: Vec::new(),
@@ -205,7 +205,7 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             .await
             .unwrap();
         let card = store.due("slack", at(1), 1).await.unwrap().remove(0);
-        let announce = move |_: Option<&Change>| Announcement {
+        let announce = move |_: Option<&Numbered>| Announcement {
             ops: vec![
                 placeholder("result", thread, "Ready:"),
                 fill("result/fill", "result", "CHG-1"),

@@ -135,11 +135,12 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
     let refused = viewer
         .prepare(&written("file_write", "{}"), BYTES_MAX)
         .unwrap_err();
-    let ToolError::Failed(why) = refused else {
+    let ToolError::Refused { answer, why } = refused else {
         panic!("{refused:?}")
     };
+    assert_eq!(why, "you are a viewer here, and `file_write` changes files");
     assert_eq!(
-        why,
+        answer,
         "`file_write` is not available to this person in this repository; available: `file_list`, `file_read`, \
          `file_search`, `git_diff`, `git_log`, `git_show`, `git_status`, `helm_dependency_list`, \
          `helm_lint`, `jb_list`, `jb_plan`, \

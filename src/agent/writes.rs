@@ -1,0 +1,113 @@
+//! The calls of a turn that were to write, counted: what people are told about them is never the model's word.
+
+use super::calls::{Done, Outcome};
+use crate::model::short_line;
+
+/// Reasons that are told; the rest is counted.
+const REASONS_MAX: usize = 3;
+/// Characters of one reason.
+const REASON_CHARS_MAX: usize = 200;
+
+/// What became of a turn's writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// Calls that wrote.
+    pub done: u32,
+    /// Calls that were refused: a grant, a role, a budget or a rule was against them.
+    pub refused: Unwritten,
+    /// Calls that failed otherwise.
+    pub failed: Unwritten,
+}
+
+/// Calls that did not write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unwritten {
+    count: u32,
+    /// Each once, without secrets, in the order they came up.
+    reasons: Vec<String>,
+    /// Whether there were more reasons than are kept.
+    is_cut: bool,
+}
+
+impl Writes {
+    /// Takes in the calls of one step.
+    pub(super) fn count(&mut self, done: &[Done]) {
+        for done in done {
+            match (done.outcome, &done.unwritten) {
+                (Outcome::Wrote, _) => self.done = self.done.saturating_add(1),
+                (Outcome::Refused, Some(why)) => self.refused.add(why),
+                (_, Some(why)) => self.failed.add(why),
+                (_, None) => {}
+            }
+        }
+    }
+
+    /// The line about refused writes, if there were any.
+    pub fn refusals(&self) -> Option<String> {
+        self.refused.told("refused")
+    }
+
+    /// The line about writes that failed for another reason, if there were any.
+    pub fn failures(&self) -> Option<String> {
+        self.failed.told("not possible")
+    }
+}
+
+impl Unwritten {
+    fn add(&mut self, why: &str) {
+        self.count = self.count.saturating_add(1);
+        let why = short_line(why, REASON_CHARS_MAX);
+        if self.reasons.contains(&why) {
+            return;
+        }
+        match self.reasons.len() < REASONS_MAX {
+            true => self.reasons.push(why),
+            false => self.is_cut = true,
+        }
+    }
+
+    fn told(&self, what: &str) -> Option<String> {
+        let counted = match self.count {
+            0 => return None,
+            1 => "1 write was".to_owned(),
+            count => format!("{count} writes were"),
+        };
+        let rest = if self.is_cut { "; and more reasons" } else { "" };
+        Some(format!("{counted} {what}: {}{rest}.", self.reasons.join("; ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Unwritten, Writes};
+
+    #[test]
+    fn reasons_are_told_once_each_on_one_line_and_within_bounds() {
+        let mut refused = Unwritten::default();
+        for why in ["no grant", "no grant", "a\nb"] {
+            refused.add(why);
+        }
+        let mut writes = Writes {
+            refused,
+            ..Writes::default()
+        };
+        let told = "3 writes were refused: no grant; a<U+000A>b.";
+        assert_eq!(writes.refusals().as_deref(), Some(told));
+        assert_eq!(writes.failures(), None);
+        writes.failed.add("found 0 matches");
+        let told = "1 write was not possible: found 0 matches.";
+        assert_eq!(writes.failures().as_deref(), Some(told));
+        for number in 0..1_000 {
+            writes.failed.add(&format!("{number} {}", "x".repeat(10_000)));
+        }
+        let told = writes.failures().unwrap_or_default();
+        assert!(
+            told.starts_with("1001 writes were not possible: found 0 matches; 0 xxx"),
+            "{told}"
+        );
+        assert!(
+            told.ends_with("; and more reasons.") && told.len() < 800,
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What somebody is told who uses an invite.
+
+use crate::access::{Redeemed, Role};
+use crate::model::{Part, Reply};
+
+/// The answer to an invite; none where nothing is said.
+pub(super) fn greeting(redeemed: &Redeemed) -> Option<Reply> {
+    match redeemed {
+        Redeemed::Welcome {
+            name,
+            role,
+            repositories,
+            environments,
+            ..
+        } => Some(Reply {
+            parts: vec![
+                Part::Heading {
+                    text: format!("You're in, {name}."),
+                },
+                Part::Text {
+                    text: format!(
+                        "You are {role} for {}. {} I never apply, commit or push.",
+                        reach(repositories, environments),
+                        offer(*role)
+                    ),
+                },
+                Part::Footer {
+                    text: "`help` lists what I answer without a model.".to_owned(),
+                },
+            ],
+        }),
+        Redeemed::AlreadyIn => Some(Reply::text(
+            "You are in already. `help` says what you can do here.",
+        )),
+        Redeemed::Invalid => Some(Reply::text("This invite is not valid. Ask for a new one.")),
+        Redeemed::Silent => None,
+    }
+}
+
+/// What a person of a role can do here.
+fn offer(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => {
+            "Ask about the files, and look at environments, what they render to and how they differ; \
+             you change nothing."
+        }
+        Role::Editor | Role::Admin => "Say what should change; I answer with the diff and its checks.",
+    }
+}
+
+/// What a grant covers, in words: `*` and `**` are not for people.
+pub(super) fn reach(repositories: &str, environments: &[String]) -> String {
+    let repositories = match repositories {
+        "*" | "**" => "all repositories".to_owned(),
+        glob => format!("`{glob}`"),
+    };
+    match environments.iter().any(|glob| glob == "**") {
+        true => format!("{repositories} and all environments"),
+        false => format!("{repositories}, environments `{}`", environments.join("`, `")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::greeting;
+    use crate::access::{Redeemed, Role};
+
+    #[test]
+    fn a_welcome_says_what_its_person_can_do() {
+        let welcome = |role| {
+            let redeemed = Redeemed::Welcome {
+                name: "vera".to_owned(),
+                role,
+                repositories: "*".to_owned(),
+                environments: vec!["dev".to_owned()],
+                invited_by: "operator".to_owned(),
+            };
+            greeting(&redeemed).map(|reply| reply.plain()).unwrap_or_default()
+        };
+        let viewer = welcome(Role::Viewer);
+        assert_eq!(
+            viewer.lines().nth(1),
+            Some(
+                "You are viewer for all repositories, environments `dev`. Ask about the files, and look at environments, \
+                 what they render to and how they differ; you change nothing. I never apply, commit or push."
+            )
+        );
+        for role in [Role::Editor, Role::Admin] {
+            let welcome = welcome(role);
+            assert!(
+                welcome.contains("Say what should change; I answer with the diff"),
+                "{welcome}"
+            );
+        }
+    }
+}
