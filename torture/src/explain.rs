@@ -247,7 +247,7 @@ fn undo(state: State, answer: &str) -> Vec<State> {
 }
 
 fn is_stop(answer: &str) -> bool {
-    ["Stopping.", "Nothing is running.", "What you stop has ended"]
+    ["Stopping.", "Nothing is running.", "What you stop has ended", "That turn has ended."]
         .iter()
         .any(|known| answer.starts_with(known))
 }

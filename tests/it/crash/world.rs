@@ -416,10 +416,11 @@ pub(super) fn bot(state: &State) -> impl Iterator<Item = &Message> {
 }
 
 pub(super) fn is_result(message: &Message) -> bool {
-    message
-        .visible()
-        .join("\n")
-        .contains("Nothing was applied or committed.")
+    let text = message.visible().join("\n");
+    // A turn that wrote what was there already prepares nothing new.
+    ["Nothing was applied or committed.", "CHG-1 stays as it was;"]
+        .iter()
+        .any(|words| text.contains(words))
 }
 
 pub(super) fn results(state: &State) -> Vec<&Message> {
