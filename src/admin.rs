@@ -7,7 +7,7 @@ mod socket;
 pub use audit::AUDIT_LINES_MAX;
 pub use socket::{ask, listen, serve};
 
-use crate::access::{Access, AccessError, Grant, NewInvite, Role, User};
+use crate::access::{Access, AccessError, Admits, Grant, NewInvite, NewPerson, Role, User};
 use crate::gateway::{Begin, ChannelHealth, Gateway, Holding, Pruned, Retention};
 use crate::model::{Installation, Platform};
 use crate::session;
@@ -45,6 +45,11 @@ pub enum Request {
     User {
         /// Which.
         which: String,
+    },
+    /// Admits an account by its id.
+    Add {
+        /// Whose, under which name, with which grant.
+        person: NewPerson,
     },
     /// Takes a person's access away, at once.
     Revoke {
@@ -119,6 +124,11 @@ pub enum Answer {
     Users {
         /// Sorted by id.
         users: Vec<User>,
+    },
+    /// Somebody is in.
+    Added {
+        /// Who, with what they may do.
+        user: User,
     },
     /// One person's access is gone.
     Revoked {
@@ -253,6 +263,7 @@ impl Admin {
             } => self.invite(name, role, repositories, environments, hours).await,
             Request::Users => self.users().await,
             Request::User { which } => self.user(&which).await,
+            Request::Add { person } => self.add(person).await,
             Request::Revoke { which } => self.revoke(&which).await,
             Request::Grant { which, grant } => self.grant(&which, &grant).await,
             Request::Session { which } => self.session(&which).await,
@@ -325,6 +336,16 @@ impl Admin {
         Ok(Answer::Users {
             users: vec![self.access.user(which).await?],
         })
+    }
+
+    async fn add(&self, person: NewPerson) -> Result<Answer, AdminError> {
+        let installations = self.routes.installations();
+        let connected = installations
+            .into_iter()
+            .map(|(_, installation)| installation.account)
+            .collect();
+        let added = self.access.add(person, connected, Admits::Operator, (self.now)());
+        Ok(Answer::Added { user: added.await? })
     }
 
     async fn revoke(&self, which: &str) -> Result<Answer, AdminError> {

@@ -34,6 +34,8 @@ pub enum Verb {
     Usage,
     /// Stops the running turn.
     Stop,
+    /// Lets somebody in: an administrator's.
+    User,
 }
 
 /// A command as people know it.
@@ -59,7 +61,7 @@ const fn known(verb: Verb, word: &'static str, arguments: &'static str, what: &'
 }
 
 /// Every command, in the order of `/help`.
-pub const ALL: [Known; 14] = [
+pub const ALL: [Known; 15] = [
     known(Verb::Help, "help", "", "what I can do here"),
     known(
         Verb::Status,
@@ -119,6 +121,12 @@ pub const ALL: [Known; 14] = [
     ),
     known(Verb::Usage, "usage", "", "the tokens you used"),
     known(Verb::Stop, "stop", "", "stop what is running"),
+    known(
+        Verb::User,
+        "user",
+        "add ID NAME --role ROLE",
+        "let somebody in by the ID they were told; for administrators",
+    ),
 ];
 
 /// A command as somebody wrote it.
@@ -143,6 +151,11 @@ impl Verb {
         ALL.iter()
             .find(|known| known.verb == self)
             .map_or("", |known| known.word)
+    }
+
+    /// Whether only administrators can use it.
+    pub fn is_for_administrators(self) -> bool {
+        self == Self::User
     }
 
     /// Finds a command by its word. Telegram knows no `-` in a command, so `_` stands for it as well.
@@ -179,7 +192,8 @@ impl Verb {
                 | Self::Clear
                 | Self::Context
                 | Self::Usage
-                | Self::Stop,
+                | Self::Stop
+                | Self::User,
                 _,
             ) => None,
         }

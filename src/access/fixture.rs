@@ -2,8 +2,8 @@
 
 use super::{Access, NewInvite, Role};
 use crate::config::LimitSettings;
-use crate::model::{Limits, Platform, Sender};
-use crate::store::Store;
+use crate::model::{Account, Inbound, InboxId, Kind, Limits, Place, Platform, Sender};
+use crate::store::{Accepted, Lane, Room, Store};
 use jiff::Timestamp;
 use tempfile::TempDir;
 
@@ -64,4 +64,41 @@ pub(super) async fn join(access: &Access, name: &str, byte: u8, sender: &Sender)
         .await
         .unwrap();
     assert!(access.admit(sender).is_some());
+}
+
+/// A command that somebody said, under this name.
+pub(super) async fn said(access: &Access, name: &str) -> InboxId {
+    let sender = telegram("1");
+    let inbound = Inbound {
+        channel: "telegram".into(),
+        delivery: vec![name.into()],
+        place: Place {
+            account: Account {
+                platform: Platform::Telegram,
+                id: sender.account.clone(),
+            },
+            chat: "1".into(),
+            thread: None,
+        },
+        sender,
+        direct: true,
+        message: None,
+        kind: Kind::Command {
+            verb: "user".into(),
+            arguments: String::new(),
+        },
+    };
+    let room = Room {
+        of_conversation_max: 10,
+        of_hook_max: 10,
+        refusal: None,
+    };
+    let accepted = access
+        .store
+        .accept(&inbound, Lane::Command, room, None, at(0))
+        .await;
+    match accepted.unwrap() {
+        Accepted::Stored { inbox, .. } => inbox,
+        other => panic!("{other:?}"),
+    }
 }

@@ -1,6 +1,7 @@
 //! Who may do what. Only this module can make an [`Identity`], and no model request exists without
 //! one.
 
+mod admission;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod fixture;
@@ -12,13 +13,14 @@ mod stranger;
 pub(crate) mod testing;
 
 pub use crate::model::Role;
+pub use admission::{Admits, NewPerson, account_of};
 pub use identity::{Grant, Identity};
 pub use invite::{InviteToken, NewInvite, Redeemed, check_name};
 pub use people::{User, check_glob};
 pub use stranger::Denied;
 
 use crate::config::{HookSettings, LimitSettings};
-use crate::model::{Platform, Sender, UserId};
+use crate::model::{Platform, Sender, UserId, quoted};
 use crate::store::people::{PersonRow, add_person, person, set_grant, user_of};
 use crate::store::{Store, StoreError, audit_in};
 use identity::Standing;
@@ -59,6 +61,25 @@ pub enum AccessError {
     /// The user was revoked.
     #[error("`{0}` was revoked")]
     Revoked(String),
+    /// A text that is no id of an account on Slack or Telegram.
+    #[error("{} is no id of an account; it is told to whoever is not admitted, such as `slack:T0ACME:U0EVE` or `telegram:42:4201`", quoted(.0))]
+    Account(String),
+    /// The account is admitted already.
+    #[error("`{account}` is {} already; `drydock user grant` changes what they may do", quoted(.name))]
+    Admitted {
+        /// The account.
+        account: Sender,
+        /// Whose it is.
+        name: String,
+    },
+    /// An account of a workspace or bot that nobody knows here.
+    #[error(
+        "`{0}` is of no workspace or bot that is connected, or has been; copy the whole ID that the person was told"
+    )]
+    Nowhere(Sender),
+    /// An administrator of other repositories.
+    #[error("you do not administer {}", quoted(.0))]
+    NotAdministered(String),
 }
 
 fn shown(ids: &[UserId]) -> String {

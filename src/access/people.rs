@@ -118,7 +118,8 @@ impl Access {
     }
 }
 
-fn user(person: &PersonRow) -> User {
+/// A person as an operator sees them.
+pub(super) fn user(person: &PersonRow) -> User {
     User {
         id: person.id,
         name: person.name.clone(),

@@ -4,10 +4,11 @@
 use super::output::Output;
 use super::serve::{is_unusable, world};
 use super::{Failure, Global};
-use crate::access::{self, Access, AccessError, Grant, Role, User};
+use crate::access::{self, Access, AccessError, Grant, NewPerson, Role, User};
 use crate::admin::{self, Admin, Answer, NoInstallations, Request};
 use crate::config::{Config, OperatorSettings};
 use crate::gateway::Retention;
+use crate::model::Sender;
 use crate::session;
 use crate::store::{self, GroupAccess, Prune, Store};
 use clap::{Args, Subcommand, ValueEnum};
@@ -85,6 +86,20 @@ pub(super) enum UserCommand {
         /// Id, name or `slack:T0ACME:U0ALICE`
         which: String,
     },
+    /// Lets somebody in by the ID that a stranger is told
+    Add {
+        /// The ID, such as `slack:T0ACME:U0ALICE` or `telegram:42:4201`
+        #[arg(value_parser = access::account_of)]
+        id: Sender,
+        /// The person's name, as others see it
+        #[arg(value_parser = checked(access::check_name))]
+        name: String,
+        /// What they may do
+        #[arg(long, value_enum)]
+        role: RoleName,
+        #[command(flatten)]
+        reach: Reach,
+    },
     /// Takes a person's access away, at once
     Revoke {
         /// Id, name or `slack:T0ACME:U0ALICE`
@@ -143,6 +158,18 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
     let request = match command {
         UserCommand::List => Request::Users,
         UserCommand::Show { which } => Request::User { which },
+        UserCommand::Add {
+            id: sender,
+            name,
+            role,
+            reach,
+        } => Request::Add {
+            person: NewPerson {
+                sender,
+                name,
+                grant: reach.grant(role),
+            },
+        },
         UserCommand::Revoke { which } => Request::Revoke { which },
         UserCommand::Grant { which, role, reach } => Request::Grant {
             which,
@@ -158,7 +185,7 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
             let rows: Vec<Vec<String>> = users.iter().map(row).collect();
             output.table(&["ID", "NAME", "STATE", "GRANTS", "ACCOUNTS"], &rows);
         }
-        Answer::Granted { user } => {
+        Answer::Added { user } | Answer::Granted { user } => {
             let grants: Vec<String> = user.grants.iter().map(shown).collect();
             output.line(&format!("{} is {} now", user.name, grants.join("; ")));
         }

@@ -211,7 +211,7 @@ impl Store {
 }
 
 /// Carries out the effect of a command and records it; if it is recorded already, answers that.
-fn once<T: Serialize + DeserializeOwned>(
+pub(crate) fn once<T: Serialize + DeserializeOwned>(
     tx: &Transaction<'_>,
     inbox: InboxId,
     act: impl FnOnce() -> Result<T, StoreError>,

@@ -43,6 +43,7 @@ pub use audit::{AUDIT_KINDS, AuditFound, AuditLine, AuditPerson, AuditSearch, Au
 pub use card::Shown;
 pub use change::{NewChange, Numbered};
 pub use claim::{Claim, Claimable, Claimed, TakenUp, Work, Worker};
+pub(crate) use command::once;
 pub use command::{Cleared, Decide, Discarded, Left, Rest, Stopped, Undone};
 pub use condition::Condition;
 pub use conversation::Conversation;

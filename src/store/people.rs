@@ -1,10 +1,12 @@
 //! Who was admitted, with which grants. Rows only: what they mean is decided in `access`.
 
+use super::audit::audit_in;
 use super::column::{json, millis, parse, time};
 use super::{Store, StoreError};
-use crate::model::{Sender, UserId};
+use crate::model::{Account, Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
+use serde::{Deserialize, Serialize};
 
 /// A grant as stored: role word, repository glob, environment globs.
 pub(crate) type GrantRow = (String, String, Vec<String>);
@@ -19,6 +21,29 @@ pub(crate) struct PersonRow {
     pub(crate) revoked_at: Option<Timestamp>,
     pub(crate) senders: Vec<Sender>,
     pub(crate) grants: Vec<GrantRow>,
+}
+
+/// Somebody who is to be admitted by their account.
+pub(crate) struct Newcomer {
+    pub(crate) name: String,
+    pub(crate) sender: Sender,
+    pub(crate) grant: GrantRow,
+    /// The workspaces and bots that are connected.
+    pub(crate) connected: Vec<Account>,
+}
+
+/// What became of a newcomer. It is kept with the message that asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Entrance {
+    /// They are in, as this user.
+    Admitted(UserId),
+    /// They were in before.
+    Before { name: String },
+    /// Their workspace or bot is not known here.
+    Nowhere,
+    /// Whoever asked for it may not do so.
+    NotGranted,
 }
 
 impl Store {
@@ -62,7 +87,7 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
 }
 
 /// What somebody may do; nothing once they were revoked.
-pub(super) fn standing(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
+pub(crate) fn standing(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
     let is_admitted = tx
         .prepare_cached("SELECT 1 FROM users WHERE id = ?1 AND revoked_at IS NULL")?
         .exists([id.0])?;
@@ -120,6 +145,46 @@ pub(crate) fn add_person(
     .execute(params![json(sender)?, user.0, millis(at)])?;
     set_grant(tx, user, grant)?;
     Ok(user)
+}
+
+/// Admits somebody by their account. One of a workspace or bot that is not connected has to have been seen here.
+pub(crate) fn admit(
+    tx: &Transaction<'_>,
+    new: &Newcomer,
+    by: &str,
+    at: Timestamp,
+) -> Result<Entrance, StoreError> {
+    if let Some((user, false)) = user_of(tx, &new.sender)? {
+        let name = person(tx, user)?.name;
+        return Ok(Entrance::Before { name });
+    }
+    let of = |account: &Account| account.platform == new.sender.platform && account.id == new.sender.account;
+    if !new.connected.iter().any(of) && !was_seen(tx, &new.sender)? {
+        return Ok(Entrance::Nowhere);
+    }
+    let user = add_person(tx, &new.name, by, &new.sender, &new.grant, at)?;
+    let data = serde_json::json!({
+        "by": by,
+        "grant": new.grant,
+        "name": new.name,
+        "sender": new.sender.to_string(),
+        "user": user,
+    });
+    audit_in(tx, "user.created", data, at)?;
+    Ok(Entrance::Admitted(user))
+}
+
+/// Whether an account was turned away here, or others of its workspace or bot were admitted.
+fn was_seen(tx: &Transaction<'_>, sender: &Sender) -> Result<bool, StoreError> {
+    let was_seen = tx
+        .prepare_cached(
+            "SELECT 1 FROM stranger WHERE sender = ?1
+             UNION ALL
+             SELECT 1 FROM identity WHERE sender ->> 'platform' = ?2 AND sender ->> 'account' = ?3
+             LIMIT 1",
+        )?
+        .exists(params![json(sender)?, sender.platform.as_str(), sender.account])?;
+    Ok(was_seen)
 }
 
 /// Gives a person this grant and no other.

@@ -203,11 +203,9 @@ fn every_kind_of_the_audit_log_can_be_looked_for() {
     }
 }
 
-/// From the invite to the end of a person's access, with a change in between.
-#[test]
-fn a_person_is_let_in_looked_up_and_shut_out() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let world = World {
+/// The world as it is: a server and a program beside it share its clock.
+fn real_world() -> World {
+    World {
         now: jiff::Timestamp::now,
         random: || {
             let mut bytes = [0; 32];
@@ -216,7 +214,90 @@ fn a_person_is_let_in_looked_up_and_shut_out() {
         },
         program: crate::support::world::program,
         stand_ins: &[],
+    }
+}
+
+/// T01: the ID that a stranger is told is what `user add` takes.
+#[test]
+fn a_stranger_is_let_in_by_the_id_they_were_told() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let script = |asked: &Asked| script::answer(asked, Duration::ZERO);
+    let mut stage = runtime.block_on(Stage::build(script, real_world(), &[])).unwrap();
+    let shell = Shell::new();
+    let data = format!("data.directory={}", stage.data().display());
+    let run = |arguments: &[&str]| shell.run(&[arguments, &["--set", &data]].concat());
+    let tell = |text: &str, answer: &str| {
+        let said = async {
+            stage.telegram.say(story::BOB, story::BOB, text).await;
+            story::telegram_message(&stage, story::BOB, answer).await
+        };
+        runtime.block_on(said).unwrap().text
     };
+    let told = tell("give api 1Gi of memory in staging", "Not authorised");
+    let id = format!("telegram:42:{}", story::BOB);
+    assert!(
+        told.contains(&format!("Your ID is {id}: give it to an administrator")),
+        "{told}"
+    );
+    let add = |id: &str| run(&["user", "add", id, "bob", "--role", "editor", "--env", "staging"]);
+    let added = add(&id);
+    assert_eq!(
+        (added.code, added.out.as_str()),
+        (Some(0), "bob is editor * staging now\n"),
+        "{added:?}"
+    );
+    tell("give api 1Gi of memory in staging", "CHG-1 is ready");
+
+    let again = add(&id);
+    let why = format!("`{id}` is `bob` already; `drydock user grant` changes what they may do");
+    assert_eq!((again.code, again.out.as_str()), (Some(1), ""), "{again:?}");
+    assert!(again.err.contains(&why), "{again:?}");
+    let json = [
+        "user",
+        "add",
+        "slack:T0ACME:U0VERA",
+        "vera",
+        "--role",
+        "viewer",
+        "--json",
+    ];
+    let added = run(&json).json();
+    assert_eq!(
+        (&added["user"]["name"], &added["user"]["grants"][0]["role"]),
+        (&json!("vera"), &json!("viewer"))
+    );
+    for (code, id, why) in [
+        (2, "bob", "`bob` is no id of an account"),
+        (2, "telegram:42", "`telegram:42` is no id of an account"),
+        (2, "telegram:42:-100", "`telegram:42:-100` is no id of an account"),
+        (2, "mail:42:7", "`mail:42:7` is no id of an account"),
+        (1, "telegram:43:7", "`telegram:43:7` is of no workspace or bot"),
+        (
+            1,
+            "slack:T0EVIL:U7",
+            "`slack:T0EVIL:U7` is of no workspace or bot",
+        ),
+    ] {
+        let refused = add(id);
+        assert_eq!(
+            (refused.code, refused.out.as_str()),
+            (Some(code), ""),
+            "{refused:?}"
+        );
+        assert!(refused.err.contains(why), "{refused:?}");
+    }
+    runtime.block_on(stage.stop());
+    // Without the server, what it has seen is known.
+    assert_eq!(add("telegram:42:777").code, Some(0));
+    assert_eq!(add("slack:T0EVIL:U7").code, Some(1));
+    assert_eq!(run(&["audit", "verify"]).code, Some(0));
+}
+
+/// From the invite to the end of a person's access, with a change in between.
+#[test]
+fn a_person_is_let_in_looked_up_and_shut_out() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let world = real_world();
     let script = |asked: &Asked| script::answer(asked, Duration::ZERO);
     let mut stage = runtime.block_on(Stage::build(script, world, &[])).unwrap();
     let shell = Shell::new();

@@ -10,6 +10,7 @@
 
 mod support;
 
+mod admission;
 mod ahead;
 mod authority;
 mod batch;

@@ -247,9 +247,14 @@ fn undo(state: State, answer: &str) -> Vec<State> {
 }
 
 fn is_stop(answer: &str) -> bool {
-    ["Stopping.", "Nothing is running.", "What you stop has ended", "That turn has ended."]
-        .iter()
-        .any(|known| answer.starts_with(known))
+    [
+        "Stopping.",
+        "Nothing is running.",
+        "What you stop has ended",
+        "That turn has ended.",
+    ]
+    .iter()
+    .any(|known| answer.starts_with(known))
 }
 
 #[cfg(test)]

@@ -242,7 +242,8 @@ impl Gateway {
             | Verb::Clear
             | Verb::Context
             | Verb::Usage
-            | Verb::Stop => return Ok(None),
+            | Verb::Stop
+            | Verb::User => return Ok(None),
         }
         let change = self.parts.store.current_change(conversation).await?;
         Ok(change

@@ -5,6 +5,7 @@ mod click;
 mod conversation;
 mod environments;
 mod order;
+mod people;
 mod resumed;
 
 pub(super) use order::CommandOrder;
@@ -318,6 +319,7 @@ impl Gateway {
             Verb::Context => self.context(conversation).await?,
             Verb::Usage => self.usage(identity).await?,
             Verb::Stop => self.stop(asked, conversation).await?,
+            Verb::User => self.user_command(command.arguments, asked, identity).await?,
         };
         Ok(match address.fits(&self.parts.config, &reply, 1) {
             true => Answer::post(address, reply),
@@ -400,12 +402,13 @@ fn is_inspection(kind: &Kind) -> bool {
 }
 
 fn help(identity: &Identity) -> Reply {
-    let rows = command::ALL
-        .iter()
+    let known = command::ALL.iter();
+    let rows = known
+        .filter(|known| identity.is_admin() || !known.verb.is_for_administrators())
         .map(|known| (known.usage(), known.what.to_owned()))
         .collect();
     let admin = if identity.is_admin() {
-        " You invite people with `drydock invite` on the server."
+        " You let people in: `user add`, or an invite that `drydock invite` makes on the server."
     } else {
         ""
     };

@@ -288,7 +288,7 @@ impl Answer {
             Some(numbered) if is_hook => Left::New(&numbered.change),
             change => Left::of(change),
         };
-        let change = left.new();
+        let change = left.shown();
         let last_card = (!is_hook).then(|| self.last_card());
         let (buttons, actions) = self.buttons;
         // A button belongs to the person it is made for, and behind a hook there is none.

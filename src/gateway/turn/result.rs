@@ -139,7 +139,7 @@ impl<'a> Left<'a> {
     }
 
     /// The change that is shown.
-    pub(super) fn new(self) -> Option<&'a Change> {
+    pub(super) fn shown(self) -> Option<&'a Change> {
         match self {
             Self::New(change) => Some(change),
             Self::Nothing | Self::AsItWas(_) => None,
@@ -205,7 +205,7 @@ impl Result<'_> {
         parts.extend(self.notice().map(text));
         parts.extend(self.unwritten().map(text));
         parts.extend(self.stale.clone().map(text));
-        let Some(change) = self.left.new() else {
+        let Some(change) = self.left.shown() else {
             parts.extend(self.standing().map(text));
             parts.push(Part::Footer { text: self.footer() });
             return Reply { parts };
@@ -261,7 +261,7 @@ impl Result<'_> {
     /// The writes that were not made: all that were refused, and where nothing was written, those that failed.
     fn unwritten(&self) -> impl Iterator<Item = String> {
         let writes = &self.outcome.writes;
-        let has_nothing = self.left.new().is_none();
+        let has_nothing = self.left.shown().is_none();
         let failures = writes.failures().filter(|_| has_nothing && writes.done == 0);
         writes.refusals().into_iter().chain(failures)
     }

@@ -1,0 +1,358 @@
+//! Admission without an invite: of an account by its id, which a stranger was told and passed on. By an operator, or
+//! by an administrator in a chat.
+
+use super::{Access, AccessError, Grant, Role, User, check_name, people, put};
+use crate::model::{Account, InboxId, Platform, Sender, UserId};
+use crate::store::once;
+use crate::store::people::{Entrance, GrantRow, Newcomer, admit, person, standing};
+use globset::{Glob, escape};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, PoisonError};
+
+/// Characters of a platform's own ids.
+const ID_CHARS_MAX: usize = 32;
+
+/// A person who is to be admitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewPerson {
+    /// Their account.
+    pub sender: Sender,
+    /// The name they will have.
+    pub name: String,
+    /// What they may do.
+    pub grant: Grant,
+}
+
+/// Whoever admits somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admits {
+    /// The operator, on the command line.
+    Operator,
+    /// An administrator in a chat, to repositories they administer.
+    Administrator {
+        /// Who.
+        user: UserId,
+        /// Their name.
+        name: String,
+        /// The message they said it in: it admits once, however often it is carried out.
+        message: InboxId,
+    },
+}
+
+/// Reads the id of an account as a stranger was told it: `slack:T0ACME:U0ALICE`, `telegram:42:4201`.
+pub fn account_of(text: &str) -> Result<Sender, AccessError> {
+    let malformed = || AccessError::Account(text.chars().take(4 * ID_CHARS_MAX).collect());
+    let parts: Vec<&str> = text.split(':').collect();
+    let [platform, account, id] = parts.as_slice() else {
+        return Err(malformed());
+    };
+    let platform = [Platform::Slack, Platform::Telegram]
+        .into_iter()
+        .find(|known| known.as_str() == *platform)
+        .ok_or_else(malformed)?;
+    let is_right = match platform {
+        Platform::Slack => is_slack(account, &['T', 'E']) && is_slack(id, &['U', 'W']),
+        Platform::Telegram => is_number(account) && is_number(id),
+        Platform::Hook | Platform::Terminal => false,
+    };
+    let sender = Sender {
+        platform,
+        account: (*account).to_owned(),
+        id: (*id).to_owned(),
+    };
+    is_right.then_some(sender).ok_or_else(malformed)
+}
+
+/// Slack's ids begin with a letter for what they name.
+fn is_slack(id: &str, first: &[char]) -> bool {
+    let chars = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit();
+    id.starts_with(first) && (2..=ID_CHARS_MAX).contains(&id.len()) && id.chars().all(chars)
+}
+
+/// Telegram's ids of people and bots are positive numbers; those of groups are not.
+fn is_number(id: &str) -> bool {
+    let number: Option<i64> = id.parse().ok();
+    number.is_some_and(|number| number > 0 && number.to_string() == id)
+}
+
+impl Access {
+    /// Admits an account. It has to be one of the `connected` workspaces and bots, or one that was seen here before.
+    pub async fn add(
+        &self,
+        new: NewPerson,
+        connected: Vec<Account>,
+        by: Admits,
+        at: Timestamp,
+    ) -> Result<User, AccessError> {
+        check_name(&new.name)?;
+        people::check(&new.grant)?;
+        let NewPerson { sender, name, grant } = new;
+        let newcomer = Newcomer {
+            name,
+            sender: sender.clone(),
+            grant: people::row(&grant),
+            connected,
+        };
+        let repositories = grant.repositories.clone();
+        let admitted = Arc::clone(&self.admitted);
+        let (entrance, row) = self
+            .store
+            .write_then(
+                move |tx| {
+                    let entrance = match by {
+                        Admits::Operator => admit(tx, &newcomer, "operator", at)?,
+                        Admits::Administrator { user, name, message } => once(tx, message, || {
+                            let own = standing(tx, user)?.unwrap_or_default();
+                            match administers(&own, &grant.repositories) {
+                                true => admit(tx, &newcomer, &name, at),
+                                false => Ok(Entrance::NotGranted),
+                            }
+                        })?,
+                    };
+                    let row = match &entrance {
+                        Entrance::Admitted(user) => Some(person(tx, *user)?),
+                        Entrance::Before { .. } | Entrance::Nowhere | Entrance::NotGranted => None,
+                    };
+                    Ok((entrance, row))
+                },
+                move |(_, row)| {
+                    if let Some(row) = row {
+                        put(&mut admitted.write().unwrap_or_else(PoisonError::into_inner), row);
+                    }
+                },
+            )
+            .await?;
+        match (entrance, row) {
+            (Entrance::Admitted(_), Some(row)) => Ok(people::user(&row)),
+            (Entrance::Before { name }, _) => Err(AccessError::Admitted {
+                account: sender,
+                name,
+            }),
+            (Entrance::NotGranted, _) => Err(AccessError::NotAdministered(repositories)),
+            (Entrance::Nowhere | Entrance::Admitted(_), _) => Err(AccessError::Nowhere(sender)),
+        }
+    }
+}
+
+/// Whether somebody with these grants administers all that a glob of repositories may mean.
+fn administers(grants: &[GrantRow], repositories: &str) -> bool {
+    let grants = grants.iter().filter_map(people::grant);
+    let mut own = grants.filter(|grant| grant.role == Role::Admin);
+    own.any(|grant| {
+        let own = grant.repositories.as_str();
+        let is_name = escape(repositories) == repositories;
+        own == repositories
+            || matches!(own, "*" | "**")
+            || (is_name && Glob::new(own).is_ok_and(|glob| glob.compile_matcher().is_match(repositories)))
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{Admits, NewPerson, account_of, administers};
+    use crate::access::fixture::{at, fresh, join, said, telegram};
+    use crate::access::{AccessError, Grant, Role};
+    use crate::model::{Account, InboxId, Platform};
+
+    fn grant(role: Role, repositories: &str) -> Grant {
+        Grant {
+            role,
+            repositories: repositories.to_owned(),
+            environments: vec!["dev".to_owned()],
+        }
+    }
+
+    fn eve() -> NewPerson {
+        NewPerson {
+            sender: telegram("666"),
+            name: "eve".to_owned(),
+            grant: grant(Role::Editor, "*"),
+        }
+    }
+
+    fn bot() -> Vec<Account> {
+        vec![Account {
+            platform: Platform::Telegram,
+            id: "42".to_owned(),
+        }]
+    }
+
+    #[test]
+    fn only_what_a_stranger_is_told_is_an_id() {
+        for text in ["slack:T0ACME:U0EVE", "slack:E0ACME:W1", "telegram:42:666"] {
+            assert_eq!(
+                account_of(text).map(|sender| sender.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+        for text in [
+            "",
+            "666",
+            "telegram:666",
+            "telegram:42:666:1",
+            "Telegram:42:666",
+            "telegram:42:-666",
+            "telegram:42:0666",
+            "telegram:42:0",
+            "telegram:42:eve",
+            "telegram::666",
+            "telegram:42:99999999999999999999",
+            "slack:T0ACME:eve",
+            "slack:T0ACME:u0eve",
+            "slack:T0ACME:U",
+            "slack:C0ACME:U0EVE",
+            "slack:T0ACME:U0EVE ",
+            "slack:T0ACME:U0\u{202e}EVE",
+            "hook:release:release",
+            "terminal:local:you",
+            "mail:a:b",
+        ] {
+            assert_eq!(
+                account_of(text),
+                Err(AccessError::Account(text.to_owned())),
+                "{text}"
+            );
+        }
+        let long = account_of(&"x".repeat(10_000)).unwrap_err().to_string();
+        assert!(long.len() < 500, "{long}");
+    }
+
+    /// T03, T04: the account, and no other of its workspace.
+    #[tokio::test]
+    async fn an_account_is_admitted_by_its_id_once() {
+        let (_directory, access) = fresh().await;
+        let user = access.add(eve(), bot(), Admits::Operator, at(0)).await.unwrap();
+        assert_eq!(
+            (user.name.as_str(), user.invited_by.as_str()),
+            ("eve", "operator")
+        );
+        assert_eq!(access.admit(&telegram("666")).unwrap().user(), user.id);
+        assert!(access.admit(&telegram("667")).is_none());
+        let again = access
+            .add(eve(), bot(), Admits::Operator, at(1))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            again.to_string(),
+            "`telegram:42:666` is `eve` already; `drydock user grant` changes what they may do"
+        );
+        // Somebody who is out comes back as somebody new, as by an invite.
+        access.revoke(user.id, "operator", at(2)).await.unwrap();
+        let back = access
+            .add(eve(), Vec::new(), Admits::Operator, at(3))
+            .await
+            .unwrap();
+        assert_ne!(back.id, user.id);
+        assert_eq!(access.admit(&telegram("666")).unwrap().user(), back.id);
+    }
+
+    #[tokio::test]
+    async fn an_account_of_nowhere_is_not_admitted_and_one_that_was_seen_is() {
+        let (_directory, access) = fresh().await;
+        let refused = access.add(eve(), Vec::new(), Admits::Operator, at(0)).await;
+        assert_eq!(refused, Err(AccessError::Nowhere(telegram("666"))));
+        assert_eq!(access.users().await.unwrap(), []);
+        access.stranger(&telegram("666"), at(1)).await.unwrap();
+        assert!(
+            access
+                .add(eve(), Vec::new(), Admits::Operator, at(2))
+                .await
+                .is_ok()
+        );
+        let mallory = NewPerson {
+            sender: telegram("777"),
+            name: "mallory".to_owned(),
+            ..eve()
+        };
+        // The bot is known by its people from now on.
+        assert!(
+            access
+                .add(mallory, Vec::new(), Admits::Operator, at(3))
+                .await
+                .is_ok()
+        );
+    }
+
+    /// T03: a name nobody can read and a glob that is none change nothing.
+    #[tokio::test]
+    async fn a_person_without_a_name_or_a_grant_is_not_admitted() {
+        let (_directory, access) = fresh().await;
+        let nameless = NewPerson {
+            name: " ".to_owned(),
+            ..eve()
+        };
+        let refused = access.add(nameless, bot(), Admits::Operator, at(0)).await;
+        assert_eq!(refused, Err(AccessError::Name));
+        let globless = NewPerson {
+            grant: grant(Role::Editor, "[bad"),
+            ..eve()
+        };
+        let refused = access.add(globless, bot(), Admits::Operator, at(0)).await;
+        assert_eq!(refused, Err(AccessError::Glob("[bad".to_owned())));
+        assert_eq!(access.users().await.unwrap(), []);
+    }
+
+    #[test]
+    fn an_administrator_of_some_repositories_admits_to_those_alone() {
+        let admin = |repositories: &str| [super::people::row(&grant(Role::Admin, repositories))];
+        for (own, other) in [
+            ("*", "anything-*"),
+            ("infra-*", "infra-eu"),
+            ("infra-*", "infra-*"),
+            ("apps", "apps"),
+        ] {
+            assert!(administers(&admin(own), other), "{own} {other}");
+        }
+        for (own, other) in [
+            ("infra-*", "*"),
+            ("infra-*", "infra-?u"),
+            ("apps", "infra-eu"),
+            ("infra-*", "apps"),
+        ] {
+            assert!(!administers(&admin(own), other), "{own} {other}");
+        }
+        let editor = [super::people::row(&grant(Role::Editor, "*"))];
+        assert!(!administers(&editor, "apps") && !administers(&[], "apps"));
+    }
+
+    #[tokio::test]
+    async fn whoever_is_no_administrator_at_that_moment_admits_nobody() {
+        let (_directory, access) = fresh().await;
+        join(&access, "alice", 1, &telegram("1")).await;
+        let alice = access.admit(&telegram("1")).unwrap();
+        let by = |message| Admits::Administrator {
+            user: alice.user(),
+            name: "alice".to_owned(),
+            message: InboxId(message),
+        };
+        // Nothing is done for a command that nobody said.
+        let refused = access.add(eve(), bot(), by(99), at(2)).await;
+        assert!(matches!(refused, Err(AccessError::Store(_))), "{refused:?}");
+        let message = said(&access, "1").await;
+        let refused = access.add(eve(), bot(), by(message.0), at(4)).await;
+        assert_eq!(refused, Err(AccessError::NotAdministered("*".to_owned())));
+        assert!(access.admit(&telegram("666")).is_none());
+        // The message that was refused stays so; a later one is another.
+        let admin = grant(Role::Admin, "*");
+        access
+            .set_grant(alice.user(), &admin, "operator", at(5))
+            .await
+            .unwrap();
+        let refused = access.add(eve(), bot(), by(message.0), at(6)).await;
+        assert!(refused.is_err(), "{refused:?}");
+        let message = said(&access, "2").await;
+        for second in [8, 9] {
+            let user = access.add(eve(), bot(), by(message.0), at(second)).await.unwrap();
+            assert_eq!((user.name.as_str(), user.invited_by.as_str()), ("eve", "alice"));
+        }
+        assert_eq!(access.users().await.unwrap().len(), 2);
+        let created = access.store.audit_lines(100).await.unwrap();
+        let created = created
+            .iter()
+            .filter(|(_, line)| line.contains("user.created"))
+            .count();
+        assert_eq!(created, 1);
+    }
+}

@@ -1,0 +1,204 @@
+//! `user add`: an administrator admits somebody in a chat, by the id that a stranger is told.
+
+use super::Asked;
+use crate::access::{AccessError, Admits, Grant, Identity, NewPerson, Role, User, account_of};
+use crate::gateway::Gateway;
+use crate::gateway::welcome::reach;
+use crate::model::{Account, Reply, quoted};
+
+/// How the command is written.
+const USAGE: &str = "Write `user add ID NAME --role ROLE`, and `--env GLOB` or `--repo GLOB` for a part of them. For \
+                     instance `user add slack:T0ACME:U0EVE Eve --role editor --env dev`.";
+
+impl Gateway {
+    pub(super) async fn user_command(
+        &self,
+        arguments: &str,
+        asked: &Asked,
+        identity: &Identity,
+    ) -> anyhow::Result<Reply> {
+        if !identity.is_admin() {
+            return Ok(Reply::text("Only an administrator admits people."));
+        }
+        let new = match parse(arguments) {
+            Ok(new) => new,
+            Err(why) => return Ok(Reply::text(why)),
+        };
+        let by = Admits::Administrator {
+            user: identity.user(),
+            name: identity.name().to_owned(),
+            message: asked.inbox,
+        };
+        let (access, now) = (&self.parts.access, (self.parts.now)());
+        match access.add(new, self.connected(), by, now).await {
+            Ok(user) => Ok(Reply::text(told(&user))),
+            Err(AccessError::Store(error)) => Err(error.into()),
+            Err(error) => Ok(Reply::text(refused(&error))),
+        }
+    }
+
+    /// The workspaces and bots that are connected.
+    fn connected(&self) -> Vec<Account> {
+        let channels = self.deliveries.values().filter_map(|delivery| delivery.channel());
+        channels
+            .map(|channel| channel.installation().account.clone())
+            .collect()
+    }
+}
+
+fn told(user: &User) -> String {
+    let grants = user.grants.iter().map(|grant| {
+        let reach = reach(&grant.repositories, &grant.environments);
+        format!("{} for {reach}", grant.role)
+    });
+    let grants: Vec<String> = grants.collect();
+    format!(
+        "{} is in: {}. They can write to me now.",
+        quoted(&user.name),
+        grants.join("; ")
+    )
+}
+
+fn refused(why: &AccessError) -> String {
+    format!("Nobody was admitted: {why}.")
+}
+
+/// Reads `add ID NAME --role ROLE [--env GLOB]... [--repo GLOB]`.
+fn parse(arguments: &str) -> Result<NewPerson, String> {
+    let mut words = arguments.split_whitespace().peekable();
+    let (Some("add"), Some(id)) = (words.next(), words.next()) else {
+        return Err(USAGE.to_owned());
+    };
+    let sender = account_of(id.trim_matches('`')).map_err(|error| refused(&error))?;
+    let mut name = Vec::new();
+    while let Some(word) = words.next_if(|word| option(word).is_none()) {
+        name.push(word);
+    }
+    if name.is_empty() {
+        return Err(USAGE.to_owned());
+    }
+    let (mut role, mut repositories, mut environments) = (None, None, Vec::new());
+    while let Some(word) = words.next() {
+        let Some(option) = option(word) else {
+            return Err(USAGE.to_owned());
+        };
+        let (option, value) = match option.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (option, words.next()),
+        };
+        let Some(value) = value.map(|value| value.trim_matches('`')) else {
+            return Err(format!("{} needs a value. {USAGE}", quoted(word)));
+        };
+        let is_new = match option {
+            "role" => role.replace(role_of(value)?).is_none(),
+            "repo" => repositories.replace(value.to_owned()).is_none(),
+            "env" => {
+                environments.push(value.to_owned());
+                true
+            }
+            _ => return Err(format!("I don't know {}. {USAGE}", quoted(word))),
+        };
+        if !is_new {
+            return Err(format!("{} is there twice. {USAGE}", quoted(word)));
+        }
+    }
+    if environments.is_empty() {
+        environments.push("**".to_owned());
+    }
+    Ok(NewPerson {
+        sender,
+        name: name.join(" "),
+        grant: Grant {
+            role: role.ok_or_else(|| format!("Which role: viewer, editor or admin? {USAGE}"))?,
+            repositories: repositories.unwrap_or_else(|| "*".to_owned()),
+            environments,
+        },
+    })
+}
+
+/// The rest of a word that is an option. Phones write a dash for two hyphens.
+fn option(word: &str) -> Option<&str> {
+    ["--", "—", "–"]
+        .into_iter()
+        .find_map(|dashes| word.strip_prefix(dashes))
+}
+
+fn role_of(word: &str) -> Result<Role, String> {
+    [Role::Viewer, Role::Editor, Role::Admin]
+        .into_iter()
+        .find(|role| role.as_str().eq_ignore_ascii_case(word))
+        .ok_or_else(|| {
+            format!(
+                "There is no role {}: it is viewer, editor or admin.",
+                quoted(word)
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{USAGE, parse};
+    use crate::access::{Grant, Role};
+
+    #[test]
+    fn a_person_is_written_as_on_the_command_line() {
+        let all = "add telegram:42:666 Eve of Ops --role viewer --env dev --env=prod-* --repo infra-*";
+        let phone = "add  `telegram:42:666` Eve of Ops —role Viewer —env dev –env prod-* —repo `infra-*`";
+        for text in [all, phone] {
+            let new = parse(text).map(|new| (new.sender.to_string(), new.name, new.grant));
+            let grant = Grant {
+                role: Role::Viewer,
+                repositories: "infra-*".to_owned(),
+                environments: vec!["dev".to_owned(), "prod-*".to_owned()],
+            };
+            let eve = ("telegram:42:666".to_owned(), "Eve of Ops".to_owned(), grant);
+            assert_eq!(new, Ok(eve), "{text}");
+        }
+        let all = parse("add slack:T0ACME:U0EVE eve --role admin").map(|new| new.grant);
+        let everything = Grant {
+            role: Role::Admin,
+            repositories: "*".to_owned(),
+            environments: vec!["**".to_owned()],
+        };
+        assert_eq!(all, Ok(everything));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_how_it_is_written() {
+        let id = "slack:T0ACME:U0EVE";
+        for (text, why) in [
+            (String::new(), USAGE.to_owned()),
+            ("list".to_owned(), USAGE.to_owned()),
+            ("add".to_owned(), USAGE.to_owned()),
+            (format!("add {id} --role editor"), USAGE.to_owned()),
+            (format!("add {id} eve --role editor dev"), USAGE.to_owned()),
+            (
+                format!("add {id} eve"),
+                format!("Which role: viewer, editor or admin? {USAGE}"),
+            ),
+            (
+                format!("add {id} eve --role"),
+                format!("`--role` needs a value. {USAGE}"),
+            ),
+            (
+                format!("add {id} eve --role editor --role admin"),
+                format!("`--role` is there twice. {USAGE}"),
+            ),
+            (
+                format!("add {id} eve --rolle editor"),
+                format!("I don't know `--rolle`. {USAGE}"),
+            ),
+            (
+                format!("add {id} eve --role `owner"),
+                "There is no role `owner`: it is viewer, editor or admin.".to_owned(),
+            ),
+        ] {
+            assert_eq!(parse(&text), Err(why), "{text}");
+        }
+        let why = parse("add @eve eve --role editor").err().unwrap_or_default();
+        assert!(
+            why.starts_with("Nobody was admitted: `@eve` is no id of an account; "),
+            "{why}"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! The ID that a stranger is told leads somewhere: an operator or an administrator lets them in by it.
+
+use crate::support::app::TestApp;
+use drydock::access::Role;
+use drydock::emulator::model::{Asked, says};
+
+const ADA: &str = "U0ADA";
+const BOB: &str = "U0BOB";
+const EVE: &str = "U0EVE";
+
+async fn app() -> TestApp {
+    let app = TestApp::new(|asked: &Asked| says(format!("seen: {}", asked.last_user_text()))).await;
+    app.slack_user(ADA, Role::Admin, &["**"]).await;
+    app
+}
+
+/// The ID in what a stranger is told.
+fn id_in(told: &str) -> &str {
+    let rest = told.split("Your ID is ").nth(1).unwrap();
+    rest.split(": give it to an administrator").next().unwrap()
+}
+
+/// T01, T06
+#[tokio::test]
+async fn an_administrator_lets_a_stranger_in_by_the_id_they_were_told() {
+    let app = app().await;
+    app.slack_stranger(EVE);
+    app.say(EVE, "let me in").await;
+    let told = app.next_whisper(EVE, 0).await;
+    assert_eq!(id_in(&told), "slack:T0ACME:U0EVE");
+    let add = format!("user add {} Eve of Ops --role editor --env dev", id_in(&told));
+    let added = app.slash(ADA, &add).await;
+    let expected =
+        "Eve of Ops is in: editor for all repositories, environments dev. They can write to me now.";
+    assert_eq!(added, expected);
+    let answered = app.ask(EVE, "and now?").await;
+    assert!(answered.text.contains("seen: and now?"), "{}", answered.text);
+    assert_eq!(
+        app.audited("user.created")
+            .iter()
+            .filter(|line| line.contains(ADA))
+            .count(),
+        1
+    );
+    let again = app.slash(ADA, &add).await;
+    let expected = "Nobody was admitted: slack:T0ACME:U0EVE is Eve of Ops already; drydock user grant changes what they may do.";
+    assert_eq!(again, expected);
+
+    // On the other platform, in a thread, as a phone writes it.
+    app.stage.telegram.say(666, 666, "let me in").await;
+    let told = app.telegram_message(666, "Not authorised").await.text;
+    assert_eq!(id_in(&told), "telegram:42:666");
+    let thread = app.ask(ADA, "who is that?").await.thread;
+    let add = format!("!user add {} Vera —role viewer", id_in(&told));
+    let added = app.command_in(ADA, &thread, &add).await;
+    let expected = "Vera is in: viewer for all repositories and all environments. They can write to me now.";
+    assert_eq!(added, expected);
+    let answered = app.ask_telegram(666, "and now?").await;
+    assert!(answered.text.contains("seen: and now?"), "{}", answered.text);
+}
+
+/// T05, T06
+#[tokio::test]
+async fn nobody_is_let_in_by_whoever_may_not_or_by_an_id_that_is_none() {
+    let app = app().await;
+    app.slack_editor(BOB).await;
+    app.slack_stranger(EVE);
+    app.say(EVE, "let me in").await;
+    app.next_whisper(EVE, 0).await;
+    let people = app.count("SELECT count(*) FROM users");
+    let refused = app
+        .slash(BOB, "user add slack:T0ACME:U0EVE eve --role admin")
+        .await;
+    assert_eq!(refused, "Only an administrator admits people.");
+    for (typed, why) in [
+        ("user", "Write user add ID NAME --role ROLE"),
+        (
+            "user add slack:T0ACME:U0EVE eve",
+            "Which role: viewer, editor or admin?",
+        ),
+        (
+            "user add eve eve --role viewer",
+            "Nobody was admitted: eve is no id of an account",
+        ),
+        (
+            "user add slack:T0ACME:eve eve --role viewer",
+            "Nobody was admitted: slack:T0ACME:eve is no id",
+        ),
+        (
+            "user add mail:T0ACME:U0EVE eve --role viewer",
+            "Nobody was admitted: mail:T0ACME:U0EVE is no id",
+        ),
+        (
+            "user add slack:T0EVIL:U0EVE eve --role viewer",
+            "Nobody was admitted: slack:T0EVIL:U0EVE is of no workspace",
+        ),
+        (
+            "user add telegram:43:666 eve --role viewer",
+            "Nobody was admitted: telegram:43:666 is of no workspace",
+        ),
+        (
+            "user add slack:T0ACME:U0EVE eve --role viewer --repo [bad",
+            "Nobody was admitted: [bad is not a glob",
+        ),
+        (
+            "user add slack:T0ACME:U0BOB bob --role admin",
+            "Nobody was admitted: slack:T0ACME:U0BOB is U0BOB already",
+        ),
+    ] {
+        let told = app.slash(ADA, typed).await;
+        assert!(told.starts_with(why), "{typed}: {told}");
+    }
+    assert_eq!(app.count("SELECT count(*) FROM users"), people);
+    assert_eq!(app.asked().len(), 0);
+    // Who is no administrator is not told how.
+    assert!(app.slash(ADA, "help").await.contains("user add ID NAME"));
+    assert!(!app.slash(BOB, "help").await.contains("user add ID NAME"));
+}
+
+/// T06: what an administrator may do is decided in the transaction that does it.
+#[tokio::test]
+async fn an_administrator_who_is_none_any_more_lets_nobody_in() {
+    let app = app().await;
+    app.slack_stranger(EVE);
+    app.say(EVE, "let me in").await;
+    app.next_whisper(EVE, 0).await;
+    app.grant(ADA, Role::Editor, &["**"]).await;
+    let refused = app
+        .slash(ADA, "user add slack:T0ACME:U0EVE eve --role viewer")
+        .await;
+    assert_eq!(refused, "Only an administrator admits people.");
+    app.revoke(ADA).await;
+    app.stage
+        .slack
+        .slash(
+            ADA,
+            drydock::demo::stage::SLACK_CHANNEL,
+            "user add slack:T0ACME:U0EVE eve --role viewer",
+        )
+        .await
+        .unwrap();
+    app.until_audited("auth.denied").await;
+    assert_eq!(
+        app.count("SELECT count(*) FROM identity WHERE sender LIKE '%U0EVE%'"),
+        0
+    );
+}
