@@ -78,7 +78,7 @@ pub enum AccessError {
     )]
     Nowhere(Sender),
     /// An administrator of other repositories.
-    #[error("you do not administer {}", quoted(.0))]
+    #[error("you do not administer all of {}; name what you administer with `--repo`", quoted(.0))]
     NotAdministered(String),
 }
 

@@ -16,10 +16,11 @@ pub(super) enum Style {
     Added,
     Removed,
     Hunk,
+    Border,
 }
 
 impl Style {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Bold,
         Self::Dim,
         Self::Call,
@@ -28,6 +29,7 @@ impl Style {
         Self::Added,
         Self::Removed,
         Self::Hunk,
+        Self::Border,
     ];
 
     fn code(self) -> &'static str {
@@ -40,6 +42,7 @@ impl Style {
             Self::Added => "\x1b[32m",
             Self::Removed => "\x1b[31m",
             Self::Hunk => "\x1b[36m",
+            Self::Border => "\x1b[38;5;240m",
         }
     }
 }
@@ -92,6 +95,13 @@ impl Output {
     /// A message in a style.
     pub(super) fn aside(&self, style: Style, text: &str) {
         self.message(&self.messages.paint(style, text));
+    }
+
+    /// A dim message with a border at its left.
+    pub(super) fn bordered(&self, text: &str) {
+        let border = self.messages.paint(Style::Border, "│");
+        let text = self.messages.paint(Style::Dim, &format!(" {text}"));
+        self.message(&format!("{border}{text}"));
     }
 
     /// A prompt for the person, without a line end.
@@ -147,17 +157,42 @@ impl Output {
         self.data.paint(Style::Bold, text)
     }
 
-    /// A diff with its lines coloured where colours are wanted.
-    pub(super) fn diff(&self, text: &str) -> String {
-        let paint = |line: &str| match line.as_bytes().first() {
-            _ if line.starts_with("diff ") => self.data.paint(Style::Header, line),
-            Some(b'+') => self.data.paint(Style::Added, line),
-            Some(b'-') => self.data.paint(Style::Removed, line),
-            Some(b'@') => self.data.paint(Style::Hunk, line),
-            _ => line.to_owned(),
-        };
-        text.lines().map(paint).collect::<Vec<_>>().join("\n")
+    /// A text of somebody else's: if it holds a diff, the lines of that are coloured where colours are wanted.
+    pub(super) fn answer(&self, text: &str) -> String {
+        match holds_diff(text) {
+            true => self.diff(text),
+            false => text.to_owned(),
+        }
     }
+
+    /// A diff with its lines coloured where colours are wanted. What stands around it stays as it is.
+    pub(super) fn diff(&self, text: &str) -> String {
+        let mut is_inside = false;
+        let mut paint = |line: &str| {
+            is_inside = is_in_diff(line, is_inside);
+            match line.as_bytes().first() {
+                _ if !is_inside => line.to_owned(),
+                _ if line.starts_with("diff ") => self.data.paint(Style::Header, line),
+                Some(b'+') => self.data.paint(Style::Added, line),
+                Some(b'-') => self.data.paint(Style::Removed, line),
+                Some(b'@') => self.data.paint(Style::Hunk, line),
+                _ => line.to_owned(),
+            }
+        };
+        text.lines().map(&mut paint).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Whether a text is a diff, or has one in it.
+fn holds_diff(text: &str) -> bool {
+    text.starts_with("diff ") || text.starts_with("---") || text.contains("\n+++ ")
+}
+
+/// Whether a line belongs to a diff: it begins one, or goes on with the one before it.
+fn is_in_diff(line: &str, was_inside: bool) -> bool {
+    let begins = ["diff ", "--- ", "+++ ", "@@"];
+    let goes_on = ['+', '-', ' ', '\\'];
+    begins.iter().any(|begin| line.starts_with(begin)) || (was_inside && line.starts_with(goes_on))
 }
 
 impl Stream {
@@ -211,7 +246,7 @@ fn steers(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{PLAIN, Stream, Style, visible};
+    use super::{Output, PLAIN, Stream, Style, visible};
 
     #[test]
     fn nothing_a_model_writes_steers_the_terminal() {
@@ -225,6 +260,29 @@ mod tests {
         ] {
             assert_eq!(visible(text), shown);
         }
+    }
+
+    /// TK-74
+    #[test]
+    fn the_lines_of_a_diff_are_coloured_and_nothing_around_it() {
+        let stream = |colour| Stream {
+            terminal: true,
+            colour,
+        };
+        let output = |colour| Output {
+            json: false,
+            data: stream(colour),
+            messages: stream(colour),
+        };
+        let diff = "diff --git a/a b/a\nindex 1..2 100644\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n same";
+        let coloured = "\x1b[1;34mdiff --git a/a b/a\x1b[0m\nindex 1..2 100644\n\x1b[31m--- a/a\x1b[0m\n\
+                        \x1b[32m+++ b/a\x1b[0m\n\x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-old\x1b[0m\n\x1b[32m+new\x1b[0m\n same";
+        assert_eq!(output(true).answer(diff), coloured);
+        assert_eq!(output(false).answer(diff), diff);
+        let around = |diff: &str| format!("- one\n- two\n```diff\n{diff}\n```\n- three\n+ four");
+        assert_eq!(output(true).answer(&around(diff)), around(coloured));
+        let list = "- one\n- two\n+ three";
+        assert_eq!(output(true).answer(list), list);
     }
 
     #[test]

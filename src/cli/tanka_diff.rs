@@ -75,7 +75,7 @@ fn show(comparison: &Comparison, is_one: bool, output: &Output) {
     output.line(&report.text(REPORT_CHARS_MAX));
     let patches = report.environments.iter().map(|environment| environment.patch());
     for patch in patches.filter(|patch| is_one && !patch.is_empty()) {
-        output.line(&format!("\n{}", patch.trim_end_matches('\n')));
+        output.line(&format!("\n{}", output.diff(patch.trim_end_matches('\n'))));
     }
     output.line("");
     checks.iter().for_each(|check| output.line(&line(check)));

@@ -383,7 +383,7 @@ fn ctrl_c_stops_within_a_second_and_keeps_the_edits() {
     assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
 }
 
-/// TK-21 TK-73
+/// TK-21
 #[test]
 fn verbose_shows_what_tools_answer() {
     let read = || calls("file_read", json!({ "path": MAIN }));

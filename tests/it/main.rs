@@ -30,6 +30,7 @@ mod cli_serve;
 mod cli_tanka;
 mod cli_tanka_fmt;
 mod cli_tanka_lint;
+mod cli_terminal;
 mod commands;
 mod conformance;
 mod crash;

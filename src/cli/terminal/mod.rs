@@ -308,7 +308,7 @@ impl Terminal {
     /// Prints how a turn ended: its answer, or why there is none, and checks that failed.
     pub(super) async fn print(&mut self, outcome: &Outcome) -> Result<(), Failure> {
         if !outcome.answer.is_empty() {
-            self.output.line(&outcome.answer);
+            self.output.line(&self.output.answer(&outcome.answer));
         }
         if let Some(notice) = &outcome.notice {
             self.output.message(notice);

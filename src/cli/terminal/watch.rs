@@ -103,8 +103,8 @@ impl Watch {
             let text = format!("[{name} failed] {}", one_line(content));
             self.output.aside(Style::Dim, &text);
         } else if self.detail == Detail::Verbose {
-            let text = format!("│ [{name} answered] {}", one_line(content));
-            self.output.aside(Style::Dim, &text);
+            self.output
+                .bordered(&format!("[{name} answered] {}", one_line(content)));
         }
     }
 }
@@ -127,7 +127,7 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::{far, one_line};
 
-    /// TK-68 TK-71
+    /// TK-68
     #[test]
     fn arguments_are_shown_on_one_line_of_at_most_120_characters() {
         assert_eq!(one_line("{\n  \"path\": \"a\"\n}"), "{ \"path\": \"a\" }");

@@ -132,6 +132,14 @@ pub(crate) fn ended(command: Command) -> Ended {
     running.end()
 }
 
+/// Runs a command to its end, with this standard input.
+pub(crate) fn ended_with_input(command: Command, input: &str) -> Ended {
+    let mut running = Running::start(command);
+    running.type_bytes(input.as_bytes());
+    running.close_input();
+    running.end()
+}
+
 /// A program that runs. It is killed when a test fails.
 pub(crate) struct Running {
     child: Child,

@@ -1,0 +1,100 @@
+//! `ask` and `chat` where a person sits at a terminal: the prompt and the colours.
+
+use crate::support::require::component;
+use crate::support::shell::{Ended, Model, Shell, ended_with_input};
+use drydock::emulator::model::{calls, queue, says};
+use serde_json::json;
+use std::process::Command;
+
+const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+
+/// Runs the program on a terminal of its own, where somebody types. Both of its streams come as one.
+fn on_a_terminal(shell: &Shell, arguments: &[&str], typed: &str) -> Ended {
+    let program = env!("CARGO_BIN_EXE_drydock");
+    let words = [&[program], arguments].concat();
+    let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let mut command = Command::new("script");
+    command.args(["-q", "-e", "-f", "-c", &words.join(" "), "/dev/null"]);
+    shell.prepare(&mut command);
+    command.env("TERM", "xterm");
+    ended_with_input(command, typed)
+}
+
+fn shell() -> Shell {
+    Shell::with_repository(&[("a", "one\n")]).set(KEY.0, KEY.1)
+}
+
+fn url(model: &Model) -> String {
+    format!("providers.anthropic.base_url={}", model.url())
+}
+
+/// TK-58
+#[test]
+fn chat_on_a_terminal_has_a_prompt() {
+    if component("script").is_none() {
+        return;
+    }
+    let (shell, model) = (shell(), Model::start(queue([])));
+    let ended = on_a_terminal(&shell, &["chat", "--set", &url(&model)], "/usage\n/exit\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.out.contains("Say what should change, or /help."),
+        "{ended:?}"
+    );
+    assert_eq!(ended.out.matches("❯ ").count(), 2, "{ended:?}");
+    let piped = shell.run_with_input(&["chat", "--set", &url(&model)], "/usage\n/exit\n");
+    assert!(!piped.out.contains('❯') && !piped.err.contains('❯'), "{piped:?}");
+}
+
+/// TK-73
+#[test]
+fn calls_words_and_answers_of_tools_are_told_apart_on_a_terminal() {
+    if component("script").is_none() {
+        return;
+    }
+    let lines = || {
+        queue([
+            says("I look first.").and_calls("file_read", json!({ "path": "a" })),
+            says("One."),
+        ])
+    };
+    let (shell, model) = (shell(), Model::start(lines()));
+    let ask = ["ask", "-v", "--set", &url(&model), "how many?"];
+    let ended = on_a_terminal(&shell, &ask, "");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for shown in [
+        "\u{1b}[33mI look first.\u{1b}[0m",
+        "\u{1b}[1;36m▶ file_read({\"path\":\"a\"})\u{1b}[0m",
+        "\u{1b}[38;5;240m│\u{1b}[0m\u{1b}[2m [file_read answered] ",
+    ] {
+        assert!(ended.out.contains(shown), "no {shown:?} in {ended:?}");
+    }
+    let plain = Model::start(lines());
+    let shell = shell.set("NO_COLOR", "1");
+    let ended = on_a_terminal(&shell, &["ask", "-v", "--set", &url(&plain), "how many?"], "");
+    assert!(!ended.out.contains('\u{1b}'), "{ended:?}");
+    assert!(ended.out.contains("│ [file_read answered] "), "{ended:?}");
+}
+
+/// TK-74: those of a change, and those a model shows.
+#[test]
+fn diffs_are_coloured_on_a_terminal() {
+    if component("script").is_none() {
+        return;
+    }
+    let edit = json!({ "path": "a", "old": "one", "new": "two" });
+    let shown = "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-three\n+four";
+    let model = Model::start(queue([calls("file_edit", edit), says(shown)]));
+    let ended = on_a_terminal(&shell(), &["ask", "--set", &url(&model), "two"], "");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for line in [
+        "\u{1b}[1;34mdiff --git a/b b/b\u{1b}[0m",
+        "\u{1b}[31m-three\u{1b}[0m",
+        "\u{1b}[32m+four\u{1b}[0m",
+        "\u{1b}[1;34mdiff --git a/a b/a\u{1b}[0m",
+        "\u{1b}[31m-one\u{1b}[0m",
+        "\u{1b}[32m+two\u{1b}[0m",
+    ] {
+        assert!(ended.out.contains(line), "no {line:?} in {ended:?}");
+    }
+}
