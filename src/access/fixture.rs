@@ -83,6 +83,7 @@ pub(super) async fn said(access: &Access, name: &str) -> InboxId {
         sender,
         direct: true,
         message: None,
+        response_url: None,
         kind: Kind::Command {
             verb: "user".into(),
             arguments: String::new(),
