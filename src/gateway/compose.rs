@@ -44,7 +44,7 @@ pub(super) struct Address {
     /// Prefix of the operation ids, unique per message: `inbox-7`. A message that is taken up again
     /// after a crash finds what was sent for it before.
     pub(super) prefix: String,
-    /// Where the person can be answered as well.
+    /// An address at which the person can be answered as well.
     pub(super) response_url: Option<ResponseUrl>,
 }
 

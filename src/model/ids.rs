@@ -29,7 +29,7 @@ id! {
 }
 
 impl InboxId {
-    /// What the ids of the operations that answer it begin with: `inbox-7`.
+    /// The beginning of the ids of operations that answer it: `inbox-7`.
     pub fn answers(self) -> String {
         format!("inbox-{self}")
     }

@@ -118,8 +118,8 @@ pub struct Inbound {
     pub message: Option<MessageRef>,
     /// What.
     pub kind: Kind,
-    /// Where its sender can be answered as well, for a command that may have been typed where we are not. Kept apart
-    /// from the message.
+    /// An address at which its sender can be answered as well, for a command that may have been typed where we are not.
+    /// Kept apart from the message.
     #[serde(skip)]
     pub response_url: Option<ResponseUrl>,
 }
@@ -133,7 +133,7 @@ impl Inbound {
         }
     }
 
-    /// Where its sender alone is told something. A message at the root of a channel has a thread of its own only once
+    /// The place where its sender alone is told something. A message at the root of a channel has a thread of its own only once
     /// somebody answers it, and Slack shows a text for one person in no other: see
     /// <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
     pub fn aside(&self) -> Place {

@@ -15,8 +15,8 @@ pub struct Op {
     pub place: Place,
     /// What.
     pub action: Action,
-    /// Where it may go as well if the platform says that we are not there. The outbox keeps it apart and adds it when
-    /// it hands the operation out.
+    /// An address it may go to as well if the platform says that we are not there. The outbox keeps it apart and adds
+    /// it when it hands the operation out.
     #[serde(skip)]
     pub response_url: Option<ResponseUrl>,
 }

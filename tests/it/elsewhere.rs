@@ -26,7 +26,7 @@ async fn app() -> TestApp {
     app
 }
 
-/// What somebody alone is shown in a place, as soon as it says so.
+/// Waits for a text that somebody alone is shown in a place.
 async fn whisper(app: &TestApp, user: &str, place: &str, says: &str) -> String {
     app.slack(&format!("{says} in {place}"), |state| {
         let whispers = state.ephemerals.iter();
@@ -105,7 +105,7 @@ async fn an_answer_that_waits_for_slack_goes_out_after_a_restart_where_it_was_as
     assert_eq!(app.count("SELECT count(*) FROM response_url"), 0);
 }
 
-/// What was given up is told of once, in words of whoever missed it, and only where it was missed.
+/// A letter that was given up is told of once, in words of whoever missed it, and only where it was missed.
 #[tokio::test]
 async fn a_status_tells_once_what_was_not_delivered_where_it_is_asked() {
     let app = TestApp::new(|_: &Asked| says("Here.")).await;

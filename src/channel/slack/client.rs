@@ -15,9 +15,10 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// The longest wait we take from Slack.
 const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
-/// Who takes answers to commands. See <https://docs.slack.dev/interactivity/implementing-slash-commands>.
+/// The host that takes answers to commands. See <https://docs.slack.dev/interactivity/implementing-slash-commands>.
 const RESPONSE_HOST: &str = "hooks.slack.com";
-/// What the token may do, comma-separated: in every answer of Slack, but not of everything that speaks its API.
+/// The header that lists what the token may do, comma-separated: in every answer of Slack, but not of everything that
+/// speaks its API.
 const SCOPES: &str = "x-oauth-scopes";
 /// Characters of an error code that are kept.
 const CODE_CHARS_MAX: usize = 64;
@@ -120,7 +121,7 @@ impl Client {
         }
     }
 
-    /// Whose the token is, and what it may do, if Slack tells.
+    /// Asks whose the token is, and what it may do, if Slack tells.
     pub(super) async fn who_we_are(&self) -> Result<(Value, Option<Vec<String>>), SendError> {
         let (headers, who) = self
             .exchange(self.request("auth.test").json(&json!({})), Effect::Repeatable)
@@ -173,7 +174,7 @@ impl Client {
         })
     }
 
-    /// Where answers to commands go, and nowhere else.
+    /// Returns true for an address that answers to commands may go to.
     fn takes_responses(&self, address: &str) -> bool {
         let (Ok(url), Ok(base)) = (Url::parse(address), Url::parse(&self.base_url)) else {
             return false;

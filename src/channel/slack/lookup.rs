@@ -25,7 +25,7 @@ pub(super) fn metadata(op: &Op) -> Value {
     json!({"event_type": EVENT_TYPE, "event_payload": {"op": op.id}})
 }
 
-/// Why a bot may be unable to read wherever it writes: what it lacks of the scopes that Slack told, or that it told none.
+/// Says why a bot may be unable to read wherever it writes: it lacks some of the scopes, or Slack told none.
 pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
     let Some(scopes) = scopes else {
         return Some("slack did not tell which scopes the token has".to_owned());

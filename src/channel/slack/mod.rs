@@ -60,7 +60,7 @@ pub(super) async fn connect(
     }))
 }
 
-/// What Slack says of a conversation that the bot, or the person, is not in.
+/// The codes of Slack for a conversation that the bot, or the person, is not in.
 const NOT_THERE: [&str; 3] = ["channel_not_found", "not_in_channel", "user_not_in_channel"];
 
 struct Slack {

@@ -73,7 +73,7 @@ pub(super) async fn poll(
     cancel.run_until_cancelled(polling).await;
 }
 
-/// Whether a round brought something that was not there before.
+/// The news of a round: something that was not there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
     Some,
@@ -98,7 +98,7 @@ struct Poller<'a> {
     offset: Option<i64>,
     /// Updates that made the decoder panic.
     panics: u64,
-    /// Whether it was said that answers with nothing new come too early.
+    /// True once it was said that answers with nothing new come too early.
     is_hasty: bool,
 }
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Answers that one address takes.
 const USES_MAX: usize = 5;
-/// How long it takes them.
+/// The time within which it takes them.
 const KEPT: SignedDuration = SignedDuration::from_mins(30);
 
 /// An address that came with a command.

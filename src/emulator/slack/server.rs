@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Bytes of a request that are read.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
 
-/// What an answer at an address that came with a command is called among the calls and faults.
+/// The name of an answer at an address that came with a command, among calls and faults.
 const RESPONSE: &str = "response_url";
 
 /// Ends a connection without an answer.

@@ -25,7 +25,7 @@ pub struct State {
     pub problems: Vec<String>,
     /// What the bot may do; told with every answer.
     pub scopes: BTreeSet<&'static str>,
-    /// Whether they are told.
+    /// True while they are told to nobody.
     pub(super) are_scopes_hidden: bool,
     /// Users by id, with their team.
     pub(super) users: BTreeMap<String, String>,

@@ -191,8 +191,8 @@ fn stopping(waiting: u32) -> String {
     }
 }
 
-/// What was given up of a conversation, in words of whoever missed it, and until when it can be had. What is told
-/// instead of something is nothing that anybody misses.
+/// Tells what was given up of a conversation in words of whoever missed it, and until when it can be had. Lines that
+/// stood for something else are left out: nobody misses them.
 fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
     let is_missed = |letter: &&DeadLetter| {
         let name = letter.op.rsplit('/').next().unwrap_or_default();

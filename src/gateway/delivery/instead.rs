@@ -1,4 +1,4 @@
-//! What people are told instead of an operation that was not delivered: one line for all texts of a message, and for a
+//! The messages that people get instead of an operation that was not delivered: one line for all texts of a message, and for a
 //! file what it holds, where that can be read in a chat.
 
 use crate::gateway::compose::MESSAGES_MAX;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 /// Splits a reply into what fits one message each, where it is delivered.
 pub(in crate::gateway) type Split = Arc<dyn Fn(&Reply) -> Vec<Reply> + Send + Sync>;
 
-/// What is told instead is called. It has nothing of its own instead.
+/// The name of what is told instead. Nothing is told instead of that.
 const MISSING: &str = "missing";
 
-/// Why something is told instead.
+/// The reason why something is told instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     /// It was not delivered and never will be.
@@ -21,7 +21,7 @@ pub(super) enum Missing {
     Perhaps,
 }
 
-/// What people are told instead of an operation.
+/// Returns what people are told instead of an operation.
 pub(super) fn instead_of(op: &Op, missing: Missing, split: &Split) -> Vec<Op> {
     let post = op.id.strip_suffix("/fill").unwrap_or(&op.id);
     let Some((message, name)) = post.rsplit_once('/') else {
@@ -54,7 +54,7 @@ pub(super) fn instead_of(op: &Op, missing: Missing, split: &Split) -> Vec<Op> {
         .collect()
 }
 
-/// Told to whom the operation was for.
+/// Makes an action that tells the same people as another.
 fn like(action: &Action, reply: Reply) -> Action {
     match action {
         Action::Notice { to, .. } => Action::Notice {
@@ -79,7 +79,7 @@ fn of_answer(missing: Missing) -> String {
     )
 }
 
-/// What a file holds, in as many messages as an answer may have; where it takes more, how to get it.
+/// Tells what a file holds, in as many messages as an answer may have; where it takes more, how to get it.
 fn of_file(file_name: &str, content: &Bytes, missing: Missing, split: &Split) -> Vec<Reply> {
     let what_happened = match missing {
         Missing::Surely => "could not be delivered",

@@ -58,6 +58,9 @@ impl Letters {
     }
 }
 
+/// Operations that are told of at once.
+const TOLD_MAX: u32 = 100;
+
 const LETTERS: &str =
     "SELECT op, channel, body, state, COALESCE(why, ''), attempts, created_at, done_at FROM outbox
     WHERE done_at IS NOT NULL AND state IN ('failed', 'ambiguous')";
@@ -108,28 +111,43 @@ impl Store {
         .await
     }
 
-    /// What of a chat and thread was given up and nobody asked for yet, the oldest first. It is told of by the message
-    /// `by`, which is told the same if it asks again; nobody else is.
+    /// Tells the message `by` what was given up in a chat and thread and nobody was told before, the oldest first. The
+    /// same message is told the same if it asks again.
     pub async fn tell_given_up(
         &self,
         channel: &str,
         place: &Place,
         by: InboxId,
     ) -> Result<Vec<DeadLetter>, StoreError> {
+        // Looked for by a connection that reads: the thread that writes goes through no table, and mostly there is none.
         let (channel, place) = (channel.to_owned(), place.clone());
+        let found: Vec<i64> = self
+            .read(move |tx| {
+                let mut statement = tx.prepare_cached(
+                    "SELECT id FROM outbox
+                     WHERE channel = ?1 AND done_at IS NOT NULL AND state IN ('failed', 'ambiguous')
+                       AND (told_by IS NULL OR told_by = ?4)
+                       AND json_extract(lane, '$[0]') = ?2 AND json_extract(lane, '$[1]') IS ?3 ORDER BY id LIMIT ?5",
+                )?;
+                let values = params![channel, place.chat, place.thread, by.0, TOLD_MAX];
+                let rows = statement.query_map(values, |row| row.get(0))?;
+                Ok(rows.collect::<rusqlite::Result<_>>()?)
+            })
+            .await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
         self.write(move |tx| {
-            tx.prepare_cached(
-                "UPDATE outbox SET told_by = ?4
-                 WHERE channel = ?1 AND done_at IS NOT NULL AND state IN ('failed', 'ambiguous') AND told_by IS NULL
-                   AND json_extract(lane, '$[0]') = ?2 AND json_extract(lane, '$[1]') IS ?3",
-            )?
-            .execute(params![channel, place.chat, place.thread, by.0])?;
-            let sql = format!("{LETTERS} AND channel = ?1 AND told_by = ?2 ORDER BY id");
-            let mut statement = tx.prepare_cached(&sql)?;
-            let mut rows = statement.query(params![channel, by.0])?;
             let mut letters = Vec::new();
-            while let Some(row) = rows.next()? {
-                letters.push(letter(row)?);
+            for id in found {
+                tx.prepare_cached("UPDATE outbox SET told_by = ?2 WHERE id = ?1 AND told_by IS NULL")?
+                    .execute([id, by.0])?;
+                let sql = format!("{LETTERS} AND id = ?1 AND told_by = ?2");
+                let mut statement = tx.prepare_cached(&sql)?;
+                let mut rows = statement.query([id, by.0])?;
+                if let Some(row) = rows.next()? {
+                    letters.push(letter(row)?);
+                }
             }
             Ok(letters)
         })
@@ -150,7 +168,7 @@ impl Store {
             for (op, _, state) in &letters {
                 let state = if state == "failed" { WAITING } else { AGAIN };
                 tx.prepare_cached(
-                    "UPDATE outbox SET state = ?2, due_at = ?3, attempts = 0, done_at = NULL,
+                    "UPDATE outbox SET state = ?2, due_at = ?3, attempts = 0, done_at = NULL, told_by = NULL,
                        tried_at = CASE ?2 WHEN 'waiting' THEN NULL ELSE tried_at END
                      WHERE op = ?1",
                 )?
@@ -254,5 +272,47 @@ fn what(action: &Action) -> &'static str {
         Action::Upload { .. } => "upload",
         Action::React { .. } => "react",
         Action::AnswerClick { .. } => "answer",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::Letters;
+    use crate::model::InboxId;
+    use crate::store::Store;
+    use crate::store::fixture::{at, place, post};
+
+    #[tokio::test]
+    async fn what_was_given_up_is_told_to_one_message_and_anew_when_it_fails_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let here = place(Some("1.0"));
+        let ops = vec![
+            post("inbox-1/result", Some("1.0"), "x"),
+            post("inbox-2/result", Some("2.0"), "x"),
+        ];
+        store.enqueue(ops, at(0)).await.unwrap();
+        for op in ["inbox-1/result", "inbox-2/result"] {
+            store.failed(op, "refused", None, at(1)).await.unwrap();
+        }
+        let told = async |by: i64| {
+            let letters = store.tell_given_up("slack", &here, InboxId(by)).await.unwrap();
+            letters.into_iter().map(|letter| letter.op).collect::<Vec<_>>()
+        };
+        for (by, letters) in [
+            (7, vec!["inbox-1/result"]),
+            (7, vec!["inbox-1/result"]),
+            (8, vec![]),
+        ] {
+            assert_eq!(told(by).await, letters, "{by}");
+        }
+        let one = Letters::Op("inbox-1/result".to_owned());
+        store.send_again(one, "operator", at(2)).await.unwrap();
+        store
+            .failed("inbox-1/result", "refused", None, at(3))
+            .await
+            .unwrap();
+        assert_eq!(told(8).await, ["inbox-1/result"]);
     }
 }

@@ -7,7 +7,7 @@ use crate::store::{Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-/// How long Slack takes answers at such an address. See
+/// The time within which Slack takes answers at such an address. See
 /// <https://docs.slack.dev/interactivity/handling-user-interaction>.
 const KEPT: SignedDuration = SignedDuration::from_mins(30);
 
@@ -66,7 +66,7 @@ pub(in crate::store) fn drop_if_answered(tx: &Transaction<'_>, op: &str) -> Resu
     Ok(())
 }
 
-/// What the id of an operation begins with: the message it answers.
+/// The beginning of the id of an operation: the message it answers.
 pub(super) fn answered(op: &str) -> &str {
     op.rsplit_once('/').map_or(op, |(answers, _)| answers)
 }

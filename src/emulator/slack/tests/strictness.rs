@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::Value;
 
-/// What the Web API answers to a call with a body: `ok`, or the code of its refusal.
+/// Calls the Web API and returns `ok`, or the code of its refusal.
 async fn call(emulator: &SlackEmulator, method: &str, body: &Value) -> String {
     let url = format!("{}/{method}", emulator.api_base_url());
     let request = http().post(url).bearer_auth("xoxb-1").json(body);

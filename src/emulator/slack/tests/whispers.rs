@@ -1,4 +1,4 @@
-//! What one person alone is shown, and where: Slack takes more than it shows.
+//! Texts for one person alone: Slack takes more of them than it shows.
 
 use super::events::{gateway, ok};
 use super::*;
