@@ -54,7 +54,7 @@ async fn run(pinned: bool) {
     let served = tokio::task::spawn_blocking(move || {
         let mut served = settings.start();
         served.wait_for("/readyz");
-        (served, settings.invite())
+        (served, settings.invite("alice"))
     });
     let (served, token) = served.await.unwrap();
     let pinned = pinned && support::pin(served.process(), 0);

@@ -94,7 +94,7 @@ async fn memory(settings: &Arc<Settings>, slack: &Arc<SlackEmulator>) {
     let served = tokio::task::spawn_blocking(move || {
         let mut served = starting.start();
         served.wait_for("/readyz");
-        (served, starting.invite())
+        (served, starting.invite("alice"))
     });
     let (served, token) = served.await.unwrap();
     tokio::time::sleep(SETTLED).await;

@@ -93,13 +93,14 @@ paced = false
         Served {
             child: command.spawn().unwrap(),
             address: self.address,
+            log: self.directory.join("log"),
         }
     }
 
     /// An invite token, made as an operator makes it.
-    pub(crate) fn invite(&self) -> String {
+    pub(crate) fn invite(&self, name: &str) -> String {
         let mut command = self.command();
-        command.args(["--json", "invite", "alice", "--role", "editor"]);
+        command.args(["--json", "invite", name, "--role", "editor"]);
         let output = command.stdout(Stdio::piped()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -111,6 +112,7 @@ paced = false
 pub(crate) struct Served {
     child: Child,
     pub(crate) address: SocketAddr,
+    log: PathBuf,
 }
 
 impl Served {
@@ -126,7 +128,10 @@ impl Served {
                 return Instant::now();
             }
             assert!(Instant::now() < deadline, "no 200 for {path}");
-            assert!(self.child.try_wait().unwrap().is_none(), "the server ended");
+            if let Some(ended) = self.child.try_wait().unwrap() {
+                let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+                panic!("the server ended: {ended}; {said}");
+            }
             std::thread::sleep(Duration::from_micros(250));
         }
     }
@@ -138,6 +143,11 @@ impl Served {
 
     pub(crate) fn rss_kib(&self) -> u64 {
         super::kib(&format!("/proc/{}/status", self.process()), "VmRSS")
+    }
+
+    /// The most that was ever resident.
+    pub(crate) fn highest_kib(&self) -> u64 {
+        super::kib(&format!("/proc/{}/status", self.process()), "VmHWM")
     }
 
     pub(crate) fn pss_kib(&self) -> u64 {

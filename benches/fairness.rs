@@ -1,0 +1,212 @@
+//! How long a person waits for a one-line change while another one has programs without end evaluated:
+//! `cargo bench --bench fairness`.
+//!
+//! One person writes in the emulated Slack and asks for one-line changes, one after another, each in a thread of its
+//! own: two requests to a model that answers at once, an edit, and the comparison of the environment. A change is
+//! timed from the moment its event is sent until the whole result stands in the thread. First nobody else is there;
+//! then another person has as many conversations open as shown, and the model of each has fifteen endless programs
+//! evaluated by each answer, as often as a turn may. None of those conversations ends before the last change has. All
+//! of it runs in this process but the jail, on loopback, with the real gateway and its durable store.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod support;
+
+use drydock::access::Role;
+use drydock::admin::{Answer as AdminAnswer, Request};
+use drydock::app::World;
+use drydock::demo::stage::Stage;
+use drydock::emulator::model::{Answer, Asked, calls, says};
+use drydock::emulator::slack::State;
+use drydock::sandbox::Program;
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use support::{Times, header, row, standstill, value};
+
+const PERSON: &str = "U0ALICE";
+const ABUSER: &str = "U0MALLORY";
+const CHANNEL: &str = "C0BENCH";
+/// Changes of the person, of which the first few are not counted.
+const CHANGES: usize = 200;
+const CHANGES_QUICK: usize = 60;
+const WARM_UP: usize = 5;
+/// Conversations of the abuser at the same time: fewer and more than there are places in the jail.
+const CONVERSATIONS: [usize; 2] = [4, 24];
+/// Tool calls of each of their answers.
+const CALLS: usize = 5;
+/// How long a change may take before the bench gives up.
+const CHANGE_MAX: Duration = Duration::from_secs(60);
+const TARGET: &str = "p99 <= 2 s";
+/// What the abuser's words begin with.
+const ABUSE: &str = "without end";
+const DONE: &str = "It has 3 replicas.";
+const ENDLESS: &str = "local f(n) = if n == 0 then 0 else f(n - 1) + f(n - 1); f(60)\n";
+
+fn main() {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(run());
+}
+
+async fn run() {
+    let count = match std::env::args().any(|argument| argument == "--quick") {
+        true => CHANGES_QUICK,
+        false => CHANGES,
+    };
+    header("fairness");
+    changes("nobody else", count, 0, "").await;
+    for conversations in CONVERSATIONS {
+        let what = format!("beside {conversations} conversations of endless programs");
+        changes(&what, count, conversations, TARGET).await;
+    }
+    standstill();
+}
+
+/// So many changes on a stage of their own, beside so many conversations of an abuser.
+async fn changes(what: &str, count: usize, conversations: usize, target: &str) {
+    let world = World {
+        now: Timestamp::now,
+        random,
+        program: inmates,
+        stand_ins: &[],
+    };
+    let settings = [("limits.identical_calls_max", "20"), ("limits.steps_max", "200")];
+    let mut stage = Stage::build(script, world, &settings).await.unwrap();
+    stage.slack.add_channel(CHANNEL, &[PERSON, ABUSER]);
+    admit(&stage, PERSON).await;
+    admit(&stage, ABUSER).await;
+    for number in 0..conversations {
+        let words = format!("@drydock {ABUSE}, conversation {number}");
+        stage.slack.say(ABUSER, CHANNEL, &words).await.unwrap();
+    }
+    let mut times = Vec::new();
+    for number in 0..WARM_UP + count {
+        let took = change(&stage, number).await;
+        if number >= WARM_UP {
+            times.push(took);
+        }
+    }
+    assert_eq!(
+        in_work(&stage),
+        conversations,
+        "the abuser was done before the person was"
+    );
+    assert_eq!(stage.slack.problems(), Vec::<String>::new());
+    assert_eq!(stage.model.problems(), Vec::<String>::new());
+    let times = Times::new(times);
+    row(&format!("{what}: a one-line change"), &times, target);
+    value(
+        &format!("{what}: the slowest"),
+        support::millis(times.at(1_000)),
+        "ms",
+        "",
+    );
+    stage.stop().await;
+}
+
+/// One change, from its event to the whole result.
+async fn change(stage: &Stage, number: usize) -> Duration {
+    let words = format!("@drydock set web to 3 replicas in staging, change {number}");
+    let said = stage.slack.say(PERSON, CHANNEL, &words).await.unwrap();
+    let started = Instant::now();
+    while started.elapsed() < CHANGE_MAX {
+        let shown = stage.slack.wait_until(|state| result_in(state, &said.ts));
+        if let Some(shown_at) = shown.await {
+            return shown_at - said.sent_at;
+        }
+    }
+    panic!("change {number} is not answered within {CHANGE_MAX:?}");
+}
+
+/// When the result of a thread was shown.
+fn result_in(state: &State, thread: &str) -> Option<Instant> {
+    let mut replies = state.replies(CHANNEL, thread);
+    let result = replies.find(|message| message.visible().join("\n").contains(DONE))?;
+    Some(result.shown_at)
+}
+
+/// Messages that are not answered yet.
+fn in_work(stage: &Stage) -> usize {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let database = Connection::open_with_flags(stage.data().join("drydock.db"), flags).unwrap();
+    database.busy_timeout(CHANGE_MAX).unwrap();
+    let open = "SELECT count(*) FROM inbox WHERE done_at IS NULL";
+    let open: i64 = database.query_row(open, [], |row| row.get(0)).unwrap();
+    usize::try_from(open).unwrap()
+}
+
+/// What the model answers: each step of a turn follows from what was asked last.
+fn script(asked: &Asked) -> Answer {
+    let is_abuse = asked.messages.iter().any(|message| message.text.contains(ABUSE));
+    let is_first = asked.last_results().is_empty();
+    match (is_abuse, is_first) {
+        (false, true) => calls(
+            "file_edit",
+            json!({ "path": "environments/staging/main.jsonnet", "old": "replicas: 2,\n    memory: '256Mi'", "new": "replicas: 3,\n    memory: '256Mi'" }),
+        ),
+        (false, false) => says(DONE),
+        (true, true) => calls(
+            "file_write",
+            json!({ "path": "environments/dev/main.jsonnet", "content": ENDLESS }),
+        ),
+        (true, false) => endless(),
+    }
+}
+
+fn endless() -> Answer {
+    let environment = json!({ "env_path": "environments/dev" });
+    let file = json!({ "file_path": "environments/dev/main.jsonnet" });
+    let mut answer = says("");
+    for _ in 0..CALLS {
+        answer = answer
+            .and_calls("tanka_show", environment.clone())
+            .and_calls("tanka_diff", environment.clone())
+            .and_calls("tanka_validate_jsonnet", file.clone());
+    }
+    answer
+}
+
+async fn admit(stage: &Stage, user: &str) {
+    stage.slack.add_user(user);
+    let request = Request::Invite {
+        name: user.to_owned(),
+        role: Role::Editor,
+        repositories: "*".to_owned(),
+        environments: vec!["**".to_owned()],
+        hours: 1,
+    };
+    let AdminAnswer::Invite { token, .. } = stage.app.as_ref().unwrap().admin.answer(request).await else {
+        panic!("no invite")
+    };
+    stage.slack.dm(user, &format!("join {token}")).await.unwrap();
+    let direct = format!("D{user}");
+    let welcome = stage.slack.wait_until(|state| {
+        let mut messages = state.messages.iter();
+        messages
+            .any(|message| message.channel == direct && message.text.contains("You're in"))
+            .then_some(())
+    });
+    welcome.await.expect("a welcome");
+}
+
+fn inmates() -> Program {
+    Program::at(env!("CARGO_BIN_EXE_drydock"))
+}
+
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).unwrap();
+    bytes
+}
