@@ -32,7 +32,7 @@ use crate::model::{Check, CheckState, Need, RepoPath};
 use crate::redact::Redactor;
 use crate::review::{Input, Report, SettingsChange, review};
 use crate::tanka::importers::{Affected, Importer};
-use crate::tanka::{Evaluate, Renderer, Room, TankaError};
+use crate::tanka::{self, Evaluate, Renderer, Room, TankaError};
 use crate::workspace::{RepositoryError, TreeError};
 use affected::{Graphs, Touched};
 use kept::Kept;
@@ -259,10 +259,11 @@ impl Comparer {
         let moves = self.moves(&asked.sides, &subject.touched, &both, only, cancel);
         let moves = moves.await?;
         let (room, comparer) = (Room::default(), Arc::clone(self));
-        room.enter(both.bytes()).await;
+        let bytes = both.bytes();
+        room.enter(bytes).await;
         let enough = cancel.clone();
         let stopped = move || enough.is_cancelled();
-        blocking(move || {
+        reading(bytes, move || {
             // It goes along: what is told is in memory until it is done, also when nobody waits for it any more.
             let _room = room;
             comparer.told(&asked, subject, both, &moves, &stopped)
@@ -426,7 +427,16 @@ enum Glance {
     Name(Only),
 }
 
-/// Reading trees and working on large values may block.
+/// Works on values whose texts have that many bytes.
+async fn reading<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, CompareError> + Send + 'static,
+) -> Result<T, CompareError> {
+    let read = tanka::read(bytes, work).await;
+    read.unwrap_or_else(|why| Err(CompareError::Broken(why)))
+}
+
+/// Reading trees may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CompareError> + Send + 'static,
 ) -> Result<T, CompareError> {

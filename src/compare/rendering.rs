@@ -4,7 +4,7 @@ use super::affected::Touched;
 use super::asked::Variables;
 use super::kept::{Opinion, Rendered};
 use super::settled::{Eyes, Settled, Values, settle};
-use super::{Asked, CompareError, Comparer, Progress, blocking};
+use super::{Asked, CompareError, Comparer, Progress, blocking, reading};
 use crate::jsonnet::SecondOpinionWanted;
 use crate::model::RepoPath;
 use crate::parallel;
@@ -220,7 +220,12 @@ impl Comparer {
                 ..settled
             }
         };
-        let settled = blocking(move || {
+        // Together they are large or not, whatever each of them is.
+        let bytes = match room.is_large() {
+            true => usize::MAX,
+            false => 0,
+        };
+        let settled = reading(bytes, move || {
             // It goes along: the values are in memory until they are settled, also when nobody waits any more.
             let _room = room;
             Ok(parallel::map(answered, settled))

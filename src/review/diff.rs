@@ -49,9 +49,16 @@ pub struct ObjectChange {
     pub lines_added: u64,
     /// Lines of YAML removed.
     pub lines_removed: u64,
-    /// The object itself, when it is there on one side only.
+    /// The object itself, when it is there on one side only, until the environments are put into classes.
     #[serde(skip)]
     pub(super) whole: Option<Value>,
+}
+
+impl ObjectChange {
+    /// Lets go of the object itself, which nobody is told.
+    pub(super) fn forget_whole(&mut self) {
+        self.whole = None;
+    }
 }
 
 /// The objects that differ, sorted by key.

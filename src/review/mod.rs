@@ -119,11 +119,13 @@ fn environment_reports(
         })
         .collect();
     let all = environments.into_iter().zip(looks).zip(asked);
-    let reports = all.map(|((environment, look), asked_for)| {
+    let reports = all.map(|((environment, mut look), asked_for)| {
         let class = class_of
             .get(environment.name.as_str())
             .copied()
             .unwrap_or_default();
+        // A report lives longer than what it was made from, which may be very much.
+        look.changes.iter_mut().for_each(ObjectChange::forget_whole);
         EnvironmentReport {
             presence: look.presence,
             standing: look.settled.unwrap_or(Standing::Affected { class }),

@@ -18,6 +18,7 @@ mod order;
 mod owner;
 mod place;
 mod process;
+mod reader;
 mod renderer;
 mod room;
 mod script;
@@ -43,6 +44,7 @@ pub use on_demand::OnDemand;
 pub use owner::{environment_of, needs_of};
 pub use place::{Place, Resident};
 pub use process::process;
+pub use reader::read;
 pub use renderer::{
     EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, ValueHash,
     Whole,

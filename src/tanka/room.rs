@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 /// Bytes of texts from which on a work is large.
-const LARGE_BYTES: usize = 512 << 10;
+pub(super) const LARGE_BYTES: usize = 512 << 10;
 /// The room of this process, as its memory is.
 static LARGE: Semaphore = Semaphore::const_new(1);
 

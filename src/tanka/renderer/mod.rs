@@ -12,6 +12,7 @@ use super::filter::Filter;
 use super::layout::{self, Layout};
 use super::listing::Listing;
 use super::process::{is_environment, process};
+use super::reader::read;
 use super::room::Room;
 use super::script::{self, Script};
 use super::spec::{self, Parsed};
@@ -356,7 +357,8 @@ impl Renderer {
                 None => return Err(no_single(target, name, &value["names"])),
             };
         }
-        let mut found = blocking(move || extract::open_lists(extract::extract(value)?)).await?;
+        let bytes = evaluated.json.len();
+        let mut found = reading(bytes, move || extract::open_lists(extract::extract(value)?)).await?;
         found.retain(is_environment);
         if found.len() > 1 {
             let mut names: Vec<String> = found.iter().map(|found| found.name().to_owned()).collect();
@@ -405,7 +407,7 @@ impl Renderer {
         let evaluated = self.evaluator.evaluate(request, cancel).await?;
         self.room.enter(evaluated.json.len()).await;
         let (json, room) = (evaluated.json.clone(), Arc::clone(&self.room));
-        let value = blocking(move || {
+        let value = reading(json.len(), move || {
             // It goes along: nobody may wait for the value any more while it is read.
             let _room = room;
             serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string()))
@@ -447,7 +449,7 @@ async fn rendered(
     filter: &Filter,
 ) -> Result<Rendered, TankaError> {
     let filter = filter.clone();
-    blocking(move || {
+    reading(evaluated.json.len(), move || {
         Ok(Rendered {
             objects: process(data, &environment, &filter)?,
             layout,
@@ -498,7 +500,17 @@ fn no_single(target: &Target, name: &str, names: &Value) -> TankaError {
     }
 }
 
-/// Reading a tree and working on large values may block.
+/// Works on values whose texts have that many bytes.
+async fn reading<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, TankaError> + Send + 'static,
+) -> Result<T, TankaError> {
+    read(bytes, work)
+        .await
+        .unwrap_or_else(|why| Err(TankaError::Broken(why)))
+}
+
+/// Reading a tree may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TankaError> + Send + 'static,
 ) -> Result<T, TankaError> {

@@ -1,7 +1,7 @@
 //! Everything an entry point renders to: its one environment, or all that are written in it, from one
 //! evaluation. Entry points are evaluated in one batch.
 
-use super::{Renderer, Target, blocking, inline_settings, static_settings};
+use super::{Renderer, Target, blocking, inline_settings, reading, static_settings};
 use crate::jsonnet::{Evaluated, Import, Request, SecondOpinion};
 use crate::parallel;
 use crate::tanka::environment::Environment;
@@ -76,7 +76,7 @@ impl Renderer {
         futures_util::stream::iter(evaluated)
             .map(|evaluated| async move {
                 let ((asked, evaluated), room) = (evaluated?, Arc::clone(&self.room));
-                blocking(move || {
+                reading(evaluated.json.len(), move || {
                     // It goes along: nobody may wait for the value any more while it is read.
                     let _room = room;
                     whole(asked, evaluated)

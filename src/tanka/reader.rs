@@ -1,0 +1,133 @@
+//! The thread on which large values are read, one after another. An allocator keeps some memory for each thread that
+//! ever had much: for one thread that is little, for every thread of a pool it was a gigabyte. It is given back when the
+//! thread ends, which it does once there was nothing to read for a moment.
+
+use super::room::LARGE_BYTES;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long the thread waits for something to read before it ends.
+const REST_MAX: Duration = Duration::from_secs(1);
+
+type Work = Box<dyn FnOnce() + Send>;
+
+static READER: Reader = Reader(Mutex::new(None));
+
+/// The way to the thread, while there is one.
+struct Reader(Mutex<Option<Sender<Work>>>);
+
+/// Runs work on values whose texts have that many bytes where it keeps nobody waiting. The error says what broke down.
+pub async fn read<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    if bytes <= LARGE_BYTES {
+        return tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| error.to_string());
+    }
+    let (answer, answered) = oneshot::channel();
+    let work = Box::new(move || drop(answer.send(work())));
+    READER
+        .take(work)
+        .map_err(|error| format!("no thread for large values: {error}"))?;
+    answered
+        .await
+        .map_err(|_| "reading a large value broke down".to_owned())
+}
+
+impl Reader {
+    fn queue(&self) -> MutexGuard<'_, Option<Sender<Work>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&'static self, work: Work) -> std::io::Result<()> {
+        let mut queue = self.queue();
+        let work = match queue.as_ref() {
+            None => work,
+            Some(thread) => match thread.send(work) {
+                Ok(()) => return Ok(()),
+                // It broke down.
+                Err(SendError(work)) => work,
+            },
+        };
+        let (sender, works) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("large values".to_owned());
+        thread.spawn(move || self.work(&works))?;
+        // It listens until this queue is given up.
+        let _ = sender.send(work);
+        *queue = Some(sender);
+        Ok(())
+    }
+
+    fn work(&self, works: &Receiver<Work>) {
+        loop {
+            match works.recv_timeout(REST_MAX) {
+                Ok(work) => work(),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    // Nobody adds to the queue while it is held.
+                    let mut queue = self.queue();
+                    let Ok(work) = works.try_recv() else {
+                        *queue = None;
+                        return;
+                    };
+                    drop(queue);
+                    work();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::{LARGE_BYTES, REST_MAX, Reader, read};
+    use std::collections::BTreeSet;
+    use std::sync::{Mutex, mpsc};
+    use std::thread::{self, ThreadId};
+    use std::time::Instant;
+
+    #[tokio::test]
+    async fn large_values_are_read_by_one_thread_and_small_ones_by_others() {
+        let mut threads = BTreeSet::new();
+        for _ in 0..20 {
+            let thread = || format!("{:?}", thread::current().name());
+            threads.insert(read(LARGE_BYTES + 1, thread).await.unwrap());
+        }
+        assert_eq!(threads, [r#"Some("large values")"#.to_owned()].into());
+        let small = read(LARGE_BYTES, || thread::current().id()).await.unwrap();
+        let large = read(LARGE_BYTES + 1, || thread::current().id()).await.unwrap();
+        assert_ne!(small, large);
+    }
+
+    /// Whoever breaks down is told so, and the next one is read by another thread.
+    #[test]
+    fn a_thread_that_broke_down_is_replaced_and_one_that_rests_ends() {
+        static OWN: Reader = Reader(Mutex::new(None));
+        let ran_on = || {
+            let (told, thread) = mpsc::channel::<ThreadId>();
+            let work = Box::new(move || told.send(thread::current().id()).unwrap());
+            OWN.take(work).unwrap();
+            thread.recv().unwrap()
+        };
+        let first = ran_on();
+        assert_eq!(ran_on(), first);
+        OWN.take(Box::new(|| panic!("on purpose"))).unwrap();
+        let (gone, ended) = mpsc::channel::<()>();
+        OWN.take(Box::new(move || drop(gone))).unwrap();
+        // It was dropped with the thread, or ran on the next one.
+        assert!(ended.recv().is_err());
+        let second = ran_on();
+        assert_ne!(second, first);
+        let started = Instant::now();
+        while OWN.queue().is_some() {
+            assert!(started.elapsed() < 60 * REST_MAX, "the thread never ends");
+            thread::yield_now();
+        }
+        assert_ne!(ran_on(), second);
+    }
+}
