@@ -1,4 +1,4 @@
-//! What a rendering knows that is secret: what the files it is made from hold, and the `Secret`s of all its
+//! The secrets that a rendering knows: those in the files it is made from, and the `Secret`s of all its
 //! environments and of those it is built on. All of it is known before anything of the rendering is written or told,
 //! so a secret is hidden whatever the program made of it.
 
@@ -6,7 +6,7 @@ use super::rendering::{Job, Side, jobs};
 use super::{CompareError, Comparer};
 use crate::jsonnet::SecondOpinionWanted;
 use crate::model::RepoPath;
-use crate::redact::{Known, Redactor};
+use crate::redact::{InFile, Known, NamedFiles, Redactor, is_named_like_one};
 use crate::review::Masker;
 use crate::tanka::importers::{Closure, ImportGraph, State};
 use crate::tanka::{Room, Whole};
@@ -20,7 +20,7 @@ const INNER_MAX: usize = 1_000;
 /// Files of a chart that are looked at.
 const CHART_FILES_MAX: usize = 5_000;
 
-/// What entry points hold; nothing for one that could not be rendered.
+/// The secrets of entry points; nothing for one that could not be rendered.
 pub(super) type Held = BTreeMap<RepoPath, Option<Arc<[Known]>>>;
 
 /// The other entry points among the files that one is made from.
@@ -29,30 +29,50 @@ pub(super) fn inner<'a>(job: &'a Job, graph: &'a ImportGraph) -> impl Iterator<I
     files.filter(|file| **file != job.entrypoint && graph.closures().contains_key(*file))
 }
 
-/// What the files hold that an entry point is made from.
+/// The secrets of the files that an entry point is made from.
 pub(super) fn of_files(closure: &Closure, tree: &dyn Tree, redactor: &Redactor) -> Vec<Known> {
     let mut known = Vec::new();
+    let (mut files, mut named) = (Vec::new(), NamedFiles::default());
+    let mut take = |path: &RepoPath, found: &InFile| {
+        known.extend_from_slice(&found.secrets);
+        named.add(&found.files);
+        files.push(path.clone());
+    };
     for (path, dependency) in &closure.dependencies {
         match &dependency.state {
             State::File { blob } => {
-                let read = || tree.read(path).ok().map(|version| version.content);
-                known.extend_from_slice(&redactor.secrets_at(blob, read));
+                let read = || {
+                    let (version, blob) = tree.identified(path).ok()?;
+                    Some((version.content, blob))
+                };
+                if let Some(found) = redactor.in_file_at(blob, read) {
+                    take(path, &found);
+                }
             }
             State::Directory { digest } if !digest.is_empty() => {
                 let files = tree.below(path.as_str()).unwrap_or_default();
                 for file in files.iter().take(CHART_FILES_MAX) {
                     if let Ok((version, blob)) = tree.identified(file) {
-                        known.extend_from_slice(&redactor.secrets_of(Some(&blob), &version.content));
+                        take(file, &redactor.in_file(Some(&blob), &version.content));
                     }
                 }
             }
             _ => {}
         }
     }
+    // A file may be a secret because another one says so.
+    let is_named = |path: &&RepoPath| is_named_like_one(path.file_name()) || named.holds(path);
+    for version in files
+        .iter()
+        .filter(is_named)
+        .filter_map(|path| tree.read(path).ok())
+    {
+        known.extend(redactor.secrets_of_named_file(&version.content));
+    }
     known
 }
 
-/// What the `Secret`s of all environments of an entry point hold.
+/// The values of the `Secret`s of all environments of an entry point.
 pub(super) fn of_whole(whole: &Whole, redactor: &Redactor) -> Vec<Known> {
     let members = whole.members.iter();
     let objects = members
@@ -74,7 +94,7 @@ pub(super) fn knowing(redactor: &Arc<Redactor>, known: &[Known]) -> Arc<Redactor
 }
 
 impl Comparer {
-    /// What the entry points hold that others are built on. They are rendered for it.
+    /// The secrets of the entry points that others are built on. They are rendered for it.
     pub(super) async fn held_by_inner(
         &self,
         side: Side<'_>,

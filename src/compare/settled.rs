@@ -144,14 +144,21 @@ pub(super) fn redact(value: &mut Value, redactor: &Redactor) {
             // What a `Secret` holds is masked where it is reviewed, so that a change of it is seen.
             let is_secret = fields.get("kind").and_then(Value::as_str) == Some("Secret");
             for (name, field) in fields.iter_mut() {
-                if !is_secret || !["data", "stringData"].contains(&name.as_str()) {
-                    redact(field, redactor);
+                match field {
+                    Value::Object(entries) if is_secret && is_data(name) => names(entries, redactor),
+                    _ if is_secret && is_data(name) => {}
+                    _ => redact(field, redactor),
                 }
             }
             names(fields, redactor);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// True for the fields of a `Secret` that hold its values.
+fn is_data(name: &str) -> bool {
+    ["data", "stringData"].contains(&name)
 }
 
 /// Takes what was learnt out of the names of fields, which a program may make of anything.
@@ -170,4 +177,22 @@ fn names(fields: &mut Map<String, Value>, redactor: &Redactor) {
         .into_iter()
         .map(|(name, field)| (redactor.redact(&name).into_owned(), field));
     fields.extend(all);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redact;
+    use crate::redact::Redactor;
+    use serde_json::json;
+
+    /// The values of a `Secret` are masked where it is reviewed; a name is a name there as anywhere.
+    #[test]
+    fn names_in_a_secret_show_no_other_secret() {
+        let redactor = Redactor::new([]);
+        redactor.learn(&redactor.secrets_held("opens", "kept-to-ourselves-4711"));
+        let mut object = json!({ "kind": "Secret", "data": { "kept-to-ourselves-4711": "eA==", "b": "kept-to-ourselves-4711" } });
+        redact(&mut object, &redactor);
+        let expected = json!({ "kind": "Secret", "data": { "\u{27e6}secret:1\u{27e7}": "eA==", "b": "kept-to-ourselves-4711" } });
+        assert_eq!(object, expected);
+    }
 }

@@ -72,7 +72,9 @@ fn is_ordinary(value: &str) -> bool {
     is_template
         || digits
         || (letters && (value.len() < LETTERS_MIN || !is_mixed(value)))
-        || (ADDRESS.is_match(value) && !value.contains('@'))
+        || (ADDRESS.is_match(value)
+            && !value.contains('@')
+            && !value.split(['/', '?', '&', '=', '#']).any(is_random))
         || ((PATH.is_match(value) || NAMED.is_match(value)) && !value.split('/').any(is_random))
 }
 
@@ -209,6 +211,14 @@ mod tests {
             (Place::Held("anything"), "kept-to-ourselves-4711"),
             (Place::Held("username"), "q7Rk2ZpX9vTn4WbY6mLc"),
             (Place::Held("dsn"), "postgres://app:kept-to-us@db:5432/app"),
+            (
+                Place::Held("webhook"),
+                "https://hooks.example.com/in/q7Rk2ZpX9vTn4WbY6mLc",
+            ),
+            (
+                Place::Named("token"),
+                "https://store.example.com/a?sig=q7Rk2ZpX9vTn4WbY6mLc",
+            ),
             (Place::Held("key"), "aB3/cD4/eF5gH6iJ7kL8mN9oP0+="),
         ] {
             assert!(is_secret(place, value), "{place:?} {value}");

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// Shorter values occur in ordinary text.
 pub(super) const VALUE_BYTES_MIN: usize = 8;
-/// How often text is packed into JSON inside JSON before we stop following.
+/// The number of times that text is packed into JSON inside JSON before we stop following.
 const JSON_DEPTH: usize = 2;
 /// Bytes of everything that is looked for, all together. Where there is more, only the usual encodings are; where that
 /// is still too much, all text is withheld.
@@ -46,15 +46,15 @@ enum Automaton {
 struct Form {
     text: String,
     fingerprint: u64,
-    /// Whether a piece of it is enough to know it.
+    /// True if a piece of it is enough to know it.
     in_pieces: bool,
 }
 
-/// What is looked for of a form.
+/// A part of a form that is looked for.
 #[derive(Clone, Copy)]
 struct Word {
     form: usize,
-    /// Where it begins in the form.
+    /// The place where it begins in the form.
     at: usize,
 }
 
@@ -209,7 +209,7 @@ fn grown(text: &str, form: &[u8], hit: Range<usize>, at: usize) -> Range<usize> 
     text.floor_char_boundary(start)..text.ceil_char_boundary(end)
 }
 
-/// What is looked for of a form: all of it, or where nobody made it up, pieces. A page, a line that was cut and a half
+/// The parts of a form that are looked for: all of it, or where nobody made it up, pieces. A page, a line that was cut and a half
 /// have some of them.
 fn words_of(
     Form {

@@ -1,17 +1,14 @@
-//! What the `Secret`s of a YAML or JSON text hold, by name. A text that is no YAML, such as a template, is read line by
+//! The entries of the `Secret`s of a YAML or JSON text, by name. A text that is no YAML, such as a template, is read line by
 //! line.
 
+use super::document::{Node, documents};
+use super::program;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use libyaml_safer::{Event, EventData, Parser};
 use regex::Regex;
-use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// Nesting of one document.
-const DEPTH_MAX: usize = 128;
 /// Nodes that are looked at through aliases as well.
 const VISITS_MAX: usize = 200_000;
 
@@ -33,12 +30,23 @@ static LINE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("an expression compiles")
 });
 
+/// A file of a chart that a template reads.
+#[expect(
+    clippy::expect_used,
+    reason = "the expression is a constant, and a test compiles it"
+)]
+static FILES_GET: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"\.Files\.Get\s+["']([^"'\n]+)["']"#).expect("an expression compiles"));
+
 /// An entry of a `Secret`: its name and its value as it is used.
 pub(super) type Held = (String, String);
 
-/// What the `Secret`s in a text hold.
+/// The entries of the `Secret`s in a text.
 pub(super) fn held(text: &str) -> Vec<Held> {
     let mut found = Vec::new();
+    if may_be_program(text) {
+        found = program::said(text).held;
+    }
     if !text.contains("Secret") || !KIND.is_match(text) || is_program(text) {
         return found;
     }
@@ -54,109 +62,66 @@ pub(super) fn held(text: &str) -> Vec<Held> {
     found
 }
 
-/// True for Jsonnet. It is no document: what it makes is looked at when it is rendered.
+/// The files that a text names for the `Secret`s it makes: in Jsonnet, in a kustomization, in the template of a chart.
+pub(super) fn files(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if may_be_program(text) {
+        found = program::said(text).files;
+    }
+    if text.contains("secretGenerator") {
+        for document in documents(text).unwrap_or_default() {
+            generated(&document, &mut found);
+        }
+    }
+    if text.contains(".Files.Get") && LINE.is_match(text) {
+        let named = FILES_GET.captures_iter(text);
+        found.extend(named.filter_map(|named| Some(named.get(1)?.as_str().to_owned())));
+    }
+    found
+}
+
+/// The files of the generators of a kustomization: `name=file` or a file.
+fn generated(document: &Node, found: &mut Vec<String>) {
+    let Node::Mapping(fields) = document else { return };
+    for (_, generators) in fields.iter().filter(|(name, _)| name == "secretGenerator") {
+        let Node::Sequence(generators) = generators.as_ref() else {
+            continue;
+        };
+        for generator in generators {
+            let Node::Mapping(fields) = generator.as_ref() else {
+                continue;
+            };
+            let sources = fields
+                .iter()
+                .filter(|(name, _)| ["files", "envs", "env"].contains(&name.as_str()));
+            for (_, source) in sources {
+                texts("", source, &mut VISITS_MAX.clone(), &mut |_, file| {
+                    let file = file.split_once('=').map_or(file, |(_, file)| file);
+                    found.push(file.to_owned());
+                });
+            }
+        }
+    }
+}
+
+/// True for what may be Jsonnet and make a `Secret`.
+fn may_be_program(text: &str) -> bool {
+    let quoted = || text.contains("'Secret'") || text.contains("\"Secret\"");
+    let made = || {
+        ["secret.", "Secret(", "secret("]
+            .iter()
+            .any(|call| text.contains(call))
+    };
+    (quoted() || made()) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
+}
+
+/// True for Jsonnet. It is no document: what it holds is what is written in it as a `Secret`, and what it makes is
+/// looked at when it is rendered.
 fn is_program(text: &str) -> bool {
     let may_be = ["local ", "::", "function(", "import"]
         .iter()
         .any(|word| text.contains(word));
     may_be && !LINE.is_match(text) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
-}
-
-/// A node of a document. What an alias names is there once.
-enum Node {
-    Scalar(String),
-    Sequence(Vec<Rc<Node>>),
-    Mapping(Vec<(String, Rc<Node>)>),
-}
-
-struct Reader<'a, 'b> {
-    parser: Parser<&'a mut &'b [u8]>,
-    anchors: HashMap<String, Rc<Node>>,
-}
-
-/// Every document, or nothing where one is no YAML.
-fn documents(text: &str) -> Option<Vec<Rc<Node>>> {
-    let mut input = text.as_bytes();
-    let mut parser = Parser::new();
-    parser.set_input_string(&mut input);
-    let mut reader = Reader {
-        parser,
-        anchors: HashMap::new(),
-    };
-    let mut documents = Vec::new();
-    loop {
-        match reader.event()?.data {
-            EventData::StreamEnd => return Some(documents),
-            EventData::DocumentStart { .. } => {
-                reader.anchors.clear();
-                let root = reader.event()?.data;
-                documents.push(reader.node(root, 0)?);
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Reader<'_, '_> {
-    /// The parser gives up with a panic on some texts that are no YAML.
-    fn event(&mut self) -> Option<Event> {
-        catch_unwind(AssertUnwindSafe(|| self.parser.parse())).ok()?.ok()
-    }
-
-    fn node(&mut self, event: EventData, depth: usize) -> Option<Rc<Node>> {
-        if depth > DEPTH_MAX {
-            return None;
-        }
-        let (anchor, node) = match event {
-            EventData::Alias { anchor } => return self.anchors.get(&anchor).cloned(),
-            EventData::Scalar { anchor, value, .. } => (anchor, Node::Scalar(value)),
-            EventData::SequenceStart { anchor, .. } => (anchor, self.sequence(depth)?),
-            EventData::MappingStart { anchor, .. } => (anchor, self.mapping(depth)?),
-            _ => return None,
-        };
-        let node = Rc::new(node);
-        if let Some(anchor) = anchor {
-            self.anchors.insert(anchor, Rc::clone(&node));
-        }
-        Some(node)
-    }
-
-    fn sequence(&mut self, depth: usize) -> Option<Node> {
-        let mut items = Vec::new();
-        loop {
-            match self.event()?.data {
-                EventData::SequenceEnd => return Some(Node::Sequence(items)),
-                event => items.push(self.node(event, depth + 1)?),
-            }
-        }
-    }
-
-    fn mapping(&mut self, depth: usize) -> Option<Node> {
-        let mut fields = Vec::new();
-        loop {
-            let event = self.event()?.data;
-            if event == EventData::MappingEnd {
-                return Some(Node::Mapping(fields));
-            }
-            let key = self.node(event, depth + 1)?;
-            let event = self.event()?.data;
-            let field = self.node(event, depth + 1)?;
-            match key.as_ref() {
-                // What is merged stands for fields of its own.
-                Node::Scalar(name) if name == "<<" => merge(&mut fields, &field),
-                Node::Scalar(name) => fields.push((name.clone(), field)),
-                Node::Sequence(_) | Node::Mapping(_) => {}
-            }
-        }
-    }
-}
-
-fn merge(fields: &mut Vec<(String, Rc<Node>)>, merged: &Node) {
-    match merged {
-        Node::Mapping(more) => fields.extend(more.iter().cloned()),
-        Node::Sequence(all) => all.iter().for_each(|one| merge(fields, one)),
-        Node::Scalar(_) => {}
-    }
 }
 
 fn visit(node: &Node, visits: &mut usize, found: &mut Vec<Held>) {
@@ -228,7 +193,7 @@ fn texts(name: &str, node: &Node, visits: &mut usize, found: &mut dyn FnMut(&str
 }
 
 /// An entry of `data`: decoded where it is text in base64, and as it is written where it is not.
-fn decoded(name: &str, text: &str) -> Held {
+pub(super) fn decoded(name: &str, text: &str) -> Held {
     let packed: String = text.split_ascii_whitespace().collect();
     let plain = STANDARD.decode(&packed).ok();
     let plain = plain.and_then(|plain| String::from_utf8(plain).ok());
@@ -377,6 +342,19 @@ items:
         let mut bomb = String::from("kind: Secret\na0: &a0 [x]\n");
         for level in 1..30 {
             bomb.push_str(&format!("a{level}: &a{level} [*a{0}, *a{0}]\n", level - 1));
+        }
+        assert_eq!(names_and_values(&bomb), expected(&[]));
+        // A walk through aliases goes no deeper than one through brackets.
+        let mut deep = String::from("kind: Secret\na0: &a0 [x]\n");
+        for level in 1..60_000 {
+            deep.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
+        }
+        assert_eq!(names_and_values(&deep), expected(&[]));
+        // Fields that are merged from what merged them end as well.
+        let mut bomb = String::from("kind: Secret\na0: &a0 {x: y}\n");
+        for level in 1..30 {
+            let before = format!("*a{}, ", level - 1).repeat(10);
+            bomb.push_str(&format!("a{level}: &a{level} {{<<: [{before}]}}\n"));
         }
         assert_eq!(names_and_values(&bomb), expected(&[]));
     }

@@ -2,16 +2,23 @@
 //! here first, and is cut to length only afterwards. It knows the live secrets in every encoding they
 //! travel in, and what the usual secrets look like. It never keeps the text it saw.
 
+mod document;
+mod files;
 mod judge;
 mod live;
 mod manifest;
+mod named;
 mod patterns;
+mod program;
 mod source;
 mod unseen;
 
-pub use source::Known;
+pub use files::InFile;
+pub use named::NamedFiles;
+pub use source::{Known, is_named_like_one};
 
-use crate::model::Secret;
+use crate::model::{RepoPath, Secret};
+use files::Files;
 use live::{LiveValues, Sought};
 use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
@@ -21,16 +28,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use unseen::Seen;
 
-/// What stands before the number of a placeholder.
+/// The text before the number of a placeholder.
 const OPENING: &str = "⟦secret:";
-/// What stands after it.
+/// The character after it.
 const CLOSING: char = '⟧';
 /// Different values that get a number of their own; all later ones share the next number.
 const NUMBERS_MAX: usize = 100_000;
-/// Files whose secrets are remembered, before the older half is forgotten.
-const FILES_MAX: usize = 65_536;
-/// Bytes of what is remembered of files, before the older half is forgotten.
-const FILES_BYTES_MAX: usize = 16 << 20;
+/// Names of files that are remembered as looked for.
+const LOOKS_MAX: usize = 10_000;
 /// Bytes of all texts that one redactor learns. Where there is more, all text is withheld.
 const LEARNT_BYTES_MAX: usize = 2 << 20;
 
@@ -44,18 +49,18 @@ pub struct Redactor {
     learnt: Mutex<Learnt>,
 }
 
-/// What all redactors of a process have in common.
+/// The part that all redactors of a process have in common.
 struct Common {
     live: LiveValues,
     /// Keys the fingerprints with random bits of this process, so that none can be looked up.
     fingerprints: RandomState,
     /// Fingerprint to number. Held only to look one up, and never across a wait.
     numbers: Mutex<HashMap<u64, usize>>,
-    /// What files hold, by the hash of their content. It says nothing about whose they are.
+    /// The secrets of files, by the hash of their content. It says nothing about whose they are.
     files: Mutex<Files>,
 }
 
-/// What was learnt.
+/// The secrets that were learnt.
 #[derive(Default)]
 struct Learnt {
     /// Fingerprints of the texts.
@@ -66,14 +71,10 @@ struct Learnt {
     bytes: usize,
     /// Finds them; nothing while there are new ones.
     live: Option<Arc<LiveValues>>,
-}
-
-/// What is known of files.
-#[derive(Default)]
-struct Files {
-    recent: HashMap<String, Arc<[Known]>>,
-    recent_bytes: usize,
-    before: HashMap<String, Arc<[Known]>>,
+    /// Files that are secrets because others say so.
+    named: NamedFiles,
+    /// Names of files that were looked for in all others.
+    looked_for: HashSet<String>,
 }
 
 /// A part of a text that must not be seen, and whose number it gets.
@@ -117,11 +118,39 @@ impl Redactor {
     /// Learns the secrets of a whole file, so that no part of it shows one, nor anything that is made of it.
     /// `blob` is git's hash of the content, where it is known.
     pub fn learn_file(&self, blob: Option<&str>, content: &[u8]) {
-        self.learn(&self.secrets_of(blob, content));
+        let found = self.in_file(blob, content);
+        self.learn(&found.secrets);
+        if !found.files.is_empty() {
+            let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+            learnt.named.add(&found.files);
+        }
     }
 
-    /// The secrets of a whole file.
-    pub fn secrets_of(&self, blob: Option<&str>, content: &[u8]) -> Arc<[Known]> {
+    /// Learns the secrets of a file that is one as a whole.
+    pub fn learn_named_file(&self, content: &[u8]) {
+        self.learn(&self.secrets_of_named_file(content));
+    }
+
+    /// True for a file that is a secret as a whole: by its own name, or because a file that was learnt says so.
+    pub fn is_named(&self, path: &RepoPath) -> bool {
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        is_named_like_one(path.file_name()) || learnt.named.holds(path)
+    }
+
+    /// True once for each name of a file: whoever looks for what names it learns from all that do, and what is written
+    /// later is learnt when it is written.
+    pub fn is_first_look(&self, file_name: &str) -> bool {
+        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        learnt.looked_for.len() >= LOOKS_MAX || learnt.looked_for.insert(file_name.to_owned())
+    }
+
+    /// The secrets of a file that is one as a whole. Bundles of certificates are public.
+    pub fn secrets_of_named_file(&self, content: &[u8]) -> Vec<Known> {
+        std::str::from_utf8(content).map_or_else(|_| Vec::new(), source::secrets_of_named)
+    }
+
+    /// The secrets of a whole file, and the files it names as ones.
+    pub fn in_file(&self, blob: Option<&str>, content: &[u8]) -> Arc<InFile> {
         let key = match blob {
             Some(blob) => blob.to_owned(),
             None => Sha256::digest(content)
@@ -129,25 +158,31 @@ impl Redactor {
                 .map(|byte| format!("{byte:02x}"))
                 .collect(),
         };
-        if let Some(known) = self.common.files().get(&key) {
-            return known;
+        if let Some(found) = self.common.files().get(&key) {
+            return found;
         }
         // What is no text has no secrets that could be shown.
-        let known = std::str::from_utf8(content).map_or_else(|_| Vec::new(), source::secrets_in);
-        let known: Arc<[Known]> = known.into();
-        self.common.files().put(key, &known);
-        known
+        let text = std::str::from_utf8(content).unwrap_or_default();
+        let found = Arc::new(InFile {
+            secrets: source::secrets_in(text),
+            files: source::files_named(text),
+        });
+        self.common.files().put(key, &found);
+        found
     }
 
-    /// The secrets of a whole file by git's hash of its content, which is read only where they are not known.
-    pub fn secrets_at(&self, blob: &str, read: impl FnOnce() -> Option<bytes::Bytes>) -> Arc<[Known]> {
-        if let Some(known) = self.common.files().get(blob) {
-            return known;
-        }
-        match read() {
-            Some(content) => self.secrets_of(Some(blob), &content),
-            None => Arc::new([]),
-        }
+    /// The same by git's hash of its content, which is read only where that is not known.
+    /// What is read is remembered by the hash it really has: it may have changed meanwhile.
+    pub fn in_file_at(
+        &self,
+        blob: &str,
+        read: impl FnOnce() -> Option<(bytes::Bytes, String)>,
+    ) -> Option<Arc<InFile>> {
+        let known = self.common.files().get(blob);
+        known.or_else(|| {
+            let (content, blob) = read()?;
+            Some(self.in_file(Some(&blob), &content))
+        })
     }
 
     /// True if it hides more than live secrets and what usual ones look like.
@@ -332,26 +367,6 @@ impl Learnt {
         match self.bytes > LEARNT_BYTES_MAX {
             true => (self.texts, self.known) = (Vec::new(), HashSet::new()),
             false => self.texts.push((text.clone(), whole)),
-        }
-    }
-}
-
-impl Files {
-    fn get(&mut self, key: &str) -> Option<Arc<[Known]>> {
-        if let Some(known) = self.recent.get(key) {
-            return Some(Arc::clone(known));
-        }
-        let known = self.before.remove(key)?;
-        self.put(key.to_owned(), &known);
-        Some(known)
-    }
-
-    fn put(&mut self, key: String, known: &Arc<[Known]>) {
-        self.recent_bytes += key.len() + known.iter().map(Known::bytes).sum::<usize>();
-        self.recent.insert(key, Arc::clone(known));
-        if self.recent.len() > FILES_MAX / 2 || self.recent_bytes > FILES_BYTES_MAX / 2 {
-            self.before = std::mem::take(&mut self.recent);
-            self.recent_bytes = 0;
         }
     }
 }

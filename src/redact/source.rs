@@ -8,6 +8,9 @@ use regex::Regex;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+/// Lines of a file that configuration names that are looked at by themselves.
+const NAMED_LINES_MAX: usize = 10_000;
+
 /// A secret that was found, as the texts it is looked for by: first the whole of it.
 #[derive(Clone)]
 pub struct Known {
@@ -61,7 +64,46 @@ fn take_held(name: &str, value: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What looks like a secret, and what stands behind a name that says so.
+/// The secrets of a file that configuration names as one, or that is called like one: each line of it that may be one,
+/// and all of it.
+pub(super) fn secrets_of_named(text: &str) -> Vec<Known> {
+    let mut found = BTreeSet::new();
+    take_held("", text, &mut found);
+    if !is_public(text.trim()) {
+        for line in text.lines().map(str::trim).take(NAMED_LINES_MAX) {
+            let value = line.split_once(['=', ':']).map(|(_, value)| value.trim());
+            let parts = std::iter::once(line).chain(value).map(unquoted);
+            let parts =
+                parts.filter(|part| !part.starts_with('#') && judge::is_secret(Place::Held(""), part));
+            found.extend(parts.map(str::to_owned));
+        }
+    }
+    known(found)
+}
+
+fn unquoted(value: &str) -> &str {
+    value.trim_matches(['"', '\''])
+}
+
+/// The files that a text names as ones with secrets, as they are written: what is read for a name that says so, or for
+/// a `Secret`.
+pub(super) fn files_named(text: &str) -> Vec<String> {
+    let mut files = manifest::files(text);
+    if COMPILED.names.is_match(text) {
+        let named = COMPILED.file.captures_iter(text);
+        files.extend(
+            named.filter_map(|named| Some(named.get(1).or_else(|| named.get(2))?.as_str().to_owned())),
+        );
+    }
+    files
+}
+
+/// True for the name of a file that says that it is a secret as a whole: `db-password`, `token.txt`.
+pub fn is_named_like_one(file_name: &str) -> bool {
+    COMPILED.file_name.is_match(file_name)
+}
+
+/// Collects what looks like a secret, and what stands behind a name that says so.
 fn collect(text: &str, found: &mut BTreeSet<String>) {
     patterns::find(text, |range| {
         let secret = text.get(range).unwrap_or_default();
@@ -70,11 +112,12 @@ fn collect(text: &str, found: &mut BTreeSet<String>) {
     if !COMPILED.names.is_match(text) {
         return;
     }
-    for expression in [&COMPILED.named, &COMPILED.entry] {
+    for expression in [&COMPILED.named, &COMPILED.entry, &COMPILED.below] {
         for captures in expression.captures_iter(text) {
             let Some(name) = captures.get(1) else { continue };
             let quoted = captures.get(2).or_else(|| captures.get(3));
-            let value = match (quoted, captures.get(4)) {
+            let below = captures.get(5);
+            let value = match (quoted.or(below), captures.get(4)) {
                 (Some(value), _) => value.as_str(),
                 (None, Some(value)) => value.as_str().trim_end_matches([',', ';']),
                 (None, None) => continue,
@@ -145,7 +188,7 @@ fn last_line(secret: &str, lines: &[&str]) -> Option<String> {
     (of_a_key && secret.len() > 100 && last.len() >= super::live::VALUE_BYTES_MIN).then(|| (*last).to_owned())
 }
 
-/// What is between the first and the last line of a key: these are the same in every one.
+/// The lines between the first and the last one of a key: these are the same in every one.
 fn body(secret: &str) -> Option<&str> {
     let rest = secret.strip_prefix("-----BEGIN ")?;
     let (_, rest) = rest.split_once("-----")?;
@@ -163,6 +206,9 @@ struct Compiled {
     names: AhoCorasick,
     named: Regex,
     entry: Regex,
+    below: Regex,
+    file: Regex,
+    file_name: Regex,
 }
 
 /// Words that a name with a secret behind it ends with.
@@ -180,7 +226,24 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     let entry = format!(
         r#"(?im)name["']?:[ \t]*["']?([a-z0-9_.-]*(?:{WORDS}))["']?,?\s+["']?value["']?:[ \t]*{value}"#
     );
+    // The value on the next line, of YAML, or of a text block.
+    let block = r"(?:[|>][0-9+-]{0,2}|\|\|\|-?)[ \t]*\r?\n[ \t]+([^\s](?:[^\r\n]*[^\s])?)[ \t]*\r?$";
+    let below = format!(
+        r#"(?im)(?:^|[{{,])[ \t-]*["']?([a-z0-9_.-]*(?:{WORDS}))["']?[ \t]*:{{1,3}}[ \t]*(?:\r?\n[ \t]+{value}|{block})"#
+    );
+    // What is read for a name: `importstr 'file'`, also within functions, and `{{ file = "file" }}`.
+    let read =
+        r#"(?:[a-z0-9_.]+\([ \t]*){0,3}import(?:str|bin)[ \t]+|\{[ \t]*["']?file["']?[ \t]*[:=][ \t]*"#;
+    let file = format!(
+        r#"(?im)(?:{WORDS})["'\]]{{0,2}}[ \t]*(?:\+?:{{1,3}}|=)[ \t]*(?:{read})["']([^"'\n]+)["']|(?:{WORDS})[_-]?file["']?[ \t]*[:=][ \t]*["']?([^"'\s]+)"#
+    );
     Compiled {
+        below: Regex::new(&below).expect("an expression compiles"),
+        file: Regex::new(&file).expect("an expression compiles"),
+        file_name: Regex::new(&format!(
+            r"(?i)(?:\A|[._-])(?:{WORDS}|pgpass|htpasswd)(?:\.(?:txt|key|pem|dat|secret))?\z"
+        ))
+        .expect("an expression compiles"),
         names: AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .kind(Some(AhoCorasickKind::DFA))

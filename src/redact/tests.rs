@@ -12,6 +12,7 @@ fn redactor(values: &[&str]) -> Redactor {
 }
 
 mod bounds;
+mod places;
 
 const LIVE: &str = "s3cr3t/Value+\"1\"&<x>";
 

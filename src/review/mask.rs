@@ -194,7 +194,8 @@ impl<'a> Visit<'a> {
             return;
         };
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
-            if !item.contains_key("kind") {
+            // One that says so itself is looked at by itself.
+            if item.get("kind").and_then(Value::as_str) != Some("Secret") {
                 self.secret(item);
             }
         }
@@ -372,6 +373,7 @@ mod tests {
         let objects = [
             json!({ "kind": "List", "items": [secret(json!({ "password": "hunter2" }))] }),
             json!({ "kind": "SecretList", "items": [untyped.clone(), secret(json!({ "password": "hunter2" }))] }),
+            json!({ "kind": "SecretList", "items": [{ "kind": null, "data": { "password": "hunter2" } }] }),
             json!({ "kind": "Secret", "metadata": { "annotations": { LAST_APPLIED: copy } } }),
             json!({ "kind": "ConfigMap", "metadata": { "annotations": { LAST_APPLIED: untyped.to_string() } } }),
             json!({ "kind": "Secret", "metadata": { "annotations": { LAST_APPLIED: "hunter2, not JSON" } } }),

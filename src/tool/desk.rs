@@ -1,4 +1,4 @@
-//! Where the file tools work: one tree, on behalf of one identity, within one budget. All writes go
+//! The place where the file tools work: one tree, on behalf of one identity, within one budget. All writes go
 //! through here, so every one of them is checked against the grant, the budget and the redaction.
 
 use super::text::text_of;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// How a hidden secret begins in what the model reads.
+/// The beginning of a hidden secret in what the model reads.
 const SECRET_PLACEHOLDER: &str = "⟦secret:";
 
 /// One tree and what may be done to it.
@@ -25,7 +25,7 @@ const SECRET_PLACEHOLDER: &str = "⟦secret:";
 pub(super) struct Desk {
     /// The files.
     pub(super) tree: Arc<dyn Tree>,
-    /// What of it is kept from whoever looks at it.
+    /// The guard that keeps secrets from whoever looks at them.
     pub(super) guard: Guard,
     /// The repository's configured name, which grants are checked against.
     pub(super) repository: String,
@@ -133,7 +133,7 @@ impl Desk {
         Ok(())
     }
 
-    /// What a file adds to and takes from the base: `+3 −1 against the base`.
+    /// The lines that a file adds to and takes from the base: `+3 −1 against the base`.
     pub(super) fn delta(&self, path: &RepoPath) -> Result<String, ToolError> {
         let changes = self.tree.changes()?;
         let Some(change) = changes.into_iter().find(|change| change.path == *path) else {
@@ -146,13 +146,13 @@ impl Desk {
         })
     }
 
-    /// What differs from the base, at `path` or below it. It may be shown: what it holds is learnt.
+    /// The changes against the base, at `path` or below it. They may be shown: their secrets are learnt.
     pub(super) fn changes(&self, path: Option<&RepoPath>) -> Result<Vec<FileChange>, ToolError> {
         let mut changes = self.tree.changes()?;
         if let Some(path) = path {
             changes.retain(|change| is_at_or_below(&change.path, path));
         }
-        self.guard.learn(&changes);
+        self.guard.learn(&changes, self.tree.as_ref());
         Ok(changes)
     }
 
@@ -257,7 +257,7 @@ impl Desk {
     }
 }
 
-/// Whether a path is in the `vendor/` of a project that has a lock.
+/// True if a path is in the `vendor/` of a project that has a lock.
 fn is_packaged(path: &RepoPath, files: &[RepoPath]) -> bool {
     let parts: Vec<&str> = path.as_str().split('/').collect();
     let holds_lock = |depth: usize| {

@@ -61,7 +61,9 @@ impl Work for FileRead {
         let shown = arguments.limit.min(LINES_MAX).min(total - offset);
         let page = Page { offset, shown, total };
         let lines = text.split_inclusive('\n').skip(offset).take(shown);
-        let lines: String = lines.map(bounded_line).collect();
+        let lines: String = lines
+            .map(|line| bounded_line(line, &desk.guard.redactor))
+            .collect();
         if !page.is_part() {
             return Ok(lines);
         }

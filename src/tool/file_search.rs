@@ -4,7 +4,7 @@ use super::ToolError;
 use super::arguments::Arguments;
 use super::desk::Desk;
 use super::pattern::Pattern;
-use super::text::{Page, bounded_line};
+use super::text::Page;
 use super::work::Work;
 use crate::model::{Effect, counted};
 use schemars::JsonSchema;
@@ -86,7 +86,7 @@ impl Work for FileSearch {
         };
         let lines: String = matches
             .iter()
-            .map(|found| format!("{}:{}:{}\n", found.path, found.line, bounded_line(&found.text)))
+            .map(|found| format!("{}:{}:{}\n", found.path, found.line, found.text))
             .collect();
         if !page.is_part() {
             return Ok(lines);

@@ -6,7 +6,7 @@ use super::desk::Desk;
 use super::text::{bounded_lines, grouped};
 use super::work::Work;
 use crate::model::{Effect, FileChange, FileVersion};
-use crate::workspace::{Denied, patch};
+use crate::workspace::{Guard, patch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -39,7 +39,7 @@ impl Work for GitDiff {
         let path = arguments.path.map(|path| path.checked()).transpose()?;
         let changes = desk.changes(path.as_ref())?;
         if !changes.is_empty() {
-            return Ok(diff(&changes, &desk.guard.denied));
+            return Ok(diff(&changes, &desk.guard));
         }
         Ok(match path {
             Some(path) => {
@@ -52,14 +52,15 @@ impl Work for GitDiff {
 
 /// The changes as a diff to read: binary files and files nobody looks into are named and counted, long lines and
 /// very long diffs are cut and say so.
-pub(super) fn diff(changes: &[FileChange], denied: &Denied) -> String {
+pub(super) fn diff(changes: &[FileChange], guard: &Guard) -> String {
     let (hidden, changes): (Vec<&FileChange>, Vec<&FileChange>) = changes
         .iter()
-        .partition(|change| denied.holds(change.path.as_str()));
+        .partition(|change| guard.denied.holds(change.path.as_str()));
     let (binary, text): (Vec<&FileChange>, Vec<&FileChange>) =
         changes.into_iter().partition(|change| is_binary(change));
     let text: Vec<FileChange> = text.into_iter().cloned().collect();
-    let mut shown = bounded_lines(&String::from_utf8_lossy(&patch::write(&text).text), LINES_MAX);
+    let patch = patch::write(&text).text;
+    let mut shown = bounded_lines(&String::from_utf8_lossy(&patch), LINES_MAX, &guard.redactor);
     for change in binary.iter().take(LINES_MAX) {
         shown.push_str(&line("binary file", change));
     }
@@ -105,21 +106,18 @@ mod tests {
             desk.write(&path(name), "y\n".to_owned(), "").unwrap();
         }
         let changes = desk.tree.changes().unwrap();
-        assert_eq!(
-            answer::<GitDiff>(&desk, json!({})),
-            diff(&changes, &desk.guard.denied)
-        );
+        assert_eq!(answer::<GitDiff>(&desk, json!({})), diff(&changes, &desk.guard));
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "path": null })),
-            diff(&changes, &desk.guard.denied)
+            diff(&changes, &desk.guard)
         );
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "path": "a" })),
-            diff(&changes[..1], &desk.guard.denied)
+            diff(&changes[..1], &desk.guard)
         );
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "path": "ab" })),
-            diff(&changes[1..], &desk.guard.denied)
+            diff(&changes[1..], &desk.guard)
         );
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "file": "c" })),

@@ -6,6 +6,7 @@ use super::history::History;
 use super::text::bounded_line;
 use super::work::Work;
 use crate::model::Effect;
+use crate::redact::Redactor;
 use crate::workspace::Commit;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,22 +44,27 @@ impl Work for GitLog {
 
     fn run(history: &History, arguments: LogArguments) -> Result<String, ToolError> {
         let commits = history.repository.log(history.head()?, arguments.limit)?;
-        Ok(commits.iter().map(commit_line).collect())
+        let lines = commits.iter();
+        Ok(lines
+            .map(|commit| commit_line(commit, &history.guard.redactor))
+            .collect())
     }
 }
 
-fn commit_line(commit: &Commit) -> String {
+fn commit_line(commit: &Commit, redactor: &Redactor) -> String {
     let hash: String = commit.id.chars().take(SHORT_HASH_CHARS).collect();
     let subject = commit.message.trim_start().lines().next().unwrap_or_default();
     let date = commit.at.strftime("%Y-%m-%d");
     let line = format!("{hash} {date} {}: {subject}", commit.author);
-    format!("{}\n", bounded_line(&line.replace(['\n', '\r'], " ")))
+    let line = line.replace(['\n', '\r'], " ");
+    format!("{}\n", bounded_line(&line, redactor))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{LogArguments, commit_line};
+    use crate::redact::Redactor;
     use crate::tool::arguments::bind;
     use crate::tool::schema;
     use crate::workspace::Commit;
@@ -74,7 +80,7 @@ mod tests {
             message: "\nlib: raise replicas\n\nBecause of load.\n".to_owned(),
         };
         assert_eq!(
-            commit_line(&commit),
+            commit_line(&commit, &Redactor::new([])),
             "0123456789ab 2026-11-20 Ada <ada@example.org>: lib: raise replicas\n"
         );
         let untold = Commit {
@@ -82,7 +88,10 @@ mod tests {
             author: "a\nb".to_owned(),
             ..commit
         };
-        assert_eq!(commit_line(&untold), "0123456789ab 2026-11-20 a b: \n");
+        assert_eq!(
+            commit_line(&untold, &Redactor::new([])),
+            "0123456789ab 2026-11-20 a b: \n"
+        );
     }
 
     /// TK-35

@@ -7,7 +7,7 @@ use super::history::History;
 use super::text::{bounded_lines, shortened};
 use super::work::Work;
 use crate::model::{Effect, FileChange};
-use crate::workspace::{Commit, Denied};
+use crate::workspace::{Commit, Guard};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -48,8 +48,8 @@ impl Work for GitShow {
         check_revision(&revision)?;
         let (commit, changes) = history.repository.show(&revision, history.head()?)?;
         // From whole files: a line of a diff shows less of what it belongs to.
-        history.guard.learn(&changes);
-        Ok(render(&commit, &changes, &history.guard.denied))
+        history.guard.learn(&changes, history.tree.as_ref());
+        Ok(render(&commit, &changes, &history.guard))
     }
 }
 
@@ -70,8 +70,8 @@ fn check_revision(revision: &str) -> Result<(), ToolError> {
 }
 
 /// A commit as git shows it.
-fn render(commit: &Commit, changes: &[FileChange], denied: &Denied) -> String {
-    let message: String = bounded_lines(commit.message.trim(), MESSAGE_LINES_MAX)
+fn render(commit: &Commit, changes: &[FileChange], guard: &Guard) -> String {
+    let message: String = bounded_lines(commit.message.trim(), MESSAGE_LINES_MAX, &guard.redactor)
         .lines()
         .map(|line| format!("    {line}").trim_end().to_owned() + "\n")
         .collect();
@@ -80,7 +80,7 @@ fn render(commit: &Commit, changes: &[FileChange], denied: &Denied) -> String {
     let diff = if changes.is_empty() {
         "(no file changed)\n".to_owned()
     } else {
-        diff(changes, denied)
+        diff(changes, guard)
     };
     format!(
         "commit {}\nAuthor: {author}\nDate: {date}\n\n{message}\n{diff}",
@@ -97,7 +97,7 @@ mod tests {
     use crate::tool::git_diff::diff;
     use crate::tool::schema;
     use crate::tool::testing::path;
-    use crate::workspace::{Commit, Denied};
+    use crate::workspace::{Commit, Guard};
     use serde_json::{Value, json};
 
     fn commit() -> Commit {
@@ -116,7 +116,7 @@ mod tests {
                       Author: Ada <ada@example.org>\n\
                       Date: 2026-11-20T23:59:59Z\n\n    lib: raise replicas\n\n    Because of load.\n\n";
         assert_eq!(
-            render(&commit(), &[], &Denied::default()),
+            render(&commit(), &[], &Guard::default()),
             format!("{header}(no file changed)\n")
         );
         let changes = [FileChange {
@@ -127,10 +127,10 @@ mod tests {
                 mode: Mode::Regular,
             }),
         }];
-        let denied = Denied::default();
+        let guard = Guard::default();
         assert_eq!(
-            render(&commit(), &changes, &denied),
-            format!("{header}{}", diff(&changes, &denied))
+            render(&commit(), &changes, &guard),
+            format!("{header}{}", diff(&changes, &guard))
         );
     }
 

@@ -1,7 +1,7 @@
-//! What the history tools work on: the repository behind a workspace, read from its base commit.
+//! The subject of the history tools: the repository behind a workspace, read from its base commit.
 
 use super::{Context, ToolError};
-use crate::workspace::{Guard, Repository, RepositoryError};
+use crate::workspace::{Guard, Repository, RepositoryError, Tree};
 use std::sync::Arc;
 
 /// A repository and where its history is read from.
@@ -11,7 +11,9 @@ pub(super) struct History {
     pub(super) repository: Arc<Repository>,
     /// The workspace's base commit, which is what `HEAD` means.
     pub(super) base: Option<String>,
-    /// What of it is kept from whoever looks at it.
+    /// The files as the workspace has them.
+    pub(super) tree: Arc<dyn Tree>,
+    /// The guard that keeps secrets from whoever looks at it.
     pub(super) guard: Guard,
 }
 
@@ -20,6 +22,7 @@ impl From<Context<'_>> for History {
         Self {
             repository: Arc::clone(&cx.workspace.repository),
             base: cx.workspace.base.clone(),
+            tree: Arc::clone(&cx.workspace.tree),
             guard: cx.workspace.guard.clone(),
         }
     }

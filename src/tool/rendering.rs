@@ -23,7 +23,7 @@ pub(super) trait Rendering: Send + Sync + 'static {
 
     /// Its name.
     const NAME: &'static str;
-    /// What the model is told, in one or two sentences.
+    /// The description for the model, in one or two sentences.
     const DESCRIPTION: &'static str;
 
     /// Runs one call.

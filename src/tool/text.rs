@@ -1,7 +1,8 @@
-//! How files and numbers read in tool results: text or a clear refusal, bounded lines, page headers.
+//! The form of files and numbers in tool results: text or a clear refusal, bounded lines, page headers.
 
 use super::ToolError;
 use crate::model::{FileVersion, RepoPath};
+use crate::redact::Redactor;
 use std::borrow::Cow;
 
 /// Longer lines are cut in results.
@@ -17,10 +18,15 @@ pub(super) fn text_of<'a>(path: &RepoPath, file: &'a FileVersion) -> Result<&'a 
         .map_err(|_| ToolError::Failed(format!("`{path}` is not UTF-8 text ({bytes} bytes)")))
 }
 
-/// A line of at most 2,000 characters; what was cut is counted.
-pub(super) fn bounded_line(line: &str) -> Cow<'_, str> {
-    let Some((end, _)) = line.char_indices().nth(LINE_CHARS_MAX) else {
+/// A line of at most 2,000 characters; what was cut is counted. Secrets are taken out before it is cut: half of one
+/// would not be known any more.
+pub(super) fn bounded_line<'t>(line: &'t str, redactor: &Redactor) -> Cow<'t, str> {
+    if line.char_indices().nth(LINE_CHARS_MAX).is_none() {
         return Cow::Borrowed(line);
+    }
+    let line = redactor.redact(line);
+    let Some((end, _)) = line.char_indices().nth(LINE_CHARS_MAX) else {
+        return line;
     };
     let (kept, rest) = line.split_at(end);
     let more = grouped(rest.trim_end_matches(['\r', '\n']).chars().count());
@@ -29,9 +35,10 @@ pub(super) fn bounded_line(line: &str) -> Cow<'_, str> {
 }
 
 /// A text of bounded lines and at most `lines_max` of them; what was cut is counted.
-pub(super) fn bounded_lines(text: &str, lines_max: usize) -> String {
+pub(super) fn bounded_lines(text: &str, lines_max: usize, redactor: &Redactor) -> String {
     let mut lines = text.split_inclusive('\n');
-    let mut shown: String = lines.by_ref().take(lines_max).map(bounded_line).collect();
+    let shown = lines.by_ref().take(lines_max);
+    let mut shown: String = shown.map(|line| bounded_line(line, redactor)).collect();
     let more = lines.count();
     if more > 0 {
         shown.push_str(&format!("[… {} more lines]\n", grouped(more)));
@@ -83,7 +90,7 @@ impl Page {
         self.shown < self.total
     }
 
-    /// What follows the closing bracket of the header: how to go on, or nothing on the last page.
+    /// The text behind the closing bracket of the header: how to go on, or nothing on the last page.
     pub(super) fn rest(self, noun: &str) -> String {
         let end = self.end();
         match self.total.saturating_sub(end) {
@@ -101,7 +108,8 @@ impl Page {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{bounded_line, bounded_lines, grouped, text_of};
-    use crate::model::{FileVersion, Mode, RepoPath};
+    use crate::model::{FileVersion, Mode, RepoPath, Secret};
+    use crate::redact::Redactor;
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
     fn refused(content: Vec<u8>) -> String {
@@ -124,15 +132,30 @@ mod tests {
     fn a_long_line_is_cut_between_characters_and_says_so() {
         let line = "ä".repeat(20_000) + "\n";
         let expected = "ä".repeat(2_000) + "[… 18,000 more characters]\n";
-        assert_eq!(bounded_line(&line), expected);
+        let none = Redactor::new([]);
+        assert_eq!(bounded_line(&line, &none), expected);
         let exact = "ä".repeat(2_000);
-        assert_eq!(bounded_line(&exact), exact);
+        assert_eq!(bounded_line(&exact, &none), exact);
+    }
+
+    /// T87
+    #[test]
+    fn no_line_is_cut_within_a_secret() {
+        let secret = "brass-kettle-on-the-hill-41";
+        let redactor = Redactor::new([Secret::new(secret.to_owned())]);
+        let line = format!("{}{secret} and more {}\n", "x".repeat(1_980), "y".repeat(100));
+        let shown = bounded_line(&line, &redactor);
+        assert!(
+            shown.contains("⟦secret:1⟧") && !shown.contains("brass"),
+            "{shown}"
+        );
     }
 
     #[test]
     fn many_lines_are_cut_and_counted() {
-        assert_eq!(bounded_lines("a\nb\nc\nd", 2), "a\nb\n[… 2 more lines]\n");
-        assert_eq!(bounded_lines("a\nb", 2), "a\nb");
+        let none = Redactor::new([]);
+        assert_eq!(bounded_lines("a\nb\nc\nd", 2, &none), "a\nb\n[… 2 more lines]\n");
+        assert_eq!(bounded_lines("a\nb", 2, &none), "a\nb");
     }
 
     #[test]
@@ -148,7 +171,7 @@ mod tests {
         #[test]
         fn a_line_is_cut_after_whole_characters(character in any::<char>(), more in 0_usize..3_000) {
             let line: String = std::iter::repeat_n(character, more).collect();
-            let shown = bounded_line(&line);
+            let shown = bounded_line(&line, &Redactor::new([]));
             prop_assert!(shown.chars().count() <= 2_000 + "[… 1,000 more characters]\n".chars().count());
             prop_assert_eq!(shown.chars().take(2_000).eq(line.chars().take(2_000)), true);
         }

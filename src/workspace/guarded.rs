@@ -1,17 +1,17 @@
 //! A tree as tools and programs see it: files that hold secrets by their names are not looked into, whatever link
 //! leads there, and what others hold that is secret is learnt before a part of them is shown.
 
-use super::{Denied, Entry, Match, Tree, TreeError};
+use super::{Denied, Entry, Match, Tree, TreeError, lines, named};
 use crate::model::{FileChange, FileVersion, RepoPath};
 use crate::redact::Redactor;
 use bytes::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the file is called that an environment starts with.
+/// The name of the file that an environment starts with.
 const ENTRYPOINT: &str = "main.jsonnet";
 
-/// What of a workspace is kept from whoever looks at it.
+/// The files and secrets of a workspace that are kept from whoever looks at it.
 #[derive(Clone, Debug)]
 pub struct Guard {
     /// Files nobody looks into.
@@ -41,12 +41,23 @@ impl Guard {
         }
     }
 
-    /// Learns what changes hold that is secret, on both sides.
-    pub fn learn(&self, changes: &[FileChange]) {
-        for change in changes {
-            for version in change.before.iter().chain(&change.after) {
-                self.redactor.learn_file(None, &version.content);
-            }
+    /// Learns what changes of a tree, or of what it was, hold that is secret, on both sides.
+    pub fn learn(&self, changes: &[FileChange], tree: &dyn Tree) {
+        let versions = || {
+            changes.iter().flat_map(|change| {
+                let versions = change.before.iter().chain(&change.after);
+                versions.map(|version| (&change.path, &version.content))
+            })
+        };
+        versions().for_each(|(_, content)| self.redactor.learn_file(None, content));
+        // Once all of them are known: one may say that another is a secret.
+        versions().for_each(|(path, content)| self.learn_named(tree, path, content));
+    }
+
+    /// Learns a file that is a secret as a whole: by its own name, or because configuration says so.
+    fn learn_named(&self, tree: &dyn Tree, path: &RepoPath, content: &Bytes) {
+        if self.redactor.is_named(path) || named::is_named(tree, self, path, content) {
+            self.redactor.learn_named_file(content);
         }
     }
 }
@@ -69,7 +80,7 @@ impl Guarded {
         }
     }
 
-    /// What is kept from whoever looks at it.
+    /// The guard of the tree.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
@@ -85,12 +96,19 @@ impl Guarded {
     }
 
     /// Learns from the whole of a file a line of which is shown.
-    fn learn_at(&self, path: &RepoPath) {
+    fn learn_at(&self, path: &RepoPath) -> Option<Bytes> {
         if let Ok((version, blob)) = self.tree.identified(path) {
-            self.guard.redactor.learn_file(Some(&blob), &version.content);
-        } else if let Ok(Some(version)) = self.tree.stored(path) {
-            self.guard.redactor.learn_file(None, &version.content);
+            self.learn(path, Some(&blob), &version.content);
+            return Some(version.content);
         }
+        let version = self.tree.stored(path).ok().flatten()?;
+        self.learn(path, None, &version.content);
+        Some(version.content)
+    }
+
+    fn learn(&self, path: &RepoPath, blob: Option<&str>, content: &Bytes) {
+        self.guard.redactor.learn_file(blob, content);
+        self.guard.learn_named(self.tree.as_ref(), path, content);
     }
 }
 
@@ -102,7 +120,7 @@ impl Tree for Guarded {
     fn identified(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
         self.check(path)?;
         let (version, blob) = self.tree.identified(path)?;
-        self.guard.redactor.learn_file(Some(&blob), &version.content);
+        self.learn(path, Some(&blob), &version.content);
         if path.file_name() == ENTRYPOINT {
             let mut entrypoints = self.entrypoints.lock().unwrap_or_else(PoisonError::into_inner);
             entrypoints.insert(path.clone());
@@ -124,7 +142,7 @@ impl Tree for Guarded {
 
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
         self.check(path)?;
-        self.guard.redactor.learn_file(None, &content);
+        self.learn(path, None, &content);
         self.tree.write(path, content)
     }
 
@@ -153,9 +171,18 @@ impl Tree for Guarded {
         limit: usize,
     ) -> Result<(Vec<Match>, usize), TreeError> {
         let accepts = |path: &str| accepts(path) && !self.guard.denied.holds(path);
-        let (matches, total) = self.tree.search(&accepts, needle, offset, limit)?;
-        let found: BTreeSet<&RepoPath> = matches.iter().map(|found| &found.path).collect();
-        found.into_iter().for_each(|path| self.learn_at(path));
+        let (mut matches, total) = self.tree.search(&accepts, needle, offset, limit)?;
+        let mut read = BTreeMap::new();
+        for found in &matches {
+            read.entry(found.path.clone())
+                .or_insert_with(|| self.learn_at(&found.path));
+        }
+        for found in matches.iter_mut().filter(|found| lines::is_cut(&found.text)) {
+            let content = read.get(&found.path).and_then(Option::as_ref);
+            let text = content
+                .and_then(|content| lines::shown_without_secrets(content, found.line, &self.guard.redactor));
+            found.text = text.unwrap_or_default();
+        }
         Ok((matches, total))
     }
 

@@ -2,12 +2,15 @@
 
 use super::Match;
 use crate::model::RepoPath;
+use crate::redact::Redactor;
 use memchr::memmem::Finder;
 
 /// Longest line that is shown.
 const LINE_CHARS_MAX: usize = 500;
+/// Bytes behind the end of what is shown in which a secret may go on.
+const SECRET_BYTES_MAX: usize = 16 << 10;
 
-/// What a search has found so far: the window the caller wants, and the exact count.
+/// The finds of a search so far: the window the caller wants, and the exact count.
 #[derive(Debug)]
 pub(super) struct Found {
     skip: usize,
@@ -37,7 +40,7 @@ impl Found {
     }
 }
 
-/// Whether a needle can be in a line at all.
+/// True if a needle can be in a line at all.
 pub(super) fn fits_a_line(needle: &str) -> bool {
     !needle.is_empty() && !needle.contains(['\n', '\0'])
 }
@@ -76,6 +79,21 @@ pub(super) fn search_text(content: &[u8], finder: &Finder<'_>, name: &str, found
     if memchr::memchr(0, content).is_none() {
         search(content, finder, name, found);
     }
+}
+
+/// True for what is shown of a line that has more.
+pub(super) fn is_cut(shown: &str) -> bool {
+    shown.chars().count() >= LINE_CHARS_MAX
+}
+
+/// The part of a line of a text, from 1, that is shown. Secrets are taken out before it is cut: half of one would not be known
+/// any more.
+pub(super) fn shown_without_secrets(content: &[u8], line: u64, redactor: &Redactor) -> Option<String> {
+    let before = usize::try_from(line.checked_sub(1)?).ok()?;
+    let line = content.split(|byte| *byte == b'\n').nth(before)?;
+    let line = line.get(..LINE_CHARS_MAX * 4 + SECRET_BYTES_MAX).unwrap_or(line);
+    let redacted = redactor.redact(&String::from_utf8_lossy(line)).into_owned();
+    Some(shown(redacted.as_bytes()))
 }
 
 /// The line without its end, cut to what is shown.

@@ -14,6 +14,7 @@ mod fixture;
 mod guarded;
 mod lines;
 mod links;
+mod named;
 mod nearest;
 mod overlay;
 pub mod patch;
@@ -34,13 +35,13 @@ use crate::model::{FileChange, FileVersion, RepoPath};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Why a file operation failed. The model reads it.
+/// A reason why a file operation failed. The model reads it.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// There is no such file.
     #[error("no file `{path}`{}", hint(.similar))]
     NotFound {
-        /// What was asked for.
+        /// The path that was asked for.
         path: RepoPath,
         /// Up to three existing paths that look like it.
         similar: Vec<RepoPath>,
@@ -48,7 +49,7 @@ pub enum TreeError {
     /// A directory where a file was expected, or the other way round.
     #[error("`{path}` is {}", article(.what))]
     WrongKind {
-        /// What was asked for.
+        /// The path that was asked for.
         path: RepoPath,
         /// `directory`, `symlink that leaves the repository`, `not a regular file`.
         what: &'static str,
@@ -56,9 +57,9 @@ pub enum TreeError {
     /// The operation would leave the repository or touch git's own files.
     #[error("`{path}`: {why}")]
     Refused {
-        /// What was asked for.
+        /// The path that was asked for.
         path: RepoPath,
-        /// Why, in words for the model.
+        /// The reason, in words for the model.
         why: &'static str,
     },
     /// On the list of files that hold secrets.
@@ -67,13 +68,13 @@ pub enum TreeError {
          files that name it, or ask the operator to allow it"
     )]
     Denied {
-        /// What was asked for.
+        /// The path that was asked for.
         path: RepoPath,
     },
     /// Larger than a tool may read.
     #[error("`{path}` has {bytes} bytes; the limit is {bytes_max}")]
     TooLarge {
-        /// What was asked for.
+        /// The path that was asked for.
         path: RepoPath,
         /// Its size.
         bytes: u64,
@@ -83,7 +84,7 @@ pub enum TreeError {
     /// The disk or the object database failed.
     #[error("`{path}` could not be read or written: {why}")]
     Io {
-        /// What was asked for.
+        /// The path that was asked for.
         path: String,
         /// The reason, without machine paths.
         why: String,
@@ -128,7 +129,7 @@ pub struct Match {
     pub text: String,
 }
 
-/// What stands at a path, before any symlink is followed.
+/// The kind of entry at a path, before any symlink is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A regular file.
@@ -167,7 +168,7 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
         Ok(path.clone())
     }
 
-    /// What stands at `path`, without following it; `None` when there is nothing. Unlike a failing
+    /// Returns the entry at `path`, without following it; `None` when there is nothing. Unlike a failing
     /// `read` it looks for no similar names, so asking in vain is cheap. As it is here, it suits trees
     /// without symlinks.
     fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
@@ -216,7 +217,7 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
         limit: usize,
     ) -> Result<(Vec<Match>, usize), TreeError>;
 
-    /// What differs from the base, sorted by path.
+    /// The changes against the base, sorted by path.
     fn changes(&self) -> Result<Vec<FileChange>, TreeError>;
 }
 
@@ -229,7 +230,7 @@ pub struct Workspace {
     pub base: Option<String>,
     /// The files, all of them.
     pub tree: Arc<dyn Tree>,
-    /// What is kept from whoever looks at them.
+    /// The guard that keeps secrets from whoever looks at them.
     pub guard: Guard,
 }
 

@@ -1,4 +1,4 @@
-//! What a repository holds that is secret reaches no model, no chat and no recording, whatever part of a file is looked
+//! A secret of a repository reaches no model, no chat and no recording, whatever part of a file is looked
 //! at and whatever a program makes of it.
 
 use crate::support::app::{TestApp, step};
@@ -125,7 +125,7 @@ async fn app(script: impl Script + 'static) -> TestApp {
     app
 }
 
-/// What is nowhere to be seen: parts of the key, the password and the token as they are and as programs pack them.
+/// The texts that are nowhere to be seen: parts of the key, the password and the token as they are and as programs pack them.
 fn forbidden() -> Vec<String> {
     let mut forbidden: Vec<String> = KEY_LINES.iter().map(|line| line[8..40].to_owned()).collect();
     forbidden.extend([PASSWORD.to_owned(), TOKEN.to_owned()]);
@@ -423,4 +423,142 @@ async fn the_prompt_of_a_hook_shows_no_secret() {
         words.contains("Prepare the release.") && !words.contains(PASSWORD),
         "{words}"
     );
+}
+
+/// Words that only their place makes a secret: in files that configuration names, in a program, on a line of its own.
+const WORDS: [&str; 5] = [
+    "plain-blue-kettle-77",
+    "dim-green-lantern-12",
+    "grey-stone-bridge-64",
+    "soft-moss-carpet-33",
+    "calm-river-stones-58",
+];
+
+/// T87: what configuration reads as a secret is one, whoever reads the file and by whatever way; so is what a program
+/// writes into a `Secret`, what stands below its name, and what begins before the end of what is shown of a line.
+#[tokio::test]
+async fn what_only_its_place_makes_a_secret_is_hidden_wherever_it_is_read() {
+    let app = app(|asked: &Asked| {
+        let words = asked.last_user_text();
+        let (before, arguments) = words.split_once('{').unwrap();
+        let tool = before.split_whitespace().last().unwrap();
+        match step(asked) {
+            0 => calls(tool, serde_json::from_str(&format!("{{{arguments}")).unwrap()),
+            _ => says("That is it."),
+        }
+    })
+    .await;
+    let [colour, shade, own, moss, river] = WORDS;
+    let line = |word: &str| format!("{word}\n");
+    let object = |name: &str, rest: &str| {
+        format!("{{ apiVersion: 'v1', kind: '{name}', metadata: {{ name: 'a' }}, {rest} }}")
+    };
+    let secret = object(
+        "Secret",
+        &format!("stringData: {{ colour: importstr '../../keys/colour', moss: '{moss}' }}"),
+    );
+    let map = object(
+        "ConfigMap",
+        "data: { x: importstr '../../keys/colour', y: std.base64('u:' + importstr '../../keys/shade') }",
+    );
+    let long = format!("a: '{}', password: '{PASSWORD}', b: 1\n", "x".repeat(465));
+    commit(
+        &app,
+        &[
+            ("keys/colour", EntryKind::Blob, &line(colour)),
+            ("keys/shade", EntryKind::Blob, &line(shade)),
+            ("keys/db-password", EntryKind::Blob, &line(own)),
+            (
+                "conf/app.toml",
+                EntryKind::Blob,
+                "token = { file = \"../keys/shade\" }\n",
+            ),
+            (
+                "conf/block.yaml",
+                EntryKind::Blob,
+                &format!("password: |\n  {river}\nlevel: 1\n"),
+            ),
+            ("conf/long.txt", EntryKind::Blob, &long),
+            (
+                "environments/colours/main.jsonnet",
+                EntryKind::Blob,
+                &format!("local a = {secret};\n{{ a: a }}\n"),
+            ),
+            ("environments/colours/spec.json", EntryKind::Blob, SPEC),
+            (
+                "environments/shades/main.jsonnet",
+                EntryKind::Blob,
+                &format!("{{ a: {map} }}\n"),
+            ),
+            ("environments/shades/spec.json", EntryKind::Blob, SPEC),
+        ],
+    );
+    let looks = [
+        ("file_read", json!({"path": "keys/colour"})),
+        ("file_read", json!({"path": "keys/shade"})),
+        ("file_read", json!({"path": "keys/db-password"})),
+        ("file_read", json!({"path": "environments/colours/main.jsonnet"})),
+        (
+            "file_read",
+            json!({"path": "conf/block.yaml", "offset": 1, "limit": 1}),
+        ),
+        (
+            "file_search",
+            json!({"glob_pattern": "conf/*", "text_query": "xxxx"}),
+        ),
+        (
+            "file_search",
+            json!({"glob_pattern": "keys/*", "text_query": "-"}),
+        ),
+        ("tanka_show", json!({"env_path": "environments/shades"})),
+        ("git_show", json!({})),
+    ];
+    // Each in a turn of its own: what one learns no other one knows.
+    for (tool, arguments) in &looks {
+        let before = app.asked().len();
+        app.ask(ALICE, &format!("{tool} {arguments}")).await;
+        let answered = app.asked()[before + 1].last_results()[0].clone();
+        assert!(!answered.is_error, "{}", answered.content);
+        assert!(
+            answered.content.contains("⟦secret:"),
+            "{tool} {arguments}: {}",
+            answered.content
+        );
+        for word in WORDS.into_iter().chain([&PASSWORD[..12]]) {
+            assert!(
+                !answered.content.contains(word),
+                "{tool} {arguments}: {}",
+                answered.content
+            );
+        }
+    }
+    app.until_idle().await;
+    nothing_shows(&app);
+}
+
+/// T87: a call is answered before another one of the same step learns what is secret.
+#[tokio::test]
+async fn what_a_call_learns_is_hidden_in_the_answers_beside_it() {
+    let app = app(|asked: &Asked| match step(asked) {
+        0 => calls("file_read", json!({"path": "lib/words.libsonnet"}))
+            .and_calls("tanka_show", json!({"env_path": "environments/late"})),
+        _ => says("There you are."),
+    })
+    .await;
+    let words = format!("local a = 1;\n{{ opens: '{PASSWORD}' }}\n");
+    let main = "{ a: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' }, stringData: import '../../lib/words.libsonnet' } }\n";
+    commit(
+        &app,
+        &[
+            ("lib/words.libsonnet", EntryKind::Blob, &words),
+            ("environments/late/main.jsonnet", EntryKind::Blob, main),
+            ("environments/late/spec.json", EntryKind::Blob, SPEC),
+        ],
+    );
+    app.ask(ALICE, "show me").await;
+    app.until_idle().await;
+    let results = app.asked()[1].last_results().to_vec();
+    assert!(results.iter().all(|result| !result.is_error), "{results:?}");
+    assert!(results[0].content.contains("opens: '⟦secret:"), "{results:?}");
+    nothing_shows(&app);
 }

@@ -24,7 +24,7 @@ pub(super) struct Opened {
     /// The branch and its newest commit when the turn began.
     pub(super) branch: String,
     pub(super) head: String,
-    /// Why the repository is not current, if its mirror could not be fetched.
+    /// The reason why the repository is not current, if its mirror could not be fetched.
     pub(super) stale: Option<String>,
     pub(super) system: String,
     pub(super) user_text: String,
@@ -57,7 +57,7 @@ pub(in crate::gateway) fn why_shut_out(identity: &Identity, repository: &str) ->
     }
 }
 
-/// Why a turn cannot begin.
+/// A reason why a turn cannot begin.
 pub(super) enum Refused {
     /// For the person who asked.
     Told(String),
@@ -117,7 +117,11 @@ impl Gateway {
         let overlay = Arc::new(Overlay::new(loaded, edits));
         let guard = self.guard();
         if !overlay.is_untouched() {
-            guard.learn(&overlay.changes().map_err(|error| Refused::Broken(error.into()))?);
+            let changes = overlay.changes();
+            guard.learn(
+                &changes.map_err(|error| Refused::Broken(error.into()))?,
+                overlay.as_ref(),
+            );
         }
         let stale = repositories.stale(&name, (self.parts.now)());
         let branch = repositories.branch(&name).to_owned();
@@ -208,7 +212,7 @@ impl Gateway {
         })
     }
 
-    /// What the model reads as the person's turn: their words, and what they quote as marked data.
+    /// The text that the model reads as the person's turn: their words, and their quotes as marked data.
     async fn user_text(
         &self,
         inbound: &Inbound,

@@ -1,6 +1,7 @@
-//! What is learnt, remembered and looked for has bounds, whatever somebody writes into files.
+//! The bounds of what is learnt, remembered and looked for, whatever somebody writes into files.
 
 use super::*;
+use crate::redact::files::FILES_BYTES_MAX;
 use std::time::{Duration, Instant};
 
 /// Opaque, and of its own for each number.
@@ -21,7 +22,7 @@ fn secret(number: usize, bytes: usize) -> String {
 fn bytes_remembered(redactor: &Redactor) -> usize {
     let files = redactor.common.files();
     let known = files.recent.values().chain(files.before.values());
-    known.flat_map(|known| known.iter()).map(Known::bytes).sum()
+    known.map(|found| found.bytes()).sum()
 }
 
 /// T93: each hit begins somewhere else in the value, and each could be all of it.
@@ -48,7 +49,7 @@ fn repetitions_cost_no_more_than_other_text() {
 fn what_is_remembered_of_files_has_a_bound_in_bytes() {
     let redactor = redactor(&[]);
     for number in 0..20 {
-        redactor.secrets_of(None, format!("token: {}\n", secret(number, 1 << 20)).as_bytes());
+        redactor.in_file(None, format!("token: {}\n", secret(number, 1 << 20)).as_bytes());
     }
     let bytes = bytes_remembered(&redactor);
     assert!(bytes > 0 && bytes <= FILES_BYTES_MAX + (2 << 20), "{bytes}");
@@ -83,4 +84,19 @@ fn a_large_secret_takes_no_encoding_from_others() {
         );
     }
     assert_eq!(redactor.redact("replicas: 2"), "replicas: 2");
+}
+
+/// A file that changes while it is looked at says nothing of what it was.
+#[test]
+fn what_is_read_is_remembered_by_its_own_hash() {
+    let redactor = redactor(&[]);
+    let (plain, held) = ("level: 1\n", format!("token: {}\n", secret(1, 24)));
+    let read =
+        |text: &str, blob: &str| Some((bytes::Bytes::copy_from_slice(text.as_bytes()), blob.to_owned()));
+    let meanwhile = redactor.in_file_at("a", || read(plain, "b")).unwrap();
+    assert!(meanwhile.secrets.is_empty());
+    let found = redactor.in_file_at("a", || read(&held, "a")).unwrap();
+    assert_eq!(found.secrets.len(), 1);
+    let known = redactor.in_file_at("b", || None).unwrap();
+    assert!(known.secrets.is_empty());
 }

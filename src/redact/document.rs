@@ -1,0 +1,140 @@
+//! Documents of YAML, as far as secrets are looked for in them. What an alias names is there once; a walk is bounded in
+//! depth and in what is merged.
+
+use libyaml_safer::{Event, EventData, Parser};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// Nesting of one document.
+const DEPTH_MAX: usize = 128;
+/// Fields that are merged into others, all together.
+const MERGES_MAX: usize = 200_000;
+
+/// A node of a document. What an alias names is there once.
+pub(super) enum Node {
+    Scalar(String),
+    Sequence(Vec<Rc<Node>>),
+    Mapping(Vec<(String, Rc<Node>)>),
+}
+
+/// A node, and how many nodes are within each other in it, through aliases as well: whoever walks it goes as deep.
+#[derive(Clone)]
+struct Placed {
+    node: Rc<Node>,
+    height: usize,
+}
+
+struct Reader<'a, 'b> {
+    parser: Parser<&'a mut &'b [u8]>,
+    anchors: HashMap<String, Placed>,
+    /// Fields that may still be merged: what is merged is merged again where it is named again.
+    merges: usize,
+}
+
+/// Every document, or nothing where one is no YAML.
+pub(super) fn documents(text: &str) -> Option<Vec<Rc<Node>>> {
+    let mut input = text.as_bytes();
+    let mut parser = Parser::new();
+    parser.set_input_string(&mut input);
+    let mut reader = Reader {
+        parser,
+        anchors: HashMap::new(),
+        merges: MERGES_MAX,
+    };
+    let mut documents = Vec::new();
+    loop {
+        match reader.event()?.data {
+            EventData::StreamEnd => return Some(documents),
+            EventData::DocumentStart { .. } => {
+                reader.anchors.clear();
+                let root = reader.event()?.data;
+                documents.push(reader.node(root, 0)?.node);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Reader<'_, '_> {
+    /// The parser gives up with a panic on some texts that are no YAML.
+    fn event(&mut self) -> Option<Event> {
+        catch_unwind(AssertUnwindSafe(|| self.parser.parse())).ok()?.ok()
+    }
+
+    fn node(&mut self, event: EventData, depth: usize) -> Option<Placed> {
+        let (anchor, (node, inner)) = match event {
+            EventData::Alias { anchor } => {
+                let known = self.anchors.get(&anchor).cloned();
+                return known.filter(|known| depth + known.height <= DEPTH_MAX);
+            }
+            _ if depth >= DEPTH_MAX => return None,
+            EventData::Scalar { anchor, value, .. } => (anchor, (Node::Scalar(value), 0)),
+            EventData::SequenceStart { anchor, .. } => (anchor, self.sequence(depth)?),
+            EventData::MappingStart { anchor, .. } => (anchor, self.mapping(depth)?),
+            _ => return None,
+        };
+        let placed = Placed {
+            node: Rc::new(node),
+            height: inner + 1,
+        };
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, placed.clone());
+        }
+        Some(placed)
+    }
+
+    fn sequence(&mut self, depth: usize) -> Option<(Node, usize)> {
+        let (mut items, mut height) = (Vec::new(), 0);
+        loop {
+            match self.event()?.data {
+                EventData::SequenceEnd => return Some((Node::Sequence(items), height)),
+                event => {
+                    let item = self.node(event, depth + 1)?;
+                    height = height.max(item.height);
+                    items.push(item.node);
+                }
+            }
+        }
+    }
+
+    fn mapping(&mut self, depth: usize) -> Option<(Node, usize)> {
+        let (mut fields, mut height) = (Vec::new(), 0);
+        loop {
+            let event = self.event()?.data;
+            if event == EventData::MappingEnd {
+                return Some((Node::Mapping(fields), height));
+            }
+            let key = self.node(event, depth + 1)?.node;
+            let event = self.event()?.data;
+            let Placed {
+                node: field,
+                height: of_field,
+            } = self.node(event, depth + 1)?;
+            height = height.max(of_field);
+            match key.as_ref() {
+                // What is merged stands for fields of its own.
+                Node::Scalar(name) if name == "<<" => self.merge(&mut fields, &field)?,
+                Node::Scalar(name) => fields.push((name.clone(), field)),
+                Node::Sequence(_) | Node::Mapping(_) => {}
+            }
+        }
+    }
+
+    fn merge(&mut self, fields: &mut Vec<(String, Rc<Node>)>, merged: &Node) -> Option<()> {
+        match merged {
+            Node::Mapping(more) => {
+                self.merges = self.merges.checked_sub(more.len())?;
+                fields.extend(more.iter().cloned());
+            }
+            Node::Sequence(all) => {
+                for one in all {
+                    self.merges = self.merges.checked_sub(1)?;
+                    self.merge(fields, one)?;
+                }
+            }
+            Node::Scalar(_) => {}
+        }
+        Some(())
+    }
+}
