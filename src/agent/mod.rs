@@ -18,7 +18,7 @@ use crate::access::Identity;
 use crate::compare::Progress;
 use crate::crash_point;
 use crate::model::{
-    Assistant, Block, Effect, History, Limits, Source, Step, StopReason, Turn, Usage, Verdict,
+    Assistant, Block, Effect, History, Limits, Source, Step, StopReason, ToolResult, Turn, Usage, Verdict,
 };
 use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes};
 use crate::redact::Redactor;
@@ -35,10 +35,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use window::{Bounds, TooLong};
 
-/// What attempts at the same message spent that a restart cut short.
+/// The costs of attempts at the same message that a restart cut short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {
-    /// How many there were.
+    /// The number of attempts.
     pub turns: u32,
     /// Their steps.
     pub steps: u32,
@@ -51,7 +51,7 @@ pub struct Before {
 pub struct TurnContext<'a> {
     /// On whose behalf.
     pub identity: &'a Identity,
-    /// Who answers.
+    /// The provider that answers.
     pub provider: &'a dyn Provider,
     /// The model's name without its provider.
     pub model: &'a str,
@@ -61,13 +61,13 @@ pub struct TurnContext<'a> {
     pub toolbox: &'a Toolbox,
     /// The files.
     pub workspace: &'a Workspace,
-    /// What must hold of the files before the turn may end as done.
+    /// The conditions that must hold of the files before the turn may end as done.
     pub postconditions: &'a dyn Postconditions,
     /// The bounds.
     pub limits: &'a Limits,
     /// Applied to every tool result before the model, or anybody, sees it.
     pub redactor: &'a Redactor,
-    /// What its message has cost already.
+    /// The cost of its message so far.
     pub before: Before,
     /// When the turn began: its time counts from here.
     pub began: Instant,
@@ -75,7 +75,7 @@ pub struct TurnContext<'a> {
     pub cancel: &'a CancellationToken,
 }
 
-/// What people may watch while a turn runs.
+/// An event that people may watch while a turn runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A model call begins.
@@ -87,9 +87,9 @@ pub enum Event {
     Text(String),
     /// The provider made us wait.
     Waiting {
-        /// Why, for a person.
+        /// The reason, for a person.
         why: String,
-        /// How long.
+        /// The time until then.
         wait: Duration,
     },
     /// A tool starts.
@@ -107,7 +107,7 @@ pub enum Event {
         call: String,
         /// Its name.
         name: String,
-        /// How far, for a person; redacted.
+        /// The progress, for a person; redacted.
         text: String,
     },
     /// A tool ended.
@@ -116,16 +116,16 @@ pub enum Event {
         call: String,
         /// Its name.
         name: String,
-        /// What the model reads, redacted.
+        /// The text that the model reads, redacted.
         content: String,
         /// True when it failed.
         is_error: bool,
     },
     /// The model is done, and we look at what it made of the files.
     Checking(Progress),
-    /// What we looked at does not hold, and the answer goes back to the model.
+    /// A check of ours does not hold, and the answer goes back to the model.
     SentBack {
-        /// What does not hold, one line each.
+        /// The checks that do not hold, one line each.
         failing: Vec<String>,
     },
 }
@@ -143,16 +143,16 @@ pub trait Journal: Send {
     async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
 }
 
-/// How a turn ended. The facts in it were counted here, none was read from model text.
+/// The end of a turn. The facts in it were counted here, none was read from model text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// How.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Who says so.
+    /// The source of the verdict.
     pub source: Source,
     /// The model's last words; empty if it had none.
     pub answer: String,
-    /// What to tell the person when there is no proper answer.
+    /// The words for the person when there is no proper answer.
     pub notice: Option<String>,
     /// Model calls made.
     pub steps: u32,
@@ -207,7 +207,7 @@ struct Running<'a> {
     offered: Toolbox,
     repetition: Repetition,
     repairs: u32,
-    /// Whether it edited anything since its answer was sent back last.
+    /// True if it edited anything since its answer was sent back last.
     has_written: bool,
     steps: u32,
     tool_calls: u32,
@@ -300,7 +300,7 @@ impl Running<'_> {
         Some(End::notice(Verdict::Limit, why))
     }
 
-    /// Whether the person may not even look any more: then no model is asked on their behalf.
+    /// True if the person may not even look any more: then no model is asked on their behalf.
     fn is_shut_out(&self) -> bool {
         let repository = self.cx.workspace.repository.name();
         self.cx.identity.role(repository).is_none()
@@ -463,7 +463,7 @@ impl Running<'_> {
         }
     }
 
-    /// Whether an answer may go back to the model: there is a limit to that, as to everything else, and
+    /// True if an answer may go back to the model: there is a limit to that, as to everything else, and
     /// a model that edited nothing since it was told, or only answered a question, mends nothing.
     fn may_repair(&self) -> bool {
         self.has_written && self.repairs < self.cx.limits.repairs_max && self.limit_reached().is_none()
@@ -493,7 +493,13 @@ impl Running<'_> {
         self.has_written |= done.iter().any(|done| done.outcome == calls::Outcome::Wrote);
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
-        let results = done.into_iter().map(|done| done.result).collect();
+        // What a call learnt that is secret is none the less so in the answers of those beside it.
+        let without_secrets = |result: ToolResult| ToolResult {
+            content: self.cx.redactor.redact(&result.content).into_owned(),
+            ..result
+        };
+        let results = done.into_iter().map(|done| without_secrets(done.result));
+        let results = results.collect();
         self.record(Step::new(kept, results)?, &model, history, journal)
             .await?;
         if self.cx.cancel.is_cancelled() {
