@@ -1,4 +1,4 @@
-//! What a change of a repository does to its environments: which entry points it touches, both sides of
+//! The effects of a change of a repository on its environments: the entry points it touches, both sides of
 //! those rendered and reviewed, proof for all others, and the checks that follow from it. It joins
 //! [`crate::tanka`], which renders, with [`crate::review`], which looks at what came of it.
 //!
@@ -45,16 +45,16 @@ use tokio_util::sync::CancellationToken;
 /// Entry points one comparison renders; others that a change touches are said not to be looked at.
 const RENDERED_MAX: usize = 1_000;
 
-/// What a change does.
+/// The effects of a change.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What happens to each environment, what may go wrong, and what nobody asked for.
+    /// The effects on each environment, the risks, and the effects that nobody asked for.
     pub report: Report,
-    /// What we checked ourselves, in a fixed order.
+    /// Our own checks, in a fixed order.
     pub checks: Vec<Check>,
-    /// What the change breaks, one line each, redacted: as long as there is any, it is not valid.
+    /// The failures that the change causes, one line each, redacted: as long as there is any, it is not valid.
     pub failing: Vec<String>,
-    /// Why not everything could be looked at, in one line, redacted: then it is not known to be valid.
+    /// The reason why not everything could be looked at, in one line, redacted: then it is not known to be valid.
     pub unknown: Option<String>,
     /// The entry points the change touches, and by which files.
     pub affected: Vec<Affected>,
@@ -63,7 +63,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether there was nothing to look at.
+    /// True if there was nothing to look at.
     fn found_nothing(&self) -> bool {
         let was_run = |check: &Check| check.state != CheckState::NotRun;
         self.report.environments.is_empty()
@@ -72,16 +72,16 @@ impl Comparison {
     }
 }
 
-/// What is said about a change.
+/// The words about a change.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    /// What it does to environments, for a person; empty where nothing was compared.
+    /// The effects on environments, for a person; empty where nothing was compared.
     pub effects: String,
     /// The checks.
     pub checks: Vec<Check>,
-    /// What the change breaks, as [`Comparison::failing`].
+    /// The failures that the change causes, as [`Comparison::failing`].
     pub failing: Vec<String>,
-    /// Why not everything could be looked at, as [`Comparison::unknown`].
+    /// The reason why not everything could be looked at, as [`Comparison::unknown`].
     pub unknown: Option<String>,
     /// The grants that changes of settings take, as [`Comparison::needs`].
     pub needs: Vec<Need>,
@@ -140,13 +140,13 @@ impl Told {
 /// A change that was not compared, and what is known of it all the same.
 #[derive(Debug)]
 pub struct Uncompared {
-    /// Why it was not.
+    /// The reason why it was not.
     pub error: CompareError,
     settings: Vec<SettingsChange>,
     needs: Vec<Need>,
 }
 
-/// Why there is no comparison.
+/// A reason why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// The caller did not want to wait any longer.
@@ -175,7 +175,7 @@ pub struct Comparer {
     mask_key: Vec<u8>,
     rendered_max: usize,
     ahead_bytes_max: usize,
-    /// Who waits for a comparison.
+    /// Those who wait for a comparison.
     people: Waiters,
     graphs: Graphs,
     // Held to look up and to add, never across a wait.
@@ -271,7 +271,7 @@ impl Comparer {
         .await
     }
 
-    /// What is known of a change that was not compared: which settings differ, and which may.
+    /// The settings that differ, and those that may, of a change that was not compared.
     pub async fn uncompared(self: &Arc<Self>, sides: Sides, error: CompareError) -> Uncompared {
         let comparer = Arc::clone(self);
         let why = "the change was not compared".to_owned();
@@ -340,7 +340,7 @@ impl Comparer {
         })
     }
 
-    /// What hides the secrets of a comparison: whoever looks at the sides learns them.
+    /// The redactor that hides the secrets of a comparison: whoever looks at the sides learns them.
     fn learn(&self, sides: &Sides, both: &Both) -> Arc<Redactor> {
         let redactor = match &sides.guard {
             Some(guard) => Arc::clone(&guard.redactor),
@@ -411,14 +411,14 @@ impl Comparer {
     }
 }
 
-/// What a comparison is about.
+/// The subject of a comparison.
 struct Subject {
     touched: Touched,
     /// Its entry point, where one environment was asked for.
     only: Option<Only>,
 }
 
-/// What is known before anything is evaluated.
+/// The knowledge before anything is evaluated.
 enum Glance {
     /// Everything: nothing has to be rendered.
     Done(Box<Comparison>),

@@ -1,4 +1,4 @@
-//! How the objects of an environment differ from the base.
+//! The differences of an environment's objects from the base.
 
 use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
 use crate::compare::{Asked, Only, Sides};

@@ -1,4 +1,4 @@
-//! Which environments there are, where each goes, and what the workspace does to it.
+//! The list of environments, with where each goes and the effects of the workspace on it.
 
 use super::learning::listing;
 use super::{Answer, Document, InspectError, Inspector};
@@ -17,7 +17,7 @@ const FAILURES_MAX: usize = 20;
 /// Characters of one reason.
 const REASON_CHARS_MAX: usize = 200;
 
-/// What the workspace does to environments, by name; nothing is said of the others.
+/// The effects of the workspace on environments, by name; nothing is said of the others.
 type Marks = BTreeMap<String, String>;
 
 impl Inspector<'_> {
@@ -51,7 +51,7 @@ impl Inspector<'_> {
         })
     }
 
-    /// What the workspace does to environments, and why that is not known. The list never fails for it.
+    /// The effects of the workspace on environments, or why they are not known. The list never fails for it.
     async fn marks(&self) -> Result<(Marks, Option<String>), InspectError> {
         let unknown = |why: String| {
             (

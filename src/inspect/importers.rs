@@ -1,4 +1,4 @@
-//! What imports a file, directly or not.
+//! The programs that import a file, directly or not.
 
 use super::{Answer, Document, InspectError, Inspector, blocking, chosen, file_name};
 use crate::model::{RepoPath, counted};

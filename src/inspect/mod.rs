@@ -1,4 +1,4 @@
-//! What people ask of the environments of a workspace, answered without a model: which there are, what
+//! Answers to questions about the environments of a workspace, without a model: which there are, what
 //! one renders to, how it differs from the base, what imports a file, and what may go wrong. The same
 //! answers in chats and in the terminal; the tools of a model share their texts.
 //!
@@ -27,17 +27,17 @@ use crate::workspace::{Tree, Workspace};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What can be asked.
+/// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Which environments there are, and which of them the workspace changes.
+    /// The list of environments, with those that the workspace changes.
     Environments,
     /// The objects an environment renders to.
     Objects {
         /// Its directory, a file in it, its name, or the last components of either.
         environment: String,
     },
-    /// How the objects of an environment differ from the base.
+    /// The differences of an environment's objects from the base.
     Difference {
         /// As above.
         environment: String,
@@ -47,11 +47,11 @@ pub enum Question {
         /// The file or directory.
         path: String,
     },
-    /// What may go wrong with what the workspace changes.
+    /// The risks of what the workspace changes.
     Risks,
 }
 
-/// What there is to say.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Sentences and short lines.
@@ -63,7 +63,7 @@ pub struct Answer {
 /// A text of any length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// What it is called as a file: `environments-dev.yaml`.
+    /// The name of the file: `environments-dev.yaml`.
     pub file_name: String,
     /// `yaml`, `diff` or empty.
     pub language: &'static str,
@@ -71,13 +71,13 @@ pub struct Document {
     pub text: String,
 }
 
-/// Why there is no answer.
+/// A reason why there is no answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InspectError {
     /// The caller did not want to wait any longer.
     #[error("stopped")]
     Cancelled,
-    /// What to tell the person: nothing of the kind is there, or it does not render.
+    /// The words for the person: nothing of the kind is there, or it does not render.
     #[error("{0}")]
     Told(String),
 }
@@ -102,7 +102,7 @@ impl From<CompareError> for InspectError {
     }
 }
 
-/// What is looked at, and with what.
+/// The workspace that is looked at, and the means to do so.
 #[derive(Clone, Copy)]
 pub struct Inspector<'a> {
     /// The files, and what they were.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Shown {
     /// Its name, and how many objects it has.
     pub heading: String,
-    /// What should be written differently.
+    /// Hints to write something differently.
     pub warnings: Vec<String>,
     /// Its objects.
     pub yaml: String,

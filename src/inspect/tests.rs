@@ -1,4 +1,4 @@
-//! Which environment is meant, on files that are plain JSON.
+//! The choice of the environment that is meant, on files that are plain JSON.
 
 #![allow(clippy::unwrap_used)]
 

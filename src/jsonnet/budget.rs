@@ -11,7 +11,7 @@ tokio::task_local! {
     static CURRENT: Arc<Budget>;
 }
 
-/// Who takes turns with whom.
+/// The party that takes turns with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     /// A person, or a hook.

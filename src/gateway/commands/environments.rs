@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long one look may take.
+/// The longest time of one look.
 const LOOK_MAX: Duration = Duration::from_secs(120);
 
 impl Gateway {
@@ -85,7 +85,7 @@ impl Gateway {
         inspector.answer(question).await
     }
 
-    /// What a turn would begin with: the edits on their base, or else the newest commit.
+    /// The workspace that a turn would begin with: the edits on their base, or else the newest commit.
     async fn workspace(
         &self,
         name: &str,

@@ -35,21 +35,21 @@ pub(super) struct Asked {
     pub(super) inbox: InboxId,
     /// The conversation it was said in.
     pub(super) conversation: ConversationId,
-    /// What was said.
+    /// The message.
     pub(super) inbound: Inbound,
     /// The ends of the process since.
     pub(super) crashes: u32,
-    /// What it is answered instead of being carried out.
+    /// The answer it gets instead of being carried out.
     pub(super) instead: Option<Reply>,
 }
 
-/// What a command comes to. It is stored in one transaction with "the command is answered".
+/// The result of a command. It is stored in one transaction with "the command is answered".
 struct Answer {
     ops: Vec<Op>,
     revision: Option<Revision>,
 }
 
-/// What an undo left, to be made a revision of the open change.
+/// The workspace that an undo left, to be made a revision of the open change.
 struct Revision {
     conversation: ConversationId,
     identity: Identity,
@@ -367,7 +367,7 @@ fn written(kind: &Kind) -> Option<Command<'_>> {
     }
 }
 
-/// Where the answer to a command goes. A slash command leaves no message behind that an answer could stand under.
+/// The address of the answer to a command. A slash command leaves no message behind that an answer could stand under.
 pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
     let address = Address::of(inbound, prefix);
     let is_slash =

@@ -296,7 +296,7 @@ impl Renderer {
         )
     }
 
-    /// What names no file or directory is the name of an environment.
+    /// A target whose path names no file or directory is the name of an environment.
     async fn with_path(&self, target: &Target, cancel: &CancellationToken) -> Result<Target, TankaError> {
         if self.is_there(&target.path).await? || target.name.is_some() {
             return Ok(target.clone());

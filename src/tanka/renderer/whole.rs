@@ -36,7 +36,7 @@ pub struct Whole {
     pub value: ValueHash,
     /// Every file its value depends on, and every path that was looked at in vain.
     pub imports: Arc<[Import]>,
-    /// What the second engine says of its value.
+    /// The second engine's opinion of its value.
     pub second_opinion: SecondOpinion,
 }
 
@@ -45,7 +45,7 @@ pub struct Whole {
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// Where its objects go that name no namespace.
+    /// The namespace of its objects that name none.
     pub namespace: String,
     /// Its settings, or why they are not known, where they are written in the program; `None` for a static one.
     pub settings: Option<Result<Environment, String>>,
@@ -144,7 +144,7 @@ fn hash(json: &[u8]) -> ValueHash {
     Sha256::digest(json).into()
 }
 
-/// What keeps a whole batch from having answers keeps each of it.
+/// Answers each of a batch with what keeps the whole of it from having answers.
 fn each<T>(count: usize, error: &TankaError) -> Vec<Result<T, TankaError>> {
     let broken = || Err(TankaError::Broken(error.to_string()));
     std::iter::repeat_with(broken).take(count).collect()

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How long anything on loopback may take on a busy machine.
+/// The longest time that anything on loopback takes on a busy machine.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
 /// Ends every result: steps, tokens, time.
 const FOOTER: &str = " tokens · ";
@@ -222,7 +222,7 @@ impl TestApp {
             .look(|state| results_of(state, thread).map(visible).collect())
     }
 
-    /// What the bot has written in a thread, each message on one line.
+    /// The messages of the bot in a thread, each message on one line.
     pub(crate) fn written(&self, thread: &str) -> Vec<String> {
         self.stage.slack.look(|state| {
             let replies = state.replies(SLACK_CHANNEL, thread);
@@ -246,7 +246,7 @@ impl TestApp {
         .await
     }
 
-    /// What only one person saw.
+    /// The messages that only one person saw.
     pub(crate) fn whispers(&self, user: &str) -> Vec<String> {
         self.stage.slack.look(|state| {
             let whispers = state.ephemerals.iter().filter(|message| message.user == user);
@@ -399,7 +399,7 @@ impl TestApp {
         }
     }
 
-    /// What `/readyz` answers.
+    /// The answer of `/readyz`.
     pub(crate) async fn readyz(&self) -> (u16, String) {
         let answer = reqwest_client().get(format!("{}/readyz", self.stage.url()));
         let answer = answer.send().await.unwrap();
@@ -421,7 +421,7 @@ impl TestApp {
         (status, String::from_utf8(text).unwrap())
     }
 
-    /// What a probe answers: status and body.
+    /// The answer to a probe: status and body.
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         let request = reqwest_client().get(format!("{}{path}", self.stage.url()));
         let mut answer = request.send().await.unwrap();
@@ -530,7 +530,7 @@ impl TestApp {
         problems
     }
 
-    /// What is wrong with the database; the chain is computed here from its definition.
+    /// The faults of the database; the chain is computed here from its definition.
     fn damage(&self) -> Option<String> {
         let database = self.database();
         let integrity: String = database
@@ -570,7 +570,7 @@ impl Drop for TestApp {
     }
 }
 
-/// What a person reads in a Slack message.
+/// The text that a person reads in a Slack message.
 pub(crate) fn visible(message: &Message) -> String {
     message.visible().join("\n")
 }
@@ -589,7 +589,7 @@ fn reqwest_client() -> reqwest::Client {
     drydock::provider::http_client().unwrap()
 }
 
-/// Which step of its turn a request is, from 0.
+/// The number of a request's step in its turn, from 0.
 pub(crate) fn step(asked: &Asked) -> usize {
     let words = asked.messages.iter().rposition(|message| {
         message.role == AskedRole::User && !message.text.is_empty() && !message.text.starts_with(SENT_BACK)
