@@ -36,7 +36,7 @@ use crate::tanka::{self, Evaluate, Renderer, Room, TankaError};
 use crate::workspace::{RepositoryError, TreeError};
 use affected::{Graphs, Touched};
 use kept::Kept;
-use moves::{Moves, Said};
+use moves::{Moved, Moves, Said};
 use rendering::Both;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -255,9 +255,7 @@ impl Comparer {
             }
         };
         let both = self.render(&asked, &subject.touched, progress, cancel).await?;
-        let only = subject.only.as_ref().map(|only| only.path.as_str());
-        let moves = self.moves(&asked.sides, &subject.touched, &both, only, cancel);
-        let moves = moves.await?;
+        let moves = self.moves(&asked.sides, &subject, &both, cancel).await?;
         let (room, comparer) = (Room::default(), Arc::clone(self));
         let bytes = both.bytes();
         room.enter(bytes).await;
@@ -297,7 +295,7 @@ impl Comparer {
             },
         };
         let subject = self.subject(asked, only)?;
-        if !subject.touched.affected.is_empty() || moves::is_any(&asked.sides)? {
+        if !subject.touched.affected.is_empty() || !subject.described.is_empty() {
             return Ok(Glance::Renders(subject));
         }
         let comparison = self.told(asked, subject, Both::default(), &Moves::default(), &|| false)?;
@@ -308,6 +306,7 @@ impl Comparer {
         let path = only.as_ref().map(|only| only.path.as_str());
         Ok(Subject {
             touched: self.graphs.touched(&asked.sides, path, self.rendered_max)?,
+            described: moves::described(&asked.sides)?,
             only,
         })
     }
@@ -320,7 +319,7 @@ impl Comparer {
         moves: &Moves,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Comparison, CompareError> {
-        let Subject { touched, only } = subject;
+        let Subject { touched, only, .. } = subject;
         let redactor = self.learn(&asked.sides, &both);
         let seen = checks::Seen::of(&asked.sides, &touched, &both);
         let name = only.as_ref().and_then(|only| only.name.as_deref());
@@ -414,6 +413,8 @@ impl Comparer {
 /// The subject of a comparison.
 struct Subject {
     touched: Touched,
+    /// The static environments whose settings differ, of all that there are.
+    described: Vec<Moved>,
     /// Its entry point, where one environment was asked for.
     only: Option<Only>,
 }

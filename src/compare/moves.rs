@@ -1,28 +1,29 @@
 //! Environments that have other settings after a change, and the places of all others. What cannot be found out is said to
 //! be unknown.
 
+mod described;
 mod said;
 
+pub(super) use described::described;
 pub(super) use said::Said;
 
 use super::affected::Touched;
-use super::asked::Sides;
+use super::asked::{Only, Sides};
 use super::environments::dispute;
 use super::kept::Rendered;
 use super::rendering::{Both, Outcome};
-use super::{CompareError, Comparer, blocking};
+use super::{CompareError, Comparer, Subject, blocking};
 use crate::jsonnet::EvalError;
-use crate::model::{FileChange, RepoPath};
-use crate::tanka::{Environment, Listing, Place, Resident, SPEC_FILE, TankaError, environment_of, settings};
+use crate::model::RepoPath;
+use crate::tanka::{Environment, Place, Resident, SPEC_FILE, TankaError, environment_of, settings};
 use crate::workspace::Tree;
-use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// One environment whose settings differ, or may.
 #[derive(Clone, Debug)]
-struct Moved {
+pub(super) struct Moved {
     /// The directory that a grant for it names; `None` for the root, which all share.
     owner: Option<String>,
     name: String,
@@ -61,76 +62,6 @@ impl Programs {
         };
         is_there(entrypoint.as_str()) && !is_there(&spec)
     }
-}
-
-/// Whether the settings of a static environment differ. Reads files and may block.
-pub(super) fn is_any(sides: &Sides) -> Result<bool, CompareError> {
-    Ok(!of_files(sides)?.is_empty())
-}
-
-/// The static environments whose settings differ. Reads files and may block.
-fn of_files(sides: &Sides) -> Result<Vec<Moved>, CompareError> {
-    let listed = |tree: &dyn Tree| Ok::<_, CompareError>(Listing::new(tree.files()?));
-    let (base, workspace) = (listed(sides.base.as_ref())?, listed(sides.workspace.as_ref())?);
-    let is_described = |file: &&RepoPath| {
-        let has_program = |directory| {
-            [&base, &workspace]
-                .iter()
-                .any(|side| settings::has_program(side, directory))
-        };
-        settings::described_by(file).is_some_and(has_program)
-    };
-    let files = base.below("").iter().chain(workspace.below(""));
-    let described: BTreeSet<&RepoPath> = files.filter(is_described).collect();
-    let is_program = |file: &RepoPath| {
-        [".jsonnet", ".libsonnet"]
-            .iter()
-            .any(|end| file.as_str().ends_with(end))
-    };
-    // One that is a link differs with what it leads to. Where every file is opened for it, programs are passed over.
-    let is_an_edit =
-        |change: &FileChange| is_program(&change.path) && change.before.is_some() && change.after.is_some();
-    let all_differ = sides.base_id.is_some() || !sides.changes.iter().all(is_an_edit);
-    let written: BTreeSet<&RepoPath> = sides.changes.iter().map(|change| &change.path).collect();
-    let mut moved = Vec::new();
-    for file in described.into_iter().filter(|_| all_differ) {
-        let directory = settings::described_by(file).unwrap_or_default();
-        // A description that gets its program only now describes no environment before.
-        let was = match settings::has_program(&base, directory) {
-            true => content(sides.base.as_ref(), &base, file),
-            false => Ok(None),
-        };
-        let is = content(sides.workspace.as_ref(), &workspace, file);
-        // One that can be read on neither side is no business of a change that leaves it alone.
-        let is_same = match (&was, &is) {
-            (Err(_), Err(_)) => !written.contains(file),
-            (was, is) => was == is,
-        };
-        if is_same {
-            continue;
-        }
-        let parsed =
-            |content: Bytes| settings::of_file(&content, file.as_str()).map_err(|error| error.to_string());
-        let parsed = |content: Result<Option<Bytes>, String>| content?.map(parsed).transpose();
-        moved.push(Moved {
-            owner: environment_of(file, base.below("")).map(str::to_owned),
-            name: if directory.is_empty() { "." } else { directory }.to_owned(),
-            before: parsed(was).ok().flatten(),
-            after: parsed(is),
-        });
-    }
-    // What is written in another way means the same.
-    moved.retain(|moved| moved.after.as_ref() != Ok(&moved.before) || moved.before.is_none());
-    Ok(moved)
-}
-
-/// A file of one side, or why it cannot be read.
-fn content(tree: &dyn Tree, listing: &Listing, file: &RepoPath) -> Result<Option<Bytes>, String> {
-    if !listing.is_file(file.as_str()) {
-        return Ok(None);
-    }
-    let version = tree.read(file).map_err(|error| error.to_string())?;
-    Ok(Some(version.content))
 }
 
 /// The environments of one side of an entry point, by name; those of one name are counted.
@@ -192,18 +123,18 @@ fn of_rendered(rendered: &Rendered) -> Found {
 }
 
 impl Comparer {
-    /// What a change does to the settings of the environments that were asked for, given what they render to.
+    /// What a change does to the settings of the environments that were asked for, given what they render to and the
+    /// static ones that differ.
     pub(super) async fn moves(
         self: &Arc<Self>,
         sides: &Sides,
-        touched: &Touched,
+        subject: &Subject,
         both: &Both,
-        only: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<Moves, CompareError> {
-        let (of, wanted) = (sides.clone(), only.map(str::to_owned));
-        let mut moved = blocking(move || of_files(&of)).await?;
-        if let Some(only) = wanted {
+        let touched = &subject.touched;
+        let mut moved = subject.described.clone();
+        if let Some(Only { path: only, .. }) = &subject.only {
             let directory = only.rsplit_once('/').map_or(".", |(directory, _)| directory);
             moved.retain(|moved| moved.name == directory);
         }
@@ -319,7 +250,7 @@ impl Comparer {
             after: Err(why.to_owned()),
         };
         let attempt = || -> Result<Moves, CompareError> {
-            let mut moved = of_files(sides)?;
+            let mut moved = described(sides)?;
             let mut residents = settings::residents(sides.base.as_ref(), None)?;
             let touched = self.graphs.touched(sides, None, self.rendered_max)?;
             let (before, after) = (
