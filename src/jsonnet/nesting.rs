@@ -1,28 +1,70 @@
-//! Looks at a source text before any parser does: how deeply its brackets nest. Parsers recurse, so
-//! this is what keeps a small hostile file from being a deep stack. It reads strings and comments as
-//! the language does and judges nothing else; a text that is not Jsonnet is the parser's to refuse.
+//! Looks at a source text before any parser does: how deeply its brackets nest, because parsers recurse, and what the
+//! first engine's parser would read in another way than the language does. It reads strings and comments as the
+//! language does and judges nothing else; a text that is not Jsonnet is the parser's to refuse.
 
-/// Whether brackets nest more deeply than `nesting_max`.
-pub(super) fn is_too_deep(source: &[u8], nesting_max: usize) -> bool {
-    let mut scan = Scan { rest: source };
-    let mut depth = 0_usize;
-    while let Some(token) = scan.next() {
-        match token {
-            b'{' | b'[' | b'(' => {
-                depth += 1;
-                if depth > nesting_max {
-                    return true;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// What a look at a source text finds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scanned {
+    /// How deeply brackets nest.
+    pub(super) depth: usize,
+    /// The bodies of comments that the first engine ends elsewhere than the language does: a block comment at the
+    /// first `*/` with an odd number of stars, a line comment at a carriage return.
+    pub(super) misread: Vec<Range<usize>>,
+    /// True where a comprehension is an object. The first engine takes some that the language refuses.
+    pub(super) has_object_comprehension: bool,
+}
+
+impl Scanned {
+    /// Reads a text once.
+    pub(super) fn of(source: &[u8]) -> Self {
+        let mut scan = Scan {
+            source,
+            rest: source,
+            misread: Vec::new(),
+        };
+        let mut found = Self::default();
+        let mut open = Vec::new();
+        while let Some(token) = scan.next() {
+            match token {
+                b'{' | b'[' | b'(' => {
+                    open.push(token);
+                    found.depth = found.depth.max(open.len());
                 }
+                b'}' | b']' | b')' => drop(open.pop()),
+                b'f' if open.last() == Some(&b'{') && scan.is_word(b"or") => {
+                    found.has_object_comprehension = true;
+                }
+                _ => {}
             }
-            b'}' | b']' | b')' => depth = depth.saturating_sub(1),
-            _ => {}
         }
+        found.misread = scan.misread;
+        found
     }
-    false
+
+    /// The text with the bodies of comments blanked that would be misread. Every place stays where it is.
+    pub(super) fn harmless<'s>(&self, source: &'s [u8]) -> Cow<'s, [u8]> {
+        if self.misread.is_empty() {
+            return Cow::Borrowed(source);
+        }
+        let mut blanked = source.to_vec();
+        for body in &self.misread {
+            let bytes = blanked.get_mut(body.clone()).unwrap_or_default();
+            bytes
+                .iter_mut()
+                .filter(|byte| **byte != b'\n')
+                .for_each(|byte| *byte = b' ');
+        }
+        Cow::Owned(blanked)
+    }
 }
 
 struct Scan<'a> {
+    source: &'a [u8],
     rest: &'a [u8],
+    misread: Vec<Range<usize>>,
 }
 
 impl Scan<'_> {
@@ -31,11 +73,9 @@ impl Scan<'_> {
         loop {
             let byte = *self.rest.first()?;
             match self.rest {
-                [b'#', ..] | [b'/', b'/', ..] => self.skip_past(b"\n"),
-                [b'/', b'*', ..] => {
-                    self.skip(2);
-                    self.skip_past(b"*/");
-                }
+                [b'#', ..] => self.skip_line_comment(1),
+                [b'/', b'/', ..] => self.skip_line_comment(2),
+                [b'/', b'*', ..] => self.skip_block_comment(),
                 [b'|', b'|', b'|', ..] => self.skip_block(),
                 [b'@', quote @ (b'"' | b'\''), ..] => {
                     let quote = *quote;
@@ -55,6 +95,18 @@ impl Scan<'_> {
         }
     }
 
+    /// True where the byte before, which was just read, begins a word that goes on with `end` and ends there.
+    fn is_word(&self, end: &[u8]) -> bool {
+        let continues = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let before = self.at().checked_sub(2).and_then(|at| self.source.get(at));
+        let after = self.rest.strip_prefix(end);
+        !before.is_some_and(continues) && after.is_some_and(|after| !after.first().is_some_and(continues))
+    }
+
+    fn at(&self) -> usize {
+        self.source.len() - self.rest.len()
+    }
+
     fn skip(&mut self, bytes: usize) {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
@@ -64,6 +116,33 @@ impl Scan<'_> {
             Some(at) => self.skip(at + end.len()),
             None => self.rest = &[],
         }
+    }
+
+    fn skip_line_comment(&mut self, opening: usize) {
+        self.skip(opening);
+        let start = self.at();
+        let length = memchr::memchr(b'\n', self.rest).unwrap_or(self.rest.len());
+        let body = self.rest.get(..length).unwrap_or_default();
+        let is_last = |at: usize| at + 1 == body.len();
+        if memchr::memchr(b'\r', body).is_some_and(|at| !is_last(at)) {
+            self.misread.push(start..start + length);
+        }
+        self.skip(length + 1);
+    }
+
+    fn skip_block_comment(&mut self) {
+        self.skip(2);
+        let start = self.at();
+        let Some(length) = memchr::memmem::find(self.rest, b"*/") else {
+            self.rest = &[];
+            return;
+        };
+        let body = self.rest.get(..length).unwrap_or_default();
+        let stars = body.iter().rev().take_while(|byte| **byte == b'*').count();
+        if stars % 2 == 1 {
+            self.misread.push(start..start + length);
+        }
+        self.skip(length + 2);
     }
 
     fn skip_string(&mut self, quote: u8) {
@@ -116,8 +195,60 @@ impl Scan<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::Scanned;
+    use crate::jsonnet::syntax;
+
     fn is_too_deep(source: &str, nesting_max: usize) -> bool {
-        super::is_too_deep(source.as_bytes(), nesting_max)
+        Scanned::of(source.as_bytes()).depth > nesting_max
+    }
+
+    fn harmless(source: &str) -> String {
+        let source = source.as_bytes();
+        String::from_utf8_lossy(&Scanned::of(source).harmless(source)).into_owned()
+    }
+
+    #[test]
+    fn a_comment_that_would_be_misread_is_blanked_where_it_stands() {
+        for (source, blanked) in [
+            (
+                "{ /* x **/ a: 1, /* y */ b: 2 }",
+                "{ /*    */ a: 1, /* y */ b: 2 }",
+            ),
+            ("/***/ 1", "/* */ 1"),
+            ("/****/ 1", "/****/ 1"),
+            ("/**/ 1", "/**/ 1"),
+            ("/*****/ 1", "/*   */ 1"),
+            ("/* *\n **/ 1", "/*  \n  */ 1"),
+            ("// a\r b\n1", "//     \n1"),
+            ("# a\r\n1", "# a\r\n1"),
+            ("# \u{e9}\r b", "#      "),
+            ("'/* x **/' + @'/***/'", "'/* x **/' + @'/***/'"),
+            ("|||\n  /***/\n|||", "|||\n  /***/\n|||"),
+            ("/* x **", "/* x **"),
+        ] {
+            assert_eq!(harmless(source), blanked, "{source}");
+        }
+    }
+
+    #[test]
+    fn an_object_comprehension_is_seen() {
+        for (source, is_there) in [
+            ("{ [x]: 1 for x in [] }", true),
+            ("[{ 'x': 42 /* */for x in [] }]", true),
+            ("{ a: [x for x in []] }", false),
+            ("{ form: 1, before: 2, b: self.form, 'for': 1 }", false),
+            ("[x for x in []]", false),
+        ] {
+            assert_eq!(
+                Scanned::of(source.as_bytes()).has_object_comprehension,
+                is_there,
+                "{source}"
+            );
+            assert!(
+                syntax::parse(source).is_ok() || source.contains("'x'"),
+                "{source}"
+            );
+        }
     }
 
     /// T46

@@ -358,3 +358,79 @@ async fn a_program_that_is_not_there_is_an_import_that_is_not_found() {
         "{error:?}"
     );
 }
+
+/// A block comment ends at its first `*/` however many stars are before it, and a line comment at the end of its line.
+#[tokio::test]
+async fn no_comment_swallows_code_and_none_becomes_code() {
+    let evaluator = evaluator(EvalLimits::default());
+    for (text, expected) in [
+        ("{ /* x **/ a: 1, /* y */ b: 2 }", r#"{"a":1,"b":2}"#),
+        ("/***/ 1 /***/", "1"),
+        ("/****\n * banner\n ****/\n{ a: 1 } /* end */", r#"{"a":1}"#),
+        ("/** x **/ 1", "1"),
+        ("1 // a\r + 1\n + 2", "3"),
+        ("1 # a\r + 1", "1"),
+        ("'/***/' + @'/* **/'", r#""/***//* **/""#),
+        ("|||\n  /***/ x\n||| + /***/ 'y'", r#""/***/ x\ny""#),
+    ] {
+        let mut request = snippet(text);
+        request.second_opinion = SecondOpinionWanted::Yes;
+        let evaluated = evaluate(&evaluator, request).await.expect(text);
+        assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected), "{text}");
+        assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees, "{text}");
+    }
+}
+
+/// What is blanked for a parser is no part of the text that a program asks for.
+#[tokio::test]
+async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
+    let evaluator = evaluator(EvalLimits::default());
+    let program = "{ value: (import 'code.libsonnet').a, text: (import 'text.libsonnet') }";
+    let tree = |text: &str| {
+        Files::of([
+            ("main.jsonnet", program),
+            ("code.libsonnet", "/***/ { a: 1 } /* */"),
+            ("text.libsonnet", text),
+        ])
+    };
+    for (text, is_value) in [
+        ("importstr 'code.libsonnet'", true),
+        (
+            "local code = import 'code.libsonnet'; importstr 'code.libsonnet'",
+            true,
+        ),
+        (
+            "local code = import 'code.libsonnet'; code.a + importstr 'code.libsonnet'",
+            false,
+        ),
+    ] {
+        let evaluated = value(&evaluator, file(tree(text), "main.jsonnet")).await;
+        match is_value {
+            true => assert_eq!(
+                evaluated.expect(text),
+                r#"{"text":"/***/ { a: 1 } /* */","value":1}"#,
+                "{text}"
+            ),
+            false => {
+                let why = evaluated.expect_err(text).to_string();
+                assert!(why.contains("as code and as text"), "{why}");
+            }
+        }
+    }
+}
+
+/// Go refuses an object comprehension whose field is not computed.
+#[tokio::test]
+async fn a_comprehension_of_a_named_field_is_refused_with_its_place() {
+    let evaluator = evaluator(EvalLimits::default());
+    for text in ["{ \"x\": 42 for _ in [1] }", "[\n  { x: 42 for _ in [1] },\n]"] {
+        let refused = evaluate(&evaluator, snippet(text))
+            .await
+            .expect_err(text)
+            .to_string();
+        assert!(
+            refused.contains("Object comprehensions can only have [e] fields"),
+            "{text}: {refused}"
+        );
+    }
+}

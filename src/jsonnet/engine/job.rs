@@ -6,8 +6,10 @@ use crate::jsonnet::message::{
     self, Ask, FILE, Failure, NO_FILE, NO_OUTPUT, OUTPUT, OWN, SAME_FILE, TASK, Task,
 };
 use crate::jsonnet::native::NativeError;
-use crate::jsonnet::nesting::is_too_deep;
+use crate::jsonnet::nesting::Scanned;
+use crate::jsonnet::syntax::{self, SyntaxError, SyntaxErrorKind};
 use crate::sandbox::{Frame, read_frame, write_frame};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
@@ -52,6 +54,8 @@ pub(in crate::jsonnet) struct Refused;
 pub(in crate::jsonnet) struct Line {
     parent: RefCell<Parent>,
     files: RefCell<HashMap<Rc<str>, Rc<[u8]>>>,
+    /// What a look at those of them found that were read as code.
+    scanned: RefCell<HashMap<Rc<str>, Rc<Scanned>>>,
     /// Files whose values depend on the task, and are not kept for the next one.
     own: RefCell<HashSet<Rc<str>>>,
     tasks: Cell<u64>,
@@ -77,6 +81,7 @@ impl Line {
                 input_bytes_max,
             }),
             files: RefCell::new(HashMap::from([tanka])),
+            scanned: RefCell::default(),
             own: RefCell::new(HashSet::from([TANKA_NAME.into()])),
             tasks: Cell::new(0),
         })
@@ -195,14 +200,49 @@ impl Job {
         text.map(|text| text.as_bytes().into()).ok_or(Refused)
     }
 
-    /// The bytes of a text that is about to be parsed.
+    /// The bytes of a text that is about to be parsed. What one of the engines would take although the language
+    /// refuses it is refused here.
     pub(in crate::jsonnet) fn code(&self, origin: &Origin) -> Result<Rc<[u8]>, Refused> {
         let bytes = self.bytes(origin)?;
-        if is_too_deep(&bytes, self.task.nesting_max) {
+        let scanned = self.scanned(origin, &bytes);
+        if scanned.depth > self.task.nesting_max {
             self.note(Failure::Stack(origin.to_string()));
             return Err(Refused);
         }
+        if scanned.has_object_comprehension
+            && let Ok(text) = std::str::from_utf8(&bytes)
+            && let Err(error) = syntax::parse(text)
+            && error.kind == SyntaxErrorKind::Invalid
+        {
+            self.note(refusal(origin, &bytes, error));
+            return Err(Refused);
+        }
         Ok(bytes)
+    }
+
+    /// The same for an engine that ends some comments elsewhere than the language does.
+    pub(in crate::jsonnet) fn harmless_code(&self, origin: &Origin) -> Result<Rc<[u8]>, Refused> {
+        let bytes = self.code(origin)?;
+        Ok(match self.scanned(origin, &bytes).harmless(&bytes) {
+            Cow::Borrowed(_) => bytes,
+            Cow::Owned(blanked) => blanked.into(),
+        })
+    }
+
+    /// True where the text of a file that is read as code differs from its bytes.
+    pub(in crate::jsonnet) fn is_misread(&self, path: &Rc<str>) -> bool {
+        let origin = Origin::File(path.clone());
+        self.bytes(&origin)
+            .is_ok_and(|bytes| !self.scanned(&origin, &bytes).misread.is_empty())
+    }
+
+    fn scanned(&self, origin: &Origin, bytes: &[u8]) -> Rc<Scanned> {
+        let Origin::File(path) = origin else {
+            return Rc::new(Scanned::of(bytes));
+        };
+        let mut scanned = self.line.scanned.borrow_mut();
+        let found = scanned.entry(path.clone());
+        found.or_insert_with(|| Rc::new(Scanned::of(bytes))).clone()
     }
 
     /// Has a program run that is not ours, and answers with what it wrote. The account of files is of
@@ -258,10 +298,28 @@ impl Job {
                 let (path, content) = split_file(&answer.content).ok_or_else(unclear)?;
                 let path: Rc<str> = path.into();
                 self.line.files.borrow_mut().insert(path.clone(), content.into());
+                self.line.scanned.borrow_mut().remove(&path);
                 Ok(path)
             }
             _ => Err(unclear()),
         }
+    }
+}
+
+/// The failure of a text that the language refuses.
+fn refusal(origin: &Origin, bytes: &[u8], error: SyntaxError) -> Failure {
+    let place = error.range.begin;
+    let mut ends = memchr::memchr_iter(b'\n', bytes);
+    let line_start = match place.line {
+        0 | 1 => 0,
+        line => ends.nth(line as usize - 2).map_or(0, |end| end + 1),
+    };
+    let (line, column) = position(bytes, line_start + place.column.saturating_sub(1) as usize);
+    Failure::Syntax {
+        path: origin.to_string(),
+        line,
+        column,
+        message: error.message,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The first engine: `jrsonnet-evaluator`. Its own file resolver is never built; every import goes
 //! through the job.
 
+use super::imported::Imported;
 use super::job::position;
 use super::kept::Warm;
 use super::library::Library;
@@ -145,8 +146,14 @@ impl ImportResolver for Resolver {
             return Err(refused().into());
         };
         let job = Current::get().ok_or_else(refused)?;
-        let found = job.import(&place.origin(), written).map_err(|_| refused())?;
-        let found = Place::of(&Origin::File(found), &job);
+        let importer = place.origin();
+        let found = job.import(&importer, written).map_err(|_| refused())?;
+        // The engine keeps one text of a file, whatever it is imported as.
+        let is_bytes = is_code(&found) && job.is_misread(&found) && is_bytes(&job, &importer, written)?;
+        let mut found = Place::of(&Origin::File(found), &job);
+        if is_bytes {
+            found.kind = PlaceKind::Bytes;
+        }
         if place.owner == 0 && found.owner != 0 {
             job.depends(Some(&place.name));
         }
@@ -160,14 +167,38 @@ impl ImportResolver for Resolver {
         // The engine does not say whether it is going to parse the text; what looks like data is not
         // judged as code.
         let is_code = match &origin {
-            Origin::File(path) => path.ends_with("sonnet") || path.ends_with(".json"),
+            Origin::File(path) => is_code(path),
             Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => true,
         };
-        let bytes = match is_code {
-            true => job.code(&origin),
+        let is_bytes = resolved
+            .downcast_ref::<Place>()
+            .is_some_and(|place| place.kind == PlaceKind::Bytes);
+        let bytes = match is_code && !is_bytes {
+            true => job.harmless_code(&origin),
             false => job.bytes(&origin),
         };
         Ok(bytes.map_err(|_| lost())?.to_vec())
+    }
+}
+
+/// True for a file that may be parsed.
+fn is_code(path: &str) -> bool {
+    path.ends_with("sonnet") || path.ends_with(".json")
+}
+
+/// True where a text imports bytes by these words.
+fn is_bytes(job: &Job, importer: &Origin, written: &str) -> Result<bool> {
+    let text = job.bytes(importer).unwrap_or_else(|_| Rc::from([]));
+    match Imported::of(&String::from_utf8_lossy(&text), written) {
+        Imported::Code => Ok(false),
+        Imported::Bytes => Ok(true),
+        Imported::Both => {
+            let message = format!(
+                "{importer} imports `{written}` as code and as text: that is not supported where a comment in it ends \
+                 in `**/`; write `*/`"
+            );
+            Err(ErrorKind::RuntimeError(message.into()).into())
+        }
     }
 }
 
@@ -184,6 +215,8 @@ struct Place {
 enum PlaceKind {
     Entry,
     File,
+    /// A file of which the text is wanted as it is.
+    Bytes,
     External,
     Argument,
 }
@@ -205,7 +238,7 @@ impl Place {
         let name = self.name.as_str().into();
         match self.kind {
             PlaceKind::Entry => Origin::Entry(name),
-            PlaceKind::File => Origin::File(name),
+            PlaceKind::File | PlaceKind::Bytes => Origin::File(name),
             PlaceKind::External => Origin::External(name),
             PlaceKind::Argument => Origin::Argument(name),
         }

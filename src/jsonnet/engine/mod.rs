@@ -2,6 +2,7 @@
 //! [`Job`], which asks the parent.
 
 mod exercise;
+mod imported;
 mod job;
 mod jrsonnet;
 mod kept;

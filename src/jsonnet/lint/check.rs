@@ -4,7 +4,7 @@ use super::arguments;
 use super::follow::{ForeignShape, Imported};
 use super::kinds::Kinds;
 use super::scope::Scopes;
-use super::types::{Found, Shape, Types, literal};
+use super::types::{Found, Shape, Types};
 use super::{Code, Notes};
 use crate::jsonnet::syntax::{Apply, Kind, NodeId, Span, Tree, UnaryOperator};
 use std::borrow::Cow;
@@ -76,7 +76,7 @@ impl<'s> Checker<'_, 's, '_> {
 
     fn index(&mut self, target: NodeId, index: NodeId, span: Span) {
         let kinds = self.types.of(index).kinds;
-        let name = literal(self.tree, index);
+        let name = self.tree.literal(index);
         self.indexed(target, kinds, name, span);
     }
 

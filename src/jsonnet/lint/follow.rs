@@ -2,7 +2,7 @@
 
 use super::kinds::Kinds;
 use super::scope;
-use super::types::{Types, literal};
+use super::types::Types;
 use super::{Notes, Sources};
 use crate::jsonnet::syntax::{ImportKind, Kind, NodeId, Tree, parse, with_stack_for};
 use std::collections::{BTreeMap, HashMap};
@@ -83,7 +83,7 @@ impl<'a> Follower<'a> {
             else {
                 continue;
             };
-            let source = literal(tree, *path).and_then(|path| (self.sources)(file, &path));
+            let source = tree.literal(*path).and_then(|path| (self.sources)(file, &path));
             if let Some(foreign) = source.and_then(|(name, text)| self.file(name, &text)) {
                 imported.insert(tree.id(index), foreign);
             }

@@ -6,7 +6,7 @@ use super::scope::{Binding, Scopes};
 use super::standard;
 use crate::jsonnet::syntax::{
     Apply, BinaryOperator, Field, FieldKind, FieldName, ImportKind, Kind, NodeId, Parameters, Tree,
-    UnaryOperator, unescape,
+    UnaryOperator,
 };
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -322,7 +322,7 @@ impl<'t, 's> Types<'t, 's> {
             return Type::of(kinds);
         }
         match &tree.node(index).kind {
-            Kind::Text { .. } => match literal(tree, index) {
+            Kind::Text { .. } => match tree.literal(index) {
                 Some(name) => self.member(target, &name),
                 None => Type::any(),
             },
@@ -498,17 +498,6 @@ pub(super) fn is_computed(field: &Field<'_>) -> bool {
     )
 }
 
-/// What a string in the source means.
-pub(super) fn literal<'t>(tree: &'t Tree<'_>, id: NodeId) -> Option<Cow<'t, str>> {
-    let Kind::Text { style, value, .. } = &tree.node(id).kind else {
-        return None;
-    };
-    match style.keeps_escapes() {
-        true => unescape(value).ok(),
-        false => Some(Cow::Borrowed(value)),
-    }
-}
-
 pub(super) fn field_name<'t>(tree: &'t Tree<'_>, field: &'t Field<'_>) -> Option<Cow<'t, str>> {
     match &field.kind {
         FieldKind::Field {
@@ -518,7 +507,7 @@ pub(super) fn field_name<'t>(tree: &'t Tree<'_>, field: &'t Field<'_>) -> Option
         FieldKind::Field {
             name: FieldName::Text(text),
             ..
-        } => literal(tree, *text),
+        } => tree.literal(*text),
         _ => None,
     }
 }

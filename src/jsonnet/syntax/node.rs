@@ -1,6 +1,7 @@
 //! The tree of a source. All nodes lie in one vector, children before their parents, and name each
 //! other by number: dropping, walking flat and sharing cost nothing, and no drop recurses.
 
+use super::escape::unescape;
 use super::fodder::{Fodder, Fodders};
 use super::operator::{BinaryOperator, UnaryOperator};
 use super::part::{
@@ -45,6 +46,17 @@ impl<'s> Tree<'s> {
     )]
     pub fn node(&self, id: NodeId) -> &Node<'s> {
         &self.nodes[id.0 as usize]
+    }
+
+    /// What a string means; `None` for any other node, and for one whose escapes mean nothing.
+    pub fn literal(&self, id: NodeId) -> Option<Cow<'_, str>> {
+        let Kind::Text { style, value, .. } = &self.node(id).kind else {
+            return None;
+        };
+        match style.keeps_escapes() {
+            true => unescape(value).ok(),
+            false => Some(Cow::Borrowed(value)),
+        }
     }
 
     /// A node, to change it.
