@@ -396,10 +396,6 @@ async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
     for (text, is_value) in [
         ("importstr 'code.libsonnet'", true),
         (
-            "local code = import 'code.libsonnet'; importstr 'code.libsonnet'",
-            true,
-        ),
-        (
             "local code = import 'code.libsonnet'; code.a + importstr 'code.libsonnet'",
             false,
         ),
@@ -417,6 +413,18 @@ async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
             }
         }
     }
+}
+
+/// Text that is no Jsonnet is text, whatever its name is.
+#[tokio::test]
+async fn a_text_that_looks_like_a_wrong_program_is_read_as_text() {
+    let evaluator = evaluator(EvalLimits::default());
+    let tree = Files::of([
+        ("main.jsonnet", "importstr 'template.libsonnet'"),
+        ("template.libsonnet", "{ %s for %s }"),
+    ]);
+    let text = value(&evaluator, file(tree, "main.jsonnet")).await;
+    assert_eq!(text.expect("a text"), r#""{ %s for %s }""#);
 }
 
 /// Go refuses an object comprehension whose field is not computed.

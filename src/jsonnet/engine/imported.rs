@@ -4,7 +4,7 @@ use crate::jsonnet::syntax::{self, ImportKind, Kind};
 
 /// What is imported by the same words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Imported {
+pub(in crate::jsonnet) enum Imported {
     /// The value of a file.
     Code,
     /// Its text or bytes.

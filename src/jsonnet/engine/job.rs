@@ -1,6 +1,7 @@
 //! One evaluation, as the engines see it: the texts they may read, and where a failure is noted whose
 //! reason an engine cannot carry.
 
+use super::imported::Imported;
 use crate::jsonnet::foreign::{Call, Refusal};
 use crate::jsonnet::message::{
     self, Ask, FILE, Failure, NO_FILE, NO_OUTPUT, OUTPUT, OWN, SAME_FILE, TASK, Task,
@@ -97,6 +98,7 @@ impl Line {
             number: self.tasks.get(),
             line: self.clone(),
             found: RefCell::default(),
+            imported: RefCell::default(),
             cause: RefCell::default(),
         }))
     }
@@ -127,6 +129,8 @@ pub(in crate::jsonnet) struct Job {
     number: u64,
     line: Rc<Line>,
     found: RefCell<HashMap<Asked, Result<Rc<str>, Refused>>>,
+    /// By the text and the words in it.
+    imported: RefCell<HashMap<(Origin, String), Imported>>,
     cause: RefCell<Option<Failure>>,
 }
 
@@ -229,11 +233,24 @@ impl Job {
         })
     }
 
-    /// True where the text of a file that is read as code differs from its bytes.
-    pub(in crate::jsonnet) fn is_misread(&self, path: &Rc<str>) -> bool {
+    /// What a look at a file finds that is read as code; nothing where it is not there.
+    pub(in crate::jsonnet) fn looked_at(&self, path: &Rc<str>) -> Rc<Scanned> {
         let origin = Origin::File(path.clone());
-        self.bytes(&origin)
-            .is_ok_and(|bytes| !self.scanned(&origin, &bytes).misread.is_empty())
+        match self.bytes(&origin) {
+            Ok(bytes) => self.scanned(&origin, &bytes),
+            Err(Refused) => Rc::default(),
+        }
+    }
+
+    /// What a text imports by these words.
+    pub(in crate::jsonnet) fn imports(&self, importer: &Origin, written: &str) -> Imported {
+        let key = (importer.clone(), written.to_owned());
+        let mut known = self.imported.borrow_mut();
+        let imported = known.entry(key).or_insert_with(|| {
+            let text = self.bytes(importer).unwrap_or_else(|Refused| Rc::from([]));
+            Imported::of(&String::from_utf8_lossy(&text), written)
+        });
+        *imported
     }
 
     fn scanned(&self, origin: &Origin, bytes: &[u8]) -> Rc<Scanned> {

@@ -149,7 +149,7 @@ impl ImportResolver for Resolver {
         let importer = place.origin();
         let found = job.import(&importer, written).map_err(|_| refused())?;
         // The engine keeps one text of a file, whatever it is imported as.
-        let is_bytes = is_code(&found) && job.is_misread(&found) && is_bytes(&job, &importer, written)?;
+        let is_bytes = is_bytes(&job, &importer, written, &found)?;
         let mut found = Place::of(&Origin::File(found), &job);
         if is_bytes {
             found.kind = PlaceKind::Bytes;
@@ -186,19 +186,25 @@ fn is_code(path: &str) -> bool {
     path.ends_with("sonnet") || path.ends_with(".json")
 }
 
-/// True where a text imports bytes by these words.
-fn is_bytes(job: &Job, importer: &Origin, written: &str) -> Result<bool> {
-    let text = job.bytes(importer).unwrap_or_else(|_| Rc::from([]));
-    match Imported::of(&String::from_utf8_lossy(&text), written) {
-        Imported::Code => Ok(false),
+/// True where a file is imported as bytes whose text as code is another one, or is refused.
+fn is_bytes(job: &Job, importer: &Origin, written: &str, found: &Rc<str>) -> Result<bool> {
+    if !is_code(found) {
+        return Ok(false);
+    }
+    let looked_at = job.looked_at(found);
+    if looked_at.misread.is_empty() && !looked_at.has_object_comprehension {
+        return Ok(false);
+    }
+    match job.imports(importer, written) {
         Imported::Bytes => Ok(true),
-        Imported::Both => {
+        Imported::Both if !looked_at.misread.is_empty() => {
             let message = format!(
-                "{importer} imports `{written}` as code and as text: that is not supported where a comment in it ends \
-                 in `**/`; write `*/`"
+                "{importer} imports `{written}` as code and as text: that is not supported where the evaluator would \
+                 misread a comment in it (one that ends in `**/`, or has a carriage return within its line)"
             );
             Err(ErrorKind::RuntimeError(message.into()).into())
         }
+        Imported::Code | Imported::Both => Ok(false),
     }
 }
 
