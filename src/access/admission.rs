@@ -141,7 +141,8 @@ fn administers(grants: &[GrantRow], repositories: &str) -> bool {
     let mut own = grants.filter(|grant| grant.role == Role::Admin);
     own.any(|grant| {
         let own = grant.repositories.as_str();
-        let is_name = escape(repositories) == repositories;
+        // A glob of a backslash and a letter means the letter.
+        let is_name = !repositories.contains('\\') && escape(repositories) == repositories;
         own == repositories
             || matches!(own, "*" | "**")
             || (is_name && Glob::new(own).is_ok_and(|glob| glob.compile_matcher().is_match(repositories)))
@@ -310,6 +311,8 @@ mod tests {
             ("infra-*", "infra-?u"),
             ("apps", "infra-eu"),
             ("infra-*", "apps"),
+            ("[!p]*", "\\prod"),
+            ("infra-??", "infra-\\a"),
         ] {
             assert!(!administers(&admin(own), other), "{own} {other}");
         }

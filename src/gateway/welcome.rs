@@ -20,7 +20,7 @@ pub(super) fn greeting(redeemed: &Redeemed) -> Option<Reply> {
                 Part::Text {
                     text: format!(
                         "You are {role} for {}. {} I never apply, commit or push.",
-                        reach(repositories, environments),
+                        reach(*role, repositories, environments),
                         offer(*role)
                     ),
                 },
@@ -48,13 +48,13 @@ fn offer(role: Role) -> &'static str {
     }
 }
 
-/// What a grant covers, in words: `*` and `**` are not for people.
-pub(super) fn reach(repositories: &str, environments: &[String]) -> String {
+/// What a grant covers, in words: `*` and `**` are not for people. An administrator has all environments.
+pub(super) fn reach(role: Role, repositories: &str, environments: &[String]) -> String {
     let repositories = match repositories {
         "*" | "**" => "all repositories".to_owned(),
         glob => format!("`{glob}`"),
     };
-    match environments.iter().any(|glob| glob == "**") {
+    match role == Role::Admin || environments.iter().any(|glob| glob == "**") {
         true => format!("{repositories} and all environments"),
         false => format!("{repositories}, environments `{}`", environments.join("`, `")),
     }

@@ -73,7 +73,7 @@ async fn nobody_is_let_in_by_whoever_may_not_or_by_an_id_that_is_none() {
         .await;
     assert_eq!(refused, "Only an administrator admits people.");
     for (typed, why) in [
-        ("user", "Write user add ID NAME --role ROLE"),
+        ("user", "Write !user add ID NAME --role ROLE"),
         (
             "user add slack:T0ACME:U0EVE eve",
             "Which role: viewer, editor or admin?",

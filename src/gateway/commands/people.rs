@@ -7,8 +7,8 @@ use crate::gateway::welcome::reach;
 use crate::model::{Account, Reply, quoted};
 
 /// How the command is written.
-const USAGE: &str = "Write `user add ID NAME --role ROLE`, and `--env GLOB` or `--repo GLOB` for a part of them. For \
-                     instance `user add slack:T0ACME:U0EVE Eve --role editor --env dev`.";
+const USAGE: &str = "Write `!user add ID NAME --role ROLE`, and `--env GLOB` or `--repo GLOB` for a part of them. For \
+                     instance `!user add slack:T0ACME:U0EVE Eve --role editor --env dev`.";
 
 impl Gateway {
     pub(super) async fn user_command(
@@ -48,7 +48,7 @@ impl Gateway {
 
 fn told(user: &User) -> String {
     let grants = user.grants.iter().map(|grant| {
-        let reach = reach(&grant.repositories, &grant.environments);
+        let reach = reach(grant.role, &grant.repositories, &grant.environments);
         format!("{} for {reach}", grant.role)
     });
     let grants: Vec<String> = grants.collect();
