@@ -196,15 +196,21 @@ impl<'a> Calls<'a> {
         };
         let (content, outcome, why) = match result {
             Ok((content, outcome)) => (content, outcome, None),
-            Err(ToolError::Failed(why)) => (why.clone(), Outcome::Failed, Some(reason(&why))),
-            Err(ToolError::Malformed(why)) => (why.clone(), Outcome::Malformed, Some(reason(&why))),
+            Err(ToolError::Failed(why)) => (why.clone(), Outcome::Failed, Some(why)),
+            Err(ToolError::Malformed(why)) => (why.clone(), Outcome::Malformed, Some(why)),
             Err(ToolError::Refused { answer, why }) => (answer, Outcome::Refused, Some(why)),
             Err(ToolError::Fatal(error)) => return Err(error),
         };
         let is_error = why.is_some();
         let unwritten = why.filter(|_| self.was_to_write(call));
-        let unwritten = unwritten.map(|why| self.cx.redactor.redact(&why).into_owned());
         // Redaction precedes truncation: a cut must never leave half a secret behind.
+        let unwritten = unwritten.map(|why| {
+            let why = self.cx.redactor.redact(&why);
+            match outcome {
+                Outcome::Refused => why.into_owned(),
+                Outcome::Read | Outcome::Wrote | Outcome::Failed | Outcome::Malformed => reason(&why),
+            }
+        });
         let content = self.cx.redactor.redact(&content);
         let content = shorten(&content, self.cx.limits.tool_output_bytes_max);
         Ok(Done {

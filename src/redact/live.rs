@@ -22,6 +22,8 @@ const VALUE_BYTES_MAX: usize = 16 << 10;
 /// Bytes that are compared with values for each byte of a text, and for any text. A text that takes more is made of
 /// repetitions, and is withheld.
 const WORK_BYTES_MAX: (usize, usize) = (64, 64 << 20);
+/// Bytes of that which a place counts as at least, because it is kept until the text is written.
+const FINDING_BYTES: usize = 256;
 /// Different bytes of a piece that nothing else has.
 const PIECE_KINDS_MIN: usize = 5;
 
@@ -188,7 +190,7 @@ impl LiveValues {
                     }
                     let range = grown(text, form.text.as_bytes(), hit.range(), word.at);
                     *end = range.end;
-                    work = work.saturating_sub(range.len());
+                    work = work.saturating_sub(range.len().max(FINDING_BYTES));
                     found(range, form.fingerprint);
                 }
             }

@@ -137,11 +137,18 @@ impl Redactor {
         is_named_like_one(path.file_name()) || learnt.named.holds(path)
     }
 
-    /// True once for each name of a file: whoever looks for what names it learns from all that do, and what is written
-    /// later is learnt when it is written.
-    pub fn is_first_look(&self, file_name: &str) -> bool {
+    /// True for a name of which everything was learnt that names it. What is written later is learnt when it is written.
+    pub fn is_looked_for(&self, file_name: &str) -> bool {
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        learnt.looked_for.contains(file_name)
+    }
+
+    /// Notes that everything was learnt that names a file.
+    pub fn set_looked_for(&self, file_name: &str) {
         let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        learnt.looked_for.len() >= LOOKS_MAX || learnt.looked_for.insert(file_name.to_owned())
+        if learnt.looked_for.len() < LOOKS_MAX {
+            learnt.looked_for.insert(file_name.to_owned());
+        }
     }
 
     /// The secrets of a file that is one as a whole. Bundles of certificates are public.

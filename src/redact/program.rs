@@ -3,6 +3,7 @@
 //! show when it is rendered.
 
 use super::manifest::{Held, decoded};
+use std::collections::HashSet;
 
 /// Nesting that is followed.
 const DEPTH_MAX: usize = 128;
@@ -23,6 +24,8 @@ pub(super) struct Said {
     pub(super) held: Vec<Held>,
     /// The files that are read for them, as they are written.
     pub(super) files: Vec<String>,
+    /// Where the texts begin that were taken, and whether as they are only.
+    seen: HashSet<(usize, bool)>,
 }
 
 /// Finds the secrets that are written in a program.
@@ -165,7 +168,10 @@ fn entries(tokens: &[Token<'_>], data: Data, said: &mut Said) {
                 let before = at.checked_sub(1).and_then(|before| tokens.get(before));
                 let is_read = matches!(before, Some(Token::Word("importstr" | "importbin")));
                 match is_read {
-                    true => said.files.push((*text).to_owned()),
+                    true if said.seen.insert((text.as_ptr() as usize, false)) => {
+                        said.files.push((*text).to_owned())
+                    }
+                    true => {}
                     false if is_value => hold(name, text, data, said),
                     false => {}
                 }
@@ -176,6 +182,10 @@ fn entries(tokens: &[Token<'_>], data: Data, said: &mut Said) {
 }
 
 fn hold(name: &str, text: &str, data: Data, said: &mut Said) {
+    // What stands within several of them is the same text.
+    if !said.seen.insert((text.as_ptr() as usize, data == Data::Either)) {
+        return;
+    }
     let plain = unescaped(text);
     if data == Data::Either {
         said.held.push(decoded(name, &plain));
@@ -272,7 +282,7 @@ mod tests {
     use super::{Said, said};
 
     fn of(text: &str) -> (Vec<String>, Vec<String>) {
-        let Said { held, files } = said(text);
+        let Said { held, files, .. } = said(text);
         let mut held: Vec<String> = held
             .into_iter()
             .map(|(name, value)| format!("{name}={value}"))

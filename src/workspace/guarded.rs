@@ -56,7 +56,10 @@ impl Guard {
 
     /// Learns a file that is a secret as a whole: by its own name, or because configuration says so.
     fn learn_named(&self, tree: &dyn Tree, path: &RepoPath, content: &Bytes) {
-        if self.redactor.is_named(path) || named::is_named(tree, self, path, content) {
+        let is_one =
+            |path: &RepoPath| self.redactor.is_named(path) || named::is_named(tree, self, path, content);
+        // Configuration may name what a link leads to.
+        if is_one(path) || tree.real(path).is_ok_and(|real| real != *path && is_one(&real)) {
             self.redactor.learn_named_file(content);
         }
     }

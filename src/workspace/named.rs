@@ -44,12 +44,20 @@ const EXTENSIONS: [&str; 24] = [
 
 /// True if a file that mentions this one says that it is a secret.
 pub(super) fn is_named(tree: &dyn Tree, guard: &Guard, path: &RepoPath, content: &Bytes) -> bool {
-    if !may_be(path, content) || !guard.redactor.is_first_look(path.file_name()) {
+    if !may_be(path, content) {
         return false;
     }
+    if !guard.redactor.is_looked_for(path.file_name()) {
+        look(tree, guard, path);
+    }
+    guard.redactor.is_named(path)
+}
+
+/// Learns what names a file. Whoever looks at the same time looks as well: only what was learnt counts as looked for.
+fn look(tree: &dyn Tree, guard: &Guard, path: &RepoPath) {
     let accepts = |name: &str| name != path.as_str() && !guard.denied.holds(name);
     let Ok((mentions, _)) = tree.search(&accepts, path.file_name(), 0, LINES_MAX) else {
-        return false;
+        return;
     };
     let files: BTreeSet<RepoPath> = mentions.into_iter().map(|mention| mention.path).collect();
     for file in files.iter().take(FILES_MAX) {
@@ -57,7 +65,7 @@ pub(super) fn is_named(tree: &dyn Tree, guard: &Guard, path: &RepoPath, content:
             guard.redactor.learn_file(Some(&blob), &version.content);
         }
     }
-    guard.redactor.is_named(path)
+    guard.redactor.set_looked_for(path.file_name());
 }
 
 /// True for a text that may be a secret as a whole.
