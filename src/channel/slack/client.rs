@@ -110,7 +110,11 @@ impl Client {
         }
         let request = self.http.post(url.expose()).timeout(REQUEST_TIME_MAX).json(body);
         let mut response = request.send().await.map_err(|error| of_other_host(&error))?;
-        check_status(&response, Effect::Repeatable)?;
+        check_status(&response, Effect::Repeatable).map_err(|error| match error {
+            // Our token was not sent there.
+            SendError::Unauthorised(why) => SendError::Refused(why),
+            error => error,
+        })?;
         let answer = read(&mut response, Effect::Repeatable).await?;
         // It says `ok` and nothing else, or why not as the Web API does.
         match serde_json::from_slice::<Value>(&answer) {

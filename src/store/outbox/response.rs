@@ -68,7 +68,12 @@ pub(in crate::store) fn drop_if_answered(tx: &Transaction<'_>, op: &str) -> Resu
 
 /// The beginning of the id of an operation: the message it answers.
 pub(super) fn answered(op: &str) -> &str {
-    op.rsplit_once('/').map_or(op, |(answers, _)| answers)
+    let parts = match op.starts_with("inbox-") {
+        // What stands for a file that could not be sent has a longer one.
+        true => op.split_once('/'),
+        false => op.rsplit_once('/'),
+    };
+    parts.map_or(op, |(answers, _)| answers)
 }
 
 #[cfg(test)]
