@@ -121,7 +121,9 @@ async fn a_status_tells_once_what_was_not_delivered_where_it_is_asked() {
     assert!(elsewhere.contains("everything is sent"), "{elsewhere}");
     let told = app.command_in(ALICE, &thread, "!status").await;
     assert!(
-        told.contains("not delivered here: an answer; an administrator can have it sent again until "),
+        told.contains(
+            "not delivered here: an answer; whoever runs this server can have it sent again until "
+        ),
         "{told}"
     );
     assert!(!told.contains("drydock outbox"), "{told}");

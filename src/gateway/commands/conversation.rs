@@ -200,7 +200,7 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
         is_text && !name.starts_with("missing") && name != "card"
     };
     let missed: Vec<&DeadLetter> = given_up.iter().filter(is_missed).collect();
-    let newest = missed.last()?;
+    let oldest = missed.iter().map(|letter| letter.given_up).min()?;
     let files = missed.iter().filter_map(|letter| letter.file.as_deref());
     let mut what: Vec<String> = files
         .take(FILES_TOLD_MAX)
@@ -213,15 +213,14 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
     }
     let until = kept_days
         .and_then(|days| {
-            newest
-                .given_up
+            oldest
                 .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
                 .ok()
         })
         .map(|until| format!(" until {}", until.strftime("%-d %B %Y")))
         .unwrap_or_default();
     Some(format!(
-        "not delivered here: {}; an administrator can have it sent again{until}",
+        "not delivered here: {}; whoever runs this server can have it sent again{until}",
         what.join(", ")
     ))
 }
@@ -265,12 +264,12 @@ mod tests {
         let all = [file.clone(), answer.clone(), answer, instead, receipt];
         assert_eq!(
             missing(&all, Some(30)).unwrap(),
-            "not delivered here: the file `CHG-1.patch`, 2 answers; an administrator can have it sent again until \
+            "not delivered here: the file `CHG-1.patch`, 2 answers; whoever runs this server can have it sent again until \
              21 December 2026"
         );
         assert_eq!(
             missing(&[file], None).unwrap(),
-            "not delivered here: the file `CHG-1.patch`; an administrator can have it sent again"
+            "not delivered here: the file `CHG-1.patch`; whoever runs this server can have it sent again"
         );
     }
 }

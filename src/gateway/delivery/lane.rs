@@ -117,11 +117,11 @@ impl LaneDelivery {
         if due.attempts >= ATTEMPTS_MAX {
             return Fate::Lost("it was tried eight times, and the process ended during the last".to_owned());
         }
-        // While the channel is closed, or the process stops, nothing is tried.
         if matches!(due.op.action, Action::Upload { .. }) {
             // It has left its thread: somebody else may go on there.
             self.work.notify_one();
         }
+        // While the channel is closed, or the process stops, nothing is tried.
         let Some(Some(_call)) = self.cancel.run_until_cancelled(self.gate.call()).await else {
             return Fate::Untried;
         };

@@ -104,7 +104,8 @@ fn found(tx: &Transaction<'_>, search: &AuditSearch) -> Result<AuditFound, Store
         let text = row.get_ref(1)?.as_str().unwrap_or_default();
         let line = line(tx, row.get(0)?, text)?;
         if search.since.is_some_and(|since| line.at < since) {
-            break;
+            // Lines are in the order of their commits, which is not that of their times.
+            continue;
         }
         if search.fits(&line) {
             lines.push(line);
