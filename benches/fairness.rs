@@ -41,10 +41,10 @@ const WARM_UP: usize = 5;
 const CONVERSATIONS: [usize; 2] = [4, 24];
 /// Tool calls of each of their answers.
 const CALLS: usize = 5;
-/// How long a change may take before the bench gives up.
+/// The longest a change may take before the bench gives up.
 const CHANGE_MAX: Duration = Duration::from_secs(60);
 const TARGET: &str = "p99 <= 2 s";
-/// What the abuser's words begin with.
+/// The beginning of the abuser's words.
 const ABUSE: &str = "without end";
 const DONE: &str = "It has 3 replicas.";
 const ENDLESS: &str = "local f(n) = if n == 0 then 0 else f(n - 1) + f(n - 1); f(60)\n";
@@ -130,7 +130,7 @@ async fn change(stage: &Stage, number: usize) -> Duration {
     panic!("change {number} is not answered within {CHANGE_MAX:?}");
 }
 
-/// When the result of a thread was shown.
+/// The moment the result of a thread was shown.
 fn result_in(state: &State, thread: &str) -> Option<Instant> {
     let mut replies = state.replies(CHANNEL, thread);
     let result = replies.find(|message| message.visible().join("\n").contains(DONE))?;
@@ -147,7 +147,7 @@ fn in_work(stage: &Stage) -> usize {
     usize::try_from(open).unwrap()
 }
 
-/// What the model answers: each step of a turn follows from what was asked last.
+/// The answers of the model: each step of a turn follows from what was asked last.
 fn script(asked: &Asked) -> Answer {
     let is_abuse = asked.messages.iter().any(|message| message.text.contains(ABUSE));
     let is_first = asked.last_results().is_empty();

@@ -41,7 +41,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(300);
 const LIMITS: &str = "repairs_max = 0";
 const TARGET: &str = "<= 256";
 
-/// What they have rendered.
+/// The programs that they have rendered.
 const PROGRAMS: [(&str, &str); 3] = [
     // More than `sandbox.objects_max`.
     (

@@ -160,7 +160,7 @@ pub enum Answer {
     AuditLines {
         /// The newest first.
         lines: Vec<AuditLine>,
-        /// Whether there may be older ones that fit.
+        /// True if there may be older ones that fit.
         has_more: bool,
     },
     /// What is stored.

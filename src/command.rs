@@ -153,7 +153,7 @@ impl Verb {
             .map_or("", |known| known.word)
     }
 
-    /// Whether only administrators can use it.
+    /// True if only administrators can use it.
     pub fn is_for_administrators(self) -> bool {
         self == Self::User
     }

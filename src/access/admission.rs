@@ -20,7 +20,7 @@ pub struct NewPerson {
     pub sender: Sender,
     /// The name they will have.
     pub name: String,
-    /// What they may do.
+    /// The grant.
     pub grant: Grant,
 }
 
@@ -135,7 +135,7 @@ impl Access {
     }
 }
 
-/// Whether somebody with these grants administers all that a glob of repositories may mean.
+/// True if somebody with these grants administers all that a glob of repositories may mean.
 fn administers(grants: &[GrantRow], repositories: &str) -> bool {
     let grants = grants.iter().filter_map(people::grant);
     let mut own = grants.filter(|grant| grant.role == Role::Admin);

@@ -42,7 +42,7 @@ impl Admin {
         })
     }
 
-    /// Who is meant: somebody who was admitted, or an account that was not.
+    /// The person that is meant: somebody who was admitted, or an account that was not.
     async fn audited(&self, who: &str) -> Result<AuditPerson, AdminError> {
         match self.access.user(who).await {
             Ok(user) => Ok(AuditPerson {

@@ -28,7 +28,7 @@ type Told = mpsc::Sender<(usize, String)>;
 pub(super) struct Done {
     pub(super) result: ToolResult,
     pub(super) outcome: Outcome,
-    /// Why a call did not write that was to write, without secrets.
+    /// The reason that a call did not write that was to write, without secrets.
     pub(super) unwritten: Option<String>,
 }
 
@@ -224,7 +224,7 @@ impl<'a> Calls<'a> {
         })
     }
 
-    /// Whether a call is one of a tool that writes, offered to this person or not.
+    /// True if a call is one of a tool that writes, offered to this person or not.
     fn was_to_write(&self, call: &ToolCall) -> bool {
         let tool = self.cx.toolbox.find(&call.name);
         tool.is_some_and(|tool| tool.effect() != Effect::Read)

@@ -158,7 +158,7 @@ pub struct Outcome {
     pub steps: u32,
     /// Tool calls run, those that failed included.
     pub tool_calls: u32,
-    /// What became of those that were to write.
+    /// The outcome of those that were to write.
     pub writes: Writes,
     /// Tokens of all calls.
     pub usage: Usage,

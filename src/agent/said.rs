@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// How often JSON is packed into a string of JSON before we stop following.
+/// The times that JSON may be packed into a string of JSON before we stop following.
 const ESCAPES_MAX: usize = 2;
 
 /// An answer to act on, and what is kept of it.

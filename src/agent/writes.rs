@@ -8,7 +8,7 @@ const REASONS_MAX: usize = 3;
 /// Characters of one reason.
 const REASON_CHARS_MAX: usize = 200;
 
-/// What became of a turn's writes.
+/// The outcome of a turn's writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
     /// Calls that wrote.
@@ -25,7 +25,7 @@ pub struct Unwritten {
     count: u32,
     /// Each once, without secrets, in the order they came up.
     reasons: Vec<String>,
-    /// Whether there were more reasons than are kept.
+    /// True if there were more reasons than are kept.
     is_cut: bool,
 }
 

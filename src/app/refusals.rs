@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// So many in a row, with no authentic one between them, may be somebody else's.
 const IN_A_ROW_MAX: u32 = 2;
 
-/// What was refused, by the name of a channel or hook.
+/// Refused requests, by the name of a channel or hook.
 pub(super) struct Refusals {
     health: Health,
     /// The key that holds each secret.
@@ -26,6 +26,18 @@ struct Refused {
     unlogged: u64,
     /// The minute of that line.
     minute: Option<i64>,
+}
+
+impl Refused {
+    /// The number of those refused in a row, and of those to be logged now, which is once a minute.
+    fn count(&mut self, at: Timestamp) -> (u32, Option<u64>) {
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.unlogged += 1;
+        let minute = Some(at.as_second() / 60);
+        let is_due = self.minute != minute;
+        self.minute = minute;
+        (self.in_a_row, is_due.then(|| std::mem::take(&mut self.unlogged)))
+    }
 }
 
 impl Refusals {
@@ -50,7 +62,9 @@ impl Refusals {
 
     /// One more was refused. A name is a configured one or [`NAME_UNKNOWN`], so that there is a bound to them.
     pub(super) fn refused(&self, name: &str, reason: &str, at: Timestamp) {
-        let (in_a_row, unlogged) = self.count(name, at);
+        // Held until it is told: one that is authentic meanwhile takes it back.
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let (in_a_row, unlogged) = refused.entry(name.to_owned()).or_default().count(at);
         let Some(secret) = self.secrets.get(name) else {
             if let Some(count) = unlogged {
                 let name = NAME_UNKNOWN;
@@ -88,19 +102,6 @@ impl Refusals {
             self.health.clear(&of(name));
         }
     }
-
-    /// How many were refused in a row, and how many are to be logged now, which is once a minute.
-    fn count(&self, name: &str, at: Timestamp) -> (u32, Option<u64>) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = refused.entry(name.to_owned()).or_default();
-        refused.in_a_row = refused.in_a_row.saturating_add(1);
-        refused.unlogged += 1;
-        let minute = Some(at.as_second() / 60);
-        let is_due = refused.minute != minute;
-        refused.minute = minute;
-        let unlogged = is_due.then(|| std::mem::take(&mut refused.unlogged));
-        (refused.in_a_row, unlogged)
-    }
 }
 
 fn of(name: &str) -> String {
@@ -121,7 +122,7 @@ fn words(reason: &str) -> &str {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::Refusals;
+    use super::{Refusals, Refused};
     use crate::config::{Config, Sources};
     use crate::health::{Health, Severity};
     use crate::http::NAME_UNKNOWN;
@@ -182,10 +183,10 @@ api_key = { env = "SIGNING" }
     /// T12
     #[test]
     fn a_flood_is_one_line_a_minute_with_its_count() {
-        let refusals = Refusals::new(&config(), Health::default());
+        let mut refused = Refused::default();
         let counts: Vec<u64> = (0..180)
             .flat_map(|second| [second; 10])
-            .filter_map(|second| refusals.count("team", at(second)).1)
+            .filter_map(|second| refused.count(at(second)).1)
             .collect();
         assert_eq!(counts, [1, 600, 600]);
     }

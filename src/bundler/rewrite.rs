@@ -10,9 +10,9 @@ use crate::model::{FileVersion, Mode};
 use memchr::memmem;
 use std::collections::BTreeMap;
 
-/// How an import of a package begins, before its quote.
+/// The beginning of an import of a package, before its quote.
 const IMPORT: &[u8] = b"import ";
-/// What programs are called.
+/// The ends of the names of programs.
 const ENDINGS: [&str; 2] = [".jsonnet", ".libsonnet"];
 
 /// Rewrites every program of a project that imports a package of the lock by its short name. What lies in `vendor/`,

@@ -183,12 +183,12 @@ impl Output {
     }
 }
 
-/// Whether a text is a diff, or has one in it.
+/// True if a text is a diff, or has one in it.
 fn holds_diff(text: &str) -> bool {
     text.starts_with("diff ") || text.starts_with("---") || text.contains("\n+++ ")
 }
 
-/// Whether a line belongs to a diff: it begins one, or goes on with the one before it.
+/// True if a line belongs to a diff: it begins one, or goes on with the one before it.
 fn is_in_diff(line: &str, was_inside: bool) -> bool {
     let begins = ["diff ", "--- ", "+++ ", "@@"];
     let goes_on = ['+', '-', ' ', '\\'];

@@ -39,7 +39,7 @@ fn settings(reader: &mut Reader<'_>, default: Option<String>) -> ModelSettings {
     }
 }
 
-/// What an operator set, as `provider/model` with the name of a provider that is known or configured.
+/// A choice of an operator, as `provider/model` with the name of a provider that is known or configured.
 fn chosen(reader: &mut Reader<'_>) -> Option<String> {
     if reader.refused(DEFAULT) || reader.refused(PROVIDER) {
         return None;
@@ -63,7 +63,7 @@ fn set(reader: &mut Reader<'_>, key: &str) -> Option<(Layer, String)> {
     Some((reader.layer(key)?, reader.text(key)?))
 }
 
-/// What was set, and where.
+/// A setting, and where it was set.
 struct Choice<'a> {
     model: Option<(Layer, String)>,
     provider: Option<(Layer, String)>,
@@ -161,7 +161,7 @@ const MAKERS: [(&str, &[&str]); 3] = [
     ("google", &["gemini"]),
 ];
 
-/// Who makes a model of this name: `gpt-4o` is of `openai`. A name with a provider is of that provider.
+/// The provider of a model of this name: `gpt-4o` is of `openai`. A name with a provider is of that provider.
 fn maker_of(model: &str) -> Option<&'static str> {
     if model.contains('/') {
         return None;

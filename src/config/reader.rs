@@ -244,7 +244,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Where a key was set, the weakest first.
+/// The layer in which a key was set, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Layer {
     /// The file.

@@ -134,7 +134,7 @@ pub struct ModelSettings {
 pub struct ProviderSettings {
     /// `api_key`; none for ollama.
     pub api_key: Option<Secret>,
-    /// Whether no request goes out without a key: false for ollama, and with `keyless`.
+    /// True if no request goes out without a key: false for ollama, and with `keyless`.
     pub needs_key: bool,
     /// `base_url`; each known provider has a default, `azure` and `custom` need one.
     pub base_url: String,

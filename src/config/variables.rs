@@ -18,7 +18,7 @@ pub(super) const NAMED_SECTIONS: [&str; 4] = ["providers", "repositories", "chan
 /// Edits between the name of a key with single underscores and a variable that means it, at most.
 const MISSPELT_EDITS_MAX: usize = 2;
 
-/// What the name of a variable means.
+/// The meaning of the name of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Somebody else's, or not for the configuration.
@@ -31,7 +31,7 @@ pub(super) enum Meaning {
     Unknown,
 }
 
-/// What a variable of this name means. Two underscores together are only in the names of our keys.
+/// Returns the meaning of a variable of this name. Two underscores together are only in the names of our keys.
 pub(super) fn meaning(name: &str) -> Meaning {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return Meaning::Foreign;

@@ -17,7 +17,7 @@ const INSTEAD_OF_TOKEN: &str = "[invite]";
 #[derive(Debug, PartialEq, Eq)]
 struct Found<'t> {
     token: &'t str,
-    /// Whether the message is there for it, and not about something else.
+    /// True if the message is there for it, and not about something else.
     is_meant: bool,
 }
 

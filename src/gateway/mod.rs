@@ -294,7 +294,7 @@ impl Gateway {
         }
     }
 
-    /// Whether a text is for the model: no command, also none that was mistyped.
+    /// True if a text is for the model: no command, also none that was mistyped.
     fn is_request(&self, text: &str) -> bool {
         command::in_text(text).is_none() && command::unknown_in_text(text).is_none() && self.readable(text)
     }

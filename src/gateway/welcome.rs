@@ -1,4 +1,4 @@
-//! What somebody is told who uses an invite.
+//! The words for somebody who uses an invite.
 
 use crate::access::{Redeemed, Role};
 use crate::model::{Part, Reply};
@@ -37,7 +37,7 @@ pub(super) fn greeting(redeemed: &Redeemed) -> Option<Reply> {
     }
 }
 
-/// What a person of a role can do here.
+/// The things a person of a role can do here.
 fn offer(role: Role) -> &'static str {
     match role {
         Role::Viewer => {
@@ -48,7 +48,7 @@ fn offer(role: Role) -> &'static str {
     }
 }
 
-/// What a grant covers, in words: `*` and `**` are not for people. An administrator has all environments.
+/// The reach of a grant, in words: `*` and `**` are not for people. An administrator has all environments.
 pub(super) fn reach(role: Role, repositories: &str, environments: &[String]) -> String {
     let repositories = match repositories {
         "*" | "**" => "all repositories".to_owned(),

@@ -5,10 +5,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What a look at a source text finds.
+/// The findings of a look at a source text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scanned {
-    /// How deeply brackets nest.
+    /// The depth to which brackets nest.
     pub(super) depth: usize,
     /// The bodies of comments that the first engine ends elsewhere than the language does: a block comment at the
     /// first `*/` with an odd number of stars, a line comment at a carriage return.

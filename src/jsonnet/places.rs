@@ -40,7 +40,7 @@ struct Waiting {
     told: oneshot::Sender<Place>,
 }
 
-/// What a place is for.
+/// The purpose of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// One program, which somebody waits for.

@@ -18,7 +18,7 @@ pub struct Failure {
     pub status: Option<u16>,
     /// What the provider asked us to wait.
     pub retry_after: Option<Duration>,
-    /// What happened, or what to do about it, beyond the words for the trouble; empty if there is nothing to add.
+    /// Words on the event, or on a way out, beyond the words for the trouble; empty if there is nothing to add.
     pub detail: String,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Gate {
 struct State {
     /// When the next attempt may go, while the gate is closed.
     next_probe: Option<Instant>,
-    /// Why it was closed last.
+    /// The reason it was closed last.
     trouble: Option<Trouble>,
     /// How often the gate was closed. An answer to a request from before does not open it.
     closings: u64,
@@ -41,7 +41,7 @@ pub(super) struct Pass {
 }
 
 impl Gate {
-    /// Why the gate is closed, if it is, and when the next attempt may go.
+    /// The reason the gate is closed, if it is, and when the next attempt may go.
     pub(super) fn closed(&self) -> Option<(Trouble, Instant)> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.trouble.zip(state.next_probe)

@@ -37,12 +37,12 @@ impl Trouble {
         }
     }
 
-    /// Whether everybody who asks this provider should wait.
+    /// True if everybody who asks this provider should wait.
     pub(super) fn concerns_everybody(self) -> bool {
         matches!(self, Self::RateLimiting | Self::Overloaded)
     }
 
-    /// Whether an answer had begun.
+    /// True if an answer had begun.
     pub(super) fn is_of_an_answer(self) -> bool {
         matches!(self, Self::Broken | Self::Malformed)
     }

@@ -24,7 +24,7 @@ pub(super) struct Said {
     pub(super) held: Vec<Held>,
     /// The files that are read for them, as they are written.
     pub(super) files: Vec<String>,
-    /// Where the texts begin that were taken, and whether as they are only.
+    /// The beginnings of the texts that were taken, each with `true` if also decoded.
     seen: HashSet<(usize, bool)>,
 }
 

@@ -11,7 +11,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// What is seen of a text; nothing if that is all of it.
+    /// The visible part of a text; nothing if that is all of it.
     pub(super) fn of(text: &str) -> Option<Self> {
         if text.is_ascii() || !text.chars().any(is_invisible) {
             return None;
@@ -28,7 +28,7 @@ impl Seen {
         Some(seen)
     }
 
-    /// Where a part of what is seen was, with the invisible characters inside it.
+    /// The place of a part of what is seen, with the invisible characters inside it.
     pub(super) fn place(&self, range: &Range<usize>) -> Range<usize> {
         let start = self.places.get(range.start).copied().unwrap_or(self.end);
         let last = range.end.checked_sub(1).and_then(|last| self.places.get(last));

@@ -88,7 +88,7 @@ pub struct Killer {
     process: Pid,
 }
 
-/// How far an inmate that takes long stands back for others.
+/// The niceness of an inmate that takes long, so that others come first.
 const STANDS_BACK: i32 = 10;
 
 impl Killer {

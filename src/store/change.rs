@@ -36,7 +36,7 @@ pub struct NewChange {
 pub struct Numbered {
     /// The change.
     pub change: Change,
-    /// Whether it says something that was not said before: it is another revision than before, or it was withheld.
+    /// True if it says something that was not said before: it is another revision than before, or it was withheld.
     pub is_new: bool,
 }
 

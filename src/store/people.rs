@@ -32,7 +32,7 @@ pub(crate) struct Newcomer {
     pub(crate) connected: Vec<Account>,
 }
 
-/// What became of a newcomer. It is kept with the message that asked for it.
+/// The outcome for a newcomer. It is kept with the message that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entrance {
@@ -174,7 +174,7 @@ pub(crate) fn admit(
     Ok(Entrance::Admitted(user))
 }
 
-/// Whether an account was turned away here, or others of its workspace or bot were admitted.
+/// True if an account was turned away here, or others of its workspace or bot were admitted.
 fn was_seen(tx: &Transaction<'_>, sender: &Sender) -> Result<bool, StoreError> {
     let was_seen = tx
         .prepare_cached(

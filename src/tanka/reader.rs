@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long the thread waits for something to read before it ends.
+/// The time the thread waits for something to read before it ends.
 const REST_MAX: Duration = Duration::from_secs(1);
 
 type Work = Box<dyn FnOnce() + Send>;

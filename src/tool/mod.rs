@@ -93,10 +93,10 @@ pub enum ToolError {
     /// The call itself was malformed: arguments that do not fit the schema. The model reads this too.
     #[error("{0}")]
     Malformed(String),
-    /// What may not be done, however it is asked for: a grant, a role, a budget or a rule is against it.
+    /// A call that may not be made, however it is asked for: a grant, a role, a budget or a rule is against it.
     #[error("{answer}")]
     Refused {
-        /// What the model reads: why, and what would work.
+        /// The text that the model reads: why, and what would work.
         answer: String,
         /// The reason, as people are told it.
         why: String,

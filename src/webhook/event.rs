@@ -97,7 +97,7 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Rejected> {
     Err(Rejected::Unsupported("the content type must be application/json"))
 }
 
-/// Whether a body calls itself one of this type, whatever its parameters are.
+/// True if a body calls itself one of this type, whatever its parameters are.
 pub(super) fn is_of_type(headers: &HeaderMap, essence: &str) -> bool {
     let content_type = headers
         .get(CONTENT_TYPE)

@@ -31,7 +31,7 @@ struct Wanted {
     action: Option<String>,
 }
 
-/// How the payload is sent.
+/// The form in which the payload is sent.
 #[derive(Clone, Copy)]
 enum Sent {
     /// As the body.

@@ -52,7 +52,7 @@ pub(crate) struct Arena {
     /// The thread of the victim.
     pub(crate) victim: String,
     pub(crate) room: TempDir,
-    /// Whether Telegram sends updates on its own.
+    /// True if Telegram sends updates on its own.
     has_pushes: bool,
     /// What was waited for in vain.
     pub(crate) stuck: Mutex<Vec<String>>,
@@ -365,7 +365,7 @@ impl Arena {
     }
 }
 
-/// Whether somebody of its own asks in Slack: what one stranger tries counts against that one alone.
+/// True if somebody of its own asks in Slack: what one stranger tries counts against that one alone.
 pub(crate) fn has_own_account(case: &Case) -> bool {
     case.on == Platform::Direct || case.row.reply_to.is_some() || case.row.person == Person::Stranger
 }

@@ -12,7 +12,7 @@ use drydock::emulator::telegram::TelegramEmulator;
 use std::collections::BTreeMap;
 use tempfile::TempDir;
 
-/// Whether Telegram sends updates on its own, instead of being asked for them.
+/// True if Telegram sends updates on its own, instead of being asked for them.
 pub(crate) fn has_pushes(config: &Config) -> bool {
     config.channels.values().any(|channel| match channel {
         ChannelSettings::Telegram(telegram) => telegram.mode == TelegramMode::Webhook,

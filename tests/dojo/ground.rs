@@ -6,7 +6,7 @@ use super::words::Values;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// How the environments of the repository name the cluster they live in.
+/// The way the environments of the repository name the cluster they live in.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Clusters {
@@ -33,7 +33,7 @@ impl Clusters {
     }
 }
 
-/// What an arena is built of, beside the cases.
+/// The parts of an arena, beside the cases.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ground {
     pub(crate) settings: BTreeMap<String, String>,
@@ -41,7 +41,7 @@ pub(crate) struct Ground {
 }
 
 impl Class {
-    /// What its arenas are built of; `None` where this machine lacks a program it takes.
+    /// The parts of its arenas; `None` where this machine lacks a program it takes.
     pub(crate) fn ground(&self) -> Option<Ground> {
         let mut ground = Ground {
             settings: self.settings.clone(),

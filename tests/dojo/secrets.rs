@@ -29,7 +29,7 @@ pub(crate) const ENCODINGS: [&str; 12] = [
 /// A part of a secret must be found from so many bytes on.
 const PART_BYTES_MIN: usize = 16;
 
-/// What the emulated Telegram puts beside its updates.
+/// The token that the emulated Telegram puts beside its updates.
 pub(crate) const TELEGRAM_HOOK_SECRET: &str = "dojo-Q7n2vKx94TfLzR8mWc3Yb6Hd";
 
 /// Whose a secret is.

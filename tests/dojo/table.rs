@@ -25,7 +25,7 @@ pub(crate) struct Class {
     /// Keys of the configuration that differ from their defaults.
     #[serde(default)]
     pub(crate) settings: BTreeMap<String, String>,
-    /// How the environments of the repository name their cluster.
+    /// The way the environments of the repository name their cluster.
     #[serde(default)]
     pub(crate) clusters: Clusters,
     /// Programs of the machine it takes, by the names of `require.rs`: without them it is skipped, aloud.

@@ -11,7 +11,7 @@ const ALICE: &str = "U0ALICE";
 const EVE: &str = "U0EVE";
 /// Seconds aimock asks to wait.
 const RETRY_AFTER_SECONDS: i64 = 2;
-/// What a request says, and how the first answer to it fails.
+/// The words of a request, and the failure of the first answer to it.
 const FAILURES: [&str; 5] = [
     "meet an overloaded server",
     "meet a limit of requests",
@@ -20,7 +20,7 @@ const FAILURES: [&str; 5] = [
     "meet a connection that is cut in the answer",
 ];
 
-/// What aimock answers: a change in three steps, and one failure of each kind before an answer.
+/// The answers of aimock: a change in three steps, and one failure of each kind before an answer.
 fn fixtures() -> Value {
     let usage =
         json!({"input_tokens": 100, "output_tokens": 20, "prompt_tokens": 100, "completion_tokens": 20});

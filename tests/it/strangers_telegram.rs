@@ -10,7 +10,7 @@ use std::time::Duration;
 const ALICE: i64 = 77;
 /// Nobody invited her.
 const EVE: i64 = 667;
-/// What Drydock calls, whatever happens.
+/// The calls that Drydock makes, whatever happens.
 const CALLED: [&str; 9] = [
     "answerCallbackQuery",
     "deleteWebhook",

@@ -179,7 +179,7 @@ impl Gateway {
     }
 }
 
-/// What is said of a turn that is stopped while so many messages wait behind it.
+/// The words for a turn that is stopped while so many messages wait behind it.
 fn stopping(waiting: u32) -> String {
     match waiting {
         0 => {

@@ -118,7 +118,7 @@ pub(super) struct Pages {
     pub(super) inline_diff_bytes_max: usize,
 }
 
-/// What a turn leaves prepared.
+/// The change that a turn leaves prepared.
 #[derive(Clone, Copy)]
 pub(super) enum Left<'a> {
     /// No change.
@@ -234,7 +234,7 @@ impl Result<'_> {
             .unwrap_or_else(|| "Here is your answer.".to_owned())
     }
 
-    /// What is said above the model's words; an answer that was to change nothing has none.
+    /// The words above the model's; an answer that was to change nothing has none.
     fn heading(&self) -> Option<String> {
         let is_whole = self.outcome.notice.is_none();
         Some(match self.left {
@@ -278,7 +278,7 @@ impl Result<'_> {
         Some(format!("{change} stays as it was{fails}; `diff` shows it."))
     }
 
-    /// What is counted of a turn that prepared nothing.
+    /// The counts of a turn that prepared nothing.
     fn footer(&self) -> String {
         let facts = self.facts.line();
         match self.outcome.writes.done {

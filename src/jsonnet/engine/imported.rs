@@ -1,8 +1,8 @@
-//! What the imports of a text give, for an engine that does not say it when it asks for a file.
+//! The kinds of the imports of a text, for an engine that does not say it when it asks for a file.
 
 use crate::jsonnet::syntax::{self, ImportKind, Kind};
 
-/// What is imported by the same words.
+/// The kind of what is imported by the same words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) enum Imported {
     /// The value of a file.

@@ -233,7 +233,7 @@ impl Job {
         })
     }
 
-    /// What a look at a file finds that is read as code; nothing where it is not there.
+    /// Looks at a file that is read as code; nothing where it is not there.
     pub(in crate::jsonnet) fn looked_at(&self, path: &Rc<str>) -> Rc<Scanned> {
         let origin = Origin::File(path.clone());
         match self.bytes(&origin) {
@@ -242,7 +242,7 @@ impl Job {
         }
     }
 
-    /// What a text imports by these words.
+    /// Returns the kind of what a text imports by these words.
     pub(in crate::jsonnet) fn imports(&self, importer: &Origin, written: &str) -> Imported {
         let key = (importer.clone(), written.to_owned());
         let mut known = self.imported.borrow_mut();

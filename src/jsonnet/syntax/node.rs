@@ -48,7 +48,7 @@ impl<'s> Tree<'s> {
         &self.nodes[id.0 as usize]
     }
 
-    /// What a string means; `None` for any other node, and for one whose escapes mean nothing.
+    /// The meaning of a string; `None` for any other node, and for one whose escapes mean nothing.
     pub fn literal(&self, id: NodeId) -> Option<Cow<'_, str>> {
         let Kind::Text { style, value, .. } = &self.node(id).kind else {
             return None;

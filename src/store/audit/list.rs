@@ -33,7 +33,7 @@ pub const AUDIT_KINDS: [&str; 18] = [
     "user.revoked",
 ];
 
-/// What an operator looks for. Everything that is given has to fit.
+/// A question of an operator. Everything that is given has to fit.
 #[derive(Clone, Debug, Default)]
 pub struct AuditSearch {
     /// A kind, or the part of several before the dot.
@@ -62,22 +62,22 @@ pub struct AuditPerson {
 pub struct AuditLine {
     /// Its number.
     pub row: i64,
-    /// When it was written.
+    /// The time it was written.
     pub at: Timestamp,
     /// Its kind.
     pub kind: String,
     /// Whose account it is about, where one is known.
     pub sender: Option<String>,
-    /// What it says.
+    /// The line.
     pub data: Value,
 }
 
-/// What was found.
+/// The lines that were found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditFound {
     /// The newest first.
     pub lines: Vec<AuditLine>,
-    /// Whether there may be older ones that fit.
+    /// True if there may be older ones that fit.
     pub has_more: bool,
 }
 

@@ -24,7 +24,7 @@ static READ: Mutex<Read> = Mutex::new(Read {
 });
 static WATCH: LazyLock<Watch> = LazyLock::new(Watch::new);
 
-/// What was read so far.
+/// The lines that were read so far.
 struct Read {
     lines: usize,
     /// The number of the line, and what is wrong with it.
@@ -48,7 +48,7 @@ impl Log {
         Self { begin: read().lines }
     }
 
-    /// What is wrong with the lines since then.
+    /// The problems of the lines since then.
     pub(crate) fn violations(&self) -> Vec<String> {
         let read = read();
         if read.lines == self.begin {
@@ -58,7 +58,7 @@ impl Log {
         since.map(|(_, leak)| leak.clone()).collect()
     }
 
-    /// What was found in lines of the control.
+    /// The findings in lines of the control.
     pub(crate) fn controls() -> BTreeSet<String> {
         read().controls.clone()
     }

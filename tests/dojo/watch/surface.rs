@@ -18,7 +18,7 @@ pub(crate) struct Shown {
     /// The id of the message.
     pub(crate) id: String,
     pub(crate) is_file: bool,
-    /// Whether something else stands in its place now.
+    /// True if something else stands in its place now.
     pub(crate) is_replaced: bool,
 }
 

@@ -31,7 +31,7 @@ fn conformance_jb_rewrite() {
     assert_eq!(known, listed.len(), "the list names cases that are not there");
 }
 
-/// How it ends: exit code, what is said, and the files.
+/// The end of a run: exit code, what is said, and the files.
 type End = (i64, String, BTreeMap<String, String>);
 
 fn files(case: &Value, which: &str) -> BTreeMap<String, String> {

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long a program may take to say where it listens, on a busy machine.
+/// The longest a program may take to say where it listens, on a busy machine.
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// An emulator that runs until it is dropped.

@@ -35,7 +35,7 @@ const BUGS: [(&str, &str, &str); 7] = [
     ("V6", "a stop is forgotten at the end of the process", "stop"),
 ];
 
-/// How often a scenario looks for its defect. Where it shows only if a call is under way at the right moment, one
+/// The times a scenario looks for its defect. Where it shows only if a call is under way at the right moment, one
 /// look may miss it; a check that never finds it fails all the same.
 const LOOKS_MAX: usize = 4;
 

@@ -27,10 +27,10 @@ use tokio::time::Instant;
 
 /// Bytes of a request.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
-/// When people write, in seconds since 1970.
+/// The time at which people write, in seconds since 1970.
 const WRITTEN_AT: i64 = 1_795_262_400;
 
-/// What becomes of a call instead of its answer.
+/// The fate of a call instead of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// A gateway in front of the platform says no; the call had no effect.
@@ -87,7 +87,7 @@ struct State {
     /// Methods with their parameters, in order.
     calls: Vec<(String, Value)>,
     failures: BTreeMap<String, VecDeque<Failure>>,
-    /// What was taken from the emulator and not confirmed yet.
+    /// Updates that were taken from the emulator and not confirmed yet.
     updates: Vec<Value>,
     documents: Vec<Document>,
     webhook: Option<Webhook>,
@@ -149,12 +149,12 @@ impl TelegramProxy {
         self.until("every failure", chat, is_none_left).await;
     }
 
-    /// Where updates of a webhook go.
+    /// The address for updates of a webhook.
     pub(crate) fn push_to(&self, gateway: &str) {
         gateway.clone_into(&mut self.shared.state.lock().unwrap().gateway);
     }
 
-    /// What the gateway answered to what was pushed.
+    /// The answers of the gateway to what was pushed.
     pub(crate) fn pushes(&self) -> Vec<u16> {
         self.shared.state.lock().unwrap().pushes.clone()
     }
@@ -210,7 +210,7 @@ impl TelegramProxy {
         bots.map(shown).collect()
     }
 
-    /// How many messages of the bot in a chat contain a text.
+    /// The number of messages of the bot in a chat that contain a text.
     pub(crate) async fn count(&self, chat: i64, text: &str) -> usize {
         let messages = self.messages(chat).await;
         messages.iter().filter(|shown| shown.text.contains(text)).count()
@@ -249,7 +249,7 @@ impl Drop for TelegramProxy {
     }
 }
 
-/// What the emulator keeps of a message of the bot.
+/// The record of a message of the bot in the emulator.
 fn shown(entry: &Value) -> Shown {
     let rows = entry["message"]["reply_markup"]["inline_keyboard"].as_array();
     let buttons = rows.into_iter().flatten().filter_map(Value::as_array).flatten();
@@ -318,7 +318,7 @@ struct Call {
 }
 
 impl Shared {
-    /// What the emulator answers, as JSON.
+    /// Returns the answer of the emulator, as JSON.
     async fn emulated(&self, path: &str, body: &Value) -> Result<Value, Error> {
         let request = self.http.post(format!("{}/{path}", self.emulator)).json(body);
         let answer = request.send().await.map_err(Error::other)?;

@@ -1,4 +1,4 @@
-//! What telegram-test-api lacks, as Telegram documents it.
+//! The calls that telegram-test-api lacks, as Telegram documents it.
 
 use super::{Call, Document, Shared, WRITTEN_AT, Webhook};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use std::io::Error;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Where the emulator is told to push updates.
+/// The address to which the emulator is told to push updates.
 pub(super) const PUSHED: &str = "/pushed";
 /// Ids of messages with files, which the emulator does not know: far above its own.
 const FIRST_FILE_MESSAGE: usize = 1_000_000;
