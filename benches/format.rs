@@ -44,7 +44,7 @@ fn main() {
             RepoPath::parse(inside.to_str().unwrap()).unwrap()
         })
         .collect();
-    let all = || reformat(&tree, &paths).unwrap();
+    let all = || reformat(&tree, &paths).changes;
     let texts: Vec<String> = files
         .iter()
         .map(|file| std::fs::read_to_string(file).unwrap())

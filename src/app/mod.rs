@@ -140,7 +140,7 @@ impl App {
         let repositories = Repositories::new(
             &config.repositories,
             config.data.directory.clone(),
-            Bounds::from(&config.limits),
+            Bounds::from(config.as_ref()),
             Arc::new(log_progress),
             world.now,
         );

@@ -2,11 +2,12 @@
 
 use super::Failure;
 use crate::model::RepoPath;
-use crate::workspace::{Directory, Tree};
+use crate::workspace::{Directory, Entry, Tree};
 use clap::Args;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 #[derive(Debug, Args)]
 pub(super) struct JsonnetFiles {
@@ -25,30 +26,63 @@ impl JsonnetFiles {
         let excludes = globs(&self.excludes)?;
         let here = here.canonicalize().map_err(Failure::failed)?;
         let inside = here.strip_prefix(directory.root()).unwrap_or(Path::new(""));
-        let files = directory.files().map_err(Failure::failed)?;
-        let mut chosen = BTreeSet::new();
+        let (mut files, mut chosen) = (None, BTreeSet::new());
         for argument in &self.paths {
             let path = relative(&inside.to_string_lossy(), argument)?;
             if let Ok(file) = RepoPath::parse(&path)
-                && directory.read(&file).is_ok()
+                && is_file(directory, &file)
             {
                 chosen.insert(file);
                 continue;
             }
-            let within = if path.is_empty() { path } else { format!("{path}/") };
-            if !within.is_empty() && !files.iter().any(|file| file.as_str().starts_with(&within)) {
-                return Err(Failure::failed(format!(
-                    "there is no file and no directory `{argument}`"
-                )));
-            }
-            let meant = files.iter().filter(|file| {
+            let files = match &files {
+                Some(files) => Arc::clone(files),
+                None => Arc::clone(files.insert(directory.files().map_err(Failure::failed)?)),
+            };
+            let is_meant = |file: &RepoPath| {
                 let name = file.as_str();
                 let jsonnet = name.ends_with(".jsonnet") || name.ends_with(".libsonnet");
-                jsonnet && name.starts_with(&within) && !excludes.is_match(name)
-            });
-            chosen.extend(meant.cloned());
+                jsonnet && !excludes.is_match(name)
+            };
+            let below = within(directory, &files, &path, argument)?;
+            chosen.extend(below.into_iter().filter(is_meant));
         }
         Ok(chosen.into_iter().collect())
+    }
+}
+
+/// True for a file, and for a link to one, however large it is.
+fn is_file(directory: &Directory, path: &RepoPath) -> bool {
+    let real = directory.real(path);
+    let entry = real.and_then(|real| directory.entry(&real));
+    matches!(entry, Ok(Some(Entry::File)))
+}
+
+/// The files in a directory. Those that git ignores are left out, unless the directory that is named is ignored itself.
+fn within(
+    directory: &Directory,
+    files: &[RepoPath],
+    path: &str,
+    argument: &str,
+) -> Result<Vec<RepoPath>, Failure> {
+    if path.is_empty() {
+        return Ok(files.to_vec());
+    }
+    let prefix = format!("{path}/");
+    let listed = files.iter().filter(|file| file.as_str().starts_with(&prefix));
+    let listed: Vec<RepoPath> = listed.cloned().collect();
+    if !listed.is_empty() {
+        return Ok(listed);
+    }
+    let ignored = match RepoPath::parse(path) {
+        Ok(path) => directory.below(path.as_str()).map_err(Failure::failed)?,
+        Err(_) => Vec::new(),
+    };
+    match ignored.is_empty() {
+        true => Err(Failure::failed(format!(
+            "there is no file and no directory `{argument}`"
+        ))),
+        false => Ok(ignored),
     }
 }
 

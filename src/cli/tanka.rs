@@ -121,7 +121,7 @@ pub(super) struct ShowArguments {
 pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output) -> Result<(), Failure> {
     let command = match command {
         TankaCommand::Env(command) => command,
-        TankaCommand::Fmt(arguments) => return tanka_fmt::run(&arguments, output),
+        TankaCommand::Fmt(arguments) => return tanka_fmt::run(&arguments, global, output),
         TankaCommand::Lint(arguments) => return lint(&arguments, global, output).await,
         TankaCommand::Charts(command) => return tanka_charts::run(command, global, *output).await,
     };
@@ -178,20 +178,21 @@ async fn lint(
 }
 
 /// Where a person is, and how to render there.
-struct Around {
-    here: PathBuf,
-    directory: Arc<Directory>,
-    settings: SandboxSettings,
+pub(super) struct Around {
+    pub(super) here: PathBuf,
+    pub(super) directory: Arc<Directory>,
+    pub(super) settings: SandboxSettings,
 }
 
-fn around(global: &Global) -> Result<Around, Failure> {
+pub(super) fn around(global: &Global) -> Result<Around, Failure> {
     #[allow(
         clippy::disallowed_methods,
         reason = "the shell is where the working directory is read"
     )]
     let here = std::env::current_dir().map_err(Failure::failed)?;
-    let directory = Arc::new(Directory::open(&here).map_err(Failure::failed)?);
+    let directory = Directory::open(&here).map_err(Failure::failed)?;
     let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
+    let directory = Arc::new(directory.bounded(settings.file_bytes_max));
     Ok(Around {
         here,
         directory,

@@ -68,6 +68,7 @@ pub(super) async fn run(command: ChartsCommand, global: &Global, output: Output)
     let here = std::env::current_dir().map_err(Failure::failed)?;
     let directory = Directory::open(&here).map_err(Failure::failed)?;
     let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
+    let directory = directory.bounded(settings.file_bytes_max);
     let client = provider::download_client().map_err(Failure::failed)?;
     let helm = helm(&settings, client);
     // Helm is waited for, and it ends with the thread that has started it.

@@ -1,12 +1,13 @@
-//! `drydock tanka fmt`: Jsonnet files in the one style. Every file is read and formatted before the
-//! first one is written; if one is no Jsonnet, none is.
+//! `drydock tanka fmt`: Jsonnet files in the one style. One that cannot be formatted is told, and keeps none of the
+//! others from it.
 
-use super::Failure;
 use super::jsonnet_files::JsonnetFiles;
 use super::output::Output;
-use crate::jsonnet::format::{Reformatted, reformat};
-use crate::model::FileVersion;
-use crate::workspace::{Directory, Tree};
+use super::tanka::{Around, around};
+use super::{Failure, Global};
+use crate::jsonnet::format::{Looked, Reformatted, reformat};
+use crate::model::{FileVersion, counted};
+use crate::workspace::{Directory, Tree, TreeError};
 use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
@@ -20,9 +21,9 @@ Examples:
   drydock tanka fmt environments lib --test    only say which ones would change
   drydock tanka fmt main.jsonnet --json
 
-A file that is named is formatted whatever it is called. In a directory, `*.jsonnet` and `*.libsonnet` are, without `vendor`, names that begin with a dot, and what git ignores. If one file is no Jsonnet, none is written.
+A file that is named is formatted whatever it is called. In a directory, `*.jsonnet` and `*.libsonnet` are, without `vendor`, names that begin with a dot, and what git ignores. A file that cannot be formatted is told, and all others are.
 
-Exit codes: 0 done, 1 failed, 16 files differ (with --test).";
+Exit codes: 0 done, 1 a file could not be formatted, 16 files differ (with --test).";
 
 #[derive(Debug, Args)]
 pub(super) struct FmtArguments {
@@ -33,60 +34,64 @@ pub(super) struct FmtArguments {
     test: bool,
 }
 
-pub(super) fn run(arguments: &FmtArguments, output: &Output) -> Result<(), Failure> {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the shell is where the working directory is read"
-    )]
-    let here = std::env::current_dir().map_err(Failure::failed)?;
-    let directory = Directory::open(&here).map_err(Failure::failed)?;
+pub(super) fn run(arguments: &FmtArguments, global: &Global, output: &Output) -> Result<(), Failure> {
+    let Around { here, directory, .. } = around(global)?;
     let paths = arguments.files.chosen(&directory, &here)?;
-    let changes = reformat(&directory, &paths).map_err(|problems| {
-        let problems = problems.join("\n");
-        Failure::failed(format!("{problems}\nnothing was written"))
-    })?;
+    let Looked {
+        mut changes,
+        mut problems,
+    } = reformat(directory.as_ref(), &paths);
     if !arguments.test {
-        write(&directory, &changes)?;
+        changes.retain(|change| match write(&directory, change) {
+            Ok(()) => true,
+            Err(error) => {
+                problems.push((change.path.clone(), error.to_string()));
+                false
+            }
+        });
+        problems.sort();
     }
     let names: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
     if output.json() {
-        output.value(&json!({ "files": paths.len(), "changed": names, "written": !arguments.test }));
+        let failed = problems.iter();
+        let failed: Vec<_> = failed
+            .map(|(path, why)| json!({ "file": path, "error": why }))
+            .collect();
+        output.value(
+            &json!({ "files": paths.len(), "changed": names, "written": !arguments.test, "failed": failed }),
+        );
     } else {
         names.iter().for_each(|name| output.line(name));
+        problems.iter().for_each(|(_, why)| output.message(why));
     }
-    let (changed, same) = (names.len(), paths.len() - names.len());
+    let (changed, failed) = (names.len(), problems.len());
+    let all = paths.len();
+    if failed > 0 {
+        let changed = match arguments.test {
+            true => format!("{changed} others would change"),
+            false => format!("{changed} others changed"),
+        };
+        return Err(Failure::failed(format!(
+            "{failed} of {} could not be formatted; {changed}",
+            counted(all, "file", "files")
+        )));
+    }
     if arguments.test && changed > 0 {
-        let message = format!("{changed} of {} files would change", paths.len());
+        let message = format!("{changed} of {all} files would change");
         return Err(Failure {
             code: DIFFERS,
             message,
         });
     }
-    output.message(&format!("{changed} changed, {same} already in style"));
+    output.message(&format!("{changed} changed, {} already in style", all - changed));
     Ok(())
 }
 
-/// Writes all changes. If one cannot be written, those before it are put back.
-fn write(directory: &Directory, changes: &[Reformatted]) -> Result<(), Failure> {
-    for (index, change) in changes.iter().enumerate() {
-        let Err(error) = directory.write(&change.path, Bytes::from(change.after.clone())) else {
-            continue;
-        };
-        let mut message = format!("{error}; nothing was changed");
-        for done in changes.iter().take(index) {
-            let content = Bytes::from(done.after.clone());
-            let written = FileVersion {
-                content,
-                ..done.before.clone()
-            };
-            if !matches!(
-                directory.put_back(&done.path, Some(&written), Some(&done.before)),
-                Ok(true)
-            ) {
-                message = format!("{error}; `{}` stays formatted", done.path);
-            }
-        }
-        return Err(Failure::failed(message));
-    }
-    Ok(())
+/// Writes a file, as large as it may be. It keeps its mode.
+fn write(directory: &Directory, change: &Reformatted) -> Result<(), TreeError> {
+    let after = FileVersion {
+        content: Bytes::from(change.after.clone()),
+        mode: change.before.mode,
+    };
+    directory.put(&change.path, Some(after))
 }

@@ -2,9 +2,9 @@
 //! renders.
 
 use super::jsonnet_files::JsonnetFiles;
-use super::output::Output;
-use super::{Failure, comparer, evaluator, tanka_diff};
-use crate::compare::Validation;
+use super::output::{Output, Style};
+use super::{Failure, comparer, evaluator};
+use crate::compare::{CompareError, Sides, Stage, User, Validated, Validation};
 use crate::config::SandboxSettings;
 use crate::model::{RepoPath, counted, quoted};
 use crate::redact::Redactor;
@@ -13,8 +13,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
+
+/// Files or entry points that nobody waits for long enough to be told.
+const SMALL: usize = 20;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -40,29 +43,28 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), Failure> {
     let paths = arguments.files.chosen(&directory, here)?;
-    let sides = tokio::task::spawn_blocking(move || tanka_diff::sides(directory));
-    let sides = sides.await.map_err(Failure::failed)??;
     // What patterns know of secrets is hidden here, too: what a terminal shows is pasted elsewhere.
     let redactor = Arc::new(Redactor::new([]));
     let comparer = comparer(evaluator(settings), redactor);
-    let cancel = CancellationToken::new();
-    let mut seen = Vec::new();
-    for path in paths {
-        let validation = comparer.validate(sides.clone(), path.clone(), &cancel).await;
-        seen.push((path, validation.map_err(Failure::failed)?));
-    }
+    let (sides, far) = (Sides::only(directory), Far::new(*output));
+    let seen = comparer
+        .validate_all(
+            sides,
+            paths,
+            Arc::new(move |stage| far.tell(stage)),
+            &CancellationToken::new(),
+        )
+        .await
+        .map_err(Failure::failed)?;
     if output.json() {
-        let files: Vec<Value> = seen
-            .iter()
-            .map(|(path, validation)| as_json(path, validation))
-            .collect();
+        let files: Vec<Value> = seen.iter().map(|(path, found)| as_json(path, found)).collect();
         output.value(&json!({ "files": files }));
     } else {
         show(&seen, output);
     }
     let wrong = seen
         .iter()
-        .filter(|(_, validation)| !validation.is_valid())
+        .filter(|(_, found)| !found.as_ref().is_ok_and(Validation::is_valid))
         .count();
     match wrong {
         0 => Ok(()),
@@ -73,10 +75,14 @@ pub(super) async fn run(
     }
 }
 
-fn as_json(path: &RepoPath, validation: &Validation) -> Value {
-    let environments = validation.environments.iter().map(|(name, failure)| {
-        let error = failure.as_ref().map(|failure| &failure.message);
-        json!({ "name": name, "renders": failure.is_none(), "error": error })
+fn as_json(path: &RepoPath, found: &Result<Validation, CompareError>) -> Value {
+    let validation = match found {
+        Ok(validation) => validation,
+        Err(error) => return json!({ "file": path, "valid": false, "error": error.to_string() }),
+    };
+    let environments = validation.environments.iter().map(|user| {
+        let error = user.failure.as_ref().map(|failure| &failure.message);
+        json!({ "name": user.name, "renders": user.failure.is_none(), "error": error })
     });
     json!({
         "file": path,
@@ -88,23 +94,26 @@ fn as_json(path: &RepoPath, validation: &Validation) -> Value {
 }
 
 /// Findings file by file, then each environment that does not render once, whichever files it uses.
-fn show(seen: &[(RepoPath, Validation)], output: &Output) {
-    let mut environments = BTreeMap::new();
-    for (_, validation) in seen {
-        validation
-            .findings
-            .iter()
-            .for_each(|finding| output.line(&finding.to_string()));
-        environments.extend(
-            validation
-                .environments
-                .iter()
-                .map(|(name, failure)| (name, failure)),
-        );
+fn show(seen: &[Validated], output: &Output) {
+    let mut environments: BTreeMap<&str, &User> = BTreeMap::new();
+    let mut left_out = 0;
+    for (path, found) in seen {
+        match found {
+            Ok(validation) => {
+                validation
+                    .findings
+                    .iter()
+                    .for_each(|finding| output.line(&finding.to_string()));
+                let users = validation.environments.iter();
+                environments.extend(users.map(|user| (user.name.as_str(), user.as_ref())));
+                left_out += validation.left_out;
+            }
+            Err(error) => output.line(&format!("error: {path}: {error}")),
+        }
     }
     let broken = environments
         .iter()
-        .filter_map(|(name, failure)| Some((name, failure.as_ref()?)));
+        .filter_map(|(name, user)| Some((name, user.failure.as_ref()?)));
     let mut failed = 0;
     for (name, failure) in broken {
         output.line(&format!(
@@ -114,7 +123,6 @@ fn show(seen: &[(RepoPath, Validation)], output: &Output) {
         ));
         failed += 1;
     }
-    let left_out: usize = seen.iter().map(|(_, validation)| validation.left_out).sum();
     if left_out > 0 {
         let entry_points = counted(left_out, "entry point", "entry points");
         output.message(&format!(
@@ -127,4 +135,42 @@ fn show(seen: &[(RepoPath, Validation)], output: &Output) {
         environments.len() - failed,
         environments.len(),
     ));
+}
+
+/// Tells how far it is where that takes long: a line for each tenth of the files and of the environments.
+struct Far {
+    output: Output,
+    // The tenths that were told of files and of environments. Held while one is told, so that none comes after a later one.
+    told: Mutex<[usize; 2]>,
+}
+
+impl Far {
+    fn new(output: Output) -> Self {
+        Self {
+            output,
+            told: Mutex::default(),
+        }
+    }
+
+    fn tell(&self, stage: Stage) {
+        let (place, progress, one, many) = match stage {
+            Stage::Files(progress) => (0, progress, "file", "files"),
+            Stage::Environments(progress) => (1, progress, "entry point rendered", "entry points rendered"),
+        };
+        let tenth = 10 * progress.done / progress.total.max(1);
+        if progress.total <= SMALL {
+            return;
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(before) = told.get_mut(place).filter(|before| **before < tenth) else {
+            return;
+        };
+        *before = tenth;
+        let text = format!(
+            "[lint] {} of {}",
+            progress.done,
+            counted(progress.total, one, many)
+        );
+        self.output.aside(Style::Dim, &text);
+    }
 }

@@ -98,6 +98,11 @@ impl Graphs {
 
     /// What the entry points of the workspace depend on.
     pub(super) fn workspace(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
+        if sides.base_id.is_none() {
+            // The base is not kept, so it is of no use.
+            let graph = ImportGraph::build(sides.workspace.as_ref(), Arc::clone(&self.outlines))?;
+            return Ok(Arc::new(graph));
+        }
         self.changed(&self.base(sides)?, sides)
     }
 

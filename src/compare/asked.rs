@@ -102,6 +102,17 @@ impl Sides {
         }
     }
 
+    /// A tree against itself.
+    pub fn only(workspace: Arc<dyn Tree>) -> Self {
+        Self {
+            base: Arc::clone(&workspace),
+            base_id: None,
+            workspace,
+            changes: Vec::new(),
+            guard: None,
+        }
+    }
+
     /// A tree against what it was before these changes.
     pub fn before(workspace: Arc<dyn Tree>, changes: Vec<FileChange>) -> Result<Self, CompareError> {
         Ok(Self {

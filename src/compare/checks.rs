@@ -99,7 +99,7 @@ impl Seen {
             .filter(|change| is_jsonnet(change))
             .map(|change| (&change.path, change))
             .collect();
-        let is_used = |path: &RepoPath| !touched.workspace.importers(path).is_empty();
+        let is_used = |path: &RepoPath| touched.workspace.is_used(path);
         let (used, unused): (Vec<_>, Vec<_>) = changed.into_iter().partition(|(path, _)| is_used(path));
         // What a package has beside what is used of it may be anything, such as cases of its tests.
         let own: Vec<_> = unused

@@ -6,6 +6,7 @@ use super::failure::bound;
 use super::kept::{Member, Opinion, Rendered};
 use super::rendering::{Both, Outcome};
 use super::settled::Values;
+use super::validate::User;
 use crate::model::{RepoPath, quoted};
 use crate::parallel;
 use crate::redact::Redactor;
@@ -74,28 +75,25 @@ pub(super) fn named(
     }
 }
 
-/// Every environment of what was rendered, and why it has no objects that can be relied on.
-pub(super) fn failures(
-    graph: &ImportGraph,
-    outcomes: &BTreeMap<RepoPath, Outcome>,
-    redactor: &Redactor,
-) -> Vec<(String, Option<Failure>)> {
-    let mut found = Vec::new();
-    for (entrypoint, outcome) in outcomes {
-        match outcome {
-            Err(failure) => {
-                let closure = graph.closures().get(entrypoint);
-                let name = closure.map_or(entrypoint.as_str(), |closure| closure.layout.name());
-                found.push((name.to_owned(), Some(redacted(failure, redactor))));
-            }
-            Ok(rendered) => found.extend(rendered.members.iter().map(|member| {
-                let failure = dispute(rendered).or_else(|| member.objects.as_ref().err().cloned());
-                let failure = failure.map(|failure| redacted(&failure, redactor));
-                (member.name.clone(), failure)
-            })),
+/// Every environment of an entry point, and why it has no objects that can be relied on. Nothing is redacted yet.
+pub(super) fn failures(graph: &ImportGraph, entrypoint: &RepoPath, outcome: &Outcome) -> Vec<User> {
+    match outcome {
+        Err(failure) => {
+            let closure = graph.closures().get(entrypoint);
+            let name = closure.map_or(entrypoint.as_str(), |closure| closure.layout.name());
+            vec![User {
+                name: name.to_owned(),
+                failure: Some(failure.clone()),
+            }]
+        }
+        Ok(rendered) => {
+            let members = rendered.members.iter().map(|member| User {
+                name: member.name.clone(),
+                failure: dispute(rendered).or_else(|| member.objects.as_ref().err().cloned()),
+            });
+            members.collect()
         }
     }
-    found
 }
 
 /// One line for all environments of an entry point: which they are is not known without rendering it.
@@ -264,7 +262,8 @@ pub(super) fn dispute(rendered: &Rendered) -> Option<Failure> {
     Some(Failure { kind, message })
 }
 
-fn redacted(failure: &Failure, redactor: &Redactor) -> Failure {
+/// A failure as it may be shown.
+pub(super) fn redacted(failure: &Failure, redactor: &Redactor) -> Failure {
     Failure {
         kind: failure.kind,
         message: redactor.redact(&failure.message).into_owned(),

@@ -63,6 +63,7 @@ fn kind(error: &TankaError) -> FailureKind {
         | TankaError::Ambiguous { .. }
         | TankaError::AmbiguousName { .. }
         | TankaError::NoMatch { .. }
+        | TankaError::NotThere { .. }
         | TankaError::Version { .. }
         | TankaError::VersionConstraint(_)
         | TankaError::Filter { .. }

@@ -12,6 +12,7 @@ mod checks;
 mod environments;
 mod failure;
 mod kept;
+mod meanings;
 mod moves;
 mod opinion;
 mod rendering;
@@ -25,7 +26,7 @@ pub use ahead::{Ahead, Ended};
 pub use asked::{Asked, Only, Progress, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
 pub use failure::{reason, redacted_reason};
-pub use validate::Validation;
+pub use validate::{Stage, User, Validated, Validation};
 
 use crate::jsonnet::{EvalError, Waiters, yaml};
 use crate::model::{Check, CheckState, Need, RepoPath};

@@ -5,6 +5,7 @@
 mod ahead;
 mod moves;
 mod opinion;
+mod validate;
 
 use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Progress, Sides, Told};
 use crate::jsonnet::{Entry, EvalError, Evaluated, Import, Request, SecondOpinion, SecondOpinionWanted};

@@ -1,21 +1,27 @@
-//! Whether one file is valid: what is found in its text, and whether everything that uses it renders.
+//! Files that are valid or not: what is found in their texts, and whether everything that uses them renders. However
+//! many files are looked at together, imports are searched once, and each environment is rendered once.
 
 use super::environments;
-use super::rendering::{Both, Side};
-use super::{CompareError, Comparer, Sides, Variables, blocking};
-use crate::jsonnet::lint::{self, Code, Finding, Severity};
+use super::meanings::Meanings;
+use super::rendering::Side;
+use super::{CompareError, Comparer, Progress, Sides, Variables, blocking};
+use crate::jsonnet::lint::{self, Code, Finding, Followed, Severity};
 use crate::jsonnet::path::clean;
 use crate::model::RepoPath;
+use crate::parallel;
+use crate::redact::{Known, Redactor};
 use crate::review::Failure;
-use crate::tanka::Listing;
 use crate::tanka::importers::ImportGraph;
 use crate::workspace::{Tree, TreeError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// Entry points that are rendered for one file.
 const USERS_MAX: usize = 200;
+/// Entry points that are rendered together. Their objects are in memory at the same time.
+const TOGETHER_MAX: usize = 32;
 /// Directories of libraries, from the directory of a file upwards.
 const LIBRARIES: [&str; 2] = ["lib", "vendor"];
 
@@ -24,27 +30,50 @@ const LIBRARIES: [&str; 2] = ["lib", "vendor"];
 pub struct Validation {
     /// What is wrong with its text, in the order of it.
     pub findings: Vec<Finding>,
-    /// The environments that use it, and why one does not render.
-    pub environments: Vec<(String, Option<Failure>)>,
+    /// The environments that use it.
+    pub environments: Vec<Arc<User>>,
     /// Entry points that use it and were not rendered, because there are too many.
     pub left_out: usize,
+}
+
+/// An environment that uses a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its name.
+    pub name: String,
+    /// The reason why it does not render.
+    pub failure: Option<Failure>,
+}
+
+/// A file, and what was found out about it.
+pub type Validated = (RepoPath, Result<Validation, CompareError>);
+
+/// How far the validation of files is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Their texts are looked at.
+    Files(Progress),
+    /// What uses them is rendered.
+    Environments(Progress),
 }
 
 impl Validation {
     /// Whether nothing is wrong. Warnings are nothing wrong.
     pub fn is_valid(&self) -> bool {
         let is_wrong = |finding: &Finding| finding.severity == Severity::Error;
-        let fails = self.environments.iter().any(|(_, failure)| failure.is_some());
+        let fails = self.environments.iter().any(|user| user.failure.is_some());
         !fails && !self.findings.iter().any(is_wrong)
     }
 }
 
 /// A file as it was read, and what uses it.
 struct Read {
-    findings: Vec<Finding>,
-    graph: Arc<ImportGraph>,
-    users: Vec<RepoPath>,
+    path: RepoPath,
+    found: Result<(Vec<Finding>, Vec<RepoPath>), CompareError>,
 }
+
+/// What is told of how far it is.
+type Told = dyn Fn(Stage) + Send + Sync;
 
 impl Comparer {
     /// Looks at one file of the workspace, and renders what uses it.
@@ -54,37 +83,152 @@ impl Comparer {
         path: RepoPath,
         cancel: &CancellationToken,
     ) -> Result<Validation, CompareError> {
+        let found = self
+            .validate_all(sides, vec![path], Arc::new(|_| {}), cancel)
+            .await?;
+        let first = found.into_iter().next();
+        first.map_or_else(
+            || Err(CompareError::Broken("no file".to_owned())),
+            |(_, found)| found,
+        )
+    }
+
+    /// Looks at files of the workspace, and renders everything that uses any of them once. A file that cannot be read
+    /// fails alone.
+    pub async fn validate_all(
+        self: &Arc<Self>,
+        sides: Sides,
+        paths: Vec<RepoPath>,
+        told: Arc<Told>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Validated>, CompareError> {
+        let redactor = self.learn(&sides, &super::Both::default());
         let (comparer, tree) = (Arc::clone(self), Arc::clone(&sides.workspace));
-        let looks = sides.clone();
-        if let Some(guard) = &sides.guard {
-            guard.check(sides.workspace.as_ref(), &path)?;
-        }
-        let read = blocking(move || {
-            let graph = comparer.graphs.touched(&sides, None, 0)?.workspace;
-            read(sides.workspace.as_ref(), graph, &path)
+        let (learns, tells, enough) = (Arc::clone(&redactor), Arc::clone(&told), cancel.clone());
+        let reading = blocking(move || {
+            let graph = comparer.graphs.workspace(&sides)?;
+            let reading = Reading {
+                meanings: Meanings::new(&sides, &graph),
+                followed: Followed::default(),
+                graph: &graph,
+                sides: &sides,
+                redactor: &learns,
+            };
+            let read = reading.all(paths, tells.as_ref(), &enough)?;
+            Ok((read, graph))
         });
-        let Read {
-            mut findings,
-            graph,
-            users,
-        } = read.await?;
-        let rendered: Vec<RepoPath> = users.iter().take(USERS_MAX).cloned().collect();
-        let with_opinion: BTreeSet<RepoPath> = rendered.iter().cloned().collect();
+        let (read, graph) = reading.await?;
+        let (mut rendered, secrets) = self.users(&read, &tree, &graph, told.as_ref(), cancel).await?;
+        secrets.iter().for_each(|known| redactor.learn(known));
+        for user in rendered.values_mut().flatten() {
+            if let Some(failure) = &mut Arc::make_mut(user).failure {
+                *failure = environments::redacted(failure, &redactor);
+            }
+        }
+        let judged = move || Ok(parallel::map(read, |read| judged(read, &rendered, &redactor)));
+        blocking(judged).await
+    }
+
+    /// Renders what uses these files, a part at a time: only what it is called and why it fails is kept.
+    async fn users(
+        &self,
+        read: &[Read],
+        tree: &Arc<dyn Tree>,
+        graph: &Arc<ImportGraph>,
+        told: &Told,
+        cancel: &CancellationToken,
+    ) -> Result<(BTreeMap<RepoPath, Vec<Arc<User>>>, Vec<Arc<[Known]>>), CompareError> {
+        let users = read.iter().flat_map(|read| &read.found);
+        let users: BTreeSet<RepoPath> = users
+            .flat_map(|(_, users)| users.iter().take(USERS_MAX))
+            .cloned()
+            .collect();
+        let (users, mut rendered, mut secrets) = (Vec::from_iter(users), BTreeMap::new(), Vec::new());
+        let (total, count) = (users.len(), AtomicUsize::new(0));
+        let done = |more: usize| {
+            let done = (count.fetch_add(more, Ordering::Relaxed) + more).min(total);
+            told(Stage::Environments(Progress { done, total }));
+        };
         let side = Side {
-            tree: &tree,
-            graph: &graph,
+            tree,
+            graph,
             variables: &Variables::default(),
             wants_values: false,
         };
-        let found = self.side(side, &rendered, with_opinion, &|_| {}, cancel).await?;
-        let both = Both {
-            secrets: found.secrets,
-            ..Both::default()
+        for together in users.chunks(TOGETHER_MAX) {
+            let relied_on = together.iter().cloned().collect();
+            let found = self.side(side, together, relied_on, &done, cancel).await?;
+            for (entrypoint, outcome) in &found.outcomes {
+                let of_it = environments::failures(graph, entrypoint, outcome);
+                rendered.insert(entrypoint.clone(), of_it.into_iter().map(Arc::new).collect());
+            }
+            secrets.extend(found.secrets);
+        }
+        Ok((rendered, secrets))
+    }
+}
+
+/// What is known when the texts of files are looked at.
+struct Reading<'a> {
+    sides: &'a Sides,
+    graph: &'a ImportGraph,
+    meanings: Meanings<'a>,
+    followed: Followed,
+    redactor: &'a Redactor,
+}
+
+impl Reading<'_> {
+    fn all(
+        &self,
+        paths: Vec<RepoPath>,
+        told: &Told,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Read>, CompareError> {
+        let (total, count) = (paths.len(), AtomicUsize::new(0));
+        let read = parallel::map(paths, |path| {
+            let found = match cancel.is_cancelled() {
+                true => Err(CompareError::Cancelled),
+                false => self.one(&path),
+            };
+            let done = count.fetch_add(1, Ordering::Relaxed) + 1;
+            told(Stage::Files(Progress { done, total }));
+            Read { path, found }
+        });
+        match cancel.is_cancelled() {
+            true => Err(CompareError::Cancelled),
+            false => Ok(read),
+        }
+    }
+
+    fn one(&self, path: &RepoPath) -> Result<(Vec<Finding>, Vec<RepoPath>), CompareError> {
+        let tree = self.sides.workspace.as_ref();
+        if let Some(guard) = &self.sides.guard {
+            guard.check(tree, path)?;
+        }
+        let version = tree.read(path)?;
+        let text = std::str::from_utf8(&version.content).map_err(|_| TreeError::WrongKind {
+            path: path.clone(),
+            what: "not UTF-8 text",
+        })?;
+        self.redactor.learn_file(None, &version.content);
+        let users = self.graph.users(path);
+        let sources = self.meanings.to(&users, path);
+        let resolves = |import: &str| match users.is_empty() {
+            true => import == "tk" || is_somewhere(self.graph, path, import),
+            false => !sources.is_missing(path, import),
         };
-        let redactor = self.learn(&looks, &both);
-        let environments = environments::failures(&graph, &found.outcomes, &redactor);
-        let left_out = users.len() - rendered.len();
-        let all_render = environments.iter().all(|(_, failure)| failure.is_none());
+        let findings = lint::lint_following(path.as_str(), text, &resolves, &sources, &self.followed);
+        Ok((findings, users))
+    }
+}
+
+fn judged(read: Read, rendered: &BTreeMap<RepoPath, Vec<Arc<User>>>, redactor: &Redactor) -> Validated {
+    let Read { path, found } = read;
+    let found = found.map(|(mut findings, users)| {
+        let left_out = users.iter().filter(|user| !rendered.contains_key(user)).count();
+        let environments = users.iter().filter_map(|user| rendered.get(user)).flatten();
+        let environments: Vec<Arc<User>> = environments.cloned().collect();
+        let all_render = environments.iter().all(|user| user.failure.is_none());
         if all_render && left_out == 0 && !environments.is_empty() {
             // No environment comes to where the file is missing: it is optional.
             let imports = findings.iter_mut();
@@ -95,62 +239,18 @@ impl Comparer {
         for finding in &mut findings {
             finding.message = redactor.redact(&finding.message).into_owned();
         }
-        Ok(Validation {
+        Validation {
             findings,
             environments,
             left_out,
-        })
-    }
-}
-
-fn read(tree: &dyn Tree, graph: Arc<ImportGraph>, path: &RepoPath) -> Result<Read, CompareError> {
-    let version = tree.read(path)?;
-    let text = std::str::from_utf8(&version.content).map_err(|_| TreeError::WrongKind {
-        path: path.clone(),
-        what: "not UTF-8 text",
-    })?;
-    let users: Vec<RepoPath> = graph
-        .importers(path)
-        .into_iter()
-        .map(|importer| importer.entrypoint)
-        .collect();
-    let closures: Vec<_> = users
-        .iter()
-        .filter_map(|user| graph.closures().get(user))
-        .collect();
-    let listing = Listing::new(tree.files()?);
-    let resolves = |import: &str| {
-        if closures.is_empty() {
-            return import == "tk" || is_somewhere(&listing, path, import);
         }
-        let is_missing = |closure: &&Arc<crate::tanka::importers::Closure>| {
-            let mut unresolved = closure.unresolved.iter();
-            unresolved.any(|missing| missing.importer == *path && missing.path == import)
-        };
-        !closures.iter().any(is_missing)
-    };
-    // An import that means another file in another environment is not followed.
-    let sources = |importer: &str, import: &str| {
-        let importer = RepoPath::parse(importer).ok()?;
-        let mut meanings = closures.iter().map(|closure| closure.meaning(&importer, import));
-        let meant = meanings.next()??;
-        meanings
-            .all(|other| other.as_ref() == Some(&meant))
-            .then_some(())?;
-        let version = tree.read(&meant).ok()?;
-        let text = std::str::from_utf8(&version.content).ok()?;
-        Some((meant.to_string(), text.into()))
-    };
-    Ok(Read {
-        findings: lint::lint_following(path.as_str(), text, &resolves, &sources),
-        graph,
-        users,
-    })
+    });
+    (path, found)
 }
 
 /// Whether an import of a file that nothing uses may mean anything: beside it, or in the libraries of
 /// any directory above it.
-fn is_somewhere(listing: &Listing, path: &RepoPath, import: &str) -> bool {
+fn is_somewhere(graph: &ImportGraph, path: &RepoPath, import: &str) -> bool {
     let own = path.parent().unwrap_or_default();
     let above = std::iter::successors(Some(own), |directory| match directory.rsplit_once('/') {
         Some((parent, _)) => Some(parent),
@@ -164,5 +264,5 @@ fn is_somewhere(listing: &Listing, path: &RepoPath, import: &str) -> bool {
         })
     });
     let mut places = std::iter::once(own.to_owned()).chain(libraries);
-    places.any(|directory| clean(&directory, import).is_some_and(|found| listing.is_file(&found)))
+    places.any(|directory| clean(&directory, import).is_some_and(|found| graph.has_file(&found)))
 }

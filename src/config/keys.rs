@@ -197,6 +197,7 @@ pub const KEYS: &[Key] = &[
     int("sandbox.objects_max", "10_000", 1, 1_000_000, "Kubernetes objects in the value of one program"),
     int("sandbox.imports_max", "10_000", 1, 1_000_000, "files one program may import"),
     int("sandbox.import_bytes_max", "134_217_728", 65_536, 1_073_741_824, "bytes of all files one program may import"),
+    int("sandbox.file_bytes_max", "16_777_216", 65_536, 268_435_456, "bytes of one file that is read or imported"),
     int("sandbox.nesting_max", "200", 10, 2_000, "nesting of brackets in one file"),
     int("sandbox.jails_max", "2", 1, 64, "evaluations at the same time"),
     int("sandbox.idle_max", "2", 0, 64, "processes started ahead of time"),

@@ -27,6 +27,7 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
         objects_max: reader.integer("sandbox.objects_max"),
         imports_max: reader.integer("sandbox.imports_max"),
         import_bytes_max: reader.integer("sandbox.import_bytes_max"),
+        file_bytes_max: reader.integer("sandbox.file_bytes_max"),
         turn_time_max: Duration::from_secs(reader.integer("sandbox.turn_seconds_max")),
         nesting_max: reader.integer("sandbox.nesting_max"),
         jails_max: reader.integer("sandbox.jails_max"),

@@ -347,6 +347,8 @@ pub struct SandboxSettings {
     pub imports_max: usize,
     /// `import_bytes_max`, default 128 MiB.
     pub import_bytes_max: u64,
+    /// `file_bytes_max`, default 16 MiB.
+    pub file_bytes_max: u64,
     /// `turn_seconds_max`, default 300.
     pub turn_time_max: Duration,
     /// `nesting_max`, default 200.

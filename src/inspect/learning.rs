@@ -4,9 +4,7 @@
 use crate::model::RepoPath;
 use crate::redact::Redactor;
 use crate::review::Masker;
-use crate::tanka::{
-    Environment, EnvironmentList, Filter, Listing, Object, Rendered, Renderer, TankaError, Target,
-};
+use crate::tanka::{Environment, EnvironmentList, Filter, Object, Rendered, Renderer, TankaError, Target};
 use crate::workspace::{Guarded, Tree};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,8 +32,8 @@ pub async fn rendered(
     let own = match shown {
         // Others may be written in the same file.
         Some(shown) => {
-            let spec = shown.layout.spec_file(&Listing::new(tree.files()?))?;
-            spec.map(|_| shown.layout.entrypoint.clone())
+            let is_static = shown.layout.is_static(tree);
+            is_static.then(|| shown.layout.entrypoint.clone())
         }
         None => renderer.entrypoint(target, cancel).await.ok().map(|(own, _)| own),
     };

@@ -109,6 +109,15 @@ pub enum TankaError {
         /// Where was looked.
         path: String,
     },
+    /// What was asked for is neither a path of the tree, nor the name of an environment.
+    #[error(
+        "found no matching environments; run 'tk env list .' to view available options.\n{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
+        quoted(.path)
+    )]
+    NotThere {
+        /// What was asked for.
+        path: String,
+    },
     /// The environment asks for another version of Tanka than the one that is followed here.
     #[error(
         "current version '{current}' does not satisfy the version required by the environment: '{expected}'. You likely need to use another version of Tanka"

@@ -2,8 +2,9 @@
 //! searched.
 
 use super::TankaError;
-use super::listing::{Listing, join, parent, relative};
+use super::listing::{Listing, Lookup, Names, join, parent, relative};
 use crate::model::RepoPath;
+use crate::workspace::Tree;
 
 const ROOT_MARKERS: [&str; 2] = ["tkrc.yaml", "jsonnetfile.json"];
 const MAIN_FILE: &str = "main.jsonnet";
@@ -23,17 +24,17 @@ pub struct Layout {
 impl Layout {
     /// Finds the environment a file or directory belongs to: `environments/dev`, anything below it, or
     /// a Jsonnet file to be evaluated instead of `main.jsonnet`.
-    pub fn find(listing: &Listing, path: &str) -> Result<Self, TankaError> {
+    pub fn find(names: &dyn Names, path: &str) -> Result<Self, TankaError> {
         let path = normal(path)?;
-        let (start, file) = if listing.is_file(&path) {
+        let (start, file) = if names.is_file(&path) {
             let file = path.rsplit('/').next().unwrap_or(&path);
             (parent(&path).unwrap_or(""), file)
         } else {
             (path.as_str(), MAIN_FILE)
         };
-        let root = root_of(listing, start).ok_or(TankaError::NoRoot)?;
+        let root = root_of(names, start).ok_or(TankaError::NoRoot)?;
         let base = upwards(start, root)
-            .find(|directory| listing.has_entry(directory, file))
+            .find(|directory| names.has_entry(directory, file))
             .ok_or_else(|| TankaError::NoBase {
                 file: file.to_owned(),
             })?;
@@ -54,9 +55,14 @@ impl Layout {
         ]
     }
 
+    /// True for a static environment of a tree: its settings are in a file of their own.
+    pub fn is_static(&self, tree: &dyn Tree) -> bool {
+        Lookup(tree).has_entry(&self.base, SPEC_FILE)
+    }
+
     /// The settings of a static environment; `None` for one that is written inline.
-    pub fn spec_file(&self, listing: &Listing) -> Result<Option<RepoPath>, TankaError> {
-        if !listing.has_entry(&self.base, SPEC_FILE) {
+    pub fn spec_file(&self, names: &dyn Names) -> Result<Option<RepoPath>, TankaError> {
+        if !names.has_entry(&self.base, SPEC_FILE) {
             return Ok(None);
         }
         Ok(Some(RepoPath::parse(&join(&self.base, SPEC_FILE))?))
@@ -73,15 +79,22 @@ impl Layout {
     }
 }
 
-/// Every entry point below a directory, without those of vendored packages.
-pub(super) fn entrypoints(listing: &Listing, directory: &str) -> Result<Vec<RepoPath>, TankaError> {
-    let directory = normal(directory)?;
-    let start = if listing.is_file(&directory) {
-        parent(&directory).unwrap_or("")
-    } else {
-        directory.as_str()
-    };
-    if root_of(listing, start).is_none() && !has_root_below(listing, start) {
+/// The directory that is meant by a path: itself, or that of a file.
+pub(super) fn start(names: &dyn Names, path: &str) -> Result<String, TankaError> {
+    let path = normal(path)?;
+    match names.is_file(&path) {
+        true => Ok(parent(&path).unwrap_or("").to_owned()),
+        false => Ok(path),
+    }
+}
+
+/// Every entry point below a directory, without those of vendored packages. `listing` has the files below it at least.
+pub(super) fn entrypoints(
+    names: &dyn Names,
+    listing: &Listing,
+    start: &str,
+) -> Result<Vec<RepoPath>, TankaError> {
+    if root_of(names, start).is_none() && !has_root_below(listing, start) {
         return Err(TankaError::NoRoot);
     }
     let is_vendored = |path: &RepoPath| {
@@ -106,10 +119,10 @@ pub(super) fn normal(path: &str) -> Result<String, TankaError> {
 }
 
 /// The nearest directory with the first marker, or else with the second.
-fn root_of<'a>(listing: &Listing, start: &'a str) -> Option<&'a str> {
+fn root_of<'a>(names: &dyn Names, start: &'a str) -> Option<&'a str> {
     ROOT_MARKERS
         .iter()
-        .find_map(|marker| upwards(start, "").find(|directory| listing.has_entry(directory, marker)))
+        .find_map(|marker| upwards(start, "").find(|directory| names.has_entry(directory, marker)))
 }
 
 fn has_root_below(listing: &Listing, start: &str) -> bool {
@@ -132,7 +145,7 @@ fn upwards<'a>(start: &'a str, last: &'a str) -> impl Iterator<Item = &'a str> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Layout, entrypoints};
+    use super::{Layout, entrypoints, start};
     use crate::tanka::testing::listing;
     use crate::tanka::{Listing, TankaError};
 
@@ -212,7 +225,9 @@ mod tests {
     #[test]
     fn vendored_packages_have_no_environments_of_ours() {
         let names = |directory: &str| -> Vec<String> {
-            let paths = entrypoints(&project(), directory).unwrap();
+            let project = project();
+            let start = start(&project, directory).unwrap();
+            let paths = entrypoints(&project, &project, &start).unwrap();
             paths.iter().map(|path| path.as_str().to_owned()).collect()
         };
         let environments = [

@@ -1,7 +1,55 @@
-//! The names of a tree's files, as directories are looked up in them.
+//! The names of a tree's files, as directories are looked up in them: in a list of all, or one by one.
 
 use crate::model::RepoPath;
+use crate::workspace::{Entry, Tree, TreeError};
 use std::sync::Arc;
+
+/// Names of files and directories. The root is `""`, and always exists.
+pub trait Names: Sync {
+    /// Whether there is such a file.
+    fn is_file(&self, path: &str) -> bool;
+
+    /// Whether there is such a directory.
+    fn is_directory(&self, path: &str) -> bool;
+
+    /// Whether a directory has an entry of that name, whatever it is.
+    fn has_entry(&self, directory: &str, name: &str) -> bool {
+        let path = join(directory, name);
+        self.is_file(&path) || self.is_directory(&path)
+    }
+}
+
+impl Names for Listing {
+    fn is_file(&self, path: &str) -> bool {
+        Listing::is_file(self, path)
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        Listing::is_directory(self, path)
+    }
+}
+
+/// The names of a tree, each looked up when it is asked for: what lies around costs nothing. Files that git ignores
+/// are there as well.
+#[derive(Clone, Copy)]
+pub(super) struct Lookup<'a>(pub(super) &'a dyn Tree);
+
+impl Lookup<'_> {
+    fn entry(&self, path: &str) -> Option<Entry> {
+        // What cannot be looked at is not there, as in a list.
+        self.0.entry(&RepoPath::parse(path).ok()?).ok()?
+    }
+}
+
+impl Names for Lookup<'_> {
+    fn is_file(&self, path: &str) -> bool {
+        matches!(self.entry(path), Some(Entry::File | Entry::Symlink(_)))
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        path.is_empty() || self.entry(path) == Some(Entry::Directory)
+    }
+}
 
 /// The files of a tree, sorted. Directories exist as far as files lie below them; the root is `""`.
 #[derive(Clone, Debug)]
@@ -11,6 +59,11 @@ impl Listing {
     /// Takes what [`crate::workspace::Tree::files`] answers.
     pub fn new(files: Arc<Vec<RepoPath>>) -> Self {
         Self(files)
+    }
+
+    /// All files of a tree, also those that git ignores. Reads the tree and may block.
+    pub fn whole(tree: &dyn Tree) -> Result<Self, TreeError> {
+        Ok(Self(tree.everything()?))
     }
 
     /// Whether there is such a file.
@@ -28,12 +81,6 @@ impl Listing {
         first.is_some_and(|file| file.as_str().starts_with(&prefix))
     }
 
-    /// Whether a directory has an entry of that name, whatever it is.
-    pub fn has_entry(&self, directory: &str, name: &str) -> bool {
-        let path = join(directory, name);
-        self.is_file(&path) || self.is_directory(&path)
-    }
-
     /// All files below a directory.
     pub fn below(&self, directory: &str) -> &[RepoPath] {
         if directory.is_empty() {
@@ -47,6 +94,36 @@ impl Listing {
 
     fn start_of(&self, prefix: &str) -> usize {
         self.0.partition_point(|file| file.as_str() < prefix)
+    }
+}
+
+/// The names of a tree where the files below one directory are listed: those above it are looked up.
+pub(super) struct Around<'a> {
+    pub(super) tree: &'a dyn Tree,
+    pub(super) start: &'a str,
+    pub(super) below: &'a Listing,
+}
+
+impl Around<'_> {
+    fn is_listed(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(self.start);
+        self.start.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+}
+
+impl Names for Around<'_> {
+    fn is_file(&self, path: &str) -> bool {
+        match self.is_listed(path) {
+            true => self.below.is_file(path),
+            false => Lookup(self.tree).is_file(path),
+        }
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        match self.is_listed(path) {
+            true => self.below.is_directory(path),
+            false => Lookup(self.tree).is_directory(path),
+        }
     }
 }
 
@@ -83,7 +160,7 @@ pub(super) fn relative<'a>(directory: &str, path: &'a str) -> &'a str {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Listing, parent, relative};
+    use super::{Listing, Names as _, parent, relative};
     use crate::model::RepoPath;
     use std::sync::Arc;
 

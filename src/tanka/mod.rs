@@ -37,7 +37,7 @@ pub use environment::{Environment, ExpectedVersions, Metadata, ResourceDefaults,
 pub use error::{PrimitiveReason, TankaError};
 pub use filter::Filter;
 pub use layout::Layout;
-pub use listing::Listing;
+pub use listing::{Listing, Names};
 pub use neighbourhood::{Neighbourhood, Reached};
 pub use object::{Object, ObjectKey};
 pub use on_demand::OnDemand;

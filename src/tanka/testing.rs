@@ -131,7 +131,10 @@ impl Tree for Files {
     }
 
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
-        let below = format!("{directory}/");
+        let below = match directory {
+            "" => String::new(),
+            directory => format!("{directory}/"),
+        };
         let files = self.0.keys().filter(|path| path.as_str().starts_with(&below));
         Ok(files.cloned().collect())
     }

@@ -66,7 +66,7 @@ fn shown(validation: &Validation) -> String {
     out.push_str(&more(findings.len(), FINDINGS_MAX));
     let failed: Vec<_> = environments
         .iter()
-        .filter_map(|(name, failure)| Some((name, failure.as_ref()?)))
+        .filter_map(|user| Some((&user.name, user.failure.as_ref()?)))
         .collect();
     for (name, failure) in failed.iter().take(FAILURES_MAX) {
         let name = quoted(name);

@@ -79,7 +79,10 @@ impl Tree for MemoryTree {
     }
 
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
-        let prefix = format!("{directory}/");
+        let prefix = match directory {
+            "" => String::new(),
+            directory => format!("{directory}/"),
+        };
         let files = self.files.lock().unwrap();
         let below = files.keys().filter(|path| path.as_str().starts_with(&prefix));
         Ok(below.cloned().collect())

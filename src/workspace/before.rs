@@ -107,6 +107,10 @@ impl Tree for Before {
         Ok(Arc::clone(&self.files))
     }
 
+    fn everything(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        self.below("").map(Arc::new)
+    }
+
     fn write(&self, path: &RepoPath, _content: Bytes) -> Result<(), TreeError> {
         Err(Self::read_only(path))
     }
@@ -116,12 +120,19 @@ impl Tree for Before {
     }
 
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
-        let prefix = format!("{directory}/");
-        let below = self
-            .files
-            .iter()
+        let mut below = self.now.below(directory)?;
+        below.retain(|path| !self.was.contains_key(path) && !self.is_below_a_change(path));
+        let prefix = match directory {
+            "" => String::new(),
+            directory => format!("{directory}/"),
+        };
+        let back = self.was.iter().filter(|(_, version)| version.is_some());
+        let back = back
+            .map(|(path, _)| path)
             .filter(|path| path.as_str().starts_with(&prefix));
-        Ok(below.cloned().collect())
+        below.extend(back.cloned());
+        below.sort();
+        Ok(below)
     }
 
     fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {

@@ -143,6 +143,10 @@ impl Tree for Guarded {
         self.tree.files()
     }
 
+    fn everything(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        self.tree.everything()
+    }
+
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
         self.check(path)?;
         self.learn(path, None, &content);

@@ -72,7 +72,7 @@ pub enum TreeError {
         path: RepoPath,
     },
     /// Larger than a tool may read.
-    #[error("`{path}` has {bytes} bytes; the limit is {bytes_max}")]
+    #[error("`{path}` has {bytes} bytes; the limit is {bytes_max}{}", of_key(.key.as_ref()))]
     TooLarge {
         /// The path that was asked for.
         path: RepoPath,
@@ -80,6 +80,8 @@ pub enum TreeError {
         bytes: u64,
         /// The limit.
         bytes_max: u64,
+        /// The key of the configuration that sets it, where one does.
+        key: Option<&'static str>,
     },
     /// The disk or the object database failed.
     #[error("`{path}` could not be read or written: {why}")]
@@ -90,6 +92,11 @@ pub enum TreeError {
         why: String,
     },
 }
+
+/// The key of the configuration that says how large a file may be that is read.
+pub const FILE_BYTES_MAX_KEY: &str = "sandbox.file_bytes_max";
+/// Largest file that is read where nothing else is configured.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Makes a directory that only this user can read, and those above it that are missing.
 #[allow(
@@ -108,6 +115,10 @@ fn article(what: &str) -> String {
     } else {
         format!("a {what}")
     }
+}
+
+fn of_key(key: Option<&&'static str>) -> String {
+    key.map_or_else(String::new, |key| format!(" (`{key}`)"))
 }
 
 fn hint(similar: &[RepoPath]) -> String {
@@ -189,13 +200,18 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
     /// All files, sorted by path, dot-files included.
     fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError>;
 
+    /// All files, sorted by path; also those that git ignores. As it is here, it suits trees that have none of those.
+    fn everything(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        self.files()
+    }
+
     /// Creates or replaces a file; an existing file keeps its mode. All or nothing.
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError>;
 
     /// Deletes a file.
     fn delete(&self, path: &RepoPath) -> Result<(), TreeError>;
 
-    /// All files below a directory, sorted by path; also those that are ignored.
+    /// All files below a directory, sorted by path; also those that are ignored. The root is `""`.
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError>;
 
     /// The file or symlink at `path` as git would store it, not followed, of at most 16 MiB; `None`

@@ -108,6 +108,109 @@ fn an_environment_is_shown_as_tk_shows_it() {
     assert!(by_name.out.contains("  name: us\n"), "{by_name:?}");
 }
 
+/// As `tk`, which knows nothing of git.
+#[test]
+fn an_environment_below_a_folder_that_git_ignores_is_there_as_well() {
+    let shell = shell();
+    shell.put(".gitignore", "scratch/\n");
+    let spec = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"x"},"spec":{"namespace":"own"}}"#;
+    shell.put("scratch/tkrc.yaml", "");
+    shell.put("scratch/environments/own/main.jsonnet", "import 'own.libsonnet'");
+    shell.put("scratch/environments/own/spec.json", spec);
+    shell.put(
+        "scratch/lib/own.libsonnet",
+        "{ a: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } } }",
+    );
+    let shown = shell.run(&["tanka", "env", "show", "scratch/environments/own"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.contains("  namespace: own\n"), "{shown:?}");
+    for directory in ["scratch", "scratch/environments"] {
+        let listed = shell.run(&["tanka", "env", "list", directory, "--names"]);
+        assert_eq!(
+            (listed.code, listed.out.as_str()),
+            (Some(0), "environments/own\n"),
+            "{listed:?}"
+        );
+    }
+    let all = shell.run(&["tanka", "env", "list", ".", "--names"]);
+    assert!(all.out.lines().any(|name| name == "environments/own"), "{all:?}");
+    let importers = shell.run(&["tanka", "env", "importers", "scratch/lib/own.libsonnet"]);
+    assert_eq!(
+        importers.out, "scratch/environments/own/main.jsonnet\n",
+        "{importers:?}"
+    );
+    let linted = shell.run(&["tanka", "lint", "scratch"]);
+    assert_eq!(linted.code, Some(0), "{linted:?}");
+    assert!(
+        linted
+            .err
+            .contains("2 files looked at; environments with any of it: 1 of 1 rendered"),
+        "{linted:?}"
+    );
+    let changed = shell.run(&["tanka", "env", "diff", "scratch/environments/own"]);
+    assert_eq!(changed.code, Some(0), "{changed:?}");
+}
+
+/// The generated library of ksonnet has 4.1 MB.
+#[test]
+fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
+    let shell = shell();
+    let line = "  kind(name):: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: name } },\n";
+    let library: String = (0..52_000)
+        .map(|number| line.replacen("kind", &format!("kind{number}"), 1))
+        .collect();
+    shell.put("lib/large.libsonnet", &format!("{{\n{library}}}\n"));
+    shell.put(
+        "environments/dev/main.jsonnet",
+        "local l = import 'large.libsonnet';\n{ a: l.kind7('a') }\n",
+    );
+    let shown = shell.run(&["tanka", "env", "show", "environments/dev"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.contains("  name: a\n"), "{shown:?}");
+    let linted = shell.run(&["tanka", "lint", "environments/dev"]);
+    assert_eq!(linted.code, Some(0), "{linted:?}");
+    let bounded = ["--set", "sandbox.file_bytes_max=1048576"];
+    let refused = shell.run(&[&bounded[..], &["tanka", "env", "show", "environments/dev"]].concat());
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("`lib/large.libsonnet` has 4")
+            && refused
+                .err
+                .contains("the limit is 1048576 (`sandbox.file_bytes_max`)"),
+        "{refused:?}"
+    );
+}
+
+/// A list of all files is refused where `.gitignore` is a pipe: whoever reads it would wait.
+#[test]
+fn an_environment_is_shown_without_a_look_at_what_lies_around() {
+    let shell = shell();
+    let pipe = shell.work().join(".gitignore");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let all = shell.run(&["tanka", "lint", "."]);
+    assert!(
+        all.code == Some(1) && all.err.contains("`.gitignore` could not be read"),
+        "{all:?}"
+    );
+    let shown = shell.run(&["tanka", "env", "show", "environments/dev"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let listed = shell.run(&["tanka", "env", "list", "environments", "--names"]);
+    assert_eq!(listed.out, "broken\nenvironments/dev\neu\nus\n", "{listed:?}");
+}
+
+#[test]
+fn what_is_neither_a_path_nor_a_name_is_told() {
+    let ended = shell().run(&["tanka", "env", "show", "environments/gone"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended
+            .err
+            .contains("`environments/gone` is not in the repository, neither as a path nor as the name"),
+        "{ended:?}"
+    );
+}
+
 #[test]
 fn what_cannot_be_shown_says_why() {
     let shell = shell();

@@ -61,23 +61,62 @@ fn a_test_writes_nothing_and_ends_with_16() {
     assert_eq!(ended.code, Some(16));
     assert_eq!(
         ended.json(),
-        json!({ "files": 1, "changed": ["environments/dev/main.jsonnet"], "written": false })
+        json!({ "files": 1, "changed": ["environments/dev/main.jsonnet"], "written": false, "failed": [] })
     );
 }
 
 #[test]
-fn one_file_that_is_no_jsonnet_keeps_all_as_they_are() {
+fn one_file_that_is_no_jsonnet_is_told_and_all_others_are_formatted() {
     let shell = shell();
     shell.put("lib/broken.libsonnet", "{ a: 1 b: 2 }");
+    let tried = shell.run(&["tanka", "fmt", ".", "--test"]);
+    assert_eq!(
+        (tried.code, tried.out.as_str()),
+        (Some(1), "environments/dev/main.jsonnet\n"),
+        "{tried:?}"
+    );
+    assert_eq!(shell.get("environments/dev/main.jsonnet"), UGLY);
     let ended = shell.run(&["tanka", "fmt", "."]);
-    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(1), "environments/dev/main.jsonnet\n"),
+        "{ended:?}"
+    );
     assert!(
         ended
             .err
-            .contains("lib/broken.libsonnet:1:8-9 Expected a comma before next field\nnothing was written"),
+            .contains("lib/broken.libsonnet:1:8-9 Expected a comma before next field\n")
+            && ended
+                .err
+                .contains("1 of 3 files could not be formatted; 1 others changed"),
         "{ended:?}"
     );
-    assert_eq!(shell.get("environments/dev/main.jsonnet"), UGLY);
+    assert_eq!(shell.get("environments/dev/main.jsonnet"), PRETTY);
+    assert_eq!(shell.get("lib/broken.libsonnet"), "{ a: 1 b: 2 }");
+}
+
+/// Generated libraries of Kubernetes have several megabytes.
+#[test]
+fn a_file_of_several_megabytes_is_formatted_and_one_above_the_bound_is_told() {
+    let shell = shell();
+    let line = "  'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb',\n";
+    let large = format!("[\n{}]\n", line.repeat(30_000));
+    shell.put("lib/large.libsonnet", &large.replacen("  'b", "'b", 1));
+    shell.put("lib/huge.libsonnet", &format!("[\n{}]\n", line.repeat(250_000)));
+    let ended = shell.run(&["tanka", "fmt", "."]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(1), "environments/dev/main.jsonnet\nlib/large.libsonnet\n"),
+        "{ended:?}"
+    );
+    assert!(
+        ended.err.contains("`lib/huge.libsonnet` has ")
+            && ended
+                .err
+                .contains(" bytes; the limit is 16777216 (`sandbox.file_bytes_max`)"),
+        "{ended:?}"
+    );
+    assert_eq!(shell.get("lib/large.libsonnet"), large);
 }
 
 #[test]
@@ -95,7 +134,7 @@ fn what_is_not_there_or_outside_is_told() {
 }
 
 #[test]
-fn many_files_are_told_in_their_order_and_all_or_none_are_written() {
+fn many_files_are_told_in_their_order() {
     let names: Vec<String> = (0..60)
         .map(|number| format!("lib/f{number:02}.libsonnet"))
         .collect();
@@ -104,25 +143,21 @@ fn many_files_are_told_in_their_order_and_all_or_none_are_written() {
     let broken = ["lib/f07.libsonnet", "lib/f31.libsonnet", "lib/f59.libsonnet"];
     broken.iter().for_each(|name| shell.put(name, "{ a: "));
     let ended = shell.run(&["tanka", "fmt", "lib"]);
-    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
-    let told: Vec<&str> = ended
-        .err
-        .lines()
-        .filter_map(|line| line.split(':').next())
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let is_broken = |name: &&str| broken.contains(name);
+    let good: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !is_broken(name))
         .collect();
-    assert_eq!(
-        told,
-        [broken[0], broken[1], broken[2], "nothing was written"],
-        "{ended:?}"
-    );
-    assert!(
-        names
-            .iter()
-            .all(|name| broken.contains(&name.as_str()) || shell.get(name) == UGLY)
-    );
+    assert_eq!(ended.out.lines().collect::<Vec<_>>(), good, "{ended:?}");
+    let told = ended.err.lines().filter_map(|line| line.split(':').next());
+    let told: Vec<&str> = told.filter(is_broken).collect();
+    assert_eq!(told, broken, "{ended:?}");
+    assert!(good.iter().all(|name| shell.get(name) == PRETTY));
     broken.iter().for_each(|name| shell.put(name, UGLY));
     let ended = shell.run(&["tanka", "fmt", "lib"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(ended.out.lines().collect::<Vec<_>>(), names, "{ended:?}");
+    assert_eq!(ended.out.lines().collect::<Vec<_>>(), broken, "{ended:?}");
     assert!(names.iter().all(|name| shell.get(name) == PRETTY));
 }

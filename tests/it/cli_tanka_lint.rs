@@ -90,3 +90,48 @@ fn a_directory_is_its_jsonnet_files_without_vendor() {
         "{nothing:?}"
     );
 }
+
+#[test]
+fn many_files_are_linted_with_lines_that_say_how_far_it_is() {
+    let spec = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","spec":{"namespace":"a"}}"#;
+    let shared = ("lib/shared.libsonnet".to_owned(), "{ a: {} }".to_owned());
+    let environments = (0..25).flat_map(|number| {
+        let directory = format!("environments/e{number}");
+        [
+            (
+                format!("{directory}/main.jsonnet"),
+                "import 'shared.libsonnet'".to_owned(),
+            ),
+            (format!("{directory}/spec.json"), spec.to_owned()),
+        ]
+    });
+    let marker = ("tkrc.yaml".to_owned(), String::new());
+    let files: Vec<(String, String)> = environments.chain([shared, marker]).collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let shell = Shell::with_repository(&files);
+    shell.put("lib/binary.libsonnet", "{ a: 1 }");
+    let bad: &[u8] = &[0xff, 0xfe];
+    std::fs::write(shell.work().join("lib/binary.libsonnet"), bad).unwrap();
+    let ended = shell.run(&["tanka", "lint", "."]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(
+        ended.out, "error: lib/binary.libsonnet: `lib/binary.libsonnet` is not UTF-8 text\n",
+        "{ended:?}"
+    );
+    for line in [
+        "[lint] 27 of 27 files",
+        "[lint] 25 of 25 entry points rendered",
+        "27 files looked at; environments with any of it: 25 of 25 rendered",
+    ] {
+        assert_eq!(
+            ended.err.lines().filter(|told| *told == line).count(),
+            1,
+            "{ended:?}"
+        );
+    }
+    let one = shell.run(&["tanka", "lint", "lib/shared.libsonnet"]);
+    assert!(one.code == Some(0) && !one.err.contains("files\n"), "{one:?}");
+}

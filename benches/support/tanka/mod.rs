@@ -6,6 +6,7 @@ mod documentation;
 pub(crate) mod environment;
 mod kinds;
 mod library;
+pub(crate) mod parts;
 
 /// Applications; each is a library file that environments share.
 pub(crate) const APPS: usize = 20;

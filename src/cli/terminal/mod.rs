@@ -103,10 +103,11 @@ impl Terminal {
             reason = "the shell is where the working directory is read"
         )]
         let here = std::env::current_dir().map_err(Failure::failed)?;
-        let directory = Arc::new(Directory::open(&here).map_err(Failure::failed)?);
+        let directory = Directory::open(&here).map_err(Failure::failed)?;
         let mut sources = global.own_sources()?;
         sources.flags.extend(options.settings()?);
         let config = Config::for_terminal(sources).map_err(Failure::config)?;
+        let directory = Arc::new(directory.bounded(config.sandbox.file_bytes_max));
         let name = directory
             .root()
             .file_name()

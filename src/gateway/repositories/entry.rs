@@ -203,7 +203,8 @@ impl Entry {
         let (progress, stop) = (self.on_fetch(), Arc::clone(&self.common.stop));
         let bases = self.common.data.join("bases").join(&name);
         let directory = self.common.data.join("mirrors").join(format!("{name}.git"));
-        super::blocking(move || match (settings.path, settings.url) {
+        let file_bytes_max = self.common.bounds.file_bytes_max;
+        let open = move || match (settings.path, settings.url) {
             (Some(path), _) => Repository::local(&name, &path, Some(&settings.branch), &bases),
             (None, Some(url)) => {
                 let RepositorySettings { token, branch, .. } = settings;
@@ -220,6 +221,11 @@ impl Entry {
             (None, None) => Err(RepositoryError::Refused(format!(
                 "repository `{name}` has neither path nor url"
             ))),
+        };
+        super::blocking(move || {
+            let repository = open()?;
+            repository.bound_files(file_bytes_max);
+            Ok(repository)
         })
         .await
     }

@@ -3,7 +3,7 @@
 mod age;
 mod entry;
 
-use crate::config::{LimitSettings, RepositorySettings};
+use crate::config::{Config, RepositorySettings};
 use crate::model::RepoPath;
 use crate::workspace::{Base, Progress, Repository, RepositoryError};
 use entry::{Common, Entry};
@@ -26,20 +26,23 @@ pub type Watcher = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 type Clock = fn() -> Timestamp;
 
-/// How current mirrors are, and how long a turn waits for that.
+/// How current mirrors are, how long a turn waits for that, and how large their files may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// How old a mirror may be when a turn starts from its head.
     pub age_max: Duration,
     /// How long a turn waits for a fetch of a mirror that is there.
     pub fetch_wait_max: Duration,
+    /// How large a file may be that is read.
+    pub file_bytes_max: u64,
 }
 
-impl From<&LimitSettings> for Bounds {
-    fn from(limits: &LimitSettings) -> Self {
+impl From<&Config> for Bounds {
+    fn from(config: &Config) -> Self {
         Self {
-            age_max: limits.mirror_age_max,
-            fetch_wait_max: limits.fetch_wait_max,
+            age_max: config.limits.mirror_age_max,
+            fetch_wait_max: config.limits.fetch_wait_max,
+            file_bytes_max: config.sandbox.file_bytes_max,
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Many files of a tree, formatted on all cores. Nothing is written here: whoever asked writes all of
-//! the changes or none.
+//! Many files of a tree, formatted on all cores. Nothing is written here: whoever asked writes the changes.
 
 use super::format;
 use crate::model::{FileVersion, RepoPath};
@@ -21,25 +20,28 @@ pub struct Reformatted {
     pub after: String,
 }
 
-/// The files that are not in the one style, in the order of `paths`. The `Err` names every file that
-/// cannot be read or is no Jsonnet; then nothing may be written.
-pub fn reformat(tree: &dyn Tree, paths: &[RepoPath]) -> Result<Vec<Reformatted>, Vec<String>> {
+/// What formatting many files comes to.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// The files that are not in the one style, in the order they were asked for.
+    pub changes: Vec<Reformatted>,
+    /// The files that cannot be read or are no Jsonnet, each with the reason.
+    pub problems: Vec<(RepoPath, String)>,
+}
+
+/// Formats files. One that cannot be formatted keeps none of the others from it.
+pub fn reformat(tree: &dyn Tree, paths: &[RepoPath]) -> Looked {
     let kept_bytes = AtomicUsize::new(0);
-    let mut changes = Vec::new();
-    let mut problems = Vec::new();
-    let all = paths.iter().collect();
-    for one in parallel::map(all, |path| reformat_one(tree, path, &kept_bytes)) {
+    let mut looked = Looked::default();
+    let reformatted = |path: &RepoPath| (path.clone(), reformat_one(tree, path, &kept_bytes));
+    for (path, one) in parallel::map(paths.iter().collect(), reformatted) {
         match one {
             Ok(None) => {}
-            Ok(Some(change)) => changes.push(change),
-            Err(problem) => problems.push(problem),
+            Ok(Some(change)) => looked.changes.push(change),
+            Err(problem) => looked.problems.push((path, problem)),
         }
     }
-    if problems.is_empty() {
-        Ok(changes)
-    } else {
-        Err(problems)
-    }
+    looked
 }
 
 fn reformat_one(

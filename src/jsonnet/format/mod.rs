@@ -15,7 +15,7 @@ mod strings;
 mod tests;
 mod write;
 
-pub use files::{Reformatted, reformat};
+pub use files::{Looked, Reformatted, reformat};
 
 use super::syntax::{DEPTH_MAX, Fodders, Kind, SyntaxError, SyntaxErrorKind, Tree, parse, with_stack_for};
 

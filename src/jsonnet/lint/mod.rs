@@ -16,6 +16,8 @@ mod tests;
 mod told;
 mod types;
 
+pub use follow::Followed;
+
 use super::syntax::{Kind, Lines, Place, PlaceRange, Span, Tree, parse, unescape, with_stack_for};
 use serde::Serialize;
 use std::fmt;
@@ -89,27 +91,46 @@ impl fmt::Display for Finding {
 /// Answers whether an import of the file, as it is written, finds anything.
 pub type Resolves<'a> = dyn Fn(&str) -> bool + Sync + 'a;
 
-/// Answers which file an import means for sure, by the importing file and the import as it is written: its
-/// name and its text.
-pub type Sources<'a> = dyn Fn(&str, &str) -> Option<(String, Arc<str>)> + Sync + 'a;
+/// The files that imports mean for sure.
+pub trait Sources: Sync {
+    /// The name of the file that an import means, by the importing file and the import as it is written.
+    fn meaning(&self, importer: &str, import: &str) -> Option<String>;
+
+    /// The text of a file that an import means.
+    fn text(&self, file: &str) -> Option<Arc<str>>;
+}
+
+/// Follows nothing.
+struct NoSources;
+
+impl Sources for NoSources {
+    fn meaning(&self, _importer: &str, _import: &str) -> Option<String> {
+        None
+    }
+
+    fn text(&self, _file: &str) -> Option<Arc<str>> {
+        None
+    }
+}
 
 /// Everything that is found in a file, in the order of the text. What imports give is not followed.
 pub fn lint(file: &str, text: &str, resolves: &Resolves<'_>) -> Vec<Finding> {
-    lint_following(file, text, resolves, &|_, _| None)
+    lint_following(file, text, resolves, &NoSources, &Followed::default())
 }
 
-/// The same, where the files that are imported are at hand.
+/// The same, where the files that are imported are at hand. What they give is kept in `followed` for the next file.
 pub fn lint_following(
     file: &str,
     text: &str,
     resolves: &Resolves<'_>,
-    sources: &Sources<'_>,
+    sources: &dyn Sources,
+    followed: &Followed,
 ) -> Vec<Finding> {
     let tree = match parse(text) {
         Ok(tree) => tree,
         Err(error) => return vec![unreadable(file, error.range, error.message)],
     };
-    let imported = follow::Follower::new(sources).imports(file, &tree);
+    let imported = follow::Follower::new(sources, followed).imports(file, &tree);
     let found = with_stack_for(tree.depth, || {
         let mut notes = Notes { list: Vec::new() };
         let scopes = scope::resolve(&tree, &mut notes);

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 //! Each message has a case, and what is right has none.
 
-use super::{Code, Severity, lint, lint_following};
+use super::{Code, Followed, Severity, Sources, lint, lint_following};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// `code line:columns message` of each finding.
 fn found(text: &str) -> Vec<String> {
@@ -194,13 +196,30 @@ fn what_is_deep_or_long_ends() {
     }
 }
 
+/// Files that lie in one directory, by name.
+struct Beside<'a>(&'a [(&'a str, &'a str)]);
+
+impl Sources for Beside<'_> {
+    fn meaning(&self, _importer: &str, import: &str) -> Option<String> {
+        let found = self.0.iter().find(|(name, _)| *name == import);
+        found.map(|(name, _)| (*name).to_owned())
+    }
+
+    fn text(&self, file: &str) -> Option<Arc<str>> {
+        let found = self.0.iter().find(|(name, _)| *name == file);
+        found.map(|(_, text)| (*text).into())
+    }
+}
+
 /// What is found in a file that has others beside it.
 fn found_beside(text: &str, files: &[(&str, &str)]) -> Vec<String> {
-    let sources = |_: &str, import: &str| {
-        let (name, text) = files.iter().find(|(name, _)| *name == import)?;
-        Some(((*name).to_owned(), (*text).into()))
-    };
-    let findings = lint_following("main.jsonnet", text, &|_| true, &sources);
+    let findings = lint_following(
+        "main.jsonnet",
+        text,
+        &|_| true,
+        &Beside(files),
+        &Followed::default(),
+    );
     let shown = findings.iter();
     shown
         .map(|finding| format!("{} {}", finding.range, finding.message))
@@ -272,4 +291,76 @@ fn what_fails_gives_nothing() {
             "1:1-10 Called value must be a function, but it is assumed to be void",
         ]
     );
+}
+
+/// A chain of files, each of which imports the next, and how often texts were read.
+struct Chain {
+    files: Vec<String>,
+    read: AtomicUsize,
+}
+
+impl Chain {
+    fn new() -> Self {
+        let link = |number: usize| match number {
+            9 => "{ end: 'x', next: self }".to_owned(),
+            number => format!("{{ local n = import '{}', next: n, end: n.end }}", number + 1),
+        };
+        Self {
+            files: (0..10).map(link).collect(),
+            read: AtomicUsize::new(0),
+        }
+    }
+
+    fn found(&self, number: usize, followed: &Followed) -> Vec<String> {
+        let text = format!("-(import '{number}').end");
+        let findings = lint_following("main.jsonnet", &text, &|_| true, self, followed);
+        findings.into_iter().map(|finding| finding.message).collect()
+    }
+}
+
+impl Sources for Chain {
+    fn meaning(&self, _importer: &str, import: &str) -> Option<String> {
+        Some(import.to_owned())
+    }
+
+    fn text(&self, file: &str) -> Option<Arc<str>> {
+        self.read.fetch_add(1, Ordering::Relaxed);
+        Some(self.files.get(file.parse::<usize>().ok()?)?.as_str().into())
+    }
+}
+
+#[test]
+fn what_was_followed_to_before_is_not_read_again_and_nothing_else_is_found() {
+    let (chain, followed) = (Chain::new(), Followed::default());
+    let alone = |number| chain.found(number, &Followed::default());
+    // From the fifth on the end is near enough to be known.
+    for number in (0..10).chain((0..10).rev()) {
+        let found = chain.found(number, &followed);
+        assert_eq!(found, alone(number), "{number}");
+        assert_eq!(found.is_empty(), number < 4, "{number}");
+    }
+    let before = chain.read.load(Ordering::Relaxed);
+    for number in 5..10 {
+        chain.found(number, &followed);
+    }
+    assert_eq!(chain.read.load(Ordering::Relaxed), before);
+}
+
+/// An import that means another file the next time, as it may in another environment.
+#[test]
+fn what_is_kept_of_a_file_counts_only_where_its_imports_mean_the_same() {
+    let followed = Followed::default();
+    let found = |files: &[(&str, &str)]| {
+        let text = "-(import 'a').b";
+        let findings = lint_following("main.jsonnet", text, &|_| true, &Beside(files), &followed);
+        findings
+            .into_iter()
+            .map(|finding| finding.message)
+            .collect::<Vec<_>>()
+    };
+    let a = ("a", "{ b: import 'b' }");
+    let text = ["Operand is not a number, it is assumed to be a string"];
+    assert_eq!(found(&[a, ("b", "'text'")]), text);
+    assert_eq!(found(&[a]), Vec::<String>::new());
+    assert_eq!(found(&[a, ("b", "'text'")]), text);
 }

@@ -105,11 +105,12 @@ impl<'a> Looks<'a> {
         if let Some(program) = self.programs.get(path) {
             return Arc::clone(program);
         }
-        let outline = match (&self.at(path).state, self.tree.read(path)) {
-            (State::File { blob }, Ok(version)) => self.outlines.of(blob, &version.content),
-            (State::File { .. } | State::Directory { .. } | State::Absent | State::Unreadable { .. }, _) => {
-                Arc::default()
+        let outline = match &self.at(path).state {
+            State::File { blob } => {
+                let content = || self.tree.read(path).map(|version| version.content);
+                self.outlines.of(blob, || content().unwrap_or_default())
             }
+            State::Directory { .. } | State::Absent | State::Unreadable { .. } => Arc::default(),
         };
         let directory = path.parent().unwrap_or("");
         let beside = outline.imports.iter();
@@ -147,7 +148,13 @@ impl<'a> Looks<'a> {
 
     fn file(&self, path: &RepoPath) -> State {
         match self.tree.identified(path) {
-            Ok((_, blob)) => State::File { blob },
+            Ok((version, blob)) => {
+                if is_program(path) {
+                    // While its content is at hand.
+                    self.outlines.of(&blob, || version.content);
+                }
+                State::File { blob }
+            }
             Err(TreeError::NotFound { .. }) => State::Absent,
             Err(err) => State::Unreadable { why: err.to_string() },
         }
@@ -228,6 +235,12 @@ impl<'a> Looks<'a> {
         trail.extend(RepoPath::parse(&walked).ok());
         (trail, end)
     }
+}
+
+/// True for a file that others import as a program, by its name.
+fn is_program(path: &RepoPath) -> bool {
+    let name = path.as_str();
+    name.ends_with(".jsonnet") || name.ends_with(".libsonnet")
 }
 
 fn unreadable(why: &str) -> State {

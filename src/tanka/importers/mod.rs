@@ -64,7 +64,7 @@ impl ImportGraph {
     /// again.
     pub fn with(&self, tree: &dyn Tree, changed: &[RepoPath]) -> Result<Self, TankaError> {
         let stale = self.watched().by(changed.iter());
-        let listing = Listing::new(tree.files()?);
+        let listing = Listing::whole(tree)?;
         let is_file = |path: &RepoPath| self.listing.is_file(path.as_str()) && listing.is_file(path.as_str());
         if changed.iter().all(is_file) {
             return Ok(self.edited(tree, listing, &stale));
@@ -101,7 +101,7 @@ impl ImportGraph {
         outlines: Arc<Outlines>,
         known: impl Fn(&Layout) -> Option<Arc<Closure>>,
     ) -> Result<Self, TankaError> {
-        let listing = Listing::new(tree.files()?);
+        let listing = Listing::whole(tree)?;
         let (mut closures, mut unknown) = (BTreeMap::new(), Vec::new());
         for layout in layouts(&listing)? {
             match known(&layout) {
@@ -123,32 +123,57 @@ impl ImportGraph {
         &self.closures
     }
 
+    /// True for a file of the tree.
+    pub fn has_file(&self, path: &str) -> bool {
+        self.listing.is_file(path)
+    }
+
     /// The entry points that depend on a file or on anything in a directory. Where nothing is, those
     /// that would if there were.
     pub fn importers(&self, path: &RepoPath) -> Vec<Importer> {
+        let importer = |(entrypoint, closure, found): (RepoPath, &Closure, &RepoPath)| {
+            let dependency = closure.dependencies.get(found)?;
+            Some(Importer {
+                role: dependency.role,
+                chain: closure.chain(found),
+                entrypoint,
+            })
+        };
+        self.dependents(path).filter_map(importer).collect()
+    }
+
+    /// The same without the reasons.
+    pub fn users(&self, path: &RepoPath) -> Vec<RepoPath> {
+        self.dependents(path).map(|(entrypoint, ..)| entrypoint).collect()
+    }
+
+    /// True if any entry point depends on a file or on anything in a directory.
+    pub fn is_used(&self, path: &RepoPath) -> bool {
+        self.dependents(path).next().is_some()
+    }
+
+    /// The entry points that depend on a path, each with what it depends on of it: the path itself, if it does.
+    fn dependents<'a>(
+        &'a self,
+        path: &'a RepoPath,
+    ) -> impl Iterator<Item = (RepoPath, &'a Closure, &'a RepoPath)> {
         let exists = self.listing.is_file(path.as_str()) || self.listing.is_directory(path.as_str());
-        let mut importers = Vec::new();
-        for entrypoint in self.watched().by(std::iter::once(path)) {
-            let Some(closure) = self.closures.get(&entrypoint) else {
-                continue;
-            };
-            let mut touched = closure.dependencies.iter().filter(|(_, dependency)| {
-                let is_there = !exists || dependency.state != State::Absent;
-                is_there
-                    && dependency
-                        .trail
-                        .iter()
-                        .any(|watched| watched::touches(watched, path))
-            });
-            if let Some((found, dependency)) = touched.next() {
-                importers.push(Importer {
-                    role: dependency.role,
-                    chain: closure.chain(found),
-                    entrypoint,
-                });
-            }
-        }
-        importers
+        let entrypoints = self.watched().by(std::iter::once(path)).into_iter();
+        entrypoints.filter_map(move |entrypoint| {
+            let closure = self.closures.get(&entrypoint)?;
+            let is_there = |dependency: &Dependency| !exists || dependency.state != State::Absent;
+            let itself = closure.dependencies.get_key_value(path);
+            let (found, _) = itself
+                .filter(|(_, dependency)| is_there(dependency))
+                .or_else(|| {
+                    let mut touched = closure.dependencies.iter();
+                    touched.find(|(_, dependency)| {
+                        let mut trail = dependency.trail.iter();
+                        is_there(dependency) && trail.any(|watched| watched::touches(watched, path))
+                    })
+                })?;
+            Some((entrypoint, closure.as_ref(), found))
+        })
     }
 
     /// The entry points whose value may differ in `head`, with every reason. What is not among them has
@@ -188,7 +213,7 @@ fn looked(
 
 /// The places of all environments; a repository without a project has none.
 fn layouts(listing: &Listing) -> Result<Vec<Layout>, TankaError> {
-    let entrypoints = match layout::entrypoints(listing, ".") {
+    let entrypoints = match layout::entrypoints(listing, listing, "") {
         Err(TankaError::NoRoot) => return Ok(Vec::new()),
         other => other?,
     };

@@ -2,6 +2,7 @@
 //! depends on the content alone, so it is made once per blob, whichever trees have it.
 
 use super::lexer::{Lexer, Token};
+use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -108,13 +109,13 @@ pub struct Outlines {
 }
 
 impl Outlines {
-    /// The outline of the file with this content, whose blob id is `blob`.
-    pub(super) fn of(&self, blob: &str, content: &[u8]) -> Arc<Outline> {
+    /// The outline of the file whose blob id is `blob`; its content is asked for where that is not known.
+    pub(super) fn of(&self, blob: &str, content: impl FnOnce() -> Bytes) -> Arc<Outline> {
         let locked = || self.by_blob.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outline) = locked().get(blob) {
             return Arc::clone(outline);
         }
-        let outline = Arc::new(Outline::of(content));
+        let outline = Arc::new(Outline::of(&content()));
         let mut by_blob = locked();
         if by_blob.len() >= OUTLINES_MAX {
             by_blob.clear();

@@ -10,7 +10,7 @@ pub use whole::{Member, ValueHash, Whole};
 use super::environment::Environment;
 use super::filter::Filter;
 use super::layout::{self, Layout};
-use super::listing::Listing;
+use super::listing::{Around, Listing, Lookup, Names};
 use super::process::{is_environment, process};
 use super::reader::read;
 use super::room::Room;
@@ -146,9 +146,8 @@ impl Renderer {
 
     /// As [`Self::at`], where reading the tree may block.
     pub fn at_once(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
-        let listing = Listing::new(self.tree.files()?);
-        match is_there(&listing, path)? {
-            true => Ok(Some(place(self.tree.as_ref(), &listing, path)?.layout.entrypoint)),
+        match is_there(self.tree.as_ref(), path)? {
+            true => Ok(Some(place(self.tree.as_ref(), path)?.layout.entrypoint)),
             false => Ok(None),
         }
     }
@@ -156,7 +155,7 @@ impl Renderer {
     async fn is_there(&self, path: &str) -> Result<bool, TankaError> {
         let tree = Arc::clone(&self.tree);
         let path = path.to_owned();
-        blocking(move || is_there(&Listing::new(tree.files()?), &path)).await
+        blocking(move || is_there(tree.as_ref(), &path)).await
     }
 
     /// The value of an entry point, or of a path into it, as it is.
@@ -198,10 +197,19 @@ impl Renderer {
         let tree = Arc::clone(&self.tree);
         let directory = directory.to_owned();
         let places = blocking(move || {
-            let listing = Listing::new(tree.files()?);
-            let entrypoints = layout::entrypoints(&listing, &directory)?;
+            let start = layout::start(&Lookup(tree.as_ref()), &directory)?;
+            let below = match start.as_str() {
+                "" => Listing::whole(tree.as_ref())?,
+                start => Listing::new(Arc::new(tree.below(start)?)),
+            };
+            let names = Around {
+                tree: tree.as_ref(),
+                start: &start,
+                below: &below,
+            };
+            let entrypoints = layout::entrypoints(&names, &below, &start)?;
             Ok(parallel::map(entrypoints, |entrypoint| {
-                let place = place(tree.as_ref(), &listing, entrypoint.as_str());
+                let place = placed(tree.as_ref(), &names, entrypoint.as_str());
                 (entrypoint, place)
             }))
         });
@@ -221,9 +229,8 @@ impl Renderer {
     ) -> Result<Vec<(RepoPath, Result<Vec<Environment>, TankaError>)>, TankaError> {
         let tree = Arc::clone(&self.tree);
         let places = blocking(move || {
-            let listing = Listing::new(tree.files()?);
             let places = entrypoints.into_iter().map(|entrypoint| {
-                let place = place(tree.as_ref(), &listing, entrypoint.as_str());
+                let place = place(tree.as_ref(), entrypoint.as_str());
                 (entrypoint, place)
             });
             Ok(places.collect())
@@ -301,12 +308,16 @@ impl Renderer {
         if self.is_there(&target.path).await? || target.name.is_some() {
             return Ok(target.clone());
         }
-        let list = self.list(".", cancel).await?;
+        let not_there = || TankaError::NotThere {
+            path: target.path.clone(),
+        };
+        let list = match self.list(".", cancel).await {
+            Err(TankaError::NoRoot) => return Err(not_there()),
+            list => list?,
+        };
         let is_named = |found: &&Found| found.environment.metadata.name == target.path;
         let named: Vec<&Found> = list.environments.iter().filter(is_named).collect();
-        let (first, others) = named
-            .split_first()
-            .ok_or_else(|| TankaError::NoMatch { path: ".".to_owned() })?;
+        let (first, others) = named.split_first().ok_or_else(not_there)?;
         if others.iter().any(|other| other.entrypoint != first.entrypoint) {
             return Err(TankaError::AmbiguousName {
                 path: ".".to_owned(),
@@ -384,11 +395,7 @@ impl Renderer {
     async fn place(&self, path: &str) -> Result<Place, TankaError> {
         let tree = Arc::clone(&self.tree);
         let path = path.to_owned();
-        blocking(move || {
-            let listing = Listing::new(tree.files()?);
-            place(tree.as_ref(), &listing, &path)
-        })
-        .await
+        blocking(move || place(tree.as_ref(), &path)).await
     }
 
     async fn value(
@@ -416,14 +423,18 @@ impl Renderer {
     }
 }
 
-fn is_there(listing: &Listing, path: &str) -> Result<bool, TankaError> {
-    let path = layout::normal(path)?;
-    Ok(listing.is_file(&path) || listing.is_directory(&path))
+fn is_there(tree: &dyn Tree, path: &str) -> Result<bool, TankaError> {
+    let (names, path) = (Lookup(tree), layout::normal(path)?);
+    Ok(names.is_file(&path) || names.is_directory(&path))
 }
 
-fn place(tree: &dyn Tree, listing: &Listing, path: &str) -> Result<Place, TankaError> {
-    let layout = Layout::find(listing, path)?;
-    let settings = match layout.spec_file(listing)? {
+fn place(tree: &dyn Tree, path: &str) -> Result<Place, TankaError> {
+    placed(tree, &Lookup(tree), path)
+}
+
+fn placed(tree: &dyn Tree, names: &dyn Names, path: &str) -> Result<Place, TankaError> {
+    let layout = Layout::find(names, path)?;
+    let settings = match layout.spec_file(names)? {
         Some(file) => Some(static_settings(tree, &layout, &file)?),
         None => None,
     };

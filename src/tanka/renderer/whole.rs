@@ -1,13 +1,12 @@
 //! Everything an entry point renders to: its one environment, or all that are written in it, from one
 //! evaluation. Entry points are evaluated in one batch.
 
-use super::{Renderer, Target, blocking, inline_settings, reading, static_settings};
+use super::{Place, Renderer, Target, blocking, inline_settings, place, reading};
 use crate::jsonnet::{Evaluated, Import, Request, SecondOpinion};
 use crate::parallel;
 use crate::tanka::environment::Environment;
 use crate::tanka::filter::Filter;
 use crate::tanka::layout::Layout;
-use crate::tanka::listing::Listing;
 use crate::tanka::object::Object;
 use crate::tanka::process::{is_environment, process};
 use crate::tanka::script::{self, Script};
@@ -115,10 +114,7 @@ impl Renderer {
     ) -> Vec<Result<(Asked, Evaluated), TankaError>> {
         let count = targets.len();
         let tree = Arc::clone(&self.tree);
-        let asked = blocking(move || {
-            let listing = Listing::new(tree.files()?);
-            Ok(parallel::map(targets, |target| asked(&tree, &listing, &target)))
-        });
+        let asked = blocking(move || Ok(parallel::map(targets, |target| asked(&tree, &target))));
         let asked = match asked.await {
             Ok(asked) => asked,
             Err(error) => return each(count, &error),
@@ -150,12 +146,8 @@ fn each<T>(count: usize, error: &TankaError) -> Vec<Result<T, TankaError>> {
     std::iter::repeat_with(broken).take(count).collect()
 }
 
-fn asked(tree: &Arc<dyn Tree>, listing: &Listing, target: &Target) -> Result<Asked, TankaError> {
-    let layout = Layout::find(listing, &target.path)?;
-    let settings = match layout.spec_file(listing)? {
-        Some(file) => Some(static_settings(tree.as_ref(), &layout, &file)?),
-        None => None,
-    };
+fn asked(tree: &Arc<dyn Tree>, target: &Target) -> Result<Asked, TankaError> {
+    let Place { layout, settings } = place(tree.as_ref(), &target.path)?;
     let environment = settings
         .as_ref()
         .map(|settings| serde_json::to_string(&settings.environment))

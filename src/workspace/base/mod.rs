@@ -14,7 +14,7 @@ mod tests;
 pub use prune::{clear_unfinished, old_packs, remove_pack};
 
 use super::repository::{Listing, Objects};
-use super::{RepositoryError, TreeError};
+use super::{FILE_BYTES_MAX, RepositoryError, TreeError};
 use crate::model::{FileVersion, Mode, RepoPath};
 use bytes::Bytes;
 use pack::{Pack, Record};
@@ -49,6 +49,7 @@ pub struct Base {
     commit: String,
     pack: Pack,
     objects: Objects,
+    file_bytes_max: u64,
     paths: OnceLock<Arc<Vec<RepoPath>>>,
     has_links: OnceLock<bool>,
 }
@@ -70,6 +71,7 @@ impl Base {
             commit: commit.to_string(),
             pack,
             objects: objects.clone(),
+            file_bytes_max: FILE_BYTES_MAX,
             paths: OnceLock::new(),
             has_links: OnceLock::new(),
         })
@@ -102,6 +104,19 @@ impl Base {
             .ok_or_else(|| unreadable("its base could not be read back"))?;
         prune::keep_newest(directory, &pack_path(directory, commit));
         Ok(base)
+    }
+
+    /// The same, of which files up to that size are read.
+    pub(super) fn bounded(self, file_bytes_max: u64) -> Self {
+        Self {
+            file_bytes_max,
+            ..self
+        }
+    }
+
+    /// The size of the largest file that is read of it.
+    pub fn file_bytes_max(&self) -> u64 {
+        self.file_bytes_max
     }
 
     /// The commit as 40 hex digits.
@@ -199,6 +214,7 @@ impl Base {
                 path: path.clone(),
                 bytes: record.size,
                 bytes_max: OBJECT_BYTES_MAX,
+                key: None,
             });
         }
         let object = self

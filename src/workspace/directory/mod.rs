@@ -26,8 +26,10 @@ mod tests;
 
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::lines::{self, Found};
-use crate::workspace::overlay::{check_size, check_stored};
-use crate::workspace::{Entry, Match, RepositoryError, Tree, TreeError, links, nearest};
+use crate::workspace::overlay::{check_read, check_stored, check_written};
+use crate::workspace::{
+    Entry, FILE_BYTES_MAX, FILE_BYTES_MAX_KEY, Match, RepositoryError, Tree, TreeError, links, nearest,
+};
 use bytes::Bytes;
 use handle::{Handle, Node};
 use std::collections::BTreeMap;
@@ -43,6 +45,7 @@ const KEPT_BYTES_MAX: u64 = 16 << 20;
 pub struct Directory {
     root: PathBuf,
     handle: Handle,
+    file_bytes_max: u64,
     // What files were before this session changed them. Held while one is changed, so that two
     // changes of one file keep the older content.
     before: Mutex<BTreeMap<RepoPath, Option<FileVersion>>>,
@@ -79,9 +82,19 @@ impl Directory {
         Ok(Self {
             root: root.to_owned(),
             handle,
+            file_bytes_max: FILE_BYTES_MAX,
             before: Mutex::new(BTreeMap::new()),
             deleted: Mutex::new(BTreeMap::new()),
         })
+    }
+
+    /// The same, of which files up to that size are read.
+    #[must_use]
+    pub fn bounded(self, file_bytes_max: u64) -> Self {
+        Self {
+            file_bytes_max,
+            ..self
+        }
     }
 
     /// The root of the work tree, where `.git` is.
@@ -174,6 +187,7 @@ impl Directory {
                     path: path.clone(),
                     bytes,
                     bytes_max,
+                    key: (bytes_max == self.file_bytes_max).then_some(FILE_BYTES_MAX_KEY),
                 };
                 if bytes > bytes_max {
                     return Err(too_large(bytes));
@@ -301,9 +315,9 @@ impl Tree for Directory {
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
         let real = self.real(path)?;
         if let Some(Node::File { bytes, .. }) = self.node(&real)? {
-            check_size(path, bytes)?;
+            check_read(path, bytes, self.file_bytes_max)?;
         }
-        let version = self.version(&real, crate::workspace::overlay::FILE_BYTES_MAX)?;
+        let version = self.version(&real, self.file_bytes_max)?;
         // A symlink here took the file's place just now.
         match version {
             Some(version) if version.mode == Mode::Symlink => Err(behind_symlink(path)),
@@ -351,10 +365,14 @@ impl Tree for Directory {
         Ok(Arc::new(files))
     }
 
+    fn everything(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        self.below("").map(Arc::new)
+    }
+
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
         let mut before = self.before();
         self.check_change(path)?;
-        check_size(path, content.len() as u64)?;
+        check_written(path, content.len() as u64)?;
         links::check_git_directory(path, &|name| {
             // What cannot be looked at counts as there, which refuses the write.
             self.handle.node(name).map_or(true, |node| node.is_some())
@@ -399,8 +417,9 @@ impl Tree for Directory {
             path: directory.to_owned(),
             why: format!("{err}"),
         };
+        let named = if directory.is_empty() { "." } else { directory };
         // Not a symlink: the walk would follow it.
-        match self.handle.node(directory).map_err(at)? {
+        match self.handle.node(named).map_err(at)? {
             Some(Node::Directory) => {}
             Some(Node::File { .. } | Node::Symlink | Node::Other) | None => return Ok(Vec::new()),
         }

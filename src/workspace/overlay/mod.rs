@@ -8,13 +8,13 @@ mod tests;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::base::Base;
 use crate::workspace::lines::{self, Found};
-use crate::workspace::{Entry, Match, Tree, TreeError, links, nearest, with_blob};
+use crate::workspace::{Entry, FILE_BYTES_MAX_KEY, Match, Tree, TreeError, links, nearest, with_blob};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Largest file a tool reads or writes.
-pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Largest file a tool writes.
+pub(super) const WRITTEN_BYTES_MAX: u64 = 1 << 20;
 
 /// What a conversation changed: a new version, or `None` for a deleted file.
 pub type Edits = BTreeMap<RepoPath, Option<FileVersion>>;
@@ -86,7 +86,7 @@ impl Overlay {
         links::follow(path, &target)
     }
 
-    /// A file of a size that a tool may handle, and the path it really has.
+    /// A file of a size that is read, and the path it really has.
     fn file(&self, edits: &Edits, path: &RepoPath) -> Result<(RepoPath, FileVersion), TreeError> {
         let real = self.real(edits, path)?;
         let bytes = match edits.get(&real) {
@@ -94,7 +94,7 @@ impl Overlay {
             None => self.base.stat(&real).map(|(_, bytes)| bytes),
         };
         match bytes {
-            Some(bytes) => check_size(path, bytes)?,
+            Some(bytes) => check_read(path, bytes, self.base.file_bytes_max())?,
             None if self.is_directory(edits, real.as_str()) => {
                 return Err(TreeError::WrongKind {
                     path: path.clone(),
@@ -233,18 +233,33 @@ pub(super) fn check_stored(path: &RepoPath, bytes: u64) -> Result<(), TreeError>
         path: path.clone(),
         bytes,
         bytes_max: STORED_BYTES_MAX,
+        key: None,
     })
 }
 
-/// Refuses content that is larger than a tool may handle.
-pub(super) fn check_size(path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
-    if bytes <= FILE_BYTES_MAX {
+/// Refuses a file that is larger than what is read.
+pub(super) fn check_read(path: &RepoPath, bytes: u64, bytes_max: u64) -> Result<(), TreeError> {
+    if bytes <= bytes_max {
         return Ok(());
     }
     Err(TreeError::TooLarge {
         path: path.clone(),
         bytes,
-        bytes_max: FILE_BYTES_MAX,
+        bytes_max,
+        key: Some(FILE_BYTES_MAX_KEY),
+    })
+}
+
+/// Refuses content that is larger than what a tool may write.
+pub(super) fn check_written(path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
+    if bytes <= WRITTEN_BYTES_MAX {
+        return Ok(());
+    }
+    Err(TreeError::TooLarge {
+        path: path.clone(),
+        bytes,
+        bytes_max: WRITTEN_BYTES_MAX,
+        key: None,
     })
 }
 
@@ -301,7 +316,7 @@ impl Tree for Overlay {
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
         let mut state = self.state();
         self.check_change(&state.edits, path)?;
-        check_size(path, content.len() as u64)?;
+        check_written(path, content.len() as u64)?;
         links::check_git_directory(path, &|name| self.exists(&state.edits, name))?;
         let kept = self.mode(&state.edits, path);
         if kept == Some(Mode::Symlink) {
@@ -342,8 +357,11 @@ impl Tree for Overlay {
     }
 
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
-        let prefix = format!("{directory}/");
         let files = self.files()?;
+        if directory.is_empty() {
+            return Ok(files.to_vec());
+        }
+        let prefix = format!("{directory}/");
         let first = files.partition_point(|path| path.as_str() < prefix.as_str());
         let below = files.iter().skip(first);
         Ok(below

@@ -1,6 +1,6 @@
 //! The overlay of a conversation: edits on a base, and no way out of it.
 
-use super::{Edits, FILE_BYTES_MAX, Overlay};
+use super::{Edits, Overlay, WRITTEN_BYTES_MAX};
 use crate::model::{FileChange, FileVersion, Mode, PathError, RepoPath};
 use crate::workspace::fixture::{Fixture, link, path, text};
 use crate::workspace::{Base, Entry, Tree, TreeError};
@@ -369,17 +369,24 @@ fn no_directory_can_be_made_to_look_like_a_repository() {
 /// T38
 #[test]
 fn what_is_too_large_is_said_and_still_part_of_the_change() {
-    let large = "x".repeat(FILE_BYTES_MAX as usize + 1);
+    let large = "x".repeat(WRITTEN_BYTES_MAX as usize + 1);
     let fixture = Fixture::with(&[text("large", &large)]);
-    let tree = overlay(&fixture.base());
+    assert_eq!(
+        overlay(&fixture.base()).read(&path("large")).unwrap().content,
+        large
+    );
+    let repository = fixture.open();
+    repository.bound_files(1 << 20);
+    let head = repository.head().unwrap().unwrap();
+    let tree = overlay(&repository.base(&head, &|_| {}).unwrap());
     assert_eq!(
         said(tree.read(&path("large"))),
-        "`large` has 1048577 bytes; the limit is 1048576"
+        "`large` has 1048577 bytes; the limit is 1048576 (`sandbox.file_bytes_max`)"
     );
-    assert!(matches!(
-        tree.write(&path("new"), bytes(&large)),
-        Err(TreeError::TooLarge { .. })
-    ));
+    assert_eq!(
+        said(tree.write(&path("new"), bytes(&large))),
+        "`new` has 1048577 bytes; the limit is 1048576"
+    );
     tree.delete(&path("large")).unwrap();
     assert_eq!(tree.changes().unwrap()[0].before, Some(version(&large)));
 }

@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bases kept open; older ones are opened again from their packed file.
 const BASES_MAX: usize = 4;
@@ -46,6 +46,8 @@ pub struct Repository {
     bases: Mutex<Vec<Arc<Base>>>,
     // Held while a base is built, so that two callers do not build the same one.
     building: Mutex<()>,
+    /// The size of the largest file that is read of a base.
+    file_bytes_max: OnceLock<u64>,
     remote: Option<mirror::Remote>,
 }
 
@@ -142,8 +144,15 @@ impl Repository {
             bases_directory: bases.to_owned(),
             bases: Mutex::new(Vec::new()),
             building: Mutex::new(()),
+            file_bytes_max: OnceLock::new(),
             remote: mirror.map(mirror::Remote::new),
         })
+    }
+
+    /// Says once how large files may be that are read. It holds for commits that are opened after this.
+    pub fn bound_files(&self, bytes_max: u64) {
+        // Whoever says it first is who opened it.
+        let _ = self.file_bytes_max.set(bytes_max);
     }
 
     /// The configured name, which grants are checked against.
@@ -209,7 +218,14 @@ impl Repository {
                 )?
             }
         };
-        let base = Arc::new(base);
+        let base = Arc::new(
+            base.bounded(
+                self.file_bytes_max
+                    .get()
+                    .copied()
+                    .unwrap_or(super::FILE_BYTES_MAX),
+            ),
+        );
         let mut bases = self.bases();
         bases.push(base.clone());
         if bases.len() > BASES_MAX {

@@ -1,9 +1,23 @@
 //! The linter: what evaluates has no error, and the messages of go-jsonnet's linter are ours where both
 //! find something.
 
-use drydock::jsonnet::lint::{Severity, lint, lint_following};
+use drydock::jsonnet::lint::{Followed, Severity, Sources, lint, lint_following};
 use serde_json::Value;
 use std::path::Path;
+use std::sync::Arc;
+
+/// Files of one directory.
+struct Beside<'a>(&'a Path);
+
+impl Sources for Beside<'_> {
+    fn meaning(&self, _importer: &str, import: &str) -> Option<String> {
+        self.0.join(import).is_file().then(|| import.to_owned())
+    }
+
+    fn text(&self, file: &str) -> Option<Arc<str>> {
+        Some(std::fs::read_to_string(self.0.join(file)).ok()?.into())
+    }
+}
 
 /// Programs that evaluate although something in them never could: laziness hides it.
 const NEVER_EVALUATED: [&str; 0] = [];
@@ -71,11 +85,7 @@ fn conformance_lint_finds_what_go_jsonnet_finds() {
             .filter_map(|line| line.strip_prefix(&place))
             .map(str::to_owned)
             .collect();
-        let beside = |_: &str, import: &str| {
-            let text = std::fs::read_to_string(inputs.join(import)).ok()?;
-            Some((import.to_owned(), text.into()))
-        };
-        let found = lint_following(name, &source, &|_| true, &beside);
+        let found = lint_following(name, &source, &|_| true, &Beside(&inputs), &Followed::default());
         let mut ours: Vec<String> = found
             .iter()
             .map(|finding| format!("{} {}", finding.range, finding.message))

@@ -1,0 +1,165 @@
+//! What `drydock tanka` takes in large repositories: `cargo bench --bench scale`.
+//!
+//! Generated repositories on disk: many Jsonnet files, many files that nothing imports, and one library of several
+//! megabytes. The release binary is timed from its start to its end, with the processes it starts. Where a `tk` is
+//! installed (`DRYDOCK_BENCH_TK` names one) it renders the same files first, and must print the same bytes.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use support::tanka::parts;
+use support::{Times, header, row, tanka};
+
+const ENVIRONMENTS: usize = 100;
+/// Jsonnet files that are linted, those of `vendor` not counted.
+const LINTED: [usize; 2] = [625, 1_250];
+/// All files of the wide repository.
+const WIDE: usize = 15_664;
+const LARGE_BYTES: usize = 4_100_000;
+/// The environment that is shown, and the directory that is listed.
+const SHOWN: &str = "environments/team-17/env-42";
+const LISTED: &str = "environments/team-17";
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let rounds = if quick { 3 } else { 15 };
+    header("scale");
+    let tk = tk();
+    if tk.is_none() {
+        println!("SKIPPED: there is no `tk`; DRYDOCK_BENCH_TK names one");
+    }
+    let peer = tk.as_deref();
+    for (linted, target) in LINTED.into_iter().zip(["", "<= 60 s"]) {
+        let files = parts::with_parts(tanka::files(ENVIRONMENTS), 0);
+        let is_linted =
+            |(path, _): &&(String, String)| path.ends_with("sonnet") && !path.starts_with("vendor/");
+        let missing = linted - files.iter().filter(is_linted).count();
+        let files = parts::with_parts(tanka::files(ENVIRONMENTS), missing);
+        let repository = Repository::of(files);
+        let (output, time) = repository.ours(&["tanka", "lint", "."]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        let last = told.lines().last().unwrap_or_default();
+        assert_eq!(
+            last,
+            format!(
+                "{linted} files looked at; environments with any of it: {ENVIRONMENTS} of {ENVIRONMENTS} rendered"
+            )
+        );
+        row(
+            &format!("lint of {linted} files, {ENVIRONMENTS} environments"),
+            &Times::new(vec![time]),
+            target,
+        );
+    }
+    let small = Repository::of(tanka::files(ENVIRONMENTS));
+    let around = WIDE - tanka::files(ENVIRONMENTS).len();
+    let wide = Repository::of(
+        tanka::files(ENVIRONMENTS)
+            .into_iter()
+            .chain(parts::around(around)),
+    );
+    for (what, repository, target) in [("alone", &small, ""), ("among 15,664 files", &wide, "<= 300 ms")] {
+        repository.compare(what, peer, rounds, target);
+    }
+    let large = Repository::of([
+        ("jsonnetfile.json".to_owned(), "{}".to_owned()),
+        ("lib/large.libsonnet".to_owned(), parts::large(LARGE_BYTES)),
+        (
+            format!("{SHOWN}/main.jsonnet"),
+            "local k = import 'large.libsonnet'; { a: k.kind1.new('a') + k.kind1.mixin.spec.withReplicas(2) }\n".to_owned(),
+        ),
+        (
+            format!("{SHOWN}/spec.json"),
+            "{\"apiVersion\":\"tanka.dev/v1alpha1\",\"kind\":\"Environment\",\"spec\":{\"namespace\":\"a\"}}".to_owned(),
+        ),
+    ]);
+    large.compare("with a library of 4.1 MB", peer, rounds, "");
+}
+
+/// The `tk` that is installed.
+fn tk() -> Option<PathBuf> {
+    let named = std::env::var_os("DRYDOCK_BENCH_TK").map_or_else(|| PathBuf::from("tk"), PathBuf::from);
+    let found = Command::new(&named)
+        .arg("--version")
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+    found.is_ok().then_some(named)
+}
+
+/// A repository on disk.
+struct Repository {
+    directory: tempfile::TempDir,
+}
+
+impl Repository {
+    fn of(files: impl IntoIterator<Item = (String, String)>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join(".git")).unwrap();
+        for (path, content) in files {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn ours(&self, arguments: &[&str]) -> (Output, Duration) {
+        self.run(Path::new(env!("CARGO_BIN_EXE_drydock")), arguments)
+    }
+
+    fn run(&self, program: &Path, arguments: &[&str]) -> (Output, Duration) {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null());
+        let started = Instant::now();
+        let output = command.output().unwrap();
+        let time = started.elapsed();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        (output, time)
+    }
+
+    /// Shows and lists, by turns with the peer.
+    fn compare(&self, what: &str, peer: Option<&Path>, rounds: usize, target: &str) {
+        let show = ["tanka", "env", "show", SHOWN];
+        let list = ["tanka", "env", "list", LISTED];
+        let their_show = ["show", SHOWN, "--dangerous-allow-redirect"];
+        let their_list = ["env", "list", LISTED];
+        if let Some(peer) = peer {
+            assert_eq!(
+                self.ours(&show).0.stdout,
+                self.run(peer, &their_show).0.stdout,
+                "{what}"
+            );
+        }
+        for (name, ours, theirs) in [
+            ("show", &show[..], &their_show[..]),
+            ("list", &list[..], &their_list[..]),
+        ] {
+            let (mut own, mut others) = (Vec::new(), Vec::new());
+            for _ in 0..rounds {
+                own.push(self.ours(ours).1);
+                others.extend(peer.map(|peer| self.run(peer, theirs).1));
+            }
+            row(&format!("env {name}, {what}"), &Times::new(own), target);
+            if peer.is_some() {
+                row(&format!("tk {name}, {what}"), &Times::new(others), "peer");
+            }
+        }
+    }
+}
