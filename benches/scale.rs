@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::tanka::parts;
-use support::{Times, header, row, tanka};
+use support::{Times, header, repository, row, tanka};
 
 const ENVIRONMENTS: usize = 100;
 /// Jsonnet files that are linted, those of `vendor` not counted.
@@ -60,6 +60,16 @@ fn main() {
             target,
         );
     }
+    let files = parts::with_parts(tanka::files(ENVIRONMENTS), LINTED[1] / 2);
+    let edited = Repository::edited(files);
+    let (output, time) = edited.ours(&["tanka", "env", "diff"]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("every affected environment renders: ok"), "{told}");
+    row(
+        &format!("env diff, every Jsonnet file edited, {ENVIRONMENTS} environments"),
+        &Times::new(vec![time]),
+        "<= 60 s",
+    );
     let small = Repository::of(tanka::files(ENVIRONMENTS));
     let around = WIDE - tanka::files(ENVIRONMENTS).len();
     let wide = Repository::of(
@@ -111,6 +121,24 @@ impl Repository {
             std::fs::write(path, content).unwrap();
         }
         Self { directory }
+    }
+
+    /// One whose files are committed, and each Jsonnet file of which has another comment since then.
+    fn edited(files: Vec<(String, String)>) -> Self {
+        let edited = files.iter().map(|(path, content)| {
+            let is_own = path.ends_with("sonnet") && !path.starts_with("vendor/");
+            let content = if is_own {
+                format!("// Edited.\n{content}")
+            } else {
+                content.clone()
+            };
+            (path.clone(), content)
+        });
+        let written = Self::of(edited);
+        let git = written.directory.path().join(".git");
+        std::fs::remove_dir(&git).unwrap();
+        repository::of(&git, files.into_iter());
+        written
     }
 
     fn ours(&self, arguments: &[&str]) -> (Output, Duration) {

@@ -21,7 +21,7 @@ Examples:
   drydock tanka fmt environments lib --test    only say which ones would change
   drydock tanka fmt main.jsonnet --json
 
-A file that is named is formatted whatever it is called. In a directory, `*.jsonnet` and `*.libsonnet` are, without `vendor`, names that begin with a dot, and what git ignores. A file that cannot be formatted is told, and all others are.
+A file that is named is formatted whatever it is called. In a directory, `*.jsonnet` and `*.libsonnet` are, without `vendor`, names that begin with a dot, and what git ignores, unless the directory is ignored itself. A file that cannot be formatted is told, and all others are.
 
 Exit codes: 0 done, 1 a file could not be formatted, 16 files differ (with --test).";
 

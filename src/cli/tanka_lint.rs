@@ -25,7 +25,7 @@ Examples:
   drydock tanka lint lib/app.libsonnet
   drydock tanka lint environments --json
 
-Syntax, names, imports and types are looked at, then every environment that uses a file is rendered. A file that is named is read whatever it is called. In a directory, `*.jsonnet` and `*.libsonnet` are, without `vendor`, names that begin with a dot, and what git ignores.
+Syntax, names, imports and types are looked at, then every environment that uses a file is rendered. A file that is named is read whatever it is called. In a directory, `*.jsonnet` and `*.libsonnet` are, without `vendor`, names that begin with a dot, and what git ignores, unless the directory is ignored itself.
 
 Exit codes: 0 nothing is wrong (there may be warnings), 1 something is.";
 

@@ -13,6 +13,9 @@ const NAMES_MAX: usize = 10;
 /// Characters of what was given that are said again.
 const GIVEN_CHARS_MAX: usize = 80;
 
+/// Said of a path where nothing is.
+const NO_PATH: &str = " That path is not in the repository: what git ignores is not part of it.";
+
 /// An environment that may be meant: its name and the file it starts with. What could not be loaded has
 /// the name of its directory.
 type Candidate<'a> = (&'a str, &'a str);
@@ -24,14 +27,26 @@ pub(super) async fn chosen(
     cancel: &CancellationToken,
 ) -> Result<Target, InspectError> {
     let given = plain(given);
-    match renderer.at(given).await {
+    let note = match renderer.at(given).await {
         Ok(Some(_)) => return Ok(Target::at(given)),
         // It may be a name all the same.
-        Ok(None) | Err(TankaError::NoBase { .. } | TankaError::Path(_)) => {}
+        Ok(None) if given.contains('/') => NO_PATH,
+        Ok(None) | Err(TankaError::NoBase { .. } | TankaError::Path(_)) => "",
         Err(error) => return Err(error.into()),
-    }
+    };
     let list = renderer.list(".", cancel).await?;
-    among(&candidates(&list), given)
+    among(&candidates(&list), given).map_err(|error| match error {
+        Among::Unknown(words) => InspectError::Told(format!("{words}{note}")),
+        Among::Several(words) => InspectError::Told(words),
+    })
+}
+
+/// A reason why no environment is meant, in words for the person.
+enum Among {
+    /// Nobody knows it.
+    Unknown(String),
+    /// It may be one of several.
+    Several(String),
 }
 
 /// What was typed, without the marks of code around it.
@@ -39,7 +54,7 @@ pub(super) fn plain(given: &str) -> &str {
     given.trim().trim_matches('`').trim()
 }
 
-fn among(candidates: &BTreeSet<Candidate<'_>>, given: &str) -> Result<Target, InspectError> {
+fn among(candidates: &BTreeSet<Candidate<'_>>, given: &str) -> Result<Target, Among> {
     let is_end = |whole: &str| {
         let rest = whole.strip_suffix(given);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
@@ -51,12 +66,12 @@ fn among(candidates: &BTreeSet<Candidate<'_>>, given: &str) -> Result<Target, In
         meant = candidates.iter().copied().filter(ends).collect();
     }
     match meant.as_slice() {
-        [] => Err(unknown(given, candidates)),
+        [] => Err(Among::Unknown(unknown(given, candidates))),
         [(name, entrypoint)] => Ok(Target {
             name: Some((*name).to_owned()),
             ..Target::at(*entrypoint)
         }),
-        several => Err(ambiguous(given, several)),
+        several => Err(Among::Several(ambiguous(given, several))),
     }
 }
 
@@ -80,7 +95,7 @@ fn directory(entrypoint: &str) -> &str {
         .map_or(".", |(directory, _)| directory)
 }
 
-fn ambiguous(given: &str, several: &[Candidate<'_>]) -> InspectError {
+fn ambiguous(given: &str, several: &[Candidate<'_>]) -> String {
     let given = cut(given);
     let names: BTreeSet<&str> = several.iter().map(|(name, _)| *name).collect();
     // Where one name is there twice, only the files tell them apart.
@@ -88,26 +103,24 @@ fn ambiguous(given: &str, several: &[Candidate<'_>]) -> InspectError {
         true => names,
         false => several.iter().map(|(_, entrypoint)| *entrypoint).collect(),
     };
-    InspectError::Told(format!("`{given}` may be {}. Say which.", quoted(&ways)))
+    format!("`{given}` may be {}. Say which.", quoted(&ways))
 }
 
 /// Nobody knows it: what is near, or else some that there are.
-fn unknown(given: &str, candidates: &BTreeSet<Candidate<'_>>) -> InspectError {
+fn unknown(given: &str, candidates: &BTreeSet<Candidate<'_>>) -> String {
     let names: BTreeSet<&str> = candidates.iter().map(|(name, _)| *name).collect();
     let short = cut(given);
     if names.is_empty() {
-        return InspectError::Told(format!(
-            "There is no environment `{short}`, nor any other in this repository."
-        ));
+        return format!("There is no environment `{short}`, nor any other in this repository.");
     }
     let nearest = nearest(&short, &names);
-    InspectError::Told(match nearest.is_empty() {
+    match nearest.is_empty() {
         false => format!(
             "There is no environment `{short}`. The nearest: {}.",
             quoted(&nearest)
         ),
         true => format!("There is no environment `{short}`. There are {}.", quoted(&names)),
-    })
+    }
 }
 
 /// Names that are a few letters away, as a whole or in their last component, or that contain it.

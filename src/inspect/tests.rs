@@ -68,6 +68,10 @@ async fn what_is_not_clear_or_not_there_is_told_with_what_would_be() {
             "environments/stagin",
             "There is no environment `environments/stagin`. The nearest: `environments/staging`, `other/staging`.",
         ),
+        (
+            "scratch/own",
+            "That path is not in the repository: what git ignores is not part of it.",
+        ),
         ("taging", "The nearest: `environments/staging`, `other/staging`."),
         ("ging", "There is no environment `ging`. The nearest: "),
         ("lib", "There is no environment `lib`. "),

@@ -135,3 +135,39 @@ fn many_files_are_linted_with_lines_that_say_how_far_it_is() {
     let one = shell.run(&["tanka", "lint", "lib/shared.libsonnet"]);
     assert!(one.code == Some(0) && !one.err.contains("files\n"), "{one:?}");
 }
+
+/// What a library imports is another file in each environment; what only one of them uses is followed.
+#[test]
+fn an_import_that_means_two_files_is_followed_for_neither() {
+    let spec = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","spec":{"namespace":"a"}}"#;
+    let shell = Shell::with_repository(&[
+        ("tkrc.yaml", ""),
+        (
+            "environments/a/main.jsonnet",
+            "(import 'shared.libsonnet') + (import 'only-a.libsonnet')",
+        ),
+        ("environments/a/spec.json", spec),
+        ("environments/a/own.libsonnet", "{ n: 'text' }"),
+        ("environments/b/main.jsonnet", "import 'shared.libsonnet'"),
+        ("environments/b/spec.json", spec),
+        ("environments/b/own.libsonnet", "{ n: 1 }"),
+        (
+            "lib/shared.libsonnet",
+            "{ v:: -(import 'own.libsonnet').n, a: {} }",
+        ),
+        ("lib/only-a.libsonnet", "{ w:: -(import 'own.libsonnet').n }"),
+    ]);
+    let ended = shell.run(&["tanka", "lint", "."]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(
+        ended.out,
+        "error: lib/only-a.libsonnet:1:7-34 Operand is not a number, it is assumed to be a string\n",
+        "{ended:?}"
+    );
+    let alone = shell.run(&["tanka", "lint", "lib/only-a.libsonnet", "--json"]);
+    assert_eq!(
+        alone.json()["files"][0]["findings"].as_array().map(Vec::len),
+        Some(1),
+        "{alone:?}"
+    );
+}

@@ -51,17 +51,42 @@ impl Foreign {
 /// What the imports of a file give, where that is known.
 pub(super) type Imported = HashMap<NodeId, Arc<Foreign>>;
 
-/// What one file gives, where nothing that it imports was left out: it is the same for whoever imports it, as long
-/// as all imports mean the same.
+/// What one file gives, as long as all imports below it mean the same: it is the same for whoever imports it.
 #[derive(Debug)]
 struct Whole {
     /// `None` for a text that is no Jsonnet.
     foreign: Option<Arc<Foreign>>,
     bytes: usize,
-    /// The imports in the order of the text, and what they mean.
+    /// The imports that were followed, in the order of the text, and what they mean.
     imports: Vec<(String, Meant)>,
-    /// Files on the longest way from this one, with it.
-    levels: usize,
+    reach: Reach,
+}
+
+/// How far the imports of a file were followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// To their ends, which are so many files away at most.
+    Ends(usize),
+    /// As far as it goes for a file that has so many before it.
+    From(usize),
+}
+
+impl Reach {
+    /// True if the same is found by whoever comes to the file after so many others.
+    fn suits(self, depth: usize) -> bool {
+        match self {
+            Self::Ends(levels) => depth + levels <= IMPORTS_DEEP_MAX,
+            Self::From(from) => from == depth,
+        }
+    }
+
+    /// True if both can be kept only in place of each other.
+    fn is_of(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Ends(_), Self::Ends(_)) => true,
+            (one, other) => one == other,
+        }
+    }
 }
 
 /// The file that an import means, by its name.
@@ -76,7 +101,8 @@ pub struct Followed {
 
 #[derive(Debug, Default)]
 struct Kept {
-    by_name: HashMap<String, Arc<Whole>>,
+    /// Each file in full, and as far as it goes from each number of files before it.
+    by_name: HashMap<String, Vec<Arc<Whole>>>,
     bytes: usize,
 }
 
@@ -85,20 +111,27 @@ impl Followed {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self, name: &str) -> Option<Arc<Whole>> {
-        self.kept().by_name.get(name).map(Arc::clone)
+    /// What is kept of a file that has so many before it.
+    fn get(&self, name: &str, depth: usize) -> Option<Arc<Whole>> {
+        let kept = self.kept();
+        let mut known = kept.by_name.get(name)?.iter();
+        known.find(|whole| whole.reach.suits(depth)).map(Arc::clone)
     }
 
     /// Keeps a file, and answers what is kept of it: two that found the same at the same time go on with one.
     fn put(&self, name: &str, whole: Arc<Whole>) -> Arc<Whole> {
         let mut kept = self.kept();
-        match kept.by_name.get(name) {
+        let is_full = kept.bytes.saturating_add(whole.bytes) > KEPT_BYTES_MAX;
+        let known = kept.by_name.entry(name.to_owned()).or_default();
+        match known.iter_mut().find(|before| before.reach.is_of(whole.reach)) {
             Some(before) if before.is_same(&whole) => return Arc::clone(before),
-            Some(_) => {}
-            None if kept.bytes.saturating_add(whole.bytes) > KEPT_BYTES_MAX => return whole,
-            None => kept.bytes += whole.bytes,
+            Some(before) => *before = Arc::clone(&whole),
+            None if is_full => {}
+            None => {
+                known.push(Arc::clone(&whole));
+                kept.bytes += whole.bytes;
+            }
         }
-        kept.by_name.insert(name.to_owned(), Arc::clone(&whole));
         whole
     }
 }
@@ -106,15 +139,17 @@ impl Followed {
 impl Whole {
     /// True for what was found of the same imports.
     fn is_same(&self, other: &Self) -> bool {
-        let name = |meant: &Meant| meant.as_ref().map(|(name, _)| name.clone());
         let same = |(one, other): (&(String, Meant), &(String, Meant))| {
             let is_one = match (&one.1, &other.1) {
-                (Some((_, one)), Some((_, other))) => Arc::ptr_eq(one, other),
+                (Some((name, one)), Some((other_name, other))) => {
+                    Arc::ptr_eq(one, other) && name == other_name
+                }
                 (one, other) => one.is_none() && other.is_none(),
             };
-            is_one && one.0 == other.0 && name(&one.1) == name(&other.1)
+            is_one && one.0 == other.0
         };
         self.bytes == other.bytes
+            && self.reach == other.reach
             && self.imports.len() == other.imports.len()
             && self.imports.iter().zip(&other.imports).all(same)
     }
@@ -128,11 +163,10 @@ struct Known {
 }
 
 /// What the imports of one file came to.
-#[derive(Default)]
 struct Imports {
     imported: Imported,
-    /// As in [`Whole`]; `None` once something was left out.
-    whole: Option<Vec<(String, Meant)>>,
+    /// As in [`Whole`]; `None` once something was left out for another reason than how far it is away.
+    whole: Option<(Vec<(String, Meant)>, Reach)>,
 }
 
 /// Reads the files that imports mean, each once.
@@ -156,46 +190,57 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What the imports of a file give.
+    /// Follows the imports of a file, and answers what they give.
     pub(super) fn imports(&mut self, file: &str, tree: &Tree<'_>) -> Imported {
         self.look(file, tree).imported
     }
 
     fn look(&mut self, file: &str, tree: &Tree<'_>) -> Imports {
-        let mut found = Imports::default();
-        if self.open.len() == IMPORTS_DEEP_MAX {
-            return found;
+        let depth = self.open.len();
+        let mut imported = Imported::new();
+        let mut named = tree
+            .nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(index, node)| match &node.kind {
+                Kind::Import {
+                    kind: ImportKind::Code,
+                    file: path,
+                } => Some((tree.id(index), tree.literal(*path)?)),
+                _ => None,
+            });
+        if depth == IMPORTS_DEEP_MAX {
+            let reach = match named.next() {
+                None => Reach::Ends(0),
+                Some(_) => Reach::From(depth),
+            };
+            return Imports {
+                imported,
+                whole: Some((Vec::new(), reach)),
+            };
         }
-        let mut whole = Some(Vec::new());
+        let mut whole = Some((Vec::new(), Reach::Ends(0)));
         self.open.push(file.to_owned());
-        for (index, node) in tree.nodes.iter().enumerate() {
-            let Kind::Import {
-                kind: ImportKind::Code,
-                file: path,
-            } = &node.kind
-            else {
-                continue;
-            };
-            let Some(path) = tree.literal(*path) else {
-                continue;
-            };
+        for (node, path) in named {
             let Some(name) = self.sources.meaning(file, &path) else {
                 whole
                     .iter_mut()
-                    .for_each(|whole| whole.push((path.to_string(), None)));
+                    .for_each(|(imports, _)| imports.push((path.to_string(), None)));
                 continue;
             };
             let known = self.file(&name);
-            whole = whole.zip(known.whole).map(|(mut whole, of)| {
-                whole.push((path.to_string(), Some((name, of))));
-                whole
+            whole = whole.zip(known.whole).map(|((mut imports, reach), of)| {
+                let reach = match (reach, of.reach) {
+                    (Reach::Ends(levels), Reach::Ends(below)) => Reach::Ends(levels.max(below + 1)),
+                    (_, _) => Reach::From(depth),
+                };
+                imports.push((path.to_string(), Some((name, of))));
+                (imports, reach)
             });
-            if let Some(foreign) = known.foreign {
-                found.imported.insert(tree.id(index), foreign);
-            }
+            imported.extend(known.foreign.map(|foreign| (node, foreign)));
         }
         self.open.pop();
-        Imports { whole, ..found }
+        Imports { imported, whole }
     }
 
     /// What a file gives, if it is followed.
@@ -210,7 +255,7 @@ impl<'a> Follower<'a> {
         if self.open.iter().any(|open| open == name) {
             return NOT_FOLLOWED;
         }
-        let kept = self.followed.get(name);
+        let kept = self.followed.get(name, self.open.len());
         if let Some(kept) = &kept {
             if kept.bytes > self.bytes_left {
                 return NOT_FOLLOWED;
@@ -238,7 +283,7 @@ impl<'a> Follower<'a> {
                 foreign: None,
                 bytes: text.len(),
                 imports: Vec::new(),
-                levels: 1,
+                reach: Reach::Ends(0),
             };
             return Known {
                 foreign: None,
@@ -253,60 +298,65 @@ impl<'a> Follower<'a> {
             let mut parts_left = PARTS_MAX;
             types.told(&whole, PARTS_DEEP_MAX, &mut parts_left)
         });
-        let whole = whole.filter(|_| foreign.is_some()).map(|imports| {
-            let below = imports.iter().filter_map(|(_, meant)| meant.as_ref());
+        let whole = whole.filter(|_| foreign.is_some()).map(|(imports, reach)| {
             Arc::new(Whole {
                 foreign: foreign.clone(),
                 bytes: text.len(),
-                levels: 1 + below.map(|(_, whole)| whole.levels).max().unwrap_or(0),
                 imports,
+                reach,
             })
         });
         Known { foreign, whole }
     }
 
-    /// What a file gave before, if following it again would find the same: every import below means the same file,
-    /// and nothing is left out.
+    /// What a file gave before, if following it again would find the same.
     fn again(&mut self, name: &str, kept: &Arc<Whole>) -> Option<Known> {
-        if self.open.len() + kept.levels > IMPORTS_DEEP_MAX {
-            return None;
-        }
-        let mut seen: HashMap<&str, &Arc<Whole>> = HashMap::from([(name, kept)]);
-        let (mut waiting, mut bytes) = (vec![(name, kept)], kept.bytes);
-        while let Some((file, whole)) = waiting.pop() {
-            for (import, before) in &whole.imports {
-                let meant = self.sources.meaning(file, import);
-                if meant.as_deref() != before.as_ref().map(|(name, _)| name.as_str()) {
-                    return None;
-                }
-                let Some((name, whole)) = before else { continue };
-                let is_open = self.open.iter().any(|open| open == name);
+        let mut seen = HashMap::from([(name.to_owned(), Arc::clone(kept))]);
+        self.is_same_below(name, kept, self.open.len(), &mut seen)?;
+        let bytes = seen.values().map(|whole| whole.bytes).sum();
+        self.bytes_left = self.bytes_left.checked_sub(bytes)?;
+        let known = |whole: Arc<Whole>| Known {
+            foreign: whole.foreign.clone(),
+            whole: Some(whole),
+        };
+        self.known
+            .extend(seen.into_iter().map(|(name, whole)| (name, known(whole))));
+        Some(known(Arc::clone(kept)))
+    }
+
+    /// Goes the way that following the imports of a file would go; `None` where anything is otherwise than before. What
+    /// is new on the way comes into `seen`.
+    fn is_same_below(
+        &self,
+        file: &str,
+        whole: &Whole,
+        depth: usize,
+        seen: &mut HashMap<String, Arc<Whole>>,
+    ) -> Option<()> {
+        for (import, before) in &whole.imports {
+            let meant = self.sources.meaning(file, import);
+            let Some((name, whole)) = before else {
+                meant.is_none().then_some(())?;
+                continue;
+            };
+            (meant.as_ref() == Some(name) && !self.open.contains(name)).then_some(())?;
+            let known = match seen.get(name) {
+                Some(known) => Some(known),
                 // What was read in this round in another way, or with something left out, decides.
-                let known = self.known.get(name);
-                let is_same = known.is_none_or(|known| {
-                    let known = known.whole.as_ref();
-                    known.is_some_and(|known| Arc::ptr_eq(known, whole))
-                });
-                if is_open || !is_same {
-                    return None;
-                }
-                if seen.insert(name, whole).is_none() {
-                    if known.is_none() {
-                        bytes += whole.bytes;
-                    }
-                    waiting.push((name, whole));
+                None => match self.known.get(name) {
+                    Some(known) => Some(known.whole.as_ref()?),
+                    None => None,
+                },
+            };
+            match known {
+                Some(known) => Arc::ptr_eq(known, whole).then_some(())?,
+                None => {
+                    whole.reach.suits(depth + 1).then_some(())?;
+                    seen.insert(name.clone(), Arc::clone(whole));
+                    self.is_same_below(name, whole, depth + 1, seen)?;
                 }
             }
         }
-        self.bytes_left = self.bytes_left.checked_sub(bytes)?;
-        let known = |whole: &Arc<Whole>| Known {
-            foreign: whole.foreign.clone(),
-            whole: Some(Arc::clone(whole)),
-        };
-        self.known.extend(
-            seen.into_iter()
-                .map(|(name, whole)| (name.to_owned(), known(whole))),
-        );
-        Some(known(kept))
+        Some(())
     }
 }
