@@ -151,7 +151,7 @@ async fn tell(what: &str, served: &Served, idle: u64, took: f64) {
 /// Everybody asks at once, and has a result.
 async fn ask_all(slack: &SlackEmulator, words: &str) {
     let asking = (0..PEOPLE).map(|person| async move {
-        let text = format!("@drydock {words}");
+        let text = format!("@drydock {words} of person {person}");
         let said = slack.say(&account(person), CHANNEL, &text).await.unwrap();
         let started = Instant::now();
         while started.elapsed() < ANSWER_MAX {
@@ -190,11 +190,21 @@ fn answer(asked: &Asked, program: &str) -> Answer {
         (true, true, _) => calls("tanka_show", environment),
         (true, false, _) => calls(
             "file_write",
-            json!({ "path": "environments/dev/main.jsonnet", "content": program }),
+            json!({ "path": "environments/dev/main.jsonnet", "content": own(asked, program) }),
         ),
         (false, false, 1) => calls("tanka_show", environment.clone()).and_calls("tanka_diff", environment),
         (false, _, _) => says(DONE),
     }
+}
+
+/// The program of one conversation. No two are the same, so that nothing that was rendered for one serves another.
+fn own(asked: &Asked, program: &str) -> String {
+    let name: String = asked
+        .last_user_text()
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect();
+    format!("// {name}\n{program}")
 }
 
 fn account(person: usize) -> String {

@@ -9,6 +9,7 @@ mod planted;
 // Nouns: no I/O, no clock, no async.
 pub mod model;
 mod parallel;
+mod spool;
 // Around us.
 pub mod config;
 pub mod redact;

@@ -1,11 +1,13 @@
 //! The program: hands the arguments to the command line and its exit code to the system.
 
-use mimalloc::MiMalloc;
+mod allocator;
+
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 fn main() -> ExitCode {
+    allocator::give_back_at_once();
     drydock::cli::main()
 }

@@ -147,11 +147,8 @@ impl App {
         // Nothing is started for an evaluation before one is asked for.
         let evaluator: Arc<dyn Evaluate> = Arc::new(OnDemand::new((world.program)(), config.sandbox.clone()));
         let mask_key = (world.random)().to_vec();
-        let comparer = Arc::new(Comparer::new(
-            Arc::clone(&evaluator),
-            Arc::clone(&redactor),
-            mask_key,
-        ));
+        let comparer = Comparer::new(Arc::clone(&evaluator), Arc::clone(&redactor), mask_key);
+        let comparer = Arc::new(comparer.with_files_in(&config.sandbox.programs.scratch));
         let health = Health::default();
         let parts = Parts {
             store: store.clone(),

@@ -150,8 +150,9 @@ impl Comparer {
         let has_no_place = answered
             .iter()
             .any(|(_, answer)| matches!(answer, Err(TankaError::Evaluation(EvalError::Jail(_)))));
-        let (redactor, tree, graph) = (
+        let (redactor, spool, tree, graph) = (
             Arc::clone(&self.redactor),
+            self.spool.clone(),
             Arc::clone(&rendering.tree),
             Arc::clone(&rendering.graph),
         );
@@ -159,6 +160,7 @@ impl Comparer {
             // One that is built on another is kept by whoever renders both.
             let eyes = Eyes {
                 redactor: &redactor,
+                spool: &spool,
                 tree: tree.as_ref(),
                 graph: &graph,
                 held: &Held::new(),

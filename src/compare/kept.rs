@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Bytes of everything that is kept.
-pub(super) const KEPT_BYTES_MAX: usize = 128 << 20;
+pub(super) const KEPT_BYTES_MAX: usize = 64 << 20;
 /// Bytes of one entry point that is kept: larger ones would push out all others.
-const ENTRYPOINT_BYTES_MAX: usize = KEPT_BYTES_MAX / 8;
+const ENTRYPOINT_BYTES_MAX: usize = KEPT_BYTES_MAX / 16;
 /// What an environment takes beside its objects.
 const MEMBER_BYTES: usize = 512;
 /// What an object takes beside its text.

@@ -32,6 +32,7 @@ use crate::jsonnet::{EvalError, Waiters, yaml};
 use crate::model::{Check, CheckState, Need, RepoPath};
 use crate::redact::Redactor;
 use crate::review::{Input, Report, SettingsChange, review};
+use crate::spool::Spool;
 use crate::tanka::importers::{Affected, Importer};
 use crate::tanka::{self, Evaluate, Renderer, Room, TankaError};
 use crate::workspace::{RepositoryError, TreeError};
@@ -39,6 +40,7 @@ use affected::{Graphs, Touched};
 use kept::Kept;
 use moves::{Moved, Moves, Said};
 use rendering::Both;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -174,6 +176,7 @@ pub struct Comparer {
     evaluator: Arc<dyn Evaluate>,
     redactor: Arc<Redactor>,
     mask_key: Vec<u8>,
+    spool: Spool,
     rendered_max: usize,
     ahead_bytes_max: usize,
     /// Those who wait for a comparison.
@@ -197,11 +200,21 @@ impl Comparer {
             evaluator,
             redactor,
             mask_key,
+            spool: Spool::default(),
             rendered_max: RENDERED_MAX,
             ahead_bytes_max: ahead::BYTES_MAX,
             people: Waiters::default(),
             graphs: Graphs::default(),
             kept: Mutex::default(),
+        }
+    }
+
+    /// Keeps large texts in files in a directory that nobody else writes, instead of in memory.
+    #[must_use]
+    pub fn with_files_in(self, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            spool: Spool::at(directory),
+            ..self
         }
     }
 

@@ -196,8 +196,9 @@ impl Comparer {
         if cancel.is_cancelled() {
             return Err(CompareError::Cancelled);
         }
-        let (redactor, tree, graph) = (
+        let (redactor, spool, tree, graph) = (
             Arc::clone(&self.redactor),
+            self.spool.clone(),
             Arc::clone(side.tree),
             Arc::clone(side.graph),
         );
@@ -207,6 +208,7 @@ impl Comparer {
         let settled = move |answered| {
             let eyes = Eyes {
                 redactor: &redactor,
+                spool: &spool,
                 tree: tree.as_ref(),
                 graph: &graph,
                 held: &held,

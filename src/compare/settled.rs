@@ -10,6 +10,7 @@ use crate::jsonnet::Import;
 use crate::model::RepoPath;
 use crate::redact::{Known, Redactor};
 use crate::review::Failure;
+use crate::spool::Spool;
 use crate::tanka::importers::{Closure, ImportGraph};
 use crate::tanka::{Object, TankaError, Whole};
 use crate::workspace::Tree;
@@ -37,6 +38,8 @@ pub(super) struct Settled {
 #[derive(Clone, Copy)]
 pub(super) struct Eyes<'a> {
     pub(super) redactor: &'a Arc<Redactor>,
+    /// The place of large texts.
+    pub(super) spool: &'a Spool,
     pub(super) tree: &'a dyn Tree,
     pub(super) graph: &'a ImportGraph,
     /// What the entry points hold that others are built on.
@@ -63,7 +66,7 @@ pub(super) fn settle((job, answer): (Job, Result<Whole, TankaError>), eyes: Eyes
     match answer {
         Ok(whole) => {
             let may_be_kept = are_all_known && covers(&job.closure, &whole.imports);
-            let (rendered, values) = rendered(whole, &redactor, known);
+            let (rendered, values) = rendered(whole, &redactor, known, eyes.spool);
             Settled {
                 entrypoint: job.entrypoint,
                 outcome: Ok(Arc::new(rendered)),
@@ -88,10 +91,10 @@ pub(super) fn covers(closure: &Closure, imports: &[Import]) -> bool {
     })
 }
 
-fn rendered(whole: Whole, redactor: &Redactor, secrets: Arc<[Known]>) -> (Rendered, Values) {
+fn rendered(whole: Whole, redactor: &Redactor, secrets: Arc<[Known]>, spool: &Spool) -> (Rendered, Values) {
     let members = whole.members.into_iter().map(|member| {
         let written = match member.objects {
-            Ok(objects) => written(objects, redactor),
+            Ok(objects) => written(objects, redactor, spool),
             Err(error) => Err(failure(&error, redactor)),
         };
         let (objects, values) = match written {
@@ -117,7 +120,11 @@ fn rendered(whole: Whole, redactor: &Redactor, secrets: Arc<[Known]>) -> (Render
 }
 
 /// Each object without secrets, and its place in one text of them all.
-fn written(objects: Vec<Object>, redactor: &Redactor) -> Result<(Vec<Bytes>, Vec<Value>), Failure> {
+fn written(
+    objects: Vec<Object>,
+    redactor: &Redactor,
+    spool: &Spool,
+) -> Result<(Vec<Bytes>, Vec<Value>), Failure> {
     let mut values: Vec<Value> = objects.into_iter().map(|object| object.value).collect();
     let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(values.len()));
     for value in &mut values {
@@ -125,7 +132,7 @@ fn written(objects: Vec<Object>, redactor: &Redactor) -> Result<(Vec<Bytes>, Vec
         serde_json::to_writer(&mut text, value).map_err(|error| bound(&error))?;
         ends.push(text.len());
     }
-    let (text, mut start) = (Bytes::from(text), 0);
+    let (text, mut start) = (spool.keep(text), 0);
     let place = |end| text.slice(std::mem::replace(&mut start, end)..end);
     Ok((ends.into_iter().map(place).collect(), values))
 }

@@ -199,7 +199,7 @@ impl Talk<'_> {
         let task = serde_json::to_vec(&task).map_err(|error| broken(&error))?;
         self.inmate.say(TASK, &[&task]).map_err(|_| Stop::Silence)?;
         let answer = self.answer(VALUE)?;
-        Ok(answer.into())
+        Ok(self.programs.spool().keep(answer))
     }
 
     /// What the second engine says about it, if it is asked here.

@@ -17,6 +17,7 @@ use super::budget::{Budget, Key as Whose};
 use super::places::{Places, Urgency};
 use crate::config::ProgramSettings;
 use crate::sandbox::{Errand, ErrandError, Program, Ran, Scratch, ScratchError};
+use crate::spool::Spool;
 use kept::{Kept, Key};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -85,6 +86,11 @@ impl Programs {
             places: Places::new(RUNS_MAX),
             kept: Mutex::default(),
         }
+    }
+
+    /// The place of large values that wait to be read.
+    pub(super) fn spool(&self) -> Spool {
+        Spool::at(&self.settings.scratch)
     }
 
     /// Whether charts can be rendered.

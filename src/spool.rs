@@ -1,0 +1,88 @@
+//! Large texts that wait to be read. They lie in files without a name and are mapped: what nobody looks at takes no
+//! memory that the system could not have back.
+
+use bytes::Bytes;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Bytes of a text that goes to a file.
+const LARGE_BYTES: usize = 512 << 10;
+
+/// A directory for such files. One that cannot be written is told once for each text, which stays in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spool(Option<PathBuf>);
+
+impl Spool {
+    /// Keeps large texts in files in a directory, which is made if need be.
+    pub(crate) fn at(directory: impl Into<PathBuf>) -> Self {
+        Self(Some(directory.into()))
+    }
+
+    /// The same bytes, in a file if they are many. May wait for the disk.
+    pub(crate) fn keep(&self, text: Vec<u8>) -> Bytes {
+        let Some(directory) = self.0.as_ref().filter(|_| text.len() >= LARGE_BYTES) else {
+            return text.into();
+        };
+        let written = std::fs::create_dir_all(directory)
+            .and_then(|()| tempfile::tempfile_in(directory))
+            .and_then(|mut file| {
+                file.write_all(&text)?;
+                map(&file)
+            });
+        written.unwrap_or_else(|error| {
+            let bytes = text.len();
+            tracing::warn!(%error, bytes, "a large text is kept in memory, since it cannot be written to the disk");
+            text.into()
+        })
+    }
+}
+
+/// Maps a file that has no name and that nobody writes any more.
+#[allow(unsafe_code)]
+fn map(file: &File) -> std::io::Result<Bytes> {
+    // SAFETY: the file never had a name that others could open it by, or has none any more, and its only descriptor is
+    // closed when this is done: nothing can change or cut it while it is mapped.
+    let mapping = unsafe { memmap2::Mmap::map(file)? };
+    Ok(Bytes::from_owner(mapping))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{LARGE_BYTES, Spool};
+
+    /// Lines of what this process has mapped that are files of a directory.
+    fn mapped(directory: &std::path::Path) -> usize {
+        let maps = String::from_utf8(std::fs::read("/proc/self/maps").unwrap()).unwrap();
+        let name = directory.to_str().unwrap();
+        maps.lines().filter(|line| line.contains(name)).count()
+    }
+
+    #[test]
+    fn a_large_text_lies_in_a_file_without_a_name_and_a_small_one_does_not() {
+        let place = tempfile::tempdir().unwrap();
+        let spool = Spool::at(place.path().join("texts"));
+        let small = spool.keep(vec![b'a'; LARGE_BYTES - 1]);
+        assert_eq!((small.len(), mapped(place.path())), (LARGE_BYTES - 1, 0));
+        let text: Vec<u8> = (0..LARGE_BYTES).map(|at| at.to_le_bytes()[0]).collect();
+        let large = spool.keep(text.clone());
+        assert_eq!(large, text);
+        assert_eq!(mapped(place.path()), 1);
+        assert_eq!(std::fs::read_dir(place.path().join("texts")).unwrap().count(), 0);
+        let part = large.slice(10..20);
+        drop(large);
+        assert_eq!((part.as_ref(), mapped(place.path())), (&text[10..20], 1));
+        drop(part);
+        assert_eq!(mapped(place.path()), 0);
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_written_stays_in_memory() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let spool = Spool::at(file.path().join("below a file"));
+        assert_eq!(spool.keep(vec![b'x'; LARGE_BYTES]), vec![b'x'; LARGE_BYTES]);
+        let memory = Spool::default().keep(vec![b'y'; LARGE_BYTES]);
+        assert_eq!(memory, vec![b'y'; LARGE_BYTES]);
+    }
+}
