@@ -202,7 +202,7 @@ CREATE INDEX outbox_open ON outbox (channel, lane, id) WHERE done_at IS NULL;
 CREATE INDEX outbox_done ON outbox (done_at) WHERE done_at IS NOT NULL;
 
 -- Where Slack takes answers to a command that was typed where the bot is not: a credential, kept until the operations
--- whose ids begin with `answers` are out. Not used after half an hour, and deleted by the next hourly round then.
+-- whose ids begin with `answers` are out. Not used after half an hour, and deleted within five minutes then.
 CREATE TABLE response_url (
     answers TEXT PRIMARY KEY,
     url TEXT NOT NULL,

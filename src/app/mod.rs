@@ -255,6 +255,9 @@ impl App {
         let loading = Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone());
         self.tasks
             .spawn("the loading of repositories", Course::Finite, loading);
+        let dropping = Arc::clone(&self.gateway).drop_addresses(self.cancel.clone());
+        self.tasks
+            .spawn("the dropping of addresses", Course::Endless, dropping);
         let retention = Arc::clone(&self.admin.retention).run(world.now, self.cancel.clone());
         self.tasks.spawn("retention", Course::Endless, retention);
         Ok(())

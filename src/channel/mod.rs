@@ -19,6 +19,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+/// Characters of text that no platform takes more of in one message; Slack takes the most.
+pub const MESSAGE_CHARS_MAX: usize = slack::MESSAGE_CHARS_MAX;
+
 /// The result of a delivered operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
@@ -51,6 +54,15 @@ pub enum SendError {
         /// A few words.
         why: String,
         /// What the platform asked us to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The platform answered, and another host that it named did not, nor took it. May be done again without being seen
+    /// twice, and says nothing about whether the platform is there.
+    #[error("not sent: {why}")]
+    OtherHost {
+        /// A few words.
+        why: String,
+        /// What that host asked us to wait.
         retry_after: Option<Duration>,
     },
     /// Definitely not sent, and never will be: any other 4xx, `ok: false`.

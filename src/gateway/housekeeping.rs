@@ -1,5 +1,5 @@
-//! What the gateway does besides answering: loading repositories at start, and keeping them
-//! current.
+//! The work of the gateway besides answering: loading repositories at start, keeping them current, and dropping addresses that
+//! are of no use any more.
 
 use super::Gateway;
 use futures_util::future::join_all;
@@ -9,6 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Between two attempts to load a repository.
 const LOAD_AGAIN_AFTER: Duration = Duration::from_secs(30);
+
+/// Between two looks for addresses that are of no use any more.
+const ADDRESSES_EVERY: Duration = Duration::from_secs(300);
 
 /// Hears which repositories can serve.
 pub trait RepositoriesLoaded: Send + Sync {
@@ -39,6 +42,20 @@ impl Gateway {
         loop {
             tokio::time::sleep(self.parts.repositories.bounds().age_max / 2).await;
             self.parts.repositories.keep_current(name);
+        }
+    }
+
+    /// Drops the addresses for answers to commands that are of no use any more, every few minutes until `cancel`: they
+    /// are credentials.
+    pub async fn drop_addresses(self: Arc<Self>, cancel: CancellationToken) {
+        loop {
+            if let Err(error) = self.parts.store.drop_response_urls((self.parts.now)()).await {
+                tracing::warn!(%error, "addresses for answers to commands are dropped later");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(ADDRESSES_EVERY) => {}
+                () = cancel.cancelled() => return,
+            }
         }
     }
 

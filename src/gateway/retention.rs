@@ -194,9 +194,6 @@ impl Retention {
                         let until = Instant::now() + ROUND_MAX;
                         let round = self.round(&mut pass, Prune::Remove, at, until).await;
                         told(&round);
-                        if let Err(error) = self.store.drop_response_urls(at).await {
-                            warn!(%error, "addresses for answers to commands are dropped later");
-                        }
                         if round.is_done {
                             pass = Pass::default();
                         }

@@ -2,7 +2,9 @@
 
 use super::{MessageRef, Place, Reply, ResponseUrl, Sender};
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// One outgoing operation. `id` is unique and stable across retries and restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +21,19 @@ pub struct Op {
     /// it when it hands the operation out.
     #[serde(skip)]
     pub response_url: Option<ResponseUrl>,
+}
+
+impl Op {
+    /// The operation without an address that takes no answers any more.
+    pub(crate) fn addressed(&self, at: Timestamp) -> Cow<'_, Self> {
+        match &self.response_url {
+            Some(url) if !url.is_good(at) => Cow::Owned(Self {
+                response_url: None,
+                ..self.clone()
+            }),
+            Some(_) | None => Cow::Borrowed(self),
+        }
+    }
 }
 
 /// What to do there.

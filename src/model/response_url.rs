@@ -1,23 +1,40 @@
 //! The address at which whoever typed a command can be answered, wherever they typed it.
 
 use super::Secret;
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-/// Slack's `response_url`. Whoever has it writes to that person in our name, so it is kept as a secret is: no log
-/// shows it, and nothing that is serialised holds it. See
+/// Slack's `response_url`, and until when it takes answers. Whoever has it writes to that person in our name, so it is kept
+/// as a secret is: no log shows it, and nothing that is serialised holds it. See
 /// <https://docs.slack.dev/interactivity/handling-user-interaction>.
 #[derive(Clone)]
-pub struct ResponseUrl(Secret);
+pub struct ResponseUrl {
+    address: Secret,
+    expires_at: Timestamp,
+}
 
 impl ResponseUrl {
-    /// Wraps an address.
-    pub fn new(address: String) -> Self {
-        Self(Secret::new(address))
+    /// Wraps an address that takes answers until a time.
+    pub fn new(address: String, expires_at: Timestamp) -> Self {
+        Self {
+            address: Secret::new(address),
+            expires_at,
+        }
     }
 
     /// The address itself.
     pub fn expose(&self) -> &str {
-        self.0.expose()
+        self.address.expose()
+    }
+
+    /// The time from which on it takes no answers.
+    pub fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+
+    /// True while it takes answers.
+    pub fn is_good(&self, at: Timestamp) -> bool {
+        at < self.expires_at
     }
 
     fn digest(&self) -> [u8; 32] {
@@ -27,7 +44,7 @@ impl ResponseUrl {
 
 impl PartialEq for ResponseUrl {
     fn eq(&self, other: &Self) -> bool {
-        self.digest() == other.digest()
+        self.digest() == other.digest() && self.expires_at == other.expires_at
     }
 }
 
@@ -42,11 +59,12 @@ impl std::fmt::Debug for ResponseUrl {
 #[cfg(test)]
 mod tests {
     use super::ResponseUrl;
+    use jiff::Timestamp;
 
     /// T14
     #[test]
     fn an_address_for_answers_is_told_apart_and_never_shown() {
-        let of = |address: &str| ResponseUrl::new(address.to_owned());
+        let of = |address: &str| ResponseUrl::new(address.to_owned(), Timestamp::UNIX_EPOCH);
         let one = of("https://hooks.slack.com/commands/T1/2/CANARY");
         assert_eq!(one, one.clone());
         assert_ne!(one, of("https://hooks.slack.com/commands/T1/2/OTHER"));

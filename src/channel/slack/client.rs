@@ -97,8 +97,8 @@ impl Client {
             .body(content)
             .send()
             .await
-            .map_err(|error| of_other_host(&error))?;
-        check_status(&response, Effect::Repeatable)
+            .map_err(|error| of_other_host(broken(&error, Effect::Repeatable)))?;
+        check_status(&response, Effect::Repeatable).map_err(of_other_host)
     }
 
     /// Answers at the address that came with a command, without our token. An answer that shows twice harms nobody.
@@ -109,13 +109,12 @@ impl Client {
             ));
         }
         let request = self.http.post(url.expose()).timeout(REQUEST_TIME_MAX).json(body);
-        let mut response = request.send().await.map_err(|error| of_other_host(&error))?;
-        check_status(&response, Effect::Repeatable).map_err(|error| match error {
-            // Our token was not sent there.
-            SendError::Unauthorised(why) => SendError::Refused(why),
-            error => error,
-        })?;
-        let answer = read(&mut response, Effect::Repeatable).await?;
+        let response = request.send().await;
+        let mut response = response.map_err(|error| of_other_host(broken(&error, Effect::Repeatable)))?;
+        check_status(&response, Effect::Repeatable).map_err(of_other_host)?;
+        let answer = read(&mut response, Effect::Repeatable)
+            .await
+            .map_err(of_other_host)?;
         // It says `ok` and nothing else, or why not as the Web API does.
         match serde_json::from_slice::<Value>(&answer) {
             Ok(answer) if answer.get("ok").and_then(Value::as_bool) == Some(false) => {
@@ -254,14 +253,22 @@ fn broken(error: &reqwest::Error, effect: Effect) -> SendError {
     lost(why.to_owned(), effect)
 }
 
-/// The same for hosts that take files and answers: that nobody can connect to one says nothing about the Web API.
-fn of_other_host(error: &reqwest::Error) -> SendError {
-    match broken(error, Effect::Repeatable) {
-        SendError::Unreachable(_) => lost(
-            "slack's host for it cannot be reached".to_owned(),
-            Effect::Repeatable,
-        ),
-        error => error,
+/// Returns what a failure at a host that takes files and answers means: it says nothing about the Web API, which has just
+/// answered, nor about its limits and our token, which was not sent there.
+fn of_other_host(error: SendError) -> SendError {
+    match error {
+        SendError::Unreachable(_) => SendError::OtherHost {
+            why: "slack's host for it cannot be reached".to_owned(),
+            retry_after: None,
+        },
+        SendError::NotSent { why, retry_after }
+        | SendError::Limited { why, retry_after }
+        | SendError::OtherHost { why, retry_after } => SendError::OtherHost { why, retry_after },
+        SendError::Ambiguous(why) => SendError::OtherHost {
+            why,
+            retry_after: None,
+        },
+        SendError::Unauthorised(why) | SendError::Refused(why) => SendError::Refused(why),
     }
 }
 

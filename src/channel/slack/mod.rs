@@ -8,7 +8,7 @@ mod render;
 mod rich_text;
 mod split;
 
-pub(super) use split::split;
+pub(super) use split::{MESSAGE_CHARS_MAX, split};
 
 use super::{Call, Channel, Delivered, Found, Limit, Polled, SendError};
 use crate::channel::visible::visible_line;

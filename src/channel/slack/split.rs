@@ -9,7 +9,7 @@ use crate::model::{Part, Reply};
 /// Blocks of one message.
 const BLOCKS_MAX: usize = 50;
 /// Characters of one message's blocks as JSON. Slack refuses somewhere above 13,000.
-const MESSAGE_CHARS_MAX: usize = 12_500;
+pub(in crate::channel) const MESSAGE_CHARS_MAX: usize = 12_500;
 /// Characters of one part's blocks as JSON; leaves room for a heading beside it.
 const PART_CHARS_MAX: usize = 9_000;
 /// Halvings of one part: enough for any text that fits in memory.

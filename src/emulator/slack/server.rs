@@ -19,6 +19,8 @@ const REQUEST_BYTES_MAX: usize = 64 << 20;
 
 /// The name of an answer at an address that came with a command, among calls and faults.
 const RESPONSE: &str = "response_url";
+/// The name of a file at the address it is sent to, among faults.
+const UPLOAD: &str = "upload_url";
 
 /// Ends a connection without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -43,11 +45,9 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
         .await
         .map_err(|_| Reset)?
         .to_bytes();
-    if let Some(id) = path.strip_prefix("/upload/") {
-        return Ok(upload(shared, id, body));
-    }
-    let response = path.strip_prefix("/commands/");
-    let Some(method) = path.strip_prefix("/api/").or(response.map(|_| RESPONSE)) else {
+    let (file, response) = (path.strip_prefix("/upload/"), path.strip_prefix("/commands/"));
+    let method = path.strip_prefix("/api/");
+    let Some(method) = method.or(response.map(|_| RESPONSE)).or(file.map(|_| UPLOAD)) else {
         return Ok(plain(StatusCode::NOT_FOUND, "no such path"));
     };
     let fault = shared.take_fault(method);
@@ -60,9 +60,10 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
         Some(Fault::Refuse(code)) => return Ok(as_json(&json!({"ok": false, "error": code}))),
         Some(Fault::ResetAfter) | None => {}
     }
-    let response = match response {
-        Some(id) => responded(shared, id, &head.headers, &body),
-        None => web_api(shared, method, &head.headers, &body),
+    let response = match (file, response) {
+        (Some(id), _) => upload(shared, id, body),
+        (None, Some(id)) => responded(shared, id, &head.headers, &body),
+        (None, None) => web_api(shared, method, &head.headers, &body),
     };
     match fault {
         Some(Fault::ResetAfter) => Err(Reset),

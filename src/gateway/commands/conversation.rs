@@ -201,12 +201,18 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
     };
     let missed: Vec<&DeadLetter> = given_up.iter().filter(is_missed).collect();
     let oldest = missed.iter().map(|letter| letter.given_up).min()?;
-    let files = missed.iter().filter_map(|letter| letter.file.as_deref());
-    let mut what: Vec<String> = files
-        .take(FILES_TOLD_MAX)
-        .map(|file| format!("the file `{file}`"))
+    let files: Vec<&str> = missed
+        .iter()
+        .filter_map(|letter| letter.file.as_deref())
         .collect();
-    match missed.len() - what.len() {
+    let named = files.iter().take(FILES_TOLD_MAX);
+    let mut what: Vec<String> = named.map(|file| format!("the file `{file}`")).collect();
+    match files.len() - what.len() {
+        0 => {}
+        1 => what.push("another file".to_owned()),
+        others => what.push(format!("{others} other files")),
+    }
+    match missed.len() - files.len() {
         0 => {}
         1 => what.push("an answer".to_owned()),
         others => what.push(format!("{others} answers")),
@@ -268,8 +274,18 @@ mod tests {
              21 December 2026"
         );
         assert_eq!(
-            missing(&[file], None).unwrap(),
+            missing(std::slice::from_ref(&file), None).unwrap(),
             "not delivered here: the file `CHG-1.patch`; whoever runs this server can have it sent again"
         );
+        for (files, others) in [(4, "another file"), (5, "2 other files")] {
+            let told = missing(&vec![file.clone(); files], None).unwrap();
+            let three = ["the file `CHG-1.patch`"; 3].join(", ");
+            assert_eq!(
+                told,
+                format!(
+                    "not delivered here: {three}, {others}; whoever runs this server can have it sent again"
+                )
+            );
+        }
     }
 }

@@ -20,7 +20,7 @@ const ALONE_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// it for very long.
 pub(super) fn attempt(error: &SendError, before: Before, age: SignedDuration) -> Attempt {
     let is_its_own = match error {
-        SendError::Refused(_) => true,
+        SendError::Refused(_) | SendError::OtherHost { .. } => true,
         _ if planted::is("C2") => true,
         SendError::Unauthorised(_) | SendError::Limited { .. } => false,
         SendError::Unreachable(_) | SendError::NotSent { .. } | SendError::Ambiguous(_) => {
@@ -57,6 +57,16 @@ mod tests {
             silent_for: silent,
         };
         attempt(error, before, age) == Attempt::Counted
+    }
+
+    #[test]
+    fn a_host_beside_the_platform_that_fails_is_an_attempt_whatever_else_is_answered() {
+        let other = SendError::OtherHost {
+            why: "slack's host for it cannot be reached".to_owned(),
+            retry_after: None,
+        };
+        let hour = SignedDuration::from_hours(1);
+        assert!(is_counted(&other, true, hour, hour) && is_counted(&other, false, hour, hour));
     }
 
     /// R18, R20

@@ -157,7 +157,8 @@ impl Gate {
     pub(super) fn failed(&self, error: &SendError, limits: &[Limit]) -> Before {
         let before = self.state().circuit.before(Instant::now());
         match error {
-            SendError::Refused(_) => self.answered(),
+            // The platform answered, and named the host that did not.
+            SendError::Refused(_) | SendError::OtherHost { .. } => self.answered(),
             SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
             SendError::Unauthorised(why) => self.unauthorised(why),
             SendError::Unreachable(why) | SendError::NotSent { why, .. } | SendError::Ambiguous(why) => {
@@ -180,6 +181,7 @@ impl Gate {
             SendError::Refused(_)
             | SendError::Unreachable(_)
             | SendError::NotSent { .. }
+            | SendError::OtherHost { .. }
             | SendError::Ambiguous(_) => {}
         }
     }
@@ -250,7 +252,7 @@ impl Gate {
     pub(super) async fn probe(&self, channel: &Arc<dyn Channel>) {
         let (cause, why) = match channel.probe().await {
             // Whatever it says, it says it.
-            Ok(()) | Err(SendError::Limited { .. } | SendError::Refused(_)) => {
+            Ok(()) | Err(SendError::Limited { .. } | SendError::Refused(_) | SendError::OtherHost { .. }) => {
                 self.state().circuit.probed();
                 self.moved.notify_waiters();
                 return;

@@ -1,6 +1,7 @@
 //! The messages that people get instead of an operation that was not delivered: one line for all texts of a message, and for a
 //! file what it holds, where that can be read in a chat.
 
+use crate::channel::MESSAGE_CHARS_MAX;
 use crate::gateway::compose::MESSAGES_MAX;
 use crate::model::{Action, Op, Part, Reply};
 use bytes::Bytes;
@@ -86,7 +87,7 @@ fn of_file(file_name: &str, content: &Bytes, missing: Missing, split: &Split) ->
         Missing::Perhaps => "may be missing here",
     };
     let first = format!("The file `{file_name}` {what_happened}");
-    if let Ok(text) = std::str::from_utf8(content) {
+    if let Some(text) = shown(content) {
         let language = match file_name.ends_with(".patch") || file_name.ends_with(".diff") {
             true => "diff",
             false => "",
@@ -109,13 +110,25 @@ fn of_file(file_name: &str, content: &Bytes, missing: Missing, split: &Split) ->
     ))]
 }
 
+/// Returns the text of a file, unless no platform takes so much of it in as many messages: what is surely too long is not
+/// split to find that out.
+fn shown(content: &Bytes) -> Option<&str> {
+    const CHARS_MAX: usize = MESSAGES_MAX * MESSAGE_CHARS_MAX;
+    let text = std::str::from_utf8(content).ok()?;
+    let is_short = text.len() <= CHARS_MAX || text.chars().nth(CHARS_MAX).is_none();
+    is_short.then_some(text)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::{Missing, Split, instead_of};
+    use crate::channel::MESSAGE_CHARS_MAX;
+    use crate::gateway::compose::MESSAGES_MAX;
     use crate::model::{Account, Action, Op, Part, Place, Platform, Reply};
     use bytes::Bytes;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     fn file(id: &str, content: &[u8]) -> Op {
         Op {
@@ -177,6 +190,22 @@ mod tests {
             let (ids, first) = told(&unreadable, Missing::Surely);
             assert_eq!(ids, ["inbox-1/CHG-1.patch/missing"]);
             assert!(first.contains("`patch` sends the change again"), "{first}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_no_chat_could_show_is_not_split_to_find_that_out() {
+        let length = MESSAGES_MAX * MESSAGE_CHARS_MAX;
+        for (text, is_split) in [("ä".repeat(length), true), ("ä".repeat(length + 1), false)] {
+            let was_split = Arc::new(AtomicBool::new(false));
+            let splitting = Arc::clone(&was_split);
+            let split: Split = Arc::new(move |reply: &Reply| {
+                splitting.store(true, Ordering::Relaxed);
+                vec![reply.clone(); MESSAGES_MAX + 1]
+            });
+            let ops = instead_of(&file("inbox-1/a", text.as_bytes()), Missing::Surely, &split);
+            assert_eq!((ops.len(), was_split.load(Ordering::Relaxed)), (1, is_split));
+            assert!(format!("{:?}", ops[0].action).contains("is too long to be shown here"));
         }
     }
 

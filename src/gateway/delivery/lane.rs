@@ -133,7 +133,8 @@ impl LaneDelivery {
 
     /// Delivers one operation; what may have been delivered before is looked for first.
     async fn deliver(&self, due: &Due) -> Fate {
-        let op = &due.op;
+        let op = due.op.addressed((self.now)());
+        let op = &*op;
         let mut again = Again::Sent;
         if let Some(since) = due.doubtful_since {
             // A clock that was ahead says nothing about when it was sent.
@@ -182,7 +183,7 @@ impl LaneDelivery {
             SendError::Unauthorised(why) | SendError::Limited { why, .. } => (why, Duration::ZERO, unsent),
             // Later than the next probe, so that another operation is tried after that one.
             SendError::Unreachable(why) => (why, after, unsent),
-            SendError::NotSent { why, retry_after } => {
+            SendError::NotSent { why, retry_after } | SendError::OtherHost { why, retry_after } => {
                 (why, after.max(retry_after.unwrap_or_default()), unsent)
             }
             SendError::Ambiguous(why) if may_be_sent => (why, after, Again::LookedFor),

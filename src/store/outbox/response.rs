@@ -2,14 +2,10 @@
 //! is out, and no longer than the platform takes it.
 
 use crate::model::{Op, Platform, ResponseUrl};
-use crate::store::column::millis;
+use crate::store::column::{millis, time};
 use crate::store::{Store, StoreError};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
-
-/// The time within which Slack takes answers at such an address. See
-/// <https://docs.slack.dev/interactivity/handling-user-interaction>.
-const KEPT: SignedDuration = SignedDuration::from_mins(30);
 
 impl Store {
     /// Drops the addresses that Slack takes no answers at any more.
@@ -19,7 +15,7 @@ impl Store {
 }
 
 /// Keeps the address for operations whose ids begin with `answers` and a slash, and drops those that nobody takes any
-/// more. One that is kept already grows no younger.
+/// more. One of those is not kept again, and one that is kept already grows no younger.
 pub(in crate::store) fn keep(
     tx: &Transaction<'_>,
     answers: &str,
@@ -27,10 +23,12 @@ pub(in crate::store) fn keep(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     drop_expired(tx, at)?;
-    let expires_at = at.checked_add(KEPT).unwrap_or(at);
+    if !url.is_good(at) {
+        return Ok(());
+    }
     tx.prepare_cached("INSERT INTO response_url (answers, url, expires_at) VALUES (?1, ?2, ?3) ON CONFLICT (answers) DO NOTHING",
     )?
-    .execute(params![answers, url.expose(), millis(expires_at)])?;
+    .execute(params![answers, url.expose(), millis(url.expires_at())])?;
     Ok(())
 }
 
@@ -45,12 +43,14 @@ pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<O
     if op.place.thread.is_some() || op.place.account.platform != Platform::Slack {
         return Ok(op);
     }
-    let url: Option<String> = tx
-        .prepare_cached("SELECT url FROM response_url WHERE answers = ?1 AND expires_at > ?2")?
-        .query_row(params![answered(&op.id), millis(at)], |row| row.get(0))
+    let url: Option<(String, i64)> = tx
+        .prepare_cached("SELECT url, expires_at FROM response_url WHERE answers = ?1 AND expires_at > ?2")?
+        .query_row(params![answered(&op.id), millis(at)], |row| row.try_into())
         .optional()?;
+    let url =
+        url.map(|(address, expires_at)| Ok::<_, StoreError>(ResponseUrl::new(address, time(expires_at)?)));
     Ok(Op {
-        response_url: url.map(ResponseUrl::new),
+        response_url: url.transpose()?,
         ..op
     })
 }
@@ -82,10 +82,16 @@ mod tests {
     use crate::model::{Action, Op, Reply, ResponseUrl};
     use crate::store::Store;
     use crate::store::fixture::{at, person, place, post};
-    use jiff::SignedDuration;
+    use jiff::{SignedDuration, Timestamp};
 
-    fn url() -> ResponseUrl {
-        ResponseUrl::new("https://hooks.slack.com/commands/T1/1/CANARY".to_owned())
+    fn later(minutes: i64) -> Timestamp {
+        at(0).checked_add(SignedDuration::from_mins(minutes)).unwrap()
+    }
+
+    /// An address that is good until so many minutes are over.
+    fn url(minutes: i64) -> ResponseUrl {
+        let address = "https://hooks.slack.com/commands/T1/1/CANARY";
+        ResponseUrl::new(address.to_owned(), later(minutes))
     }
 
     fn whisper(id: &str) -> Op {
@@ -100,9 +106,9 @@ mod tests {
     }
 
     /// The same, while it is known where its person can be answered.
-    fn addressed(id: &str) -> Op {
+    fn addressed(id: &str, minutes: i64) -> Op {
         Op {
-            response_url: Some(url()),
+            response_url: Some(url(minutes)),
             ..whisper(id)
         }
     }
@@ -120,7 +126,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let ops = vec![
-            addressed("inbox-1/answer-1"),
+            addressed("inbox-1/answer-1", 30),
             whisper("inbox-1/answer-2"),
             whisper("inbox-10/answer"),
         ];
@@ -129,7 +135,7 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         for (id, left) in [("inbox-1/answer-1", 1), ("inbox-1/answer-2", 0)] {
             let due = store.due("slack", at(1), 1).await.unwrap().remove(0);
-            assert_eq!((due.op.id.as_str(), &due.op.response_url), (id, &Some(url())));
+            assert_eq!((due.op.id.as_str(), &due.op.response_url), (id, &Some(url(30))));
             store.delivered(id, None, at(1)).await.unwrap();
             assert_eq!(kept(&store).await, left);
         }
@@ -141,21 +147,20 @@ mod tests {
     async fn an_address_for_answers_is_used_for_half_an_hour_and_what_is_given_up_needs_none() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let later = |minutes| at(0).checked_add(SignedDuration::from_mins(minutes)).unwrap();
         store
-            .enqueue(vec![addressed("inbox-1/answer")], at(0))
+            .enqueue(vec![addressed("inbox-1/answer", 30)], at(0))
             .await
             .unwrap();
         let due = store.due("slack", later(30), 1).await.unwrap().remove(0);
         assert_eq!(due.op.response_url, None);
         // What is told instead is answered there as well, and the address grows no younger by that.
-        let instead = Some(addressed("inbox-1/missing"));
+        let instead = Some(addressed("inbox-1/missing", 30));
         store
             .failed("inbox-1/answer", "refused", instead, later(20))
             .await
             .unwrap();
         let due = store.due("slack", later(29), 1).await.unwrap().remove(0);
-        assert_eq!(due.op.response_url, Some(url()));
+        assert_eq!(due.op.response_url, Some(url(30)));
         store.give_back(&due).await.unwrap();
         let due = store.due("slack", later(30), 1).await.unwrap().remove(0);
         assert_eq!((due.op.response_url, kept(&store).await), (None, 1));
@@ -166,12 +171,19 @@ mod tests {
         assert_eq!(kept(&store).await, 0);
         // One that is not used goes when the next is kept, and when what is old is removed.
         for (op, minutes) in [("inbox-2/answer", 0), ("inbox-3/answer", 30)] {
-            store.enqueue(vec![addressed(op)], later(minutes)).await.unwrap();
+            let op = addressed(op, minutes + 30);
+            store.enqueue(vec![op], later(minutes)).await.unwrap();
         }
         assert_eq!(kept(&store).await, 1);
         store.drop_response_urls(later(59)).await.unwrap();
         assert_eq!(kept(&store).await, 1);
         store.drop_response_urls(later(60)).await.unwrap();
+        assert_eq!(kept(&store).await, 0);
+        // One that was dropped is not kept again, whoever has it still.
+        store
+            .enqueue(vec![addressed("inbox-4/answer", 30)], later(31))
+            .await
+            .unwrap();
         assert_eq!(kept(&store).await, 0);
     }
 }

@@ -3,6 +3,7 @@
 use super::text;
 use super::{Installed, Received, Rejected, invite, is_direct_id, sender, text_at};
 use crate::model::{Inbound, Kind, MessageRef, Place, ResponseUrl};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -12,8 +13,11 @@ const FIELDS_MAX: usize = 64;
 const TOKEN_CHARS_MAX: usize = 2_000;
 /// Bytes of an address for answers; Slack's have about 80.
 const RESPONSE_URL_BYTES_MAX: usize = 512;
+/// The time within which Slack takes answers at one. See
+/// <https://docs.slack.dev/interactivity/handling-user-interaction>.
+const RESPONSE_URL_KEPT: SignedDuration = SignedDuration::from_mins(30);
 
-pub(super) fn decode(body: &[u8], installed: &Installed) -> Result<Received, Rejected> {
+pub(super) fn decode(body: &[u8], installed: &Installed, at: Timestamp) -> Result<Received, Rejected> {
     let mut fields = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(body).take(FIELDS_MAX) {
         if fields.insert(name.into_owned(), value.into_owned()).is_some() {
@@ -27,12 +31,16 @@ pub(super) fn decode(body: &[u8], installed: &Installed) -> Result<Received, Rej
         return interaction(payload, installed);
     }
     if fields.contains_key("command") {
-        return slash_command(&fields, installed);
+        return slash_command(&fields, installed, at);
     }
     Err(Rejected::Malformed("the form is neither a command nor a press"))
 }
 
-fn slash_command(fields: &BTreeMap<String, String>, installed: &Installed) -> Result<Received, Rejected> {
+fn slash_command(
+    fields: &BTreeMap<String, String>,
+    installed: &Installed,
+    at: Timestamp,
+) -> Result<Received, Rejected> {
     let field = |name: &str| {
         fields
             .get(name)
@@ -64,7 +72,7 @@ fn slash_command(fields: &BTreeMap<String, String>, installed: &Installed) -> Re
         kind: invite(&words).unwrap_or_else(|| command(&words)),
         response_url: field("response_url")
             .filter(|url| url.len() <= RESPONSE_URL_BYTES_MAX)
-            .map(|url| ResponseUrl::new(url.to_owned())),
+            .map(|url| ResponseUrl::new(url.to_owned(), at.saturating_add(RESPONSE_URL_KEPT).unwrap_or(at))),
     })))
 }
 

@@ -68,7 +68,7 @@ impl Webhook for Slack {
         }
         match content_type(headers).as_deref() {
             Some("application/json") => event::decode(request.body(), &self.installed),
-            Some("application/x-www-form-urlencoded") => form::decode(request.body(), &self.installed),
+            Some("application/x-www-form-urlencoded") => form::decode(request.body(), &self.installed, at),
             Some(_) | None => Err(Rejected::Unsupported("neither JSON nor a form")),
         }
     }

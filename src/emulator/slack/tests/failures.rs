@@ -1,6 +1,7 @@
 //! What each failure means, and what may be done about it.
 
 use super::*;
+use crate::model::ResponseUrl;
 
 /// R17
 #[tokio::test]
@@ -259,4 +260,52 @@ async fn places_the_bot_is_not_in_are_refused() {
         );
     }
     assert_eq!(emulator.problems().len(), 2);
+}
+
+/// What another host of Slack says is no answer of Slack, and nothing about our token or its limits.
+#[tokio::test]
+async fn another_host_that_fails_is_told_apart_from_slack() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let upload = op(
+        "C0OPS",
+        None,
+        Action::Upload {
+            file_name: "CHG-7.diff".to_owned(),
+            content: Bytes::from_static(b"+1"),
+            caption: String::new(),
+        },
+    );
+    emulator.add_channel_without_bot("C0ELSE", &["U0ALICE"]);
+    let url = emulator.response_url("U0ALICE", "C0ELSE");
+    let answer = Op {
+        response_url: Some(ResponseUrl::new(url, jiff::Timestamp::MAX)),
+        ..op("C0ELSE", None, posted("Here.").action)
+    };
+    let status = |status, retry_after_seconds| Fault::Status {
+        status,
+        retry_after_seconds,
+    };
+    let other = |why: &str, seconds: Option<u64>| SendError::OtherHost {
+        why: why.to_owned(),
+        retry_after: seconds.map(Duration::from_secs),
+    };
+    let refused = |why: &str| SendError::Refused(why.to_owned());
+    for (fault, expected) in [
+        (Fault::ResetBefore, other("the connection to slack broke", None)),
+        (Fault::ResetAfter, other("the connection to slack broke", None)),
+        (status(503, Some(3)), other("slack answered 503", Some(3))),
+        (status(429, Some(9)), other("slack answered 429", Some(9))),
+        (status(401, None), refused("slack answered 401")),
+        (status(404, None), refused("slack answered 404")),
+    ] {
+        for (op, host) in [(&upload, "upload_url"), (&answer, "response_url")] {
+            emulator.fail_next(host, 1, fault.clone());
+            assert_eq!(
+                channel.deliver(op).await,
+                Err(expected.clone()),
+                "{host} {fault:?}"
+            );
+        }
+    }
 }

@@ -173,7 +173,10 @@ async fn an_answer_goes_to_no_address_but_slacks() {
         "nonsense".to_owned(),
     ] {
         let op = Op {
-            response_url: Some(crate::model::ResponseUrl::new(address.clone())),
+            response_url: Some(crate::model::ResponseUrl::new(
+                address.clone(),
+                jiff::Timestamp::MAX,
+            )),
             ..typed(&inbound, "Here.")
         };
         let why = "the address for the answer is not one of slack's";

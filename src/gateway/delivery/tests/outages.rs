@@ -86,6 +86,40 @@ async fn a_platform_that_takes_no_message_for_hours_loses_none() {
     }
 }
 
+/// A host beside the platform is gone for hours. R18
+#[tokio::test(start_paused = true)]
+async fn a_host_beside_the_platform_that_is_gone_keeps_nobody_else_waiting() {
+    let is_beside = |op: &Op| op.id.ends_with("/aside");
+    let world = World::start(Fake::new(true, move |op| match is_beside(op) {
+        true => Does::Fails(SendError::OtherHost {
+            why: "slack's host for it cannot be reached".to_owned(),
+            retry_after: None,
+        }),
+        false => Does::Shows,
+    }));
+    for number in 0..60 {
+        let (answer, other) = (format!("inbox-{number}/aside"), format!("inbox-{number}/result"));
+        let ops = vec![
+            post(&answer, &format!("D{number}")),
+            post(&other, &format!("C{number}")),
+        ];
+        world.enqueue(ops).await;
+        let asked = elapsed();
+        world.until(|| world.fake.calls_of(&other) > 0).await;
+        assert!(elapsed() - asked <= Duration::from_secs(2), "{other}");
+        assert_eq!(world.delivery.state(), ChannelState::Open);
+        world.pass(1).await;
+    }
+    world.until_settled().await;
+    assert_eq!(world.fake.probes.lock().unwrap().len(), 0);
+    let letters = world.letters().await;
+    let attempts: BTreeSet<u32> = letters.iter().map(|letter| letter.attempts).collect();
+    assert_eq!((letters.len(), attempts), (60, BTreeSet::from([8])));
+    let told = world.fake.shown();
+    let told = told.iter().filter(|op| op.ends_with("/missing"));
+    assert_eq!(told.count(), 60);
+}
+
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
