@@ -4,7 +4,7 @@
 use super::{Access, AccessError, Grant, Role, User, check_name, people, put};
 use crate::model::{Account, InboxId, Platform, Sender, UserId};
 use crate::store::once;
-use crate::store::people::{Entrance, GrantRow, Newcomer, admit, person, standing};
+use crate::store::people::{By, Entrance, GrantRow, Newcomer, admit, person, standing};
 use globset::{Glob, escape};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ fn is_number(id: &str) -> bool {
 }
 
 impl Access {
-    /// Admits an account. It has to be one of the `connected` workspaces and bots, or one that was seen here before.
+    /// Admits an account. One whose access was revoked is admitted by the operator alone. It has to be one of the `connected` workspaces and bots, or one that was seen here before.
     pub async fn add(
         &self,
         new: NewPerson,
@@ -101,18 +101,22 @@ impl Access {
             .write_then(
                 move |tx| {
                     let entrance = match by {
-                        Admits::Operator => admit(tx, &newcomer, "operator", at)?,
+                        Admits::Operator => admit(tx, &newcomer, By::Operator, at)?,
                         Admits::Administrator { user, name, message } => once(tx, message, || {
                             let own = standing(tx, user)?.unwrap_or_default();
+                            let by = By::Administrator { user, name: &name };
                             match administers(&own, &grant.repositories) {
-                                true => admit(tx, &newcomer, &name, at),
+                                true => admit(tx, &newcomer, by, at),
                                 false => Ok(Entrance::NotGranted),
                             }
                         })?,
                     };
                     let row = match &entrance {
                         Entrance::Admitted(user) => Some(person(tx, *user)?),
-                        Entrance::Before { .. } | Entrance::Nowhere | Entrance::NotGranted => None,
+                        Entrance::Before { .. }
+                        | Entrance::Revoked { .. }
+                        | Entrance::Nowhere
+                        | Entrance::NotGranted => None,
                     };
                     Ok((entrance, row))
                 },
@@ -126,6 +130,10 @@ impl Access {
         match (entrance, row) {
             (Entrance::Admitted(_), Some(row)) => Ok(people::user(&row)),
             (Entrance::Before { name }, _) => Err(AccessError::Admitted {
+                account: sender,
+                name,
+            }),
+            (Entrance::Revoked { name }, _) => Err(AccessError::ShutOut {
                 account: sender,
                 name,
             }),
@@ -351,11 +359,71 @@ mod tests {
             assert_eq!((user.name.as_str(), user.invited_by.as_str()), ("eve", "alice"));
         }
         assert_eq!(access.users().await.unwrap().len(), 2);
-        let created = access.store.audit_lines(100).await.unwrap();
-        let created = created
-            .iter()
-            .filter(|(_, line)| line.contains("user.created"))
-            .count();
-        assert_eq!(created, 1);
+        let lines = access.store.audit_lines(100).await.unwrap();
+        let lines = lines.iter().map(|(_, line)| line);
+        let created: Vec<&String> = lines.filter(|line| line.contains("user.created")).collect();
+        assert_eq!(created.len(), 1);
+        // A name may be given twice; the number is nobody else's.
+        let by = format!("\"by_user\":{}", alice.user());
+        assert!(created[0].contains(&by), "{created:?}");
+    }
+
+    /// T06
+    #[tokio::test]
+    async fn whoever_was_revoked_is_let_in_again_by_the_operator_alone() {
+        let (_directory, access) = fresh().await;
+        join(&access, "alice", 1, &telegram("1")).await;
+        let alice = access.admit(&telegram("1")).unwrap();
+        let admin = grant(Role::Admin, "*");
+        access
+            .set_grant(alice.user(), &admin, "operator", at(2))
+            .await
+            .unwrap();
+        let user = access.add(eve(), bot(), Admits::Operator, at(3)).await.unwrap();
+        access.revoke(user.id, "operator", at(4)).await.unwrap();
+        let by = Admits::Administrator {
+            user: alice.user(),
+            name: "alice".to_owned(),
+            message: said(&access, "1").await,
+        };
+        let again = NewPerson {
+            name: "somebody else".to_owned(),
+            ..eve()
+        };
+        let refused = access.add(again, bot(), by, at(6)).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "`telegram:42:666` is `eve`, whose access was revoked; only whoever runs this server lets them in again, with \
+             `drydock user add` or `drydock invite`"
+        );
+        assert!(access.admit(&telegram("666")).is_none());
+        let back = access.add(eve(), bot(), Admits::Operator, at(7)).await.unwrap();
+        assert_eq!(access.admit(&telegram("666")).unwrap().user(), back.id);
+    }
+
+    /// T03
+    #[tokio::test]
+    async fn nobody_is_named_like_what_is_no_person() {
+        let (_directory, access) = fresh().await;
+        for name in [
+            "operator",
+            "Configuration",
+            "7",
+            "slack:T0ACME:U0ALICE",
+            "hook:release",
+            "terminal:local:you",
+        ] {
+            let named = NewPerson {
+                name: name.to_owned(),
+                ..eve()
+            };
+            let refused = access.add(named, bot(), Admits::Operator, at(0)).await;
+            assert_eq!(refused, Err(AccessError::NotAName(name.to_owned())));
+        }
+        let named = NewPerson {
+            name: "operator: Eve 7".to_owned(),
+            ..eve()
+        };
+        assert!(access.add(named, bot(), Admits::Operator, at(0)).await.is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //! the same from outside, and a token is stored nowhere.
 
 use super::{Access, AccessError, Grant, NAME_CHARS_MAX, Role, people, put};
-use crate::model::{Op, Secret, Sender};
+use crate::model::{Op, Platform, Secret, Sender};
 use crate::store::invite::{InviteRow, Prospect, Redemption};
 use crate::store::people::{PersonRow, person};
 use crate::store::{enqueue_in, invite};
@@ -238,7 +238,18 @@ fn welcome(person: &PersonRow) -> Redeemed {
     }
 }
 
-/// Refuses a name that cannot be shown on a line, or not be told from another one.
+/// Names of those who admit people and are none.
+const NO_PEOPLE: [&str; 2] = ["operator", "configuration"];
+/// The beginnings of accounts and of what is configured.
+const ACCOUNTS: [Platform; 4] = [
+    Platform::Slack,
+    Platform::Telegram,
+    Platform::Hook,
+    Platform::Terminal,
+];
+
+/// Refuses a name that cannot be shown on a line, or not be told from another one, and one that stands for an account, a
+/// number, the operator or the configuration wherever people are named.
 pub fn check_name(name: &str) -> Result<(), AccessError> {
     let steers = |c: char| {
         let invisible = [
@@ -249,9 +260,18 @@ pub fn check_name(name: &str) -> Result<(), AccessError> {
         c.is_control() || c == '\u{feff}' || invisible.iter().any(|range| range.contains(&c))
     };
     let chars = name.chars().count();
-    match (1..=NAME_CHARS_MAX).contains(&chars) && name.trim() == name && !name.contains(steers) {
-        true => Ok(()),
-        false => Err(AccessError::Name),
+    if !(1..=NAME_CHARS_MAX).contains(&chars) || name.trim() != name || name.contains(steers) {
+        return Err(AccessError::Name);
+    }
+    let lower = name.to_lowercase();
+    let is_account = |platform: &Platform| {
+        let rest = lower.strip_prefix(platform.as_str());
+        rest.is_some_and(|rest| rest.starts_with(':'))
+    };
+    let is_number = lower.chars().all(|char| char.is_ascii_digit());
+    match NO_PEOPLE.contains(&lower.as_str()) || is_number || ACCOUNTS.iter().any(is_account) {
+        true => Err(AccessError::NotAName(name.to_owned())),
+        false => Ok(()),
     }
 }
 

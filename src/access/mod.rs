@@ -72,6 +72,20 @@ pub enum AccessError {
         /// Whose it is.
         name: String,
     },
+    /// The account of somebody whose access was revoked.
+    #[error(
+        "`{account}` is {}, whose access was revoked; only whoever runs this server lets them in again, with `drydock user add` or `drydock invite`",
+        quoted(.name)
+    )]
+    ShutOut {
+        /// The account.
+        account: Sender,
+        /// The name they had.
+        name: String,
+    },
+    /// A name that stands for something else in lists and in the audit log.
+    #[error("{} is not taken as a name: lists and the audit log mean something else by it; choose another one", quoted(.0))]
+    NotAName(String),
     /// An account of a workspace or bot that nobody knows here.
     #[error(
         "`{0}` is of no workspace or bot that is connected, or has been; copy the whole ID that the person was told"

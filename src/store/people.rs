@@ -32,14 +32,23 @@ pub(crate) struct Newcomer {
     pub(crate) connected: Vec<Account>,
 }
 
+/// Whoever admits somebody.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By<'a> {
+    Operator,
+    Administrator { user: UserId, name: &'a str },
+}
+
 /// The outcome for a newcomer. It is kept with the message that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entrance {
     /// They are in, as this user.
     Admitted(UserId),
-    /// They were in before.
+    /// They are in already.
     Before { name: String },
+    /// Their access was taken away, which an operator did: an operator alone gives it back.
+    Revoked { name: String },
     /// Their workspace or bot is not known here.
     Nowhere,
     /// Whoever asked for it may not do so.
@@ -151,20 +160,29 @@ pub(crate) fn add_person(
 pub(crate) fn admit(
     tx: &Transaction<'_>,
     new: &Newcomer,
-    by: &str,
+    by: By<'_>,
     at: Timestamp,
 ) -> Result<Entrance, StoreError> {
-    if let Some((user, false)) = user_of(tx, &new.sender)? {
+    if let Some((user, is_revoked)) = user_of(tx, &new.sender)? {
         let name = person(tx, user)?.name;
-        return Ok(Entrance::Before { name });
+        match (is_revoked, by) {
+            (false, _) => return Ok(Entrance::Before { name }),
+            (true, By::Administrator { .. }) => return Ok(Entrance::Revoked { name }),
+            (true, By::Operator) => {}
+        }
     }
     let of = |account: &Account| account.platform == new.sender.platform && account.id == new.sender.account;
     if !new.connected.iter().any(of) && !was_seen(tx, &new.sender)? {
         return Ok(Entrance::Nowhere);
     }
+    let (by, by_user) = match by {
+        By::Operator => ("operator", None),
+        By::Administrator { user, name } => (name, Some(user)),
+    };
     let user = add_person(tx, &new.name, by, &new.sender, &new.grant, at)?;
     let data = serde_json::json!({
         "by": by,
+        "by_user": by_user,
         "grant": new.grant,
         "name": new.name,
         "sender": new.sender.to_string(),

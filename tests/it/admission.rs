@@ -145,3 +145,54 @@ async fn an_administrator_who_is_none_any_more_lets_nobody_in() {
         0
     );
 }
+
+/// T06: what was done before the process ended is answered as that, whatever its person may do by now.
+#[tokio::test]
+async fn whoever_let_somebody_in_before_the_process_ended_is_told_so() {
+    let mut app = app().await;
+    app.slack_stranger(EVE);
+    app.say(EVE, "let me in").await;
+    app.next_whisper(EVE, 0).await;
+    let add = "user add slack:T0ACME:U0EVE eve --role viewer";
+    let added = app.slash(ADA, add).await;
+    assert!(added.starts_with("eve is in: viewer"), "{added}");
+    app.grant(ADA, Role::Editor, &["**"]).await;
+    app.until_idle().await;
+    let whispers = app.whispers(ADA).len();
+    app.stage.stop().await;
+    let command = "(SELECT MAX(id) FROM inbox WHERE lane <> 'turn')";
+    app.sabotage(&format!(
+        "UPDATE inbox SET done_at = NULL WHERE id = {command};
+         DELETE FROM outbox WHERE op LIKE 'inbox-' || {command} || '/%'"
+    ));
+    app.stage.start().await.unwrap();
+    assert_eq!(app.next_whisper(ADA, whispers).await, added);
+    assert_eq!(app.slash(ADA, add).await, "Only an administrator admits people.");
+    assert_eq!(app.count("SELECT count(*) FROM users WHERE name = 'eve'"), 1);
+}
+
+/// T06: what the operator took away, an administrator in a chat does not give back.
+#[tokio::test]
+async fn whoever_the_operator_shut_out_is_not_let_in_by_an_administrator() {
+    let app = app().await;
+    app.slack_editor(EVE).await;
+    app.revoke(EVE).await;
+    let refused = app
+        .slash(ADA, "user add slack:T0ACME:U0EVE eve --role viewer")
+        .await;
+    assert_eq!(
+        refused,
+        "Nobody was admitted: slack:T0ACME:U0EVE is U0EVE, whose access was revoked; only whoever runs this server lets \
+         them in again, with drydock user add or drydock invite."
+    );
+    let forged = app
+        .slash(ADA, "user add slack:T0ACME:U0EVE operator --role viewer")
+        .await;
+    assert!(
+        forged.starts_with("Nobody was admitted: operator is not taken as a name"),
+        "{forged}"
+    );
+    app.stage.slack.dm(EVE, "and now?").await.unwrap();
+    app.until_idle().await;
+    assert_eq!(app.asked().len(), 0);
+}

@@ -17,12 +17,15 @@ impl Gateway {
         asked: &Asked,
         identity: &Identity,
     ) -> anyhow::Result<Reply> {
-        if !identity.is_admin() {
-            return Ok(Reply::text("Only an administrator admits people."));
-        }
+        // Who is no administrator is not told how. Whether they may is decided where it is done: what was done before the
+        // process ended is answered as that, also if they are none any more.
+        let told_no = |why: String| match identity.is_admin() {
+            true => Reply::text(why),
+            false => Reply::text("Only an administrator admits people."),
+        };
         let new = match parse(arguments) {
             Ok(new) => new,
-            Err(why) => return Ok(Reply::text(why)),
+            Err(why) => return Ok(told_no(why)),
         };
         let by = Admits::Administrator {
             user: identity.user(),
@@ -33,7 +36,7 @@ impl Gateway {
         match access.add(new, self.connected(), by, now).await {
             Ok(user) => Ok(Reply::text(told(&user))),
             Err(AccessError::Store(error)) => Err(error.into()),
-            Err(error) => Ok(Reply::text(refused(&error))),
+            Err(error) => Ok(told_no(refused(&error))),
         }
     }
 

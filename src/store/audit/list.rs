@@ -172,6 +172,7 @@ impl AuditPerson {
             || ["bound_to", "by", "issued_by", "invited_by"]
                 .iter()
                 .any(|key| is_account(data[*key].as_str()))
+            || (self.user.is_some() && data["by_user"].as_i64() == self.user)
             || (is_about && is_named())
     }
 }
@@ -243,6 +244,16 @@ mod tests {
             senders: vec![alice.to_owned()],
         };
         let person = Some(person);
-        assert_eq!(found(AuditSearch { person, ..all() }).await.0, [5, 3, 1]);
+        let hers = || AuditSearch {
+            person: person.clone(),
+            ..all()
+        };
+        assert_eq!(found(hers()).await.0, [5, 3, 1]);
+        // Whom she let in is hers by her number, whoever has her name.
+        for (second, by) in [(7, 7), (8, 3)] {
+            let let_in = json!({ "by": "alice", "by_user": by, "name": "eve", "user": 9 });
+            store.audit("user.created", let_in, at(second)).await.unwrap();
+        }
+        assert_eq!(found(hers()).await.0, [7, 5, 3, 1]);
     }
 }
