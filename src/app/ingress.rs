@@ -106,8 +106,6 @@ pub(super) struct Clocked {
 #[async_trait]
 impl Ingress for Clocked {
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable> {
-        self.clocks.fresh(&inbound.channel);
-        self.refusals.authentic(&inbound.channel);
         // In a task of its own: a sender that hangs up must not stop what it has begun.
         let gateway = Arc::clone(&self.gateway);
         let received = tokio::spawn(async move { gateway.receive(inbound, at).await });
@@ -146,14 +144,17 @@ impl Ingress for Clocked {
         self.refusals.refused(name, reason, at);
     }
 
+    fn authentic(&self, name: &str) {
+        self.clocks.fresh(name);
+        self.refusals.authentic(name);
+    }
+
     fn stale(&self, name: &str, seconds: i64) {
         self.clocks.stale(name, seconds);
         self.refusals.authentic(name);
     }
 
     fn ignored(&self, name: &str, reason: &'static str, at: Timestamp) {
-        self.clocks.fresh(name);
-        self.refusals.authentic(name);
         self.gateway.ignored(name, reason, at);
     }
 

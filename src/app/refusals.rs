@@ -93,7 +93,7 @@ impl Refusals {
         }
     }
 
-    /// One was signed with the right secret.
+    /// One was signed with the right secret, whatever it says.
     pub(super) fn authentic(&self, name: &str) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(refused) = refused.get_mut(name)

@@ -44,6 +44,9 @@ pub trait Ingress: Send + Sync {
     /// Notes that a request was not signed with the secret of its name. It is rejected as well. Never blocks.
     fn unauthenticated(&self, name: &str, reason: &'static str, at: Timestamp);
 
+    /// Notes that a request was signed with the secret of its name, and in time, whatever it says. Never blocks.
+    fn authentic(&self, name: &str);
+
     /// Notes a request whose signature is right and whose time is not: so many seconds after ours, or before it if
     /// negative. It is rejected as well. Never blocks.
     fn stale(&self, name: &str, seconds: i64);

@@ -108,7 +108,9 @@ impl Routes {
         let webhook = match self.ingress.webhook(name) {
             Route::Webhook(webhook) => webhook,
             Route::Connecting(webhook) => {
-                return match webhook.receive(request, at) {
+                let received = webhook.receive(request, at);
+                self.note(name, &received);
+                return match received {
                     Err(rejected @ (Rejected::Unauthenticated(_) | Rejected::Stale { .. })) => {
                         self.reject(name, &rejected, at)
                     }
@@ -125,6 +127,7 @@ impl Routes {
         crash_point::before("B1");
         let received = webhook.receive(request, at);
         crash_point::after("B1");
+        self.note(name, &received);
         match received {
             Ok(Received::Inbound(inbound)) => match self.ingress.accept(*inbound, at).await {
                 Ok(Acknowledged::New | Acknowledged::Refused) => {
@@ -140,6 +143,14 @@ impl Routes {
             }
             Ok(Received::Answer(text)) => answer::text(text),
             Err(rejected) => self.reject(name, &rejected, at),
+        }
+    }
+
+    /// Says of whatever was signed in time that it was.
+    fn note(&self, name: &str, received: &Result<Received, Rejected>) {
+        match received {
+            Ok(_) | Err(Rejected::Malformed(_) | Rejected::Unsupported(_)) => self.ingress.authentic(name),
+            Err(Rejected::Unauthenticated(_) | Rejected::Stale { .. }) => {}
         }
     }
 

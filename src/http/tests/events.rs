@@ -132,6 +132,60 @@ async fn authentic_events_that_are_not_for_us_are_acknowledged_and_forgotten() {
     assert_eq!(*running.ingress.rejected.lock().unwrap(), []);
 }
 
+/// T12: what was signed with the right secret says so, whatever becomes of it.
+#[tokio::test]
+async fn whatever_is_signed_with_the_right_secret_is_noted_as_that() {
+    let running = Running::start().await;
+    let signed = |body: &[u8]| github_headers("release", "d-1", body);
+    let forged = signed(b"another body");
+    let mut unsupported = signed(b"{}");
+    unsupported.push("content-type: text/plain".to_owned());
+    for (path, headers, body, status, is_authentic) in [
+        ("/in/github", signed(b"{}"), "{}", "200 OK", true),
+        ("/in/github", signed(b"{"), "{", "400 Bad Request", true),
+        (
+            "/in/github",
+            unsupported,
+            "{}",
+            "415 Unsupported Media Type",
+            true,
+        ),
+        ("/in/answers", Vec::new(), "{}", "200 OK", true),
+        (
+            "/in/connecting",
+            signed(b"{}"),
+            "{}",
+            "503 Service Unavailable",
+            true,
+        ),
+        (
+            "/in/connecting",
+            signed(b"{"),
+            "{",
+            "503 Service Unavailable",
+            true,
+        ),
+        ("/in/github", forged.clone(), "{}", "401 Unauthorized", false),
+        ("/in/connecting", forged, "{}", "401 Unauthorized", false),
+        ("/in/nobody", signed(b"{}"), "{}", "401 Unauthorized", false),
+        (
+            "/in/generic",
+            generic_headers("evt-1", NOW - 301, b"{}"),
+            "{}",
+            "401 Unauthorized",
+            false,
+        ),
+    ] {
+        running.ingress.authentic.lock().unwrap().clear();
+        let answer = running.post(path, &headers, body.as_bytes()).await;
+        assert_eq!(head(&answer), format!("HTTP/1.1 {status}"), "{path} {body}");
+        let noted = running.ingress.authentic.lock().unwrap().clone();
+        let name = path.trim_start_matches("/in/").to_owned();
+        let expected = if is_authentic { vec![name] } else { Vec::new() };
+        assert_eq!(noted, expected, "{path} {body}");
+    }
+}
+
 #[tokio::test]
 async fn a_generic_event_is_named_by_its_signed_id() {
     let running = Running::start().await;

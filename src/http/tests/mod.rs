@@ -46,6 +46,7 @@ pub(super) struct Remembering {
     pub(super) degraded: Vec<String>,
     pub(super) stale: Mutex<Vec<(String, i64)>>,
     pub(super) unauthenticated: Mutex<Vec<(String, &'static str)>>,
+    pub(super) authentic: Mutex<Vec<String>>,
     pub(super) accepted: Mutex<Vec<Inbound>>,
     pub(super) rejected: Mutex<Vec<(String, &'static str)>>,
     pub(super) ignored: Mutex<Vec<(String, &'static str)>>,
@@ -75,6 +76,7 @@ impl Remembering {
             degraded: Vec::new(),
             stale: Mutex::default(),
             unauthenticated: Mutex::default(),
+            authentic: Mutex::default(),
             accepted: Mutex::default(),
             rejected: Mutex::default(),
             ignored: Mutex::default(),
@@ -117,6 +119,10 @@ impl Ingress for Remembering {
             .lock()
             .unwrap()
             .push((name.to_owned(), reason));
+    }
+
+    fn authentic(&self, name: &str) {
+        self.authentic.lock().unwrap().push(name.to_owned());
     }
 
     fn stale(&self, name: &str, seconds: i64) {
