@@ -148,6 +148,18 @@ pub(super) fn withhold(
     Ok(changed > 0)
 }
 
+/// Closes the open change: nothing differs from the base any more. It keeps its number and revisions. Returns its name, as
+/// `CHG-42 rev 2`; nothing if none was open.
+pub(super) fn close(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<String>, StoreError> {
+    let name = current_name(tx, id)?;
+    tx.prepare_cached(
+        "UPDATE conversation SET change_number = NULL, withheld = NULL
+         WHERE id = ?1 AND (change_number IS NOT NULL OR withheld IS NOT NULL)",
+    )?
+    .execute([id.0])?;
+    Ok(name)
+}
+
 /// The hash of a revision as it applies.
 fn content(tx: &Transaction<'_>, change: &Change) -> Result<[u8; 32], StoreError> {
     let content = tx
@@ -164,15 +176,23 @@ fn next_number(tx: &Transaction<'_>) -> Result<ChangeNumber, StoreError> {
 }
 
 pub(super) fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<Change>, StoreError> {
+    match current_number(tx, id)? {
+        Some(number) => Ok(newest(tx, number)?.map(|(change, _)| change)),
+        None => Ok(None),
+    }
+}
+
+/// The number of the open change.
+pub(super) fn current_number(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+) -> Result<Option<ChangeNumber>, StoreError> {
     let number: Option<i64> = tx
         .prepare_cached("SELECT change_number FROM conversation WHERE id = ?1")?
         .query_row([id.0], |row| row.get(0))
         .optional()?
         .ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
-    match number {
-        Some(number) => Ok(newest(tx, ChangeNumber(number))?.map(|(change, _)| change)),
-        None => Ok(None),
-    }
+    Ok(number.map(ChangeNumber))
 }
 
 /// The name of the open change, as `CHG-42 rev 2`, also of one that cannot be read.

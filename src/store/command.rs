@@ -7,7 +7,7 @@ use super::edits::{self, Edits};
 use super::people::{self, GrantRow};
 use super::{NewChange, Store, StoreError, change, claim, conversation, outbox};
 use crate::crash_point;
-use crate::model::{Change, ConversationId, InboxId, Op, UserId};
+use crate::model::{Change, ChangeNumber, ConversationId, InboxId, Op, UserId};
 use crate::planted;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -39,6 +39,11 @@ pub enum Discarded {
     Busy,
     /// Nothing: no change was open and no file edited.
     Nothing,
+    /// Nothing: another change is open than the one that was meant, or what is edited is none.
+    Another {
+        /// The open one, as `CHG-42 rev 2`.
+        name: Option<String>,
+    },
     /// It emptied the workspace and closed this change, if one was prepared.
     Change {
         /// The change, as `CHG-42 rev 2`.
@@ -63,8 +68,8 @@ pub type Decide = Box<dyn FnOnce(Option<&[GrantRow]>, &NewChange) -> Result<(), 
 pub struct Rest {
     /// The snapshot of the edits.
     pub snapshot: String,
-    /// What they come to.
-    pub change: NewChange,
+    /// What they come to; nothing where that is the base.
+    pub change: Option<NewChange>,
     /// Whose it is.
     pub user: UserId,
     /// Whether they may have it. Runs inside the transaction: it computes, and waits for nothing.
@@ -78,6 +83,8 @@ pub enum Left<'a> {
     Prepared(&'a Change),
     /// The person may not have them, and this is why.
     Withheld(&'a str),
+    /// They come to the base, and the open change is closed.
+    AsBase,
     /// The workspace was changed again since.
     Overtaken,
 }
@@ -104,15 +111,16 @@ impl Store {
             .await
     }
 
-    /// Empties the edits and closes the open change, which keeps its number and revisions. `inbox` is the
-    /// command; when it is carried out again it answers what it did.
+    /// Empties the edits and closes the open change, which keeps its number and revisions; nothing of that if another one
+    /// was `meant`. `inbox` is the command; when it is carried out again it answers what it did.
     pub async fn discard(
         &self,
         id: ConversationId,
         inbox: InboxId,
+        meant: Option<ChangeNumber>,
         at: Timestamp,
     ) -> Result<Discarded, StoreError> {
-        self.effect(move |tx| once(tx, inbox, || discard(tx, id, inbox, at)))
+        self.effect(move |tx| once(tx, inbox, || discard(tx, id, inbox, meant, at)))
             .await
     }
 
@@ -160,8 +168,8 @@ impl Store {
         self.read(move |tx| edits::load(tx, &snapshot)).await
     }
 
-    /// Ends an undo that left edits: makes what they come to the next revision of the open change, and answers
-    /// the command, in one transaction. If the workspace is not at that snapshot any more, a later message has
+    /// Ends an undo that left edits: makes what they come to the next revision of the open change, or closes it where that is
+    /// the base, and answers the command, in one transaction. If the workspace is not at that snapshot any more, a later message has
     /// prepared something else, and no revision is made. Nor is one that is refused.
     pub async fn undo_done(
         &self,
@@ -184,6 +192,10 @@ impl Store {
             if edits::snapshot(tx, id)? != snapshot {
                 return outbox::enqueue(tx, &announce(Left::Overtaken), at);
             }
+            let Some(change) = change else {
+                change::close(tx, id)?;
+                return outbox::enqueue(tx, &announce(Left::AsBase), at);
+            };
             let ops = match decide(people::standing(tx, user)?.as_deref(), &change) {
                 Ok(()) => announce(Left::Prepared(&change::prepare(tx, id, change, at)?.change)),
                 Err(why) => {
@@ -295,6 +307,7 @@ fn discard(
     tx: &Transaction<'_>,
     id: ConversationId,
     by: InboxId,
+    meant: Option<ChangeNumber>,
     at: Timestamp,
 ) -> Result<Discarded, StoreError> {
     if claim::is_busy(tx, id)? {
@@ -303,6 +316,9 @@ fn discard(
     let name = change::current_name(tx, id)?;
     if name.is_none() && edits::are_none(&edits::snapshot(tx, id)?) {
         return Ok(Discarded::Nothing);
+    }
+    if meant.is_some() && change::current_number(tx, id)? != meant {
+        return Ok(Discarded::Another { name });
     }
     edits::forget(tx, id)?;
     let data = serde_json::json!({ "change": name, "command": by, "conversation": id });

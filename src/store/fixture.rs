@@ -1,8 +1,8 @@
 //! What the tests of the store share: a store in a directory of its own, and messages to put in.
 
 use super::{
-    Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, End, Finish, Finished, Lane, NewChange,
-    Room, Store, Worker,
+    Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, End, Finish, Finished, Lane, Leaves,
+    NewChange, Room, Store, Worker,
 };
 use crate::model::{
     Account, Action, Assistant, Change, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
@@ -219,6 +219,15 @@ pub(super) fn patch(text: &'static str) -> Option<NewChange> {
     })
 }
 
+/// What a turn leaves, in a few words.
+pub(super) fn named(leaves: Leaves<'_>) -> String {
+    match leaves {
+        Leaves::Nothing => String::new(),
+        Leaves::Closed(name) => format!("{name} is closed"),
+        Leaves::Change(numbered) => numbered.change.to_string(),
+    }
+}
+
 /// The end of a turn that posts the name of its change.
 pub(super) fn ends(change: Option<NewChange>) -> Finish {
     Finish {
@@ -229,14 +238,8 @@ pub(super) fn ends(change: Option<NewChange>) -> Finish {
         change,
         withheld: None,
         summary: json!({ "files": 1 }),
-        announce: Box::new(|change| Announcement {
-            ops: vec![post(
-                "result",
-                None,
-                &change
-                    .map(|numbered| numbered.change.to_string())
-                    .unwrap_or_default(),
-            )],
+        announce: Box::new(|leaves| Announcement {
+            ops: vec![post("result", None, &named(leaves))],
             actions: Vec::new(),
             take: false,
         }),

@@ -56,7 +56,7 @@ pub use outbox::{Admission, Again, Attempt, DeadLetter, Due, Letters, POSTPONED_
 pub use privacy::{GroupAccess, look_at_directory, prepare_directory};
 pub use recovery::Crashes;
 pub use retention::{Bytes, DataKind, Position, Prune, Slice, Stored};
-pub use turn::{Announce, Announcement, Begin, Begun, End, Finish, Finished, TurnSummary};
+pub use turn::{Announce, Announcement, Begin, Begun, End, Finish, Finished, Leaves, TurnSummary};
 pub use usage::{Cost, UsageReport};
 
 use condition::Reporter;

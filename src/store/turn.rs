@@ -88,19 +88,29 @@ pub struct Finish {
     pub answer: Option<Step>,
     /// What the model call of that answer cost.
     pub cost: Option<Cost>,
-    /// What was prepared, if anything.
+    /// What was prepared; nothing where the workspace is as its base, and where it is withheld.
     pub change: Option<NewChange>,
     /// Why what was edited is not prepared, where the person may not have it.
     pub withheld: Option<String>,
     /// The facts of the turn, for `/status` and the record.
     pub summary: Value,
-    /// What is said about it, given the change as it was numbered. Runs inside the transaction: it
-    /// computes, and waits for nothing.
+    /// What is said about it, given what it leaves. Runs inside the transaction: it computes, and waits for nothing.
     pub announce: Announce,
 }
 
-/// Says what goes out, given the change as it was numbered.
-pub type Announce = Box<dyn FnOnce(Option<&Numbered>) -> Announcement + Send>;
+/// What a turn leaves of a change, as it is in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaves<'a> {
+    /// No change, or one that is withheld.
+    Nothing,
+    /// Nothing differs from the base any more: the change of this name, `CHG-42 rev 2`, was open and is closed.
+    Closed(&'a str),
+    /// A change.
+    Change(&'a Numbered),
+}
+
+/// Says what goes out, given what a turn leaves.
+pub type Announce = Box<dyn FnOnce(Leaves<'_>) -> Announcement + Send>;
 
 /// What goes out together: with the end of a turn, or while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -432,13 +442,24 @@ fn finish_turn(
         .change
         .map(|change| change::prepare(tx, claim.conversation, change, at))
         .transpose()?;
-    if change.is_none() {
-        change::withhold(tx, claim.conversation, finish.withheld.as_deref())?;
-    }
+    let closed = match (&change, &finish.withheld) {
+        (Some(_), _) => None,
+        (None, Some(why)) => {
+            change::withhold(tx, claim.conversation, Some(why))?;
+            None
+        }
+        (None, None) => change::close(tx, claim.conversation)?,
+    };
     inbox::finish(tx, claim.conversation, inbox, at)?;
-    let due = announce(tx, &(finish.announce)(change.as_ref()), at, busy)?;
+    let leaves = match (&change, &closed) {
+        (Some(numbered), _) => Leaves::Change(numbered),
+        (None, Some(name)) => Leaves::Closed(name),
+        (None, None) => Leaves::Nothing,
+    };
+    let due = announce(tx, &(finish.announce)(leaves), at, busy)?;
     let data = serde_json::json!({
         "change": change.as_ref().map(|numbered| numbered.change.to_string()),
+        "closed": closed,
         "conversation": claim.conversation,
         "source": finish.source,
         "turn": turn,

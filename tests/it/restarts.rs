@@ -2,6 +2,8 @@
 //! while leaves behind. The database is changed as such a process would have left it.
 
 use crate::support::app::{TestApp, step, visible};
+use drydock::access::{Grant, Role};
+use drydock::admin::Request;
 use drydock::demo::stage::SLACK_CHANNEL;
 use drydock::emulator::model::{Answer, Asked, Fault, calls, says};
 use serde_json::json;
@@ -58,6 +60,35 @@ async fn a_slash_command_that_is_carried_out_late_means_what_it_meant_when_it_wa
     assert!(kept.contains("+    replicas: 3,"), "{kept}");
     let gone = app.command_in(ALICE, &newest.thread, "!diff").await;
     assert!(gone.starts_with("Nothing is prepared here."), "{gone}");
+}
+
+/// T06: what a command did before the process ended is told as that, whatever its person may do by now.
+#[tokio::test]
+async fn an_undo_that_was_done_before_a_grant_went_is_told_as_done() {
+    let mut app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    app.ask_in(ALICE, &first.thread, "three replicas in dev").await;
+    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    assert!(undone.starts_with("Undone. CHG-1 rev 3 is now"), "{undone}");
+    app.until_idle().await;
+    let grant = Grant {
+        role: Role::Editor,
+        repositories: "another".to_owned(),
+        environments: vec!["**".to_owned()],
+    };
+    let which = ALICE.to_owned();
+    app.operator(Request::Grant { which, grant }).await;
+    app.stage.stop().await;
+    let command = "(SELECT MAX(id) FROM inbox WHERE lane <> 'turn')";
+    app.sabotage(&format!(
+        "UPDATE inbox SET done_at = NULL WHERE id = {command};
+         DELETE FROM outbox WHERE op LIKE 'inbox-' || {command} || '/%'"
+    ));
+    app.stage.start().await.unwrap();
+    app.until_idle().await;
+    let told = app.written(&first.thread).last().unwrap().clone();
+    assert!(told.starts_with("Undone. What is left:"), "{told}");
 }
 
 /// R3: a command that was not answered when the process ended three times is given up, and its person is told.

@@ -121,6 +121,131 @@ async fn a_telegram_follow_up_that_changed_nothing_says_so_too() {
     assert_eq!(second.keyboard, Vec::<Vec<(String, String)>>::new());
 }
 
+/// Sets the replicas of dev to four, and back to two.
+fn to_and_fro(asked: &Asked) -> Answer {
+    let words = asked.last_user_text();
+    let (from, to) = if words.contains("back") { (4, 2) } else { (2, 4) };
+    let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
+    let path = "environments/dev/main.jsonnet";
+    match step(asked) {
+        0 if words.contains("write down") => calls(
+            "file_write",
+            json!({"path": "environments/dev/notes.txt", "content": "four\n"}),
+        ),
+        0 if words.contains("dev") => {
+            calls("file_edit", json!({"path": path, "old": of(from), "new": of(to)}))
+        }
+        1 if words.contains("and stall") => says("Never said.").but(Fault::Stall),
+        _ => says("Done."),
+    }
+}
+
+/// Waits for what a press makes of the thread it was made in.
+async fn pressed(app: &TestApp, message: &Message, label: &str) -> String {
+    app.until_idle().await;
+    let thread = message.thread_ts.clone().unwrap();
+    let seen = app
+        .stage
+        .slack
+        .look(|state| state.replies(SLACK_CHANNEL, &thread).count());
+    app.stage.slack.click(ALICE, &message.ts, label).await.unwrap();
+    app.slack(label, |state| {
+        state.replies(SLACK_CHANNEL, &thread).nth(seen).map(visible)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_buttons_of_a_change_that_is_gone_reach_no_later_one() {
+    let app = TestApp::new(to_and_fro).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    app.command_in(ALICE, &first.thread, "!discard").await;
+    let second = app.ask_in(ALICE, &first.thread, "four replicas in dev").await;
+    assert!(second.text.contains("CHG-2 is ready"), "{}", second.text);
+    assert_eq!(
+        pressed(&app, &first.message, "Get patch").await,
+        "CHG-1 is not prepared here any more; patch sends CHG-2."
+    );
+    assert_eq!(
+        pressed(&app, &first.message, "Discard").await,
+        "CHG-1 is not prepared here any more, so nothing is discarded; discard throws CHG-2 away."
+    );
+    // A later revision is the same change.
+    app.ask_in(ALICE, &first.thread, "write down dev").await;
+    let told = pressed(&app, &second.message, "Discard").await;
+    assert!(told.starts_with("CHG-2 rev 2 is discarded"), "{told}");
+}
+
+#[tokio::test]
+async fn a_follow_up_that_edits_everything_back_closes_the_change_and_says_so() {
+    let app = TestApp::new(to_and_fro).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    assert!(first.text.contains("CHG-1 is ready"), "{}", first.text);
+    let back = app.ask_in(ALICE, &first.thread, "back to two in dev").await.text;
+    let lines: Vec<&str> = back.lines().collect();
+    assert_eq!(lines[0], "<@U0ALICE> *CHG-1 is closed.*", "{back}");
+    let line = "Nothing differs from the base any more, so nothing is prepared.";
+    assert!(lines.contains(&line), "{back}");
+    for wrong in ["stays as it was", "no file changed", "is ready"] {
+        assert!(!back.contains(wrong), "{back}");
+    }
+    for command in ["!diff", "!patch"] {
+        let told = app.command_in(ALICE, &first.thread, command).await;
+        assert!(told.starts_with("Nothing is prepared here."), "{told}");
+    }
+    assert!(
+        app.audited("turn.finished")
+            .iter()
+            .any(|line| line.contains(r#""closed":"CHG-1""#))
+    );
+    // It is a message like any other, and a number is never used twice.
+    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    assert_eq!(undone, "Undone. CHG-2 is now 1 file, +1 −1; diff shows it.");
+    let again = app.ask_in(ALICE, &first.thread, "why?").await.text;
+    assert!(again.contains("CHG-2 stays as it was"), "{again}");
+}
+
+/// What an undo leaves may be the base as well.
+#[tokio::test]
+async fn an_undo_that_leaves_the_base_closes_the_change() {
+    let app = TestApp::new(to_and_fro).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    app.ask_in(ALICE, &first.thread, "back to two in dev").await;
+    let third = app
+        .ask_in(ALICE, &first.thread, "four replicas in dev")
+        .await
+        .text;
+    assert!(third.contains("CHG-2 is ready"), "{third}");
+    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    assert_eq!(
+        undone,
+        "Undone; the workspace is as the base again, and nothing is prepared."
+    );
+    let told = app.command_in(ALICE, &first.thread, "!diff").await;
+    assert!(told.starts_with("Nothing is prepared here."), "{told}");
+}
+
+/// R1: a turn that goes on after a restart answers for what it did before.
+#[tokio::test]
+async fn a_turn_that_goes_on_does_not_say_that_no_file_changed_if_one_did_before() {
+    let mut app = TestApp::new(to_and_fro).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "four replicas in dev").await;
+    app.say_in(ALICE, &first.thread, "back to two in dev and stall")
+        .await;
+    // The step that edited is stored before the model is asked again.
+    app.until_asked(4).await;
+    app.stage.stop().await;
+    app.sabotage("UPDATE inbox SET inbound = replace(inbound, 'in dev and stall', 'please')");
+    app.stage.start().await.unwrap();
+    let back = app.nth_result(&first.thread, 2).await.text;
+    assert!(back.contains("CHG-1 is closed."), "{back}");
+    assert!(!back.contains("no file changed"), "{back}");
+}
+
 /// What was refused is told beside what was not, with the change that came of it.
 #[tokio::test]
 async fn refused_writes_are_counted_beside_a_change() {

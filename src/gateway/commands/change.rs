@@ -7,7 +7,7 @@ use crate::command::Verb;
 use crate::gateway::Gateway;
 use crate::gateway::compose::{self, Address};
 use crate::gateway::prepared::{Onto, Prepared};
-use crate::model::{Change, ConversationId, Op, Part, Reply};
+use crate::model::{Change, ChangeNumber, ConversationId, Op, Part, Reply};
 use crate::store::{Discarded, StoreError, Undone};
 use crate::workspace::{Overlay, Workspace};
 use anyhow::Context;
@@ -88,8 +88,10 @@ impl Gateway {
         Ok(address.upload(change, extension))
     }
 
+    /// Sends the prepared change as a file; nothing if another one was `meant`.
     pub(super) async fn patch(
         &self,
+        meant: Option<ChangeNumber>,
         address: &Address,
         identity: &Identity,
         conversation: ConversationId,
@@ -98,6 +100,13 @@ impl Gateway {
             Standing::Prepared(change) => *change,
             other => return Ok(vec![address.post("answer", other.told())]),
         };
+        if let Some(meant) = meant.filter(|meant| *meant != change.number) {
+            let text = format!(
+                "{} is not prepared here any more; `patch` sends {change}.",
+                named(meant)
+            );
+            return Ok(vec![address.post("answer", Reply::text(text))]);
+        }
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let upload = self.upload(address, conversation, &change, "patch").await?;
         let base = compose::short(&change.base);
@@ -137,12 +146,12 @@ impl Gateway {
         };
         let prepared = self.prepared_at(asked, conversation, &snapshot).await;
         match prepared {
-            Ok(Some(Prepared { change, .. })) => {
+            Ok(prepared) => {
                 let revision = Revision {
                     conversation,
                     identity: identity.clone(),
                     snapshot,
-                    change,
+                    change: prepared.map(|prepared| prepared.change),
                     address: address.clone(),
                 };
                 Ok(Answer {
@@ -150,7 +159,6 @@ impl Gateway {
                     revision: Some(revision),
                 })
             }
-            Ok(None) => said("Undone; the workspace is as the base again."),
             Err(error) if is_passing(&error) => Err(error),
             Err(error) => Ok(self.unprepared(address, &error)),
         }
@@ -209,14 +217,27 @@ impl Gateway {
         }
     }
 
-    pub(super) async fn discard(&self, asked: &Asked, conversation: ConversationId) -> anyhow::Result<Reply> {
+    /// Throws the prepared change away; nothing if another one was `meant`.
+    pub(super) async fn discard(
+        &self,
+        meant: Option<ChangeNumber>,
+        asked: &Asked,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
         let store = &self.parts.store;
         let discarded = store
-            .discard(conversation, asked.inbox, (self.parts.now)())
+            .discard(conversation, asked.inbox, meant, (self.parts.now)())
             .await?;
         Ok(match discarded {
             Discarded::Busy => is_running(),
             Discarded::Nothing => Reply::text(NOTHING_PREPARED),
+            Discarded::Another { name } => {
+                let meant = meant.map_or_else(|| "That change".to_owned(), named);
+                let stays = name.unwrap_or_else(|| "what is edited here".to_owned());
+                Reply::text(format!(
+                    "{meant} is not prepared here any more, so nothing is discarded; `discard` throws {stays} away."
+                ))
+            }
             Discarded::Change { name: Some(change) } => Reply::text(format!(
                 "{change} is discarded; the workspace is as the base again."
             )),
@@ -273,6 +294,18 @@ impl Standing {
             Self::Prepared(_) | Self::Nothing => Reply::text(NOTHING_PREPARED),
         }
     }
+}
+
+fn named(number: ChangeNumber) -> String {
+    Change::name(number, 1)
+}
+
+/// Returns the change that the arguments of a command begin with: `CHG-42`. A button writes which one it stands under.
+pub(super) fn meant(arguments: &str) -> Option<ChangeNumber> {
+    let first = arguments.split_whitespace().next()?.trim_matches('`');
+    let (prefix, number) = first.split_at_checked(4)?;
+    let number = number.parse().ok().map(ChangeNumber);
+    number.filter(|_| prefix.eq_ignore_ascii_case("chg-"))
 }
 
 fn titled(change: &Change) -> Reply {

@@ -74,7 +74,10 @@ impl Gateway {
                 Answer::post(address, self.stop_message(asked, conversation, message).await?)
             }
             _ => {
-                let command = Command { verb, arguments: "" };
+                let command = Command {
+                    verb,
+                    arguments: &argument,
+                };
                 self.carry_out(command, asked, address, &identity, conversation)
                     .await?
             }

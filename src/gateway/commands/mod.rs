@@ -39,6 +39,8 @@ pub(super) struct Asked {
     pub(super) inbound: Inbound,
     /// The ends of the process since.
     pub(super) crashes: u32,
+    /// Whether it was carried out before the process ended, and only its answer is missing.
+    pub(super) has_effect: bool,
     /// The answer it gets instead of being carried out.
     pub(super) instead: Option<Reply>,
 }
@@ -55,7 +57,8 @@ struct Revision {
     identity: Identity,
     /// The edits it was made of: if there are others by now, it is none.
     snapshot: String,
-    change: NewChange,
+    /// Nothing where it is the base.
+    change: Option<NewChange>,
     address: Address,
 }
 
@@ -82,6 +85,7 @@ impl Revision {
                 compose::totals(change)
             ),
             Left::Withheld(why) => format!("Undone. What is left: {}", compose::withheld(why)),
+            Left::AsBase => "Undone; the workspace is as the base again, and nothing is prepared.".to_owned(),
             Left::Overtaken => {
                 "Undone. The workspace was changed again since; `diff` shows what is prepared.".to_owned()
             }
@@ -293,7 +297,10 @@ impl Gateway {
         conversation: ConversationId,
     ) -> anyhow::Result<Answer> {
         let verb = command.verb;
-        if let Some(refusal) = self.out_of_reach(verb, identity, conversation).await? {
+        // What was done is told as that, whatever its person may do by now.
+        if !asked.has_effect
+            && let Some(refusal) = self.out_of_reach(verb, identity, conversation).await?
+        {
             return Ok(Answer::post(address, refusal));
         }
         if let Some(question) = verb.question(command.arguments) {
@@ -312,9 +319,17 @@ impl Gateway {
             Verb::Diff | Verb::Risk | Verb::Envs | Verb::Render | Verb::WhoImports => {
                 return Ok(Answer::ops(self.diff(address, identity, conversation).await?));
             }
-            Verb::Patch => return Ok(Answer::ops(self.patch(address, identity, conversation).await?)),
+            Verb::Patch => {
+                let meant = change::meant(command.arguments);
+                return Ok(Answer::ops(
+                    self.patch(meant, address, identity, conversation).await?,
+                ));
+            }
             Verb::Undo => return self.undo(asked, address, identity, conversation).await,
-            Verb::Discard => self.discard(asked, conversation).await?,
+            Verb::Discard => {
+                let meant = change::meant(command.arguments);
+                self.discard(meant, asked, conversation).await?
+            }
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(conversation).await?,
             Verb::Usage => self.usage(identity).await?,

@@ -43,6 +43,7 @@ impl Gateway {
             inbox,
             conversation,
             crashes,
+            has_effect,
             inbound,
             ..
         } = command;
@@ -53,6 +54,7 @@ impl Gateway {
                     conversation,
                     inbound: *inbound,
                     crashes,
+                    has_effect,
                     instead,
                 };
                 self.command(asked).await;

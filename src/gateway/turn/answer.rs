@@ -4,7 +4,7 @@
 use super::journal::{LastStep, TurnJournal};
 use super::opening::why_shut_out;
 use super::recording::Recording;
-use super::result::{ChangeButtons, Left, Pages, Result, Said};
+use super::result::{ChangeButtons, Left, Pages, Result, Said, Wrote};
 use super::{Assigned, Opened, REVOKED, refusal};
 use crate::access::Identity;
 use crate::agent::Outcome;
@@ -16,7 +16,7 @@ use crate::gateway::prepared::Prepared;
 use crate::model::{Action, Assistant, Change, Op, Reply, Source, Step, TurnId, Verdict};
 use crate::session;
 use crate::store::people::GrantRow;
-use crate::store::{Announcement, Cost, End, Finish, Finished, NewAction, NewChange, Numbered};
+use crate::store::{Announcement, Cost, End, Finish, Finished, Leaves, NewAction, NewChange, Numbered};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use jiff::{Timestamp, ToSpan};
@@ -52,6 +52,11 @@ impl Gateway {
             elapsed,
         } = ended;
         let last = journal.as_mut().and_then(|journal| journal.last.take());
+        // What broke does not say what it had written.
+        let wrote = match outcome.writes.done > 0 || assigned.work.has_edited || journal.is_none() {
+            true => Wrote::Perhaps,
+            false => Wrote::Nothing,
+        };
         let facts = Facts {
             steps: outcome.steps,
             usage: outcome.usage,
@@ -70,6 +75,7 @@ impl Gateway {
             said: Said::of(said, address, &self.parts.config).await,
             address: address.clone(),
             outcome,
+            wrote,
             stale: opened.stale.as_ref().map(based_on),
             facts,
             config: Arc::clone(&self.parts.config),
@@ -228,15 +234,15 @@ impl Ending {
             withheld,
             answer: said.or_else(|| notice.and_then(closing)),
             cost,
-            announce: Box::new(move |change| {
-                let shown = change.zip(masked).map(|(numbered, patch)| Numbered {
-                    change: Change {
+            announce: Box::new(move |leaves| match (leaves, masked) {
+                (Leaves::Change(numbered), Some(patch)) => {
+                    let change = Change {
                         patch,
                         ..numbered.change.clone()
-                    },
-                    ..*numbered
-                });
-                answer.announce(shown.as_ref())
+                    };
+                    answer.announce(Leaves::Change(&Numbered { change, ..*numbered }))
+                }
+                (leaves, _) => answer.announce(leaves),
             }),
         }))
     }
@@ -264,6 +270,7 @@ impl Outcome {
 struct Answer {
     address: Address,
     outcome: Outcome,
+    wrote: Wrote,
     said: Said,
     /// A line that says that the files are not the newest, if that is so.
     stale: Option<String>,
@@ -277,20 +284,27 @@ struct Answer {
 }
 
 impl Answer {
-    fn announce(self, change: Option<&Numbered>) -> Announcement {
+    fn announce(self, leaves: Leaves<'_>) -> Announcement {
         let is_hook = self.address.mention.is_none();
         // A hook that changed nothing says nothing.
-        if is_hook && change.is_none() && self.outcome.notice.is_none() {
+        if is_hook && leaves == Leaves::Nothing && self.outcome.notice.is_none() {
             return Announcement::default();
         }
-        let left = match change {
+        let left = match leaves {
             // Its events have nothing to do with each other: it edited all of this anew.
-            Some(numbered) if is_hook => Left::New(&numbered.change),
-            change => Left::of(change),
+            Leaves::Change(numbered) if is_hook => Left::New(&numbered.change),
+            leaves => Left::of(leaves),
         };
         let change = left.shown();
         let last_card = (!is_hook).then(|| self.last_card());
-        let (buttons, actions) = self.buttons;
+        let (buttons, mut actions) = self.buttons;
+        // They are for this change and for no later one.
+        if let Some(change) = change {
+            let name = Change::name(change.number, 1);
+            actions
+                .iter_mut()
+                .for_each(|action| action.argument.clone_from(&name));
+        }
         // A button belongs to the person it is made for, and behind a hook there is none.
         let pressed = change.is_some() && !is_hook;
         let result = Result {
@@ -298,6 +312,7 @@ impl Answer {
             config: &self.config,
             left,
             outcome: &self.outcome,
+            wrote: self.wrote,
             said: &self.said,
             stale: self.stale,
             facts: self.facts,

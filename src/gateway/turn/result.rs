@@ -5,7 +5,7 @@ use crate::agent::Outcome;
 use crate::config::Config;
 use crate::gateway::compose::{self, Address, FILE_BYTES_MAX, Facts, MESSAGES_MAX, NOT_APPLIED};
 use crate::model::{Action, Button, ButtonStyle, Change, Op, Part, Reply, Verdict};
-use crate::store::Numbered;
+use crate::store::{Leaves, Numbered};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -118,6 +118,15 @@ pub(super) struct Pages {
     pub(super) inline_diff_bytes_max: usize,
 }
 
+/// What is known of the files a turn has written, with all that it did before the process ended and it was taken up again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrote {
+    /// Surely none.
+    Nothing,
+    /// Some, or it is not known.
+    Perhaps,
+}
+
 /// The change that a turn leaves prepared.
 #[derive(Clone, Copy)]
 pub(super) enum Left<'a> {
@@ -127,14 +136,17 @@ pub(super) enum Left<'a> {
     New(&'a Change),
     /// The change of an earlier turn, which this one did not touch.
     AsItWas(&'a Change),
+    /// No change any more: nothing differs from the base, and the change of this name is closed.
+    Closed(&'a str),
 }
 
 impl<'a> Left<'a> {
-    pub(super) fn of(change: Option<&'a Numbered>) -> Self {
-        match change {
-            None => Self::Nothing,
-            Some(Numbered { change, is_new: true }) => Self::New(change),
-            Some(Numbered { change, .. }) => Self::AsItWas(change),
+    pub(super) fn of(leaves: Leaves<'a>) -> Self {
+        match leaves {
+            Leaves::Nothing => Self::Nothing,
+            Leaves::Closed(name) => Self::Closed(name),
+            Leaves::Change(Numbered { change, is_new: true }) => Self::New(change),
+            Leaves::Change(Numbered { change, .. }) => Self::AsItWas(change),
         }
     }
 
@@ -142,7 +154,7 @@ impl<'a> Left<'a> {
     pub(super) fn shown(self) -> Option<&'a Change> {
         match self {
             Self::New(change) => Some(change),
-            Self::Nothing | Self::AsItWas(_) => None,
+            Self::Nothing | Self::AsItWas(_) | Self::Closed(_) => None,
         }
     }
 }
@@ -153,6 +165,7 @@ pub(super) struct Result<'a> {
     pub(super) config: &'a Config,
     pub(super) left: Left<'a>,
     pub(super) outcome: &'a Outcome,
+    pub(super) wrote: Wrote,
     pub(super) said: &'a Said,
     /// A line that says that the files are not the newest, if that is so.
     pub(super) stale: Option<String>,
@@ -243,6 +256,7 @@ impl Result<'_> {
                 format!("{change} fails a check: {}.", compose::totals(change))
             }
             Left::New(change) => format!("{change} is not finished."),
+            Left::Closed(name) => format!("{name} is closed."),
             Left::Nothing if !is_whole => "No change was prepared.".to_owned(),
             Left::AsItWas(_) if self.notice().is_some() => "Nothing was changed.".to_owned(),
             Left::Nothing | Left::AsItWas(_) if self.unwritten().next().is_some() => {
@@ -266,10 +280,14 @@ impl Result<'_> {
         writes.refusals().into_iter().chain(failures)
     }
 
-    /// The line about a change that this turn did not touch.
+    /// The line about a change that this turn did not touch, or that is none any more.
     fn standing(&self) -> Option<String> {
-        let Left::AsItWas(change) = self.left else {
-            return None;
+        let change = match self.left {
+            Left::AsItWas(change) => change,
+            Left::Closed(_) => {
+                return Some("Nothing differs from the base any more, so nothing is prepared.".to_owned());
+            }
+            Left::Nothing | Left::New(_) => return None,
         };
         let fails = match self.outcome.verdict {
             Verdict::Fail => " and fails a check",
@@ -281,9 +299,9 @@ impl Result<'_> {
     /// The counts of a turn that prepared nothing.
     fn footer(&self) -> String {
         let facts = self.facts.line();
-        match self.outcome.writes.done {
-            0 => format!("no file changed · {facts}"),
-            _ => facts,
+        match self.wrote {
+            Wrote::Nothing => format!("no file changed · {facts}"),
+            Wrote::Perhaps => facts,
         }
     }
 }

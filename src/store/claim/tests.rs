@@ -149,7 +149,10 @@ async fn no_turn_begins_before_an_earlier_command_has_changed_what_it_starts_fro
     let next = says("U1", "again", &["2"]);
     assert!(taken_up(&store, &next, Lane::Turn, 3).await.is_none());
     assert_eq!(claim(&store, "w").await, None);
-    store.discard(old.conversation, discard, at(4)).await.unwrap();
+    store
+        .discard(old.conversation, discard, None, at(4))
+        .await
+        .unwrap();
     // It is not answered yet, but what it changes is changed.
     assert_eq!(claim(&store, "w").await.unwrap().conversation, old.conversation);
 }

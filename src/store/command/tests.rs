@@ -20,10 +20,10 @@ async fn undo(store: &Store, second: i64) -> Undone {
         .unwrap()
 }
 
-fn rest(snapshot: &str, change: NewChange) -> Rest {
+fn rest(snapshot: &str, change: impl Into<Option<NewChange>>) -> Rest {
     Rest {
         snapshot: snapshot.to_owned(),
-        change,
+        change: change.into(),
         user: UserId(1),
         decide: Box::new(|_, _| Ok(())),
     }
@@ -33,6 +33,7 @@ fn announced(left: Left<'_>) -> Vec<Op> {
     let text = match left {
         Left::Prepared(change) => change.to_string(),
         Left::Withheld(why) => why.to_owned(),
+        Left::AsBase => "as the base".to_owned(),
         Left::Overtaken => "nothing".to_owned(),
     };
     vec![post("answer", Some("2.0"), &text)]
@@ -96,7 +97,10 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
         name: Some("CHG-1 rev 4".to_owned()),
     };
     for second in [7, 8] {
-        assert_eq!(store.discard(id, inbox, at(second)).await, Ok(discarded.clone()));
+        assert_eq!(
+            store.discard(id, inbox, None, at(second)).await,
+            Ok(discarded.clone())
+        );
     }
     store.command_done(inbox, Vec::new(), at(8)).await.unwrap();
     assert_eq!(store.unanswered().await, Ok(Vec::new()));
@@ -124,7 +128,7 @@ async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
         .unwrap();
     assert_eq!(store.withheld(id).await, Ok(Some("nobody".to_owned())));
     // That is said of what is there, and no longer than it is.
-    turn(&store, 4, &[("a", Some(b"four"))], None).await;
+    turn(&store, 4, &[("a", Some(b"four"))], patch("four")).await;
     let inbox = command(&store, "undo", "v", 5).await;
     store
         .write(move |tx| {
@@ -140,10 +144,10 @@ async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
     store.command_done(inbox, Vec::new(), at(5)).await.unwrap();
     assert_eq!(
         store.current_change(id).await.unwrap().unwrap().to_string(),
-        "CHG-1 rev 2"
+        "CHG-1 rev 3"
     );
     let prepared = turn(&store, 6, &[("a", Some(b"three"))], patch("three")).await;
-    assert_eq!(prepared.unwrap().to_string(), "CHG-1 rev 3");
+    assert_eq!(prepared.unwrap().to_string(), "CHG-1 rev 4");
     assert_eq!(store.withheld(id).await, Ok(None));
 }
 
@@ -269,7 +273,7 @@ async fn nothing_is_changed_while_a_turn_runs_or_waits_to_be_resumed() {
         let id = conversation(store).await;
         let inbox = async |verb: &str| command(store, verb, &format!("{verb}-{second}"), second).await;
         assert_eq!(undo(store, second).await, Undone::Busy);
-        let discarded = store.discard(id, inbox("discard").await, at(second)).await;
+        let discarded = store.discard(id, inbox("discard").await, None, at(second)).await;
         assert_eq!(discarded, Ok(Discarded::Busy));
         let cleared = store.clear(id, inbox("clear").await).await;
         assert_eq!(cleared, Ok(Cleared::Busy));

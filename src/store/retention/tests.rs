@@ -62,6 +62,17 @@ async fn prune(store: &Store, day: i64) -> BTreeMap<&'static str, u64> {
 
 /// `name` says something in a thread of their own, and it is answered; with `file`, that is what `web.yaml` is then.
 async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> ConversationId {
+    turn_on(store, name, file, file, at).await
+}
+
+/// The same where `web.yaml` is what it `stands` at in the end.
+async fn turn_on(
+    store: &Store,
+    name: &str,
+    file: Option<&str>,
+    stands: Option<&str>,
+    at: Timestamp,
+) -> ConversationId {
     let delivery = format!("{name}:{}", at.as_millisecond());
     let said = says(
         name,
@@ -101,7 +112,7 @@ async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> C
         .record_step(&claim, begun.turn, &step, &cost(10), files.as_ref(), at)
         .await
         .unwrap();
-    let change = file.map(|content| NewChange {
+    let change = stands.map(|content| NewChange {
         repository: "infra".into(),
         base: "a".repeat(40),
         patch: Bytes::from(format!("patch of {content}")),
@@ -202,9 +213,9 @@ async fn months_of_work_reach_a_size_and_keep_it() {
             let file = (number == 0).then_some(content.as_str());
             turn(&store, &name, file, on(day, 10 + number)).await;
         }
-        let content = format!("image: v{}", day / 30);
-        let file = (day % 30 == 5).then_some(content.as_str());
-        alice = turn(&store, "Alice", file, on(day, 20)).await;
+        let content = (day >= 5).then(|| format!("image: v{}", (day - 5) / 30));
+        let file = content.as_deref().filter(|_| day % 30 == 5);
+        alice = turn_on(&store, "Alice", file, content.as_deref(), on(day, 20)).await;
         match day % 40 {
             // A kill may come after any slice.
             30 => {

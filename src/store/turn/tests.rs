@@ -3,11 +3,11 @@
 use super::{Announcement, Begin, End, Finish, Finished};
 use crate::model::{Source, TurnId, Usage, UserId, Verdict};
 use crate::store::fixture::{
-    self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, patch, person,
-    placeholder, post, says, turn,
+    self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, named, patch,
+    person, placeholder, post, says, turn,
 };
 use crate::store::people::{self, GrantRow};
-use crate::store::{Claim, Discarded, Edits, NewChange, Numbered, Store, StoreError, Undone};
+use crate::store::{Claim, Discarded, Edits, Leaves, NewChange, Store, StoreError, Undone};
 use serde_json::json;
 
 #[tokio::test]
@@ -83,11 +83,8 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
 async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
     let (directory, store) = fresh();
     let (claim, _, id) = begin(&store, "U1", 0).await;
-    let announce = |change: Option<&Numbered>| Announcement {
-        ops: vec![
-            post("result", None, &change.unwrap().change.to_string()),
-            post("more", None, "later"),
-        ],
+    let announce = |leaves: Leaves<'_>| Announcement {
+        ops: vec![post("result", None, &named(leaves)), post("more", None, "later")],
         actions: Vec::new(),
         take: true,
     };
@@ -205,7 +202,7 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             .await
             .unwrap();
         let card = store.due("slack", at(1), 1).await.unwrap().remove(0);
-        let announce = move |_: Option<&Numbered>| Announcement {
+        let announce = move |_: Leaves<'_>| Announcement {
             ops: vec![
                 placeholder("result", thread, "Ready:"),
                 fill("result/fill", "result", "CHG-1"),
@@ -366,7 +363,7 @@ async fn a_change_keeps_its_number_while_it_is_open() {
     let discarded = Discarded::Change {
         name: Some("CHG-1 rev 3".to_owned()),
     };
-    assert_eq!(store.discard(id, discard, at(4)).await, Ok(discarded));
+    assert_eq!(store.discard(id, discard, None, at(4)).await, Ok(discarded));
     assert_eq!(store.current_change(id).await, Ok(None));
     assert_eq!(store.edits(id).await, Ok(edits(&[])));
     let undo = command(&store, "undo", "u", 5).await;
