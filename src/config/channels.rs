@@ -21,10 +21,16 @@ pub(super) fn channels(reader: &mut Reader<'_>) -> BTreeMap<String, ChannelSetti
 }
 
 fn channel(reader: &mut Reader<'_>, section: &str) -> Option<ChannelSettings> {
-    match reader.text(&format!("{section}.kind"))?.as_str() {
-        "slack" => slack(reader, section).map(ChannelSettings::Slack),
-        _ => telegram(reader, section).map(ChannelSettings::Telegram),
-    }
+    type Read = fn(&mut Reader<'_>, &str) -> Option<ChannelSettings>;
+    let kinds: [(&str, Read); 2] = [
+        ("slack", |reader, section| {
+            slack(reader, section).map(ChannelSettings::Slack)
+        }),
+        ("telegram", |reader, section| {
+            telegram(reader, section).map(ChannelSettings::Telegram)
+        }),
+    ];
+    reader.word(&format!("{section}.kind"), &kinds)?(reader, section)
 }
 
 fn slack(reader: &mut Reader<'_>, section: &str) -> Option<SlackSettings> {
@@ -79,10 +85,12 @@ fn telegram(reader: &mut Reader<'_>, section: &str) -> Option<TelegramSettings> 
         );
     }
     let secret_key = format!("{section}.secret_token");
-    let mode = match reader.text(&format!("{section}.mode")).as_deref() {
-        Some("webhook") => TelegramMode::Webhook,
-        _ => TelegramMode::Polling,
-    };
+    let modes = [
+        ("polling", TelegramMode::Polling),
+        ("webhook", TelegramMode::Webhook),
+    ];
+    let mode = reader.word(&format!("{section}.mode"), &modes);
+    let mode = mode.unwrap_or(TelegramMode::Polling);
     let secret_token = match mode {
         TelegramMode::Webhook => {
             require_public_url(reader, section);

@@ -3,7 +3,7 @@
 use crate::config::github_events;
 use crate::config::reader::Reader;
 use crate::config::settings::{Grants, HookChange, HookScheme, HookSettings, PostTo};
-use crate::model::RepoPath;
+use crate::model::{RepoPath, Role};
 use std::collections::BTreeMap;
 
 /// Fields one hook may take from a payload.
@@ -54,10 +54,8 @@ fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
         );
     }
     let fields = fields(reader, section);
-    let change = match reader.text(&format!("{section}.change")).as_deref() {
-        Some("continue") => HookChange::Continue,
-        Some(_) | None => HookChange::New,
-    };
+    let changes = [("new", HookChange::New), ("continue", HookChange::Continue)];
+    let change = reader.word(&format!("{section}.change"), &changes);
     let channel = reader.reference(&format!("{section}.post_to.channel"), "channels");
     let chat = reader.text(&format!("{section}.post_to.chat"));
     let grants = grants(reader, section);
@@ -69,7 +67,8 @@ fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
         repository: repository?,
         prompt: prompt?,
         fields,
-        change,
+        // One that was refused is none, and the configuration with it.
+        change: change.unwrap_or(HookChange::New),
         post_to: PostTo {
             channel: channel?,
             chat: chat?,
@@ -93,11 +92,12 @@ fn scheme(reader: &mut Reader<'_>, section: &str) -> Option<HookScheme> {
     let key = format!("{section}.scheme");
     let replayable_key = format!("{section}.allow_replayable");
     let allow_replayable = reader.boolean(&replayable_key);
-    let scheme = match reader.text(&key)?.as_str() {
-        "github" => HookScheme::Github,
-        "generic" => HookScheme::Generic,
-        _ => HookScheme::GenericBody,
-    };
+    let schemes = [
+        ("github", HookScheme::Github),
+        ("generic", HookScheme::Generic),
+        ("generic-body", HookScheme::GenericBody),
+    ];
+    let scheme = reader.word(&key, &schemes)?;
     match scheme {
         HookScheme::GenericBody if !allow_replayable && !reader.refused(&replayable_key) => {
             let why = "generic-body deliveries carry no time, so old ones can be sent again; use generic, or set allow_replayable = true";
@@ -140,7 +140,8 @@ fn is_pointer(text: &str) -> bool {
 }
 
 fn grants(reader: &mut Reader<'_>, section: &str) -> Grants {
-    let role = reader.text(&format!("{section}.grants.role"));
+    let roles = [("viewer", Role::Viewer), ("editor", Role::Editor)];
+    let role = reader.word(&format!("{section}.grants.role"), &roles);
     let key = format!("{section}.grants.environments");
     let environments = reader.list(&key);
     if environments.is_empty() && !reader.refused(&key) {
@@ -152,5 +153,9 @@ fn grants(reader: &mut Reader<'_>, section: &str) -> Grants {
     if environments.iter().any(|glob| globset::Glob::new(glob).is_err()) {
         reader.problem(&key, "expected globs, such as environments/dev*");
     }
-    Grants::new(role.as_deref(), environments)
+    Grants {
+        // One that was refused is none, and the configuration with it.
+        role: role.unwrap_or(Role::Viewer),
+        environments,
+    }
 }

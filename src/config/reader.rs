@@ -140,6 +140,20 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What the word of a choice stands for. One that the table of keys lists and the meanings do not is refused: it is never
+    /// taken for another.
+    pub(super) fn word<T: Copy>(&mut self, path: &str, meanings: &[(&str, T)]) -> Option<T> {
+        let word = self.text(path)?;
+        let meaning = meanings.iter().find(|(known, _)| *known == word);
+        if meaning.is_none() {
+            self.problem(
+                path,
+                format!("`{word}` has no meaning here yet; use another word"),
+            );
+        }
+        meaning.map(|(_, meaning)| *meaning)
+    }
+
     pub(super) fn list(&mut self, path: &str) -> Vec<String> {
         match self.value(path) {
             Some(Value::List(entries)) => entries,
@@ -297,4 +311,32 @@ fn chars_min(path: &str) -> usize {
 pub(super) fn default_value(kind: Kind, text: &str) -> Option<Value> {
     let value = toml::de::DeValue::parse(text).ok()?;
     value::from_toml(kind, value.get_ref()).ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::Reader;
+    use crate::config::sources::{SourceFile, Sources};
+
+    #[test]
+    fn a_word_without_a_meaning_is_refused_and_never_taken_for_another() {
+        let file = SourceFile {
+            path: "drydock.toml".into(),
+            text: "[hooks.ci]\nscheme = \"generic-body\"\n".to_owned(),
+        };
+        let sources = Sources {
+            file: Some(file),
+            ..Sources::default()
+        };
+        let mut reader = Reader::new(&sources);
+        let known = [("github", 1), ("generic-body", 2)];
+        assert_eq!(reader.word("hooks.ci.scheme", &known), Some(2));
+        assert_eq!(reader.word("hooks.ci.scheme", &known[..1]), None);
+        let told = reader.finish().unwrap_err().to_string();
+        assert!(
+            told.contains("2: hooks.ci.scheme: `generic-body` has no meaning here yet"),
+            "{told}"
+        );
+    }
 }

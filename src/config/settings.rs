@@ -270,17 +270,6 @@ pub struct Grants {
     pub environments: Vec<String>,
 }
 
-impl Grants {
-    /// What the words of the file mean. No word makes a hook an administrator.
-    pub(super) fn new(role: Option<&str>, environments: Vec<String>) -> Self {
-        let role = match role {
-            Some("viewer") => Role::Viewer,
-            _ => Role::Editor,
-        };
-        Self { role, environments }
-    }
-}
-
 /// `post_to` of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostTo {

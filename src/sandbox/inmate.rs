@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the list of layers.
 const CONFINED_BYTES_MAX: usize = 1_024;
@@ -85,7 +85,8 @@ pub struct Inmate {
 #[derive(Clone, Debug)]
 pub struct Killer {
     handle: Arc<OwnedFd>,
-    process: Pid,
+    /// Its number; none from the moment it may be waited for, since the number may be somebody else's then.
+    process: Arc<Mutex<Option<Pid>>>,
 }
 
 /// The niceness of an inmate that takes long, so that others come first.
@@ -101,10 +102,20 @@ impl Killer {
 
     /// Lets others have the processor first from now on. One that has ended is left alone.
     pub fn stand_back(&self) {
-        // Until it is waited for, its number is nobody else's; after that the handle has no process.
-        if rustix::process::test_kill_process(self.process).is_ok() {
-            let _gone = setpriority_process(Some(self.process), STANDS_BACK);
+        // There is no call for this that takes the handle. Nobody waits for the process while its number is in hand.
+        if let Some(process) = *self.process() {
+            let _gone = setpriority_process(Some(process), STANDS_BACK);
         }
+    }
+
+    /// Ends the inmate, and forgets its number: it may be waited for now.
+    fn end(&self) {
+        self.kill();
+        *self.process() = None;
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,7 +141,7 @@ impl Inmate {
         let killer = match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(handle) => Killer {
                 handle: Arc::new(handle),
-                process: Pid::from_child(&child),
+                process: Arc::new(Mutex::new(Some(Pid::from_child(&child)))),
             },
             Err(error) => {
                 // Without a handle it could not be ended safely later, so it is ended now.
@@ -149,7 +160,7 @@ impl Inmate {
                 confined: false,
             }),
             (_, _, _) => {
-                killer.kill();
+                killer.end();
                 let _reaped = child.wait();
                 Err(started(&"a pipe is missing"))
             }
@@ -217,7 +228,7 @@ impl Inmate {
             let mut errors = errors.take(LAST_WORDS_BYTES_MAX);
             let _cut = errors.read_to_end(&mut words);
         }
-        self.killer.kill();
+        self.killer.end();
         let status = self.child.wait().ok();
         PostMortem {
             signal: status.and_then(|status| status.signal()),
@@ -228,8 +239,27 @@ impl Inmate {
 
 impl Drop for Inmate {
     fn drop(&mut self) {
-        self.killer.kill();
+        self.killer.end();
         // Reaped here, so that no zombie stays. It is dead already: the wait is the system's work.
         let _reaped = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{Inmate, Program};
+    use crate::sandbox::Confinement;
+
+    #[test]
+    fn one_that_was_waited_for_has_no_number_to_stand_back_by() {
+        let other = Program::at("/bin/cat");
+        let inmate = Inmate::start(&other, &Confinement::default()).unwrap();
+        let killer = inmate.killer();
+        assert!(killer.process().is_some());
+        drop(inmate);
+        assert_eq!(*killer.process(), None);
+        killer.stand_back();
+        killer.kill();
     }
 }

@@ -29,8 +29,18 @@ impl Said {
     /// Nothing could be found out.
     pub(in crate::compare) fn unknown() -> Self {
         let unknown = Moves::unknown("the change was not compared");
-        let said = unknown.said(&Redactor::new(Vec::new()), &|| false);
-        said.unwrap_or_default()
+        Self::or_all(unknown.said(&Redactor::new(Vec::new()), &|| false))
+    }
+
+    /// What was found out; a grant for all where nothing was.
+    fn or_all(said: Result<Self, CompareError>) -> Self {
+        said.unwrap_or_else(|error| Self {
+            changes: Vec::new(),
+            needs: vec![Need {
+                environment: None,
+                because: format!("nobody knows which environments move ({error})"),
+            }],
+        })
     }
 }
 
@@ -162,5 +172,18 @@ impl Moved {
             happens,
             reaches,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Said;
+    use crate::compare::CompareError;
+
+    #[test]
+    fn what_nobody_found_out_takes_a_grant_for_all() {
+        let takes_all = |said: Said| said.needs.len() == 1 && said.needs[0].environment.is_none();
+        assert!(takes_all(Said::unknown()));
+        assert!(takes_all(Said::or_all(Err(CompareError::Cancelled))));
     }
 }
