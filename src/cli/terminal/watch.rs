@@ -103,10 +103,14 @@ impl Watch {
             let text = format!("[{name} failed] {}", one_line(content));
             self.output.aside(Style::Dim, &text);
         } else if self.detail == Detail::Verbose {
-            self.output
-                .bordered(&format!("[{name} answered] {}", one_line(content)));
+            self.output.bordered(&answered(name, content));
         }
     }
+}
+
+/// `[file_read answered] 1 replicas: 2`.
+fn answered(name: &str, content: &str) -> String {
+    format!("[{name} answered] {}", one_line(content))
 }
 
 /// `[jb_install] archive 12 of 40 MiB`.
@@ -125,13 +129,24 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{far, one_line};
+    use super::{answered, far, one_line};
 
     /// TK-68
     #[test]
     fn arguments_are_shown_on_one_line_of_at_most_120_characters() {
         assert_eq!(one_line("{\n  \"path\": \"a\"\n}"), "{ \"path\": \"a\" }");
         assert_eq!(one_line(&"ä ".repeat(200)).chars().count(), 120);
+    }
+
+    /// TK-69
+    #[test]
+    fn an_answer_is_shown_on_one_line_of_at_most_120_characters() {
+        assert_eq!(
+            answered("file_read", "1 one\n2 two\n"),
+            "[file_read answered] 1 one 2 two"
+        );
+        let long = answered("file_read", &"ä\n".repeat(10_000));
+        assert_eq!(long.chars().count(), "[file_read answered] ".len() + 120);
     }
 
     #[test]
