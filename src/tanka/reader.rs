@@ -3,10 +3,12 @@
 //! thread ends, which it does once there was nothing to read for a moment.
 
 use super::room::LARGE_BYTES;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tracing::error;
 
 /// The time the thread waits for something to read before it ends.
 const REST_MAX: Duration = Duration::from_secs(1);
@@ -49,7 +51,7 @@ impl Reader {
             None => work,
             Some(thread) => match thread.send(work) {
                 Ok(()) => return Ok(()),
-                // It broke down.
+                // It has ended without saying so.
                 Err(SendError(work)) => work,
             },
         };
@@ -65,7 +67,7 @@ impl Reader {
     fn work(&self, works: &Receiver<Work>) {
         loop {
             match works.recv_timeout(REST_MAX) {
-                Ok(work) => work(),
+                Ok(work) => run(work),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     // Nobody adds to the queue while it is held.
@@ -75,10 +77,18 @@ impl Reader {
                         return;
                     };
                     drop(queue);
-                    work();
+                    run(work);
                 }
             }
         }
+    }
+}
+
+/// Runs one work. If it panics, its caller is told so when the answer it was to give is dropped; the works behind it
+/// are read all the same.
+fn run(work: Work) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        error!("reading a large value panicked");
     }
 }
 
@@ -104,9 +114,23 @@ mod tests {
         assert_ne!(small, large);
     }
 
-    /// Whoever breaks down is told so, and the next one is read by another thread.
+    #[tokio::test]
+    async fn a_value_that_breaks_down_tells_its_caller_and_those_behind_it_are_read() {
+        let (go_on, held) = mpsc::channel::<()>();
+        let first = read(LARGE_BYTES + 1, move || held.recv().is_ok());
+        let broken = read::<()>(LARGE_BYTES + 1, || panic!("on purpose"));
+        let behind = (0..20).map(|number| read(LARGE_BYTES + 1, move || number));
+        let behind = futures_util::future::join_all(behind);
+        // All of them wait before the first one ends.
+        let go = async { go_on.send(()).unwrap() };
+        let (first, broken, behind, ()) = tokio::join!(first, broken, behind, go);
+        assert_eq!(first, Ok(true));
+        assert_eq!(broken, Err("reading a large value broke down".to_owned()));
+        assert_eq!(behind, (0..20).map(Ok).collect::<Vec<_>>());
+    }
+
     #[test]
-    fn a_thread_that_broke_down_is_replaced_and_one_that_rests_ends() {
+    fn a_thread_outlives_a_work_that_broke_down_and_one_that_rests_ends() {
         static OWN: Reader = Reader(Mutex::new(None));
         let ran_on = || {
             let (told, thread) = mpsc::channel::<ThreadId>();
@@ -117,17 +141,12 @@ mod tests {
         let first = ran_on();
         assert_eq!(ran_on(), first);
         OWN.take(Box::new(|| panic!("on purpose"))).unwrap();
-        let (gone, ended) = mpsc::channel::<()>();
-        OWN.take(Box::new(move || drop(gone))).unwrap();
-        // It was dropped with the thread, or ran on the next one.
-        assert!(ended.recv().is_err());
-        let second = ran_on();
-        assert_ne!(second, first);
+        assert_eq!(ran_on(), first);
         let started = Instant::now();
         while OWN.queue().is_some() {
             assert!(started.elapsed() < 60 * REST_MAX, "the thread never ends");
             thread::yield_now();
         }
-        assert_ne!(ran_on(), second);
+        assert_ne!(ran_on(), first);
     }
 }
