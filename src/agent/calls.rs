@@ -23,13 +23,22 @@ const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Where running calls tell how far they are: the place of a call in its group, and words for people.
 type Told = mpsc::Sender<(usize, String)>;
 
-/// A call with its result.
+/// A call with its result, as it is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
     pub(super) result: ToolResult,
     pub(super) outcome: Outcome,
     /// The reason that a call did not write that was to write, without secrets.
     pub(super) unwritten: Option<String>,
+}
+
+/// A call that has ended, with what it answered: secrets and all, and not cut.
+struct Ended<'c> {
+    call: &'c ToolCall,
+    answer: String,
+    outcome: Outcome,
+    /// The reason that a call did not write that was to write.
+    unwritten: Option<String>,
 }
 
 /// What became of a call, for whoever counts.
@@ -40,6 +49,15 @@ pub(super) enum Outcome {
     Failed,
     Malformed,
     Refused,
+}
+
+impl Outcome {
+    fn is_error(self) -> bool {
+        match self {
+            Self::Read | Self::Wrote => false,
+            Self::Failed | Self::Malformed | Self::Refused => true,
+        }
+    }
 }
 
 /// The calls of one answer.
@@ -78,7 +96,7 @@ impl<'a> Calls<'a> {
             .enumerate()
             .map(|(index, call)| (call, self.prepare(index, call, cut)))
             .collect();
-        let mut done = Vec::with_capacity(prepared.len());
+        let (mut earlier, mut done) = (Vec::new(), Vec::new());
         let mut rest = prepared.into_iter().peekable();
         while let Some(first) = rest.next() {
             let mut group = vec![first];
@@ -87,10 +105,18 @@ impl<'a> Calls<'a> {
             {
                 group.push(next);
             }
-            done.extend(self.side_by_side(group, events).await?);
+            let ended = self.side_by_side(group, events).await?;
+            done = self.shown(&ended);
+            tell(&ended, &done, events);
+            if rest.peek().is_some() {
+                earlier.extend(ended);
+            }
         }
         self.end_writes().await?;
-        Ok(done)
+        // What a later call learnt that is secret is none the less so in the answers before it.
+        let mut all = self.shown(&earlier);
+        all.append(&mut done);
+        Ok(all)
     }
 
     /// Ends the step for calls that were left behind: they write nothing any more, and a write that was
@@ -101,13 +127,13 @@ impl<'a> Calls<'a> {
         done.map_err(|_| anyhow::anyhow!("a write did not end within {} s", WRITE_TIME_MAX.as_secs()))
     }
 
-    async fn side_by_side(
+    /// Runs neighbouring calls at the same time.
+    async fn side_by_side<'c>(
         &self,
-        group: Vec<(&ToolCall, Result<Prepared, ToolError>)>,
+        group: Vec<(&'c ToolCall, Result<Prepared, ToolError>)>,
         events: &mut (dyn FnMut(Event) + Send),
-    ) -> anyhow::Result<Vec<Done>> {
-        let calls: Vec<&ToolCall> = group.iter().map(|(call, _)| *call).collect();
-        for call in &calls {
+    ) -> anyhow::Result<Vec<Ended<'c>>> {
+        for (call, _) in &group {
             let arguments = arguments(&call.arguments, self.cx.redactor).into_owned();
             events(Event::ToolStarted {
                 call: call.id.clone(),
@@ -115,27 +141,18 @@ impl<'a> Calls<'a> {
                 arguments,
             });
         }
-        let results = self.together(&calls, group, events).await;
-        let done = results.into_iter().collect::<anyhow::Result<Vec<Done>>>()?;
-        for (call, done) in calls.iter().zip(&done) {
-            events(Event::ToolFinished {
-                call: call.id.clone(),
-                name: call.name.clone(),
-                content: done.result.content.clone(),
-                is_error: done.result.is_error,
-            });
-        }
-        Ok(done)
+        let ended = self.together(group, events).await;
+        ended.into_iter().collect()
     }
 
-    /// Runs calls at the same time, and passes on how far they are while they run.
-    async fn together(
+    /// Waits for calls that run at the same time, and passes on how far they are meanwhile.
+    async fn together<'c>(
         &self,
-        calls: &[&ToolCall],
-        group: Vec<(&ToolCall, Result<Prepared, ToolError>)>,
+        group: Vec<(&'c ToolCall, Result<Prepared, ToolError>)>,
         events: &mut (dyn FnMut(Event) + Send),
-    ) -> Vec<anyhow::Result<Done>> {
+    ) -> Vec<anyhow::Result<Ended<'c>>> {
         let (told, mut words) = mpsc::channel(WORDS_WAITING_MAX);
+        let calls: Vec<&ToolCall> = group.iter().map(|(call, _)| *call).collect();
         let running = group.into_iter().enumerate();
         let running =
             running.map(|(index, (call, prepared))| self.execute(call, prepared, self.watch(index, &told)));
@@ -152,7 +169,7 @@ impl<'a> Calls<'a> {
                         text: self.cx.redactor.redact(&text).into_owned(),
                     });
                 },
-                results = &mut running => return results,
+                ended = &mut running => return ended,
             }
         }
     }
@@ -184,44 +201,52 @@ impl<'a> Calls<'a> {
         self.offered.prepare(call, limits.call_arguments_bytes_max)
     }
 
-    async fn execute(
+    async fn execute<'c>(
         &self,
-        call: &ToolCall,
+        call: &'c ToolCall,
         prepared: Result<Prepared, ToolError>,
         watch: Watch,
-    ) -> anyhow::Result<Done> {
+    ) -> anyhow::Result<Ended<'c>> {
         let result = match prepared {
             Ok(prepared) => self.call(prepared, &watch).await,
             Err(error) => Err(error),
         };
-        let (content, outcome, why) = match result {
-            Ok((content, outcome)) => (content, outcome, None),
+        let (answer, outcome, why) = match result {
+            Ok((answer, outcome)) => (answer, outcome, None),
             Err(ToolError::Failed(why)) => (why.clone(), Outcome::Failed, Some(why)),
             Err(ToolError::Malformed(why)) => (why.clone(), Outcome::Malformed, Some(why)),
             Err(ToolError::Refused { answer, why }) => (answer, Outcome::Refused, Some(why)),
             Err(ToolError::Fatal(error)) => return Err(error),
         };
-        let is_error = why.is_some();
-        let unwritten = why.filter(|_| self.was_to_write(call));
-        // Redaction precedes truncation: a cut must never leave half a secret behind.
-        let unwritten = unwritten.map(|why| {
-            let why = self.cx.redactor.redact(&why);
-            match outcome {
-                Outcome::Refused => why.into_owned(),
-                Outcome::Read | Outcome::Wrote | Outcome::Failed | Outcome::Malformed => reason(&why),
+        Ok(Ended {
+            call,
+            answer,
+            outcome,
+            unwritten: why.filter(|_| self.was_to_write(call)),
+        })
+    }
+
+    /// The results of calls without what is known to be secret by now. Redaction precedes every cut: it must never
+    /// leave half a secret behind.
+    fn shown(&self, ended: &[Ended<'_>]) -> Vec<Done> {
+        let redactor = self.cx.redactor;
+        let shown = ended.iter().map(|ended| {
+            let unwritten = ended.unwritten.as_deref().map(|why| redactor.redact(why));
+            let answer = redactor.redact(&ended.answer);
+            Done {
+                result: ToolResult {
+                    call: ended.call.id.clone(),
+                    content: shorten(&answer, self.cx.limits.tool_output_bytes_max),
+                    is_error: ended.outcome.is_error(),
+                },
+                outcome: ended.outcome,
+                unwritten: unwritten.map(|why| match ended.outcome {
+                    Outcome::Refused => why.into_owned(),
+                    Outcome::Read | Outcome::Wrote | Outcome::Failed | Outcome::Malformed => reason(&why),
+                }),
             }
         });
-        let content = self.cx.redactor.redact(&content);
-        let content = shorten(&content, self.cx.limits.tool_output_bytes_max);
-        Ok(Done {
-            result: ToolResult {
-                call: call.id.clone(),
-                content,
-                is_error,
-            },
-            outcome,
-            unwritten,
-        })
+        shown.collect()
     }
 
     /// True if a call is one of a tool that writes, offered to this person or not.
@@ -263,6 +288,18 @@ impl<'a> Calls<'a> {
                 Outcome::Wrote
             },
         ))
+    }
+}
+
+/// Tells people that calls have ended.
+fn tell(ended: &[Ended<'_>], done: &[Done], events: &mut (dyn FnMut(Event) + Send)) {
+    for (ended, done) in ended.iter().zip(done) {
+        events(Event::ToolFinished {
+            call: ended.call.id.clone(),
+            name: ended.call.name.clone(),
+            content: done.result.content.clone(),
+            is_error: done.result.is_error,
+        });
     }
 }
 

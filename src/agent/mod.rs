@@ -18,7 +18,7 @@ use crate::access::Identity;
 use crate::compare::Progress;
 use crate::crash_point;
 use crate::model::{
-    Assistant, Block, Effect, History, Limits, Source, Step, StopReason, ToolResult, Turn, Usage, Verdict,
+    Assistant, Block, Effect, History, Limits, Source, Step, StopReason, Turn, Usage, Verdict,
 };
 use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes};
 use crate::redact::Redactor;
@@ -493,13 +493,7 @@ impl Running<'_> {
         self.has_written |= done.iter().any(|done| done.outcome == calls::Outcome::Wrote);
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
-        // What a call learnt that is secret is none the less so in the answers of those beside it.
-        let without_secrets = |result: ToolResult| ToolResult {
-            content: self.cx.redactor.redact(&result.content).into_owned(),
-            ..result
-        };
-        let results = done.into_iter().map(|done| without_secrets(done.result));
-        let results = results.collect();
+        let results = done.into_iter().map(|done| done.result).collect();
         self.record(Step::new(kept, results)?, &model, history, journal)
             .await?;
         if self.cx.cancel.is_cancelled() {

@@ -430,6 +430,35 @@ async fn a_secret_is_gone_before_a_result_is_cut() {
     }
 }
 
+/// T59, T87: what one call learns while another has answered already, or after that.
+#[tokio::test(start_paused = true)]
+async fn what_a_call_learns_late_is_gone_before_the_answers_beside_it_are_cut() {
+    let tells = ("1", "tell_learnt", "");
+    let learns = ("2", "learn", "");
+    for (step, is_shown_early) in [
+        (calls(&[tells, learns]), false),
+        (calls(&[tells, ("3", "slow_write", ""), learns]), true),
+    ] {
+        let mut bench = Bench::new();
+        // The cut would fall into the middle of the secret.
+        bench.limits.tool_output_bytes_max = 80;
+        let ran = bench.run(&Scripted::new([step, says("Done.")])).await;
+        let results = ran.results();
+        assert!(results[0].0.ends_with("xx⟦secret:1⟧"), "{results:?}");
+        let finished = ran.events.iter().filter_map(|event| match event {
+            Event::ToolFinished { call, content, .. } => Some((call.as_str(), content.as_str())),
+            _ => None,
+        });
+        let finished: Vec<_> = finished.collect();
+        assert_eq!(finished.len(), results.len());
+        for told in [format!("{results:?}"), format!("{:?}", finished.last())] {
+            assert!(!told.contains("kept-to") && !told.contains("-4711"), "{told}");
+        }
+        // People see at once what a call has answered, with what is known at that time.
+        assert_eq!(finished[0].1 != results[0].0, is_shown_early);
+    }
+}
+
 #[tokio::test]
 async fn a_journal_that_fails_ends_the_turn_at_the_last_durable_step() {
     let bench = Bench::new();

@@ -24,6 +24,9 @@ use tokio_util::sync::CancellationToken;
 /// A secret the redactor knows.
 pub(super) const SECRET: &str = "hunter2-hunter2-hunter2";
 
+/// A secret that the redactor knows once `learn` has ended.
+const LEARNT: &str = "kept-to-ourselves-4711";
+
 /// Everything a turn works with.
 pub(super) struct Bench {
     base: Arc<Base>,
@@ -33,7 +36,7 @@ pub(super) struct Bench {
     toolbox: Toolbox,
     pub(super) limits: Limits,
     pub(super) before: Before,
-    redactor: Redactor,
+    redactor: Arc<Redactor>,
     pub(super) rules: Rules,
     pub(super) cancel: CancellationToken,
     /// What the slow tools did, in order.
@@ -88,15 +91,23 @@ impl Bench {
         tools.push(Arc::new(Answers("tell_secret", || {
             Some(Ok(format!("{}{SECRET}", "x".repeat(70))))
         })));
+        tools.push(Arc::new(Answers("tell_learnt", || {
+            Some(Ok(format!("{}{LEARNT}", "x".repeat(70))))
+        })));
+        tools.push(Arc::new(Learns));
         tools.push(Arc::new(Answers("broken", || {
             Some(Err(ToolError::Fatal(anyhow::anyhow!("the disk is gone"))))
         })));
+        let redactor = Arc::new(Redactor::new([Secret::new(SECRET.to_owned())]));
         Self {
             workspace: Workspace {
                 repository,
                 base: Some(head),
                 tree: Arc::clone(&overlay) as Arc<dyn Tree>,
-                guard: Guard::default(),
+                guard: Guard {
+                    redactor: Arc::clone(&redactor),
+                    ..Guard::default()
+                },
             },
             base,
             overlay,
@@ -105,7 +116,7 @@ impl Bench {
             limits: Limits::default(),
             before: Before::default(),
             rules: Rules::default(),
-            redactor: Redactor::new([Secret::new(SECRET.to_owned())]),
+            redactor,
             cancel: CancellationToken::new(),
             log,
             _directory: directory,
@@ -281,6 +292,27 @@ impl Tool for Downloads {
         }
         tokio::task::yield_now().await;
         Ok("downloaded".to_owned())
+    }
+}
+
+/// Learns a secret a tenth of a second after it began.
+struct Learns;
+
+#[async_trait]
+impl Tool for Learns {
+    fn spec(&self) -> ToolSpec {
+        spec("learn")
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, cx: Context<'_>, _arguments: Value) -> Result<String, ToolError> {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let redactor = &cx.workspace.guard.redactor;
+        redactor.learn(&redactor.secrets_held("opens", LEARNT));
+        Ok(format!("learnt {LEARNT}"))
     }
 }
 
