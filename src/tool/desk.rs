@@ -59,6 +59,15 @@ impl From<Context<'_>> for Desk {
     }
 }
 
+/// Changes whose secrets were learnt.
+#[derive(Debug, Default)]
+pub(super) struct Learnt {
+    /// The changes.
+    pub(super) changes: Vec<FileChange>,
+    /// The files whose text is not shown, because it is not known whether they are secrets as a whole.
+    pub(super) unknown: BTreeSet<RepoPath>,
+}
+
 /// A write that was admitted. Its step does not end while this is held.
 #[derive(Debug)]
 #[must_use = "a write is waited for only while this is held"]
@@ -147,13 +156,15 @@ impl Desk {
     }
 
     /// The changes against the base, at `path` or below it. They may be shown: their secrets are learnt.
-    pub(super) fn changes(&self, path: Option<&RepoPath>) -> Result<Vec<FileChange>, ToolError> {
+    pub(super) fn changes(&self, path: Option<&RepoPath>) -> Result<Learnt, ToolError> {
         let mut changes = self.tree.changes()?;
         if let Some(path) = path {
             changes.retain(|change| is_at_or_below(&change.path, path));
         }
-        self.guard.learn(&changes, self.tree.as_ref());
-        Ok(changes)
+        let is_stopped = || self.cancel.is_cancelled();
+        let unknown = self.guard.learn(&changes, self.tree.as_ref(), &is_stopped);
+        let unknown = unknown.ok_or_else(stopped)?;
+        Ok(Learnt { changes, unknown })
     }
 
     /// Refuses a write that the grant or the budget does not allow, or that comes too late.

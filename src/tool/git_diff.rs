@@ -2,10 +2,10 @@
 
 use super::ToolError;
 use super::arguments::{Arguments, PathArgument};
-use super::desk::Desk;
+use super::desk::{Desk, Learnt};
 use super::text::{bounded_lines, grouped};
 use super::work::Work;
-use crate::model::{Effect, FileChange, FileVersion};
+use crate::model::{Effect, FileChange, FileVersion, counted};
 use crate::workspace::{Guard, patch};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -37,9 +37,9 @@ impl Work for GitDiff {
 
     fn run(desk: &Desk, arguments: DiffArguments) -> Result<String, ToolError> {
         let path = arguments.path.map(|path| path.checked()).transpose()?;
-        let changes = desk.changes(path.as_ref())?;
-        if !changes.is_empty() {
-            return Ok(diff(&changes, &desk.guard));
+        let learnt = desk.changes(path.as_ref())?;
+        if !learnt.changes.is_empty() {
+            return Ok(diff(&learnt, &desk.guard));
         }
         Ok(match path {
             Some(path) => {
@@ -52,20 +52,33 @@ impl Work for GitDiff {
 
 /// The changes as a diff to read: binary files and files nobody looks into are named and counted, long lines and
 /// very long diffs are cut and say so.
-pub(super) fn diff(changes: &[FileChange], guard: &Guard) -> String {
-    let (hidden, changes): (Vec<&FileChange>, Vec<&FileChange>) = changes
+pub(super) fn diff(learnt: &Learnt, guard: &Guard) -> String {
+    let (hidden, changes): (Vec<&FileChange>, Vec<&FileChange>) = learnt
+        .changes
         .iter()
         .partition(|change| guard.denied.holds(change.path.as_str()));
     let (binary, text): (Vec<&FileChange>, Vec<&FileChange>) =
         changes.into_iter().partition(|change| is_binary(change));
+    let (unknown, text): (Vec<&FileChange>, Vec<&FileChange>) = text
+        .into_iter()
+        .partition(|change| learnt.unknown.contains(&change.path));
     let text: Vec<FileChange> = text.into_iter().cloned().collect();
     let patch = patch::write(&text).text;
     let mut shown = bounded_lines(&String::from_utf8_lossy(&patch), LINES_MAX, &guard.redactor);
-    for change in binary.iter().take(LINES_MAX) {
-        shown.push_str(&line("binary file", change));
+    for (what, changes) in [
+        ("binary file", &binary),
+        ("file that holds secrets by its name", &hidden),
+        ("not shown yet", &unknown),
+    ] {
+        let lines = changes.iter().take(LINES_MAX);
+        shown.extend(lines.map(|change| line(what, change)));
     }
-    for change in hidden.iter().take(LINES_MAX) {
-        shown.push_str(&line("file that holds secrets by its name", change));
+    if !unknown.is_empty() {
+        shown.push_str(&format!(
+            "[{} not shown yet: whether they are secrets takes a search of the repository for each of their names, and \
+             so many are made at a time; make the same call again to see more of them]\n",
+            counted(unknown.len(), "file is", "files are")
+        ));
     }
     shown
 }
@@ -91,8 +104,9 @@ fn line(what: &str, change: &FileChange) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{GitDiff, diff};
-    use crate::tool::testing::{answer, desk, path, refuses_paths_outside};
+    use super::{GitDiff, Learnt, diff};
+    use crate::model::FileChange;
+    use crate::tool::testing::{answer, call, desk, failure, path, refuses_paths_outside};
     use serde_json::json;
 
     #[test]
@@ -106,18 +120,22 @@ mod tests {
             desk.write(&path(name), "y\n".to_owned(), "").unwrap();
         }
         let changes = desk.tree.changes().unwrap();
-        assert_eq!(answer::<GitDiff>(&desk, json!({})), diff(&changes, &desk.guard));
-        assert_eq!(
-            answer::<GitDiff>(&desk, json!({ "path": null })),
-            diff(&changes, &desk.guard)
-        );
+        let shown = |changes: &[FileChange]| {
+            let learnt = Learnt {
+                changes: changes.to_vec(),
+                ..Learnt::default()
+            };
+            diff(&learnt, &desk.guard)
+        };
+        assert_eq!(answer::<GitDiff>(&desk, json!({})), shown(&changes));
+        assert_eq!(answer::<GitDiff>(&desk, json!({ "path": null })), shown(&changes));
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "path": "a" })),
-            diff(&changes[..1], &desk.guard)
+            shown(&changes[..1])
         );
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "path": "ab" })),
-            diff(&changes[1..], &desk.guard)
+            shown(&changes[1..])
         );
         assert_eq!(
             answer::<GitDiff>(&desk, json!({ "file": "c" })),
@@ -138,6 +156,35 @@ mod tests {
              binary file new.bin: absent → 1 bytes\n\
              binary file old.bin: 2 bytes → absent\n"
         );
+    }
+
+    /// T87
+    #[test]
+    fn of_very_many_new_names_the_text_is_shown_as_they_are_looked_for() {
+        let mut desk = desk(&[("main.jsonnet", "{ password: importstr 'key210' }\n")]);
+        desk.files_changed_max = 1_000;
+        for number in 0..250 {
+            let content = format!("blue-moon-{number}\n");
+            desk.write(&path(&format!("key{number:03}")), content, "")
+                .unwrap();
+        }
+        // As the loop shows it.
+        let shown = || {
+            let answer = answer::<GitDiff>(&desk, json!({}));
+            desk.guard.redactor.redact(&answer).into_owned()
+        };
+        let first = shown();
+        assert!(first.contains("\n+blue-moon-199\n"), "{first}");
+        assert!(!first.contains("blue-moon-200") && !first.contains("blue-moon-210"));
+        assert!(first.contains("not shown yet key200: absent → 14 bytes\n"));
+        assert!(first.contains("[50 files are not shown yet: "), "{first}");
+        let second = shown();
+        assert!(second.contains("\n+blue-moon-200\n") && second.contains("\n+blue-moon-249\n"));
+        assert!(second.contains("+⟦secret:1⟧\n") && !second.contains("blue-moon-210"));
+        assert!(!second.contains("not shown yet"));
+        desk.cancel.cancel();
+        let stopped = call::<GitDiff>(&desk, json!({}));
+        assert_eq!(failure(stopped), "the turn was stopped");
     }
 
     /// T35

@@ -2,11 +2,12 @@
 
 use super::ToolError;
 use super::arguments::Arguments;
+use super::desk::Learnt;
 use super::git_diff::diff;
 use super::history::History;
 use super::text::{bounded_lines, shortened};
-use super::work::Work;
-use crate::model::{Effect, FileChange};
+use super::work::{Work, stopped};
+use crate::model::Effect;
 use crate::workspace::{Commit, Guard};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,8 +49,10 @@ impl Work for GitShow {
         check_revision(&revision)?;
         let (commit, changes) = history.repository.show(&revision, history.head()?)?;
         // From whole files: a line of a diff shows less of what it belongs to.
-        history.guard.learn(&changes, history.tree.as_ref());
-        Ok(render(&commit, &changes, &history.guard))
+        let is_stopped = || history.cancel.is_cancelled();
+        let unknown = history.guard.learn(&changes, history.tree.as_ref(), &is_stopped);
+        let unknown = unknown.ok_or_else(stopped)?;
+        Ok(render(&commit, &Learnt { changes, unknown }, &history.guard))
     }
 }
 
@@ -70,17 +73,17 @@ fn check_revision(revision: &str) -> Result<(), ToolError> {
 }
 
 /// A commit as git shows it.
-fn render(commit: &Commit, changes: &[FileChange], guard: &Guard) -> String {
+fn render(commit: &Commit, learnt: &Learnt, guard: &Guard) -> String {
     let message: String = bounded_lines(commit.message.trim(), MESSAGE_LINES_MAX, &guard.redactor)
         .lines()
         .map(|line| format!("    {line}").trim_end().to_owned() + "\n")
         .collect();
     let date = commit.at.strftime("%Y-%m-%dT%H:%M:%SZ");
     let author = commit.author.replace(['\n', '\r'], " ");
-    let diff = if changes.is_empty() {
+    let diff = if learnt.changes.is_empty() {
         "(no file changed)\n".to_owned()
     } else {
-        diff(changes, guard)
+        diff(learnt, guard)
     };
     format!(
         "commit {}\nAuthor: {author}\nDate: {date}\n\n{message}\n{diff}",
@@ -91,7 +94,7 @@ fn render(commit: &Commit, changes: &[FileChange], guard: &Guard) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{ShowArguments, check_revision, render};
+    use super::{Learnt, ShowArguments, check_revision, render};
     use crate::model::{FileChange, FileVersion, Mode};
     use crate::tool::arguments::bind;
     use crate::tool::git_diff::diff;
@@ -116,10 +119,10 @@ mod tests {
                       Author: Ada <ada@example.org>\n\
                       Date: 2026-11-20T23:59:59Z\n\n    lib: raise replicas\n\n    Because of load.\n\n";
         assert_eq!(
-            render(&commit(), &[], &Guard::default()),
+            render(&commit(), &Learnt::default(), &Guard::default()),
             format!("{header}(no file changed)\n")
         );
-        let changes = [FileChange {
+        let changes = vec![FileChange {
             path: path("a"),
             before: None,
             after: Some(FileVersion {
@@ -127,10 +130,14 @@ mod tests {
                 mode: Mode::Regular,
             }),
         }];
+        let learnt = Learnt {
+            changes,
+            ..Learnt::default()
+        };
         let guard = Guard::default();
         assert_eq!(
-            render(&commit(), &changes, &guard),
-            format!("{header}{}", diff(&changes, &guard))
+            render(&commit(), &learnt, &guard),
+            format!("{header}{}", diff(&learnt, &guard))
         );
     }
 

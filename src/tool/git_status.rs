@@ -26,7 +26,8 @@ impl Work for GitStatus {
     const EFFECT: Effect = Effect::Read;
 
     fn run(desk: &Desk, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
-        let changes = desk.changes(None)?;
+        // Names are shown, and nothing of what the files hold.
+        let changes = desk.tree.changes()?;
         if changes.is_empty() {
             return Ok("nothing changed against the base".to_owned());
         }

@@ -3,6 +3,7 @@
 use super::{Context, ToolError};
 use crate::workspace::{Guard, Repository, RepositoryError, Tree};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// A repository and where its history is read from.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(super) struct History {
     pub(super) tree: Arc<dyn Tree>,
     /// The guard that keeps secrets from whoever looks at it.
     pub(super) guard: Guard,
+    /// Fires when the turn is stopped, and when it runs out of time.
+    pub(super) cancel: CancellationToken,
 }
 
 impl From<Context<'_>> for History {
@@ -24,6 +27,7 @@ impl From<Context<'_>> for History {
             base: cx.workspace.base.clone(),
             tree: Arc::clone(&cx.workspace.tree),
             guard: cx.workspace.guard.clone(),
+            cancel: cx.cancel.clone(),
         }
     }
 }

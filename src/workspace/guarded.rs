@@ -1,7 +1,8 @@
 //! A tree as tools and programs see it: files that hold secrets by their names are not looked into, whatever link
 //! leads there, and what others hold that is secret is learnt before a part of them is shown.
 
-use super::{Denied, Entry, Match, Tree, TreeError, lines, named};
+use super::named::{self, Looks};
+use super::{Denied, Entry, Match, Tree, TreeError, lines};
 use crate::model::{FileChange, FileVersion, RepoPath};
 use crate::redact::Redactor;
 use bytes::Bytes;
@@ -41,27 +42,64 @@ impl Guard {
         }
     }
 
-    /// Learns what changes of a tree, or of what it was, hold that is secret, on both sides.
-    pub fn learn(&self, changes: &[FileChange], tree: &dyn Tree) {
+    /// Learns what changes of a tree, or of what it was, hold that is secret, on both sides. Answers with the files of
+    /// which it is not known whether they are secrets as a whole, because too many names would have to be looked for:
+    /// their text is not to be shown. Learning the same changes again looks for more of them. Nothing where
+    /// `is_stopped` says that nobody waits any more.
+    pub fn learn(
+        &self,
+        changes: &[FileChange],
+        tree: &dyn Tree,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Option<BTreeSet<RepoPath>> {
         let versions = || {
             changes.iter().flat_map(|change| {
                 let versions = change.before.iter().chain(&change.after);
                 versions.map(|version| (&change.path, &version.content))
             })
         };
-        versions().for_each(|(_, content)| self.redactor.learn_file(None, content));
+        for (_, content) in versions() {
+            if is_stopped() {
+                return None;
+            }
+            self.redactor.learn_file(None, content);
+        }
         // Once all of them are known: one may say that another is a secret.
-        versions().for_each(|(path, content)| self.learn_named(tree, path, content));
+        let (looks, mut unknown) = (Looks::until(is_stopped), BTreeSet::new());
+        for (path, content) in versions() {
+            if looks.are_stopped() {
+                return None;
+            }
+            if !self.learn_named(tree, path, content, &looks) {
+                unknown.insert(path.clone());
+            }
+        }
+        Some(unknown)
     }
 
-    /// Learns a file that is a secret as a whole: by its own name, or because configuration says so.
-    fn learn_named(&self, tree: &dyn Tree, path: &RepoPath, content: &Bytes) {
-        let is_one =
-            |path: &RepoPath| self.redactor.is_named(path) || named::is_named(tree, self, path, content);
-        // Configuration may name what a link leads to.
-        if is_one(path) || tree.real(path).is_ok_and(|real| real != *path && is_one(&real)) {
+    /// Learns a file that is a secret as a whole: by its own name, or because configuration says so. False if it is not
+    /// known whether it is one.
+    fn learn_named(&self, tree: &dyn Tree, path: &RepoPath, content: &Bytes, looks: &Looks<'_>) -> bool {
+        let is_one = |path: &RepoPath| match self.redactor.is_named(path) {
+            true => Some(true),
+            false => named::is_named(tree, self, (path, content), looks),
+        };
+        let mut is_named = is_one(path);
+        if is_named != Some(true)
+            && let Ok(real) = tree.real(path)
+            && real != *path
+        {
+            // Configuration may name what a link leads to.
+            is_named = match (is_named, is_one(&real)) {
+                (_, Some(true)) => Some(true),
+                (None, _) | (_, None) => None,
+                (Some(_), Some(false)) => Some(false),
+            };
+        }
+        if is_named == Some(true) {
             self.redactor.learn_named_file(content);
         }
+        is_named.is_some()
     }
 }
 
@@ -111,7 +149,9 @@ impl Guarded {
 
     fn learn(&self, path: &RepoPath, blob: Option<&str>, content: &Bytes) {
         self.guard.redactor.learn_file(blob, content);
-        self.guard.learn_named(self.tree.as_ref(), path, content);
+        // One file and where it leads: these are never too many.
+        let looks = Looks::until(&|| false);
+        self.guard.learn_named(self.tree.as_ref(), path, content, &looks);
     }
 }
 

@@ -8,10 +8,11 @@ use crate::gateway::choice::NoChoice;
 use crate::model::{ConversationId, Inbound, Kind};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::store::{Conversation, StoreError};
-use crate::workspace::{Edits, Guard, Overlay, RepositoryError, Tree, Workspace};
+use crate::workspace::{Edits, Guard, Overlay, RepositoryError, Tree, TreeError, Workspace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// A turn that was let in and has its workspace.
 pub(super) struct Opened {
@@ -117,11 +118,7 @@ impl Gateway {
         let overlay = Arc::new(Overlay::new(loaded, edits));
         let guard = self.guard();
         if !overlay.is_untouched() {
-            let changes = overlay.changes();
-            guard.learn(
-                &changes.map_err(|error| Refused::Broken(error.into()))?,
-                overlay.as_ref(),
-            );
+            learn_edits(&guard, &overlay).await?;
         }
         let stale = repositories.stale(&name, (self.parts.now)());
         let branch = repositories.branch(&name).to_owned();
@@ -272,6 +269,22 @@ impl Gateway {
             prompt::data_block(event, "webhook payload", &fields)
         ))
     }
+}
+
+/// Learns what was edited before that is secret, until nobody waits for it any more. Where very many names would have to
+/// be looked for, the others are when their text is shown.
+async fn learn_edits(guard: &Guard, overlay: &Arc<Overlay>) -> Result<(), Refused> {
+    let (guard, overlay, gone) = (guard.clone(), Arc::clone(overlay), CancellationToken::new());
+    let _nobody_waits = gone.clone().drop_guard();
+    let learning = tokio::task::spawn_blocking(move || {
+        let changes = overlay.changes()?;
+        guard.learn(&changes, overlay.as_ref(), &|| gone.is_cancelled());
+        Ok::<(), TreeError>(())
+    });
+    let learnt = learning.await.map_err(anyhow::Error::from);
+    learnt
+        .and_then(|learnt| learnt.map_err(anyhow::Error::from))
+        .map_err(Refused::Broken)
 }
 
 /// At most so many characters of what others wrote, and a word about the rest.
