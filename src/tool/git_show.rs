@@ -47,9 +47,10 @@ impl Work for GitShow {
     fn run(history: &History, arguments: ShowArguments) -> Result<String, ToolError> {
         let revision = arguments.revision;
         check_revision(&revision)?;
-        let (commit, changes) = history.repository.show(&revision, history.head()?)?;
-        // From whole files: a line of a diff shows less of what it belongs to.
         let is_stopped = || history.cancel.is_cancelled();
+        let shown = history.repository.show(&revision, history.head()?, &is_stopped);
+        let (commit, changes) = shown?;
+        // From whole files: a line of a diff shows less of what it belongs to.
         let unknown = history.guard.learn(&changes, history.tree.as_ref(), &is_stopped);
         let unknown = unknown.ok_or_else(stopped)?;
         Ok(render(&commit, &Learnt { changes, unknown }, &history.guard))

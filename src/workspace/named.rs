@@ -84,10 +84,9 @@ pub(super) fn is_named(
     if !may_be(path, content) {
         return Some(false);
     }
-    if !guard.redactor.is_looked_for(path.file_name()) && !(looks.take() && look(tree, guard, path, looks)) {
-        return None;
-    }
-    Some(guard.redactor.is_named(path))
+    let is_looked_for =
+        guard.redactor.is_looked_for(path.file_name()) || (looks.take() && look(tree, guard, path, looks));
+    is_looked_for.then(|| guard.redactor.is_named(path))
 }
 
 /// Learns what names a file. Whoever looks at the same time looks as well: only what was learnt counts as looked for.

@@ -41,6 +41,8 @@ pub struct Repository {
     name: String,
     branch: Option<String>,
     objects: Objects,
+    /// The directory of its refs: that of the main work tree, where this is a linked one.
+    common: PathBuf,
     bases_directory: PathBuf,
     // Newest last. Held only to look up and to add; a base is built under `building`.
     bases: Mutex<Vec<Arc<Base>>>,
@@ -85,6 +87,9 @@ pub enum RepositoryError {
     /// The object database could not be read.
     #[error("the repository could not be read: {0}")]
     Unreadable(String),
+    /// Nobody waits for it any more.
+    #[error("stopped before it was read")]
+    Stopped,
     /// The remote could not be fetched from; the mirror is as it was.
     #[error("`{repository}` could not be fetched: {why}")]
     Fetch {
@@ -132,7 +137,8 @@ impl Repository {
             vet::vet(&place)?;
         }
         let objects = Objects::open(place.git, trust)?;
-        if objects.here().object_hash() != gix::hash::Kind::Sha1 {
+        let here = objects.here();
+        if here.object_hash() != gix::hash::Kind::Sha1 {
             return Err(RepositoryError::Refused(format!(
                 "`{name}` uses another object format than SHA-1, which is not supported"
             )));
@@ -140,6 +146,7 @@ impl Repository {
         Ok(Self {
             name: name.to_owned(),
             branch: branch.map(str::to_owned),
+            common: here.common_dir().to_owned(),
             objects,
             bases_directory: bases.to_owned(),
             bases: Mutex::new(Vec::new()),
@@ -253,10 +260,16 @@ impl Repository {
     }
 
     /// A commit named as people name it (`HEAD`, `HEAD~1`, branch, tag, hash), with what it changed
-    /// against its first parent. `HEAD` is `head`. Only what a branch or tag reaches is found.
-    pub fn show(&self, revision: &str, head: &str) -> Result<(Commit, Vec<FileChange>), RepositoryError> {
+    /// against its first parent. `HEAD` is `head`. Only what a branch or tag reaches is found. Ends where `is_stopped`
+    /// says that nobody waits any more.
+    pub fn show(
+        &self,
+        revision: &str,
+        head: &str,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(Commit, Vec<FileChange>), RepositoryError> {
         let repository = self.objects.here();
-        let id = revision::resolve(&repository, revision, head)?;
+        let id = revision::resolve(&repository, revision, head, is_stopped)?;
         let parent = repository
             .find_commit(id)
             .map_err(|err| unreadable(&err))?
@@ -264,14 +277,15 @@ impl Repository {
             .next()
             .map(|parent| tree_of(&repository, parent.detach()))
             .transpose()?;
-        let changes = walk::changes(&repository, parent, Some(tree_of(&repository, id)?))?;
+        let tree = Some(tree_of(&repository, id)?);
+        let changes = walk::changes(&repository, parent, tree, is_stopped)?;
         Ok((read_commit(&repository, id)?, changes))
     }
 
     /// The full hash of a revision, as [`Repository::show`] finds it.
     pub fn resolve(&self, revision: &str, head: &str) -> Result<String, RepositoryError> {
         let repository = self.objects.here();
-        revision::resolve(&repository, revision, head).map(|id| id.to_string())
+        revision::resolve(&repository, revision, head, &|| false).map(|id| id.to_string())
     }
 
     /// The file at `path` in a commit (40 hex digits); symlinks are not followed.
@@ -309,7 +323,7 @@ impl Repository {
     #[allow(clippy::disallowed_methods, reason = "a ref is a file of the repository")]
     pub fn opened_head(&self) -> Option<String> {
         let reference = Path::new("refs/heads").join(self.branch.as_ref()?);
-        let file = File::open(self.objects.here().common_dir().join(reference)).ok()?;
+        let file = File::open(self.common.join(reference)).ok()?;
         let mut text = String::new();
         file.take(REF_BYTES_MAX).read_to_string(&mut text).ok()?;
         let commit = text.trim_end();

@@ -17,6 +17,7 @@ pub(super) fn resolve(
     repository: &Repository,
     revision: &str,
     head: &str,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Result<ObjectId, RepositoryError> {
     let unknown = || RepositoryError::UnknownRevision(shorten(revision));
     if revision.len() > REVISION_BYTES_MAX {
@@ -24,7 +25,7 @@ pub(super) fn resolve(
     }
     let end = revision.find(['~', '^']).unwrap_or(revision.len());
     let (name, steps) = revision.split_at_checked(end).ok_or_else(unknown)?;
-    let mut commit = start(repository, name, head)?.ok_or_else(unknown)?;
+    let mut commit = start(repository, name, head, is_stopped)?.ok_or_else(unknown)?;
     let mut left = STEPS_MAX;
     let mut rest = steps;
     while let Some(sign) = rest.chars().next() {
@@ -51,7 +52,12 @@ pub(super) fn resolve(
     Ok(commit)
 }
 
-fn start(repository: &Repository, name: &str, head: &str) -> Result<Option<ObjectId>, RepositoryError> {
+fn start(
+    repository: &Repository,
+    name: &str,
+    head: &str,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<ObjectId>, RepositoryError> {
     if matches!(name, "HEAD" | "@") {
         return Ok(ObjectId::from_hex(head.as_bytes())
             .ok()
@@ -77,7 +83,7 @@ fn start(repository: &Repository, name: &str, head: &str) -> Result<Option<Objec
     if candidates.is_empty() {
         return Ok(None);
     }
-    let reached = reachable(repository, candidates)?;
+    let reached = reachable(repository, candidates, is_stopped)?;
     match reached.as_slice() {
         [only] => Ok(Some(*only)),
         _ => Ok(None),
@@ -112,6 +118,7 @@ pub(super) fn is_branch_or_tag(name: &str) -> bool {
 fn reachable(
     repository: &Repository,
     mut candidates: HashSet<ObjectId>,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Result<Vec<ObjectId>, RepositoryError> {
     let unreadable = |err: gix::Error| RepositoryError::Unreadable(err.to_string());
     let mut tips = Vec::new();
@@ -136,6 +143,9 @@ fn reachable(
         .all()
         .map_err(unreadable)?
     {
+        if is_stopped() {
+            return Err(RepositoryError::Stopped);
+        }
         let id = commit
             .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
             .id;

@@ -94,7 +94,7 @@ fn history_is_read_as_people_name_it() {
         );
     }
 
-    let (commit, changes) = repository.show("HEAD~", &head).unwrap();
+    let (commit, changes) = repository.show("HEAD~", &head, &|| false).unwrap();
     assert_eq!(
         (commit.author.as_str(), commit.message.as_str()),
         ("Ada <ada@example.com>", "commit 20\n")
@@ -112,7 +112,7 @@ fn history_is_read_as_people_name_it() {
             changed("d/b", None, Some("b\n"))
         ]
     );
-    let (_, root) = repository.show("v1", &head).unwrap();
+    let (_, root) = repository.show("v1", &head, &|| false).unwrap();
     assert_eq!(root, [changed("a", None, Some("1\n"))]);
     assert_eq!(
         repository.file_at(&head, &path("a")).unwrap(),
@@ -157,11 +157,36 @@ fn objects_that_no_branch_or_tag_reaches_are_unknown() {
         "refs/heads/../../HEAD".to_owned(),
         "x".repeat(10_000),
     ] {
-        let error = repository.show(&revision, &head).unwrap_err();
+        let error = repository.show(&revision, &head, &|| false).unwrap_err();
         assert!(
             matches!(error, RepositoryError::UnknownRevision(_)),
             "{revision}: {error:?}"
         );
+    }
+}
+
+#[test]
+fn neither_a_long_history_nor_a_large_commit_is_read_on_once_nobody_waits() {
+    let names: Vec<String> = (0..100).map(|number| format!("file{number}")).collect();
+    let many: Vec<_> = names.iter().map(|name| text(name, "x\n")).collect();
+    let fixture = Fixture::with(&many);
+    let mut newest = fixture.commit(&many, &[], 1_000);
+    for second in 0..100 {
+        newest = fixture.commit(&many, &[newest], 2_000 + second);
+    }
+    fixture.point("refs/heads/long", newest);
+    let dangling = fixture.commit(&[text("theirs", "x\n")], &[], 99).to_string();
+    let repository = fixture.open();
+    let head = repository.head().unwrap().unwrap();
+    for revision in [dangling.as_str(), "HEAD"] {
+        let asked = std::cell::Cell::new(0);
+        let is_stopped = || {
+            asked.set(asked.get() + 1);
+            asked.get() > 50
+        };
+        let error = repository.show(revision, &head, &is_stopped).unwrap_err();
+        assert!(matches!(error, RepositoryError::Stopped), "{revision}: {error:?}");
+        assert_eq!(asked.get(), 51, "{revision}");
     }
 }
 
@@ -318,7 +343,7 @@ fn a_crafted_tree_is_refused_by_name() {
             let repository = fixture.open();
             let why = refusal(repository.base(&commit, &|_| ()));
             assert_eq!(why, format!("refused: tree entry '{}'", name.escape_debug()));
-            assert!(refusal(repository.show("main", &commit)).contains("tree entry"));
+            assert!(refusal(repository.show("main", &commit, &|| false)).contains("tree entry"));
         }
     }
 }
@@ -446,7 +471,7 @@ fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
     let head = repository.head().unwrap().unwrap();
     assert_eq!(head, second.to_string());
     assert_eq!(repository.log(&head, 10).unwrap().len(), 2);
-    assert_eq!(repository.show("HEAD", &head).unwrap().1.len(), 1);
+    assert_eq!(repository.show("HEAD", &head, &|| false).unwrap().1.len(), 1);
     let file = repository.file_at(&head, &path("a")).unwrap().unwrap();
     assert_eq!(file.content.as_ref(), b"2\n");
     assert!(!ran.exists(), "a program of the repository was run");

@@ -77,6 +77,7 @@ pub(super) fn changes(
     repository: &Repository,
     before: Option<ObjectId>,
     after: Option<ObjectId>,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Result<Vec<FileChange>, RepositoryError> {
     let mut found = BTreeMap::new();
     let mut bytes = 0;
@@ -96,6 +97,9 @@ pub(super) fn changes(
         for (name, (old, new)) in pairs {
             if old == new {
                 continue;
+            }
+            if is_stopped() {
+                return Err(RepositoryError::Stopped);
             }
             let trees = (tree_of(old), tree_of(new));
             if trees != (None, None) {
