@@ -7,6 +7,7 @@ use crate::gateway::Gateway;
 use crate::gateway::choice::NoChoice;
 use crate::model::{ConversationId, Inbound, Kind};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
+use crate::redact::Redactor;
 use crate::store::{Conversation, StoreError};
 use crate::workspace::{Edits, Guard, Overlay, RepositoryError, Tree, TreeError, Workspace};
 use std::collections::BTreeMap;
@@ -226,7 +227,7 @@ impl Gateway {
             Kind::Text {
                 quoted: Some(quoted), ..
             } => {
-                let quoted = cut(quoted, chars_max);
+                let quoted = cut(quoted, chars_max, &guard.redactor);
                 format!(
                     "{words}\n\n{}",
                     prompt::data_block("quoted message", "another person", &quoted)
@@ -261,7 +262,7 @@ impl Gateway {
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         let fields: BTreeMap<&String, String> = fields
             .iter()
-            .map(|(name, value)| (name, cut(value, chars_max)))
+            .map(|(name, value)| (name, cut(value, chars_max, &guard.redactor)))
             .collect();
         let fields = serde_json::to_string_pretty(&fields).map_err(|error| Refused::Broken(error.into()))?;
         Ok(format!(
@@ -287,11 +288,13 @@ async fn learn_edits(guard: &Guard, overlay: &Arc<Overlay>) -> Result<(), Refuse
         .map_err(Refused::Broken)
 }
 
-/// At most so many characters of what others wrote, and a word about the rest.
-fn cut(text: &str, chars_max: usize) -> String {
+/// At most so many characters of what others wrote, and a word about the rest. Secrets are taken out before it is cut:
+/// half of one would not be known any more.
+fn cut(text: &str, chars_max: usize, redactor: &Redactor) -> String {
+    let text = redactor.redact(text);
     let chars = text.chars().count();
     if chars <= chars_max {
-        return text.to_owned();
+        return text.into_owned();
     }
     let start: String = text.chars().take(chars_max).collect();
     format!("{start}\n[...{} more characters left out]", chars - chars_max)
@@ -300,10 +303,21 @@ fn cut(text: &str, chars_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::cut;
+    use crate::redact::Redactor;
 
     #[test]
     fn a_long_quotation_is_cut_between_characters_and_says_so() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöüß", 3), "äöü\n[...1 more characters left out]");
+        let none = Redactor::new([]);
+        assert_eq!(cut("äöü", 3, &none), "äöü");
+        assert_eq!(cut("äöüß", 3, &none), "äöü\n[...1 more characters left out]");
+    }
+
+    /// T87
+    #[test]
+    fn no_quotation_is_cut_within_a_secret_of_a_file() {
+        let redactor = Redactor::new([]);
+        redactor.learn(&redactor.secrets_held("opens", "kept-to-ourselves-4711"));
+        let quoted = cut("it is kept-to-ourselves-4711, he said", 20, &redactor);
+        assert_eq!(quoted, "it is ⟦secret:1⟧, he\n[...5 more characters left out]");
     }
 }
