@@ -26,6 +26,7 @@ pub use trouble::Trouble;
 use crate::access::Identity;
 use crate::model::{Assistant, Turn, json_bytes};
 use async_trait::async_trait;
+use serde::Serialize;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +69,18 @@ pub fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
         .iter()
         .map(|tool| TOOL_BYTES + json_bytes(tool.description) + tool.schema.bytes());
     REQUEST_BYTES + json_bytes(system) + tools.sum::<usize>()
+}
+
+impl TurnRequest<'_> {
+    /// Writes the body of the request. There is room for all of it from the start: most of it is the same every time,
+    /// and too large to be moved again and again while it grows.
+    fn written(&self, body: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+        let turns = self.turns.iter().map(Turn::bytes);
+        let bytes = fixed_bytes(self.system, self.tools) + turns.sum::<usize>();
+        let mut written = Vec::with_capacity(bytes);
+        serde_json::to_writer(&mut written, body)?;
+        Ok(written)
+    }
 }
 
 /// A finished answer.

@@ -26,6 +26,25 @@ macro_rules! in_work {
     };
 }
 
+/// True if the person of a sender has fewer than so many in work. Where that few are in work at all nobody's accounts
+/// are looked up, which would take longer than everything else that a message is asked.
+macro_rules! may_have_more {
+    ($sender:literal, $max:literal) => {
+        concat!(
+            "(",
+            $max,
+            " > (SELECT COUNT(*) FROM (SELECT 1 FROM conversation AS busy INDEXED BY conversation_in_work
+                WHERE busy.owner IS NOT NULL LIMIT ",
+            $max,
+            ")) OR ",
+            $max,
+            " > ",
+            in_work!($sender),
+            ")"
+        )
+    };
+}
+
 /// Takes the conversation that has waited longest, of whoever has the fewest in work.
 const CLAIM: &str = concat!(
     "UPDATE conversation SET owner = ?1, fence = fence + 1
@@ -48,12 +67,12 @@ const TAKE_UP: &str = concat!(
     "UPDATE conversation SET owner = ?2, fence = fence + 1
     WHERE id = ?1 AND pending = 1 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
         WHERE inbox.conversation = ?1 AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
-        AND ?3 > ",
-    in_work!("conversation.sender"),
+        AND ",
+    may_have_more!("conversation.sender", "?3"),
     " RETURNING fence"
 );
-/// Counts what is in work of the person of a sender.
-const IN_WORK: &str = concat!("SELECT ", in_work!("?1"));
+/// Tells if the person of a sender may have one more in work.
+const MAY_HAVE_MORE: &str = concat!("SELECT ", may_have_more!("?1", "?2"));
 
 /// Somebody who works on conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,10 +320,10 @@ fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreE
 
 /// Tells if the person of a sender may have one more conversation in work.
 pub(super) fn may_have_more(tx: &Transaction<'_>, sender: &str, worker: &Worker) -> Result<bool, StoreError> {
-    let in_work: i64 = tx
-        .prepare_cached(IN_WORK)?
-        .query_row([sender], |row| row.get(0))?;
-    Ok(in_work < worker.of_person_max)
+    let may = tx
+        .prepare_cached(MAY_HAVE_MORE)?
+        .query_row(params![sender, worker.of_person_max], |row| row.get(0))?;
+    Ok(may)
 }
 
 /// Claims a conversation whose only waiting message has just come in, unless somebody works on it still.

@@ -5,7 +5,7 @@ use super::column::{json, millis, parse, time};
 use super::{Store, StoreError};
 use crate::model::{Account, Sender, UserId};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 /// A grant as stored: role word, repository glob, environment globs.
@@ -97,13 +97,28 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
 
 /// What somebody may do; nothing once they were revoked.
 pub(crate) fn standing(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
-    let is_admitted = tx
-        .prepare_cached("SELECT 1 FROM users WHERE id = ?1 AND revoked_at IS NULL")?
-        .exists([id.0])?;
-    match is_admitted {
-        true => grants(tx, id).map(Some),
-        false => Ok(None),
+    let mut statement = tx.prepare_cached(
+        "SELECT role, repositories, environments FROM users LEFT JOIN user_grant ON user_grant.user_id = users.id
+         WHERE users.id = ?1 AND users.revoked_at IS NULL ORDER BY user_grant.id",
+    )?;
+    let mut rows = statement.query([id.0])?;
+    let mut standing = None;
+    while let Some(row) = rows.next()? {
+        let grants = standing.get_or_insert_with(Vec::new);
+        // Somebody without a grant is a row without one.
+        if row.get::<_, Option<String>>(0)?.is_some() {
+            grants.push(grant(row)?);
+        }
     }
+    Ok(standing)
+}
+
+fn grant(row: &Row<'_>) -> Result<GrantRow, StoreError> {
+    Ok((
+        row.get(0)?,
+        row.get(1)?,
+        parse("grant", &row.get::<_, String>(2)?)?,
+    ))
 }
 
 fn grants(tx: &Transaction<'_>, id: UserId) -> Result<Vec<GrantRow>, StoreError> {
@@ -113,11 +128,7 @@ fn grants(tx: &Transaction<'_>, id: UserId) -> Result<Vec<GrantRow>, StoreError>
     )?;
     let mut rows = statement.query([id.0])?;
     while let Some(row) = rows.next()? {
-        grants.push((
-            row.get(0)?,
-            row.get(1)?,
-            parse("grant", &row.get::<_, String>(2)?)?,
-        ));
+        grants.push(grant(row)?);
     }
     Ok(grants)
 }

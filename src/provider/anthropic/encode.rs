@@ -94,7 +94,7 @@ pub(super) fn encode(request: &TurnRequest<'_>, delivery: Delivery) -> Result<Ve
         text: request.system,
         cache_control: Some(EPHEMERAL),
     };
-    serde_json::to_vec(&Body {
+    request.written(&Body {
         model: request.model,
         max_tokens: request.answer_tokens_max.max(1),
         stream: delivery == Delivery::Streamed,

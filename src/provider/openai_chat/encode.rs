@@ -100,7 +100,7 @@ pub(super) fn encode(
         AnswerBound::MaxTokens => (None, bound),
     };
     let is_streamed = delivery == Delivery::Streamed;
-    serde_json::to_vec(&Body {
+    request.written(&Body {
         model: request.model,
         max_completion_tokens,
         max_tokens,
