@@ -14,6 +14,7 @@ mod data;
 mod demo;
 mod descriptors;
 mod download;
+mod explained;
 mod input;
 mod jb;
 mod jsonnet_files;

@@ -1,10 +1,12 @@
 //! `drydock tanka`: what the environments around you are and what they render to, as the files are
 //! now. No model and no cluster is asked.
 
+use super::explained::explained;
 use super::output::Output;
 use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
 use crate::config::{Config, SandboxSettings};
-use crate::jsonnet::yaml;
+use crate::inspect::{CrossCheck, CrossCheckState};
+use crate::jsonnet::{SecondOpinion, SecondOpinionWanted, yaml};
 use crate::model::{RepoPath, one_line};
 use crate::tanka::importers::{self, ImportGraph, Importer, Role};
 use crate::tanka::{self, EnvironmentList, Filter, Rendered, Renderer, Selector, Target};
@@ -116,6 +118,9 @@ pub(super) struct ShowArguments {
     /// A top-level argument, as Jsonnet
     #[arg(long, value_name = "NAME=CODE")]
     tla_code: Vec<String>,
+    /// Renders by one engine only: faster, and nothing says whether a second one has the same value
+    #[arg(long)]
+    no_cross_check: bool,
 }
 
 pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output) -> Result<(), Failure> {
@@ -150,7 +155,7 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
             let rendered = renderer
                 .show(&target, &filter, &cancel)
                 .await
-                .map_err(Failure::failed)?;
+                .map_err(|error| explained(&error, directory.as_ref()))?;
             show_environment(&rendered, output)
         }
         EnvironmentCommand::Diff(mut arguments) => {
@@ -238,6 +243,10 @@ fn target(arguments: ShowArguments, within: &Within) -> Result<Target, Failure> 
         name: arguments.name,
         ext_code: variables(&arguments.ext_str, &arguments.ext_code)?,
         tla_code: variables(&arguments.tla_str, &arguments.tla_code)?,
+        second_opinion: match arguments.no_cross_check {
+            true => SecondOpinionWanted::No,
+            false => SecondOpinionWanted::Yes,
+        },
         ..Target::at(within.path(&arguments.environment))
     })
 }
@@ -300,19 +309,31 @@ fn list_environments(
 }
 
 fn show_environment(rendered: &Rendered, output: &Output) -> Result<(), Failure> {
+    let cross_check = CrossCheck::of(&rendered.second_opinion);
     for warning in &rendered.warnings {
         output.message(warning);
     }
     if output.json() {
         let objects: Vec<_> = rendered.objects.iter().map(|object| &object.value).collect();
-        output.value(&serde_json::json!({ "environment": rendered.environment, "objects": objects }));
+        output.value(&serde_json::json!({
+            "environment": rendered.environment,
+            "objects": objects,
+            "cross_check": cross_check.state,
+        }));
     } else {
         print_document(
             &yaml::stream(rendered.objects.iter().map(|object| &object.value)),
             output,
         );
     }
-    Ok(())
+    match (cross_check.state, &rendered.second_opinion) {
+        (CrossCheckState::Agrees, SecondOpinion::Agrees) => Ok(()),
+        (CrossCheckState::Disagrees, _) => Err(Failure::failed(cross_check.sentence)),
+        _ => {
+            output.message(&cross_check.sentence);
+            Ok(())
+        }
+    }
 }
 
 fn list_importers(

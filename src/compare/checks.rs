@@ -5,7 +5,7 @@ use super::asked::Sides;
 use super::failure::line;
 use super::kept::Opinion;
 use super::rendering::Both;
-use crate::jsonnet::syntax;
+use crate::jsonnet::{KnownDifference, syntax};
 use crate::model::{Check, CheckState, FileChange, Mode, RepoPath, quoted};
 use crate::redact::Redactor;
 use crate::review::{NotProven, Report, Standing};
@@ -38,6 +38,8 @@ pub(super) struct Seen {
     rendered: usize,
     /// The second engine was not asked about them.
     unheard: usize,
+    /// A difference between the engines that is known.
+    known: Option<KnownDifference>,
     against: Vec<String>,
     unfinished: Vec<String>,
 }
@@ -118,6 +120,7 @@ impl Seen {
             unresolved: unresolved(touched),
             rendered: 0,
             unheard: 0,
+            known: None,
             against: Vec::new(),
             unfinished: Vec::new(),
         };
@@ -131,6 +134,7 @@ impl Seen {
             self.rendered += 1;
             match &rendered.opinion {
                 Opinion::Agrees => {}
+                Opinion::Known { known } => self.known = Some(*known),
                 Opinion::NotAsked => self.unheard += 1,
                 Opinion::Differs { path } => {
                     let at = quoted(path);
@@ -251,7 +255,12 @@ impl Seen {
             }
             (true, true, 0) => check(AGREE, CheckState::NotRun, "nothing was rendered"),
             (true, true, _) if self.unheard > 0 => check(AGREE, CheckState::NotRun, UNHEARD),
-            (true, true, _) => check(AGREE, CheckState::Pass, ""),
+            (true, true, _) => {
+                let known = self
+                    .known
+                    .map(|known| format!("but for {known}, see docs/tanka.md"));
+                check(AGREE, CheckState::Pass, known.unwrap_or_default())
+            }
         }
     }
 }

@@ -256,7 +256,9 @@ pub(super) fn dispute(rendered: &Rendered) -> Option<Failure> {
     let message = match &rendered.opinion {
         Opinion::Differs { path } => format!("the two engines disagree at {}", quoted(path)),
         Opinion::Refuses { why } => format!("one engine has a value, and the other says: {why}"),
-        Opinion::NotAsked | Opinion::Agrees | Opinion::Unfinished { .. } => return None,
+        Opinion::NotAsked | Opinion::Agrees | Opinion::Known { .. } | Opinion::Unfinished { .. } => {
+            return None;
+        }
     };
     let kind = FailureKind::Disputed;
     Some(Failure { kind, message })

@@ -26,7 +26,7 @@ pub(super) fn bound(error: &serde_json::Error) -> Failure {
 }
 
 /// What may be done about an evaluation that has no value.
-pub(super) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
+pub(crate) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
     match error {
         EvalError::Runtime { .. }
         | EvalError::Syntax { .. }

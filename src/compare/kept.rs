@@ -1,6 +1,7 @@
 //! Rendered entry points that are kept, by a hash of everything they were made from. The ones that were
 //! not used for the longest time go first.
 
+use crate::jsonnet::KnownDifference;
 use crate::redact::Known;
 use crate::review::Failure;
 use crate::tanka::{Environment, ValueHash};
@@ -46,6 +47,10 @@ pub(super) struct Member {
 pub(super) enum Opinion {
     NotAsked,
     Agrees,
+    /// It has another value, and all differences are of a kind that is known.
+    Known {
+        known: KnownDifference,
+    },
     /// It has another value, first at this field. The values are not told: they may be secrets.
     Differs {
         path: String,
@@ -65,7 +70,7 @@ impl Opinion {
     pub(super) fn is_against(&self) -> bool {
         match self {
             Self::Differs { .. } | Self::Refuses { .. } => true,
-            Self::NotAsked | Self::Agrees | Self::Unfinished { .. } => false,
+            Self::NotAsked | Self::Agrees | Self::Known { .. } | Self::Unfinished { .. } => false,
         }
     }
 }

@@ -25,6 +25,7 @@ mod tests;
 pub use ahead::{Ahead, Ended};
 pub use asked::{Asked, Only, Progress, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
+pub(crate) use failure::kind_of_evaluation;
 pub use failure::{reason, redacted_reason};
 pub use validate::{Stage, User, Validated, Validation};
 

@@ -80,6 +80,9 @@ pub(super) fn opinion(second: SecondOpinion, redactor: &Redactor) -> Opinion {
     match second {
         SecondOpinion::NotAsked => Opinion::NotAsked,
         SecondOpinion::Agrees => Opinion::Agrees,
+        SecondOpinion::Differs {
+            known: Some(known), ..
+        } => Opinion::Known { known },
         SecondOpinion::Differs { path, .. } => Opinion::Differs {
             path: line(&redactor.redact(&path)),
         },

@@ -8,7 +8,9 @@ mod opinion;
 mod validate;
 
 use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Progress, Sides, Told};
-use crate::jsonnet::{Entry, EvalError, Evaluated, Import, Request, SecondOpinion, SecondOpinionWanted};
+use crate::jsonnet::{
+    Entry, EvalError, Evaluated, Import, KnownDifference, Request, SecondOpinion, SecondOpinionWanted,
+};
 use crate::model::{CheckState, FileChange, RepoPath, Secret};
 use crate::redact::Redactor;
 use crate::review::{AskedFor, FailureKind, NotProven, Presence, Proof, Standing};
@@ -75,6 +77,7 @@ impl Evaluate for Small {
                 path: "$.a".to_owned(),
                 first: "\"hunter2\"".to_owned(),
                 second: "\"hunter3\"".to_owned(),
+                known: text.contains("KNOWN").then_some(KnownDifference::Digits),
             },
         };
         let json = match is_script {
@@ -291,6 +294,21 @@ async fn what_engines_do_not_agree_on_is_not_relied_on_and_not_told() {
             reason: NotProven::FailsOnBoth { .. }
         }
     ));
+}
+
+#[tokio::test]
+async fn a_difference_between_the_engines_that_is_known_is_named_and_fails_nothing() {
+    let bench = bench();
+    let base = repository(&[("lib/web.libsonnet", "{}")]);
+    let known = r#"{"web": {"apiVersion":"v1","kind":"DISPUTED","metadata":{"name":"KNOWN"}}}"#;
+    let head = repository(&[
+        ("lib/web.libsonnet", "{}"),
+        ("environments/dev/main.jsonnet", known),
+    ]);
+    let comparison = bench.all(&base, &head).await;
+    assert_eq!(comparison.report.classes.len(), 1);
+    let detail = "but for how many digits fractions have in texts, see docs/tanka.md";
+    assert_eq!(states(&comparison)[3], (CheckState::Pass, detail));
 }
 
 #[tokio::test]

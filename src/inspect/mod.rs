@@ -5,6 +5,7 @@
 //! No answer holds a secret: values of `Secret`s are hidden, and all text is redacted.
 
 mod chosen;
+mod cross_check;
 mod difference;
 mod environments;
 mod importers;
@@ -14,6 +15,7 @@ mod risks;
 #[cfg(test)]
 mod tests;
 
+pub use cross_check::{CrossCheck, CrossCheckState};
 pub use difference::checks;
 pub use environments::listed;
 pub use learning::{listing, rendered};

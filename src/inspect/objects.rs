@@ -1,13 +1,13 @@
 //! The objects an environment renders to, with the values of `Secret`s hidden.
 
 use super::learning::rendered;
-use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
+use super::{Answer, CrossCheck, Document, InspectError, Inspector, chosen, file_name};
 use crate::compare;
-use crate::jsonnet::yaml;
+use crate::jsonnet::{SecondOpinionWanted, yaml};
 use crate::model::{counted, one_line, quoted};
 use crate::redact::Redactor;
 use crate::review::Masker;
-use crate::tanka::{Filter, Object, Rendered, TankaError};
+use crate::tanka::{Filter, Object, Rendered, TankaError, Target};
 use crate::workspace::Tree;
 use serde_json::Value;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct Shown {
     /// Its name, and how many objects it has.
     pub heading: String,
+    /// Whether a second engine has the same value.
+    pub cross_check: String,
     /// Hints to write something differently.
     pub warnings: Vec<String>,
     /// Its objects.
@@ -27,7 +29,10 @@ impl Inspector<'_> {
     pub(super) async fn objects(&self, environment: &str) -> Result<Answer, InspectError> {
         let tree = self.workspace.guarded();
         let renderer = self.comparer.renderer(&(Arc::clone(&tree) as Arc<dyn Tree>));
-        let target = chosen::chosen(&renderer, environment, self.cancel).await?;
+        let target = Target {
+            second_opinion: SecondOpinionWanted::Yes,
+            ..chosen::chosen(&renderer, environment, self.cancel).await?
+        };
         let everything = Filter::default();
         let rendered = match rendered(&renderer, &tree, &target, &everything, self.cancel).await {
             Ok(rendered) => rendered,
@@ -36,10 +41,11 @@ impl Inspector<'_> {
         };
         let Shown {
             heading,
+            cross_check,
             warnings,
             yaml,
         } = shown(&rendered);
-        let lines = std::iter::once(format!("{heading}.")).chain(warnings);
+        let lines = [format!("{heading}."), cross_check].into_iter().chain(warnings);
         Ok(Answer {
             summary: lines.collect::<Vec<_>>().join("\n"),
             document: (!yaml.is_empty()).then(|| Document {
@@ -96,6 +102,7 @@ pub fn shown(rendered: &Rendered) -> Shown {
             quoted(&rendered.environment.metadata.name),
             counted(rendered.objects.len(), "object", "objects")
         ),
+        cross_check: CrossCheck::of(&rendered.second_opinion).sentence,
         warnings: rendered
             .warnings
             .iter()

@@ -1,5 +1,6 @@
 //! What an evaluation is asked and what it answers.
 
+use super::digits::differ_in_digits_only;
 use crate::config::SandboxSettings;
 use crate::model::RepoPath;
 use crate::workspace::Tree;
@@ -82,9 +83,34 @@ pub enum SecondOpinion {
         first: String,
         /// The second engine's value there.
         second: String,
+        /// The kind of all differences, where they are of one that is known.
+        known: Option<KnownDifference>,
     },
     /// It did not finish the program.
     Failed(Box<EvalError>),
+}
+
+/// A kind of difference between the engines that is known and documented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KnownDifference {
+    /// Equal numbers are written with more or fewer digits inside texts.
+    Digits,
+}
+
+impl KnownDifference {
+    /// The kind of all differences between two canonical values that are not the same.
+    pub(super) fn between(first: &str, second: &str) -> Option<Self> {
+        differ_in_digits_only(first, second).then_some(Self::Digits)
+    }
+}
+
+impl std::fmt::Display for KnownDifference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Digits => f.write_str("how many digits fractions have in texts"),
+        }
+    }
 }
 
 /// One thing a value depends on.
@@ -252,7 +278,8 @@ pub enum EvalError {
     },
     /// An import names no file.
     #[error(
-        "couldn't open import {path:?} of `{importer}`: no match locally or in the Jsonnet library paths"
+        "couldn't open import {path:?}{}: no match locally or in the Jsonnet library paths; looked for {}{}",
+        importing(.importer), listed(.searched), hint(.similar)
     )]
     ImportNotFound {
         /// As the program wrote it.
@@ -261,6 +288,8 @@ pub enum EvalError {
         importer: String,
         /// The paths that were looked at, in order.
         searched: Vec<String>,
+        /// Files of a similar name.
+        similar: Vec<String>,
     },
     /// An import is found but cannot be used: a directory, not UTF-8, too large, too many.
     #[error("import {path:?} of `{importer}`: {why}")]
@@ -294,6 +323,25 @@ pub enum EvalError {
     /// The caller did not want to wait any longer.
     #[error("evaluation cancelled")]
     Cancelled,
+}
+
+fn importing(importer: &str) -> String {
+    match importer {
+        "" => String::new(),
+        importer => format!(" of `{importer}`"),
+    }
+}
+
+fn listed(paths: &[String]) -> String {
+    let paths: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    paths.join(", ")
+}
+
+fn hint(similar: &[String]) -> String {
+    match similar {
+        [] => String::new(),
+        similar => format!("; similar: {}", listed(similar)),
+    }
 }
 
 fn first(trace: &[Frame]) -> String {

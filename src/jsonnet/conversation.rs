@@ -215,7 +215,17 @@ impl Talk<'_> {
         let opinion: Opinion = serde_json::from_slice(&answer).map_err(|error| broken(&error))?;
         Ok(match opinion {
             Opinion::Agrees => SecondOpinion::Agrees,
-            Opinion::Differs { path, first, second } => SecondOpinion::Differs { path, first, second },
+            Opinion::Differs {
+                path,
+                first,
+                second,
+                known,
+            } => SecondOpinion::Differs {
+                path,
+                first,
+                second,
+                known,
+            },
             Opinion::Failed(failure) => {
                 SecondOpinion::Failed(Box::new(failure.into_error(self.limits, self.refused.take())))
             }

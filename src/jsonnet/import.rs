@@ -169,13 +169,23 @@ impl<'a> Imports<'a> {
             }
             self.absent.insert(candidate);
         }
-        match leaves {
-            true => Err(denied(ask)),
-            false => Err(EvalError::ImportNotFound {
+        match (leaves, searched.first()) {
+            (true, None) => Err(denied(ask)),
+            (_, first) => Err(EvalError::ImportNotFound {
                 path: cut(ask.path.clone()),
                 importer: ask.importer.clone(),
+                similar: first.map(|first| self.similar(first)).unwrap_or_default(),
                 searched,
             }),
+        }
+    }
+
+    /// The files whose names are similar to one that is not there.
+    fn similar(&self, path: &str) -> Vec<String> {
+        let missing = RepoPath::parse(path).map(|path| self.tree.read(&path));
+        match missing {
+            Ok(Err(TreeError::NotFound { similar, .. })) => similar.iter().map(ToString::to_string).collect(),
+            Ok(_) | Err(_) => Vec::new(),
         }
     }
 
@@ -190,6 +200,7 @@ impl<'a> Imports<'a> {
                 path: path.to_string(),
                 importer: String::new(),
                 searched: vec![path.to_string()],
+                similar: self.similar(path.as_str()),
             });
         }
         self.tree

@@ -2,6 +2,7 @@
 //! out, and ends with its batch.
 
 use super::canonical::difference;
+use super::contract::KnownDifference;
 use super::engine::{self, Engine, Job, Line};
 use super::message::{Engines, FAILED, Failure, OPINION, Opinion, VALUE, cut};
 use crate::sandbox::Cell;
@@ -10,9 +11,13 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// Bytes of a task or a file that come in. The parent bounds them more closely.
 const INPUT_BYTES_MAX: usize = 256 << 20;
+
+/// The time after which a program that failed is not evaluated again to learn where.
+const AGAIN_MAX: Duration = Duration::from_secs(2);
 
 /// Evaluates the tasks of this process: one, or those of one batch, one after the other.
 pub(super) fn evaluate(cell: Cell) -> ExitCode {
@@ -32,8 +37,11 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
     second.prepare(confinement.warms_up);
     // The parent ends the input when it has no further task; an idle inmate ends here.
     while let Some(job) = line.next() {
+        let begun = Instant::now();
         let value = match job.task.engines {
-            Engines::First | Engines::Both => run(&mut *first, &job),
+            Engines::First | Engines::Both => {
+                run(&mut *first, &job).map_err(|failure| placed(&mut *second, &job, failure, begun.elapsed()))
+            }
             Engines::Second => run(&mut *second, &job),
         };
         let said = match (value, job.task.engines) {
@@ -50,6 +58,24 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// A failure of the first engine with the place of the expression that failed, which the second engine knows better: it
+/// evaluates the program again, unless that may take long. What it sees in another way stays as it was.
+fn placed(engine: &mut impl Engine, job: &Rc<Job>, failure: Failure, took: Duration) -> Failure {
+    if !matches!(failure, Failure::Runtime { .. } | Failure::Syntax { .. }) || took > AGAIN_MAX {
+        return failure;
+    }
+    let again = run(engine, job);
+    // A reason that was noted is one of the second engine.
+    let _stale = job.take_cause();
+    match again {
+        Err(Failure::Runtime { message, trace }) if trace.iter().any(|frame| !frame.at.is_empty()) => {
+            Failure::Runtime { message, trace }
+        }
+        Err(again @ Failure::Syntax { .. }) => again,
+        Ok(_) | Err(_) => failure,
+    }
+}
+
 fn opinion(engine: &mut impl Engine, job: &Rc<Job>, first: &str) -> Opinion {
     // A reason noted for the first engine is not the second one's.
     let _stale = job.take_cause();
@@ -60,6 +86,7 @@ fn opinion(engine: &mut impl Engine, job: &Rc<Job>, first: &str) -> Opinion {
                 path: difference.path,
                 first: difference.first,
                 second: difference.second,
+                known: KnownDifference::between(first, &second),
             },
         },
         Err(failure) => Opinion::Failed(failure),

@@ -1,7 +1,7 @@
 //! What the evaluator and its inmate say to each other.
 
 use super::canonical::{Bounds, TooLong};
-use super::contract::{EvalError, EvalLimits, Frame, SecondOpinionWanted};
+use super::contract::{EvalError, EvalLimits, Frame, KnownDifference, SecondOpinionWanted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -131,6 +131,7 @@ pub(super) enum Opinion {
         path: String,
         first: String,
         second: String,
+        known: Option<KnownDifference>,
     },
     Failed(Failure),
 }

@@ -11,6 +11,9 @@ pub mod lint;
 pub mod syntax;
 pub mod yaml;
 mod conversation;
+mod digits;
+mod doubt;
+mod edits;
 mod engine;
 mod evaluator;
 pub mod foreign;
@@ -24,12 +27,14 @@ mod number;
 mod opinion;
 pub(crate) mod path;
 mod places;
+mod reading;
 mod remembered;
 mod waiters;
 
 pub use budget::{Budget, Key};
 pub use contract::{
-    Entry, EvalError, EvalLimits, Evaluated, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,
+    Entry, EvalError, EvalLimits, Evaluated, Frame, Import, KnownDifference, Request, SecondOpinion,
+    SecondOpinionWanted,
 };
 pub use evaluator::Evaluator;
 pub use places::{Place, Places, Urgency};

@@ -1,63 +1,54 @@
 //! Looks at a source text before any parser does: how deeply its brackets nest, because parsers recurse, and what the
-//! first engine's parser would read in another way than the language does. It reads strings and comments as the
+//! first engine's parser may read in another way than the language does. It reads strings and comments as the
 //! language does and judges nothing else; a text that is not Jsonnet is the parser's to refuse.
 
-use std::borrow::Cow;
+use super::doubt::Doubt;
 use std::ops::Range;
 
 /// The findings of a look at a source text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Scanned {
+pub(super) struct Look {
     /// The depth to which brackets nest.
     pub(super) depth: usize,
     /// The bodies of comments that the first engine ends elsewhere than the language does: a block comment at the
     /// first `*/` with an odd number of stars, a line comment at a carriage return.
     pub(super) misread: Vec<Range<usize>>,
-    /// True where a comprehension is an object. The first engine takes some that the language refuses.
-    pub(super) has_object_comprehension: bool,
+    /// True where something stands that the first engine takes in another way than the language, or takes although
+    /// the language refuses it. A parser has to look then.
+    pub(super) is_doubtful: bool,
 }
 
-impl Scanned {
+impl Look {
     /// Reads a text once.
-    pub(super) fn of(source: &[u8]) -> Self {
+    pub(super) fn at(source: &[u8]) -> Self {
         let mut scan = Scan {
             source,
             rest: source,
             misread: Vec::new(),
+            last_string: None,
+            has_odd_escape: false,
         };
         let mut found = Self::default();
         let mut open = Vec::new();
+        let mut doubt = Doubt::new(source);
         while let Some(token) = scan.next() {
             match token {
+                b' ' | b'\n' | b'\t' | b'\r' => continue,
                 b'{' | b'[' | b'(' => {
-                    open.push(token);
+                    open.push((token, scan.at()));
                     found.depth = found.depth.max(open.len());
                 }
                 b'}' | b']' | b')' => drop(open.pop()),
-                b'f' if open.last() == Some(&b'{') && scan.is_word(b"or") => {
-                    found.has_object_comprehension = true;
+                b'f' if scan.is_word(b"or") => {
+                    found.is_doubtful |= scan.is_doubtful_comprehension(open.last())
                 }
                 _ => {}
             }
+            doubt.see(token, scan.at() - 1, scan.last_string.as_ref());
         }
+        found.is_doubtful |= doubt.is_there(scan.last_string.as_ref()) || scan.has_odd_escape;
         found.misread = scan.misread;
         found
-    }
-
-    /// The text with the bodies of comments blanked that would be misread. Every place stays where it is.
-    pub(super) fn harmless<'s>(&self, source: &'s [u8]) -> Cow<'s, [u8]> {
-        if self.misread.is_empty() {
-            return Cow::Borrowed(source);
-        }
-        let mut blanked = source.to_vec();
-        for body in &self.misread {
-            let bytes = blanked.get_mut(body.clone()).unwrap_or_default();
-            bytes
-                .iter_mut()
-                .filter(|byte| **byte != b'\n')
-                .for_each(|byte| *byte = b' ');
-        }
-        Cow::Owned(blanked)
     }
 }
 
@@ -65,6 +56,10 @@ struct Scan<'a> {
     source: &'a [u8],
     rest: &'a [u8],
     misread: Vec<Range<usize>>,
+    /// Where the last string stands.
+    last_string: Option<Range<usize>>,
+    /// True after an escape that is not read as the language has it: `\/`, `\x`, halves of surrogate pairs.
+    has_odd_escape: bool,
 }
 
 impl Scan<'_> {
@@ -76,16 +71,20 @@ impl Scan<'_> {
                 [b'#', ..] => self.skip_line_comment(1),
                 [b'/', b'/', ..] => self.skip_line_comment(2),
                 [b'/', b'*', ..] => self.skip_block_comment(),
-                [b'|', b'|', b'|', ..] => self.skip_block(),
+                [b'|', b'|', b'|', ..] => self.string(Self::skip_block),
                 [b'@', quote @ (b'"' | b'\''), ..] => {
                     let quote = *quote;
-                    self.skip(2);
-                    self.skip_verbatim(quote);
+                    self.string(|scan| {
+                        scan.skip(2);
+                        scan.skip_verbatim(quote);
+                    });
                 }
                 [quote @ (b'"' | b'\''), ..] => {
                     let quote = *quote;
-                    self.skip(1);
-                    self.skip_string(quote);
+                    self.string(|scan| {
+                        scan.skip(1);
+                        scan.skip_string(quote);
+                    });
                 }
                 _ => {
                     self.skip(1);
@@ -95,10 +94,37 @@ impl Scan<'_> {
         }
     }
 
-    /// True where the byte before, which was just read, begins a word that goes on with `end` and ends there.
+    /// Skips a string, and notes where it stood.
+    fn string(&mut self, skip: impl FnOnce(&mut Self)) {
+        let start = self.at();
+        skip(self);
+        self.last_string = Some(start..self.at());
+    }
+
+    /// True where a comprehension goes on with `for` whose bracket is this one, and which the first engine takes in
+    /// another way: an object, and an array of a name.
+    fn is_doubtful_comprehension(&self, open: Option<&(u8, usize)>) -> bool {
+        let Some((bracket, start)) = open else {
+            return false;
+        };
+        let end = self.at().saturating_sub(1);
+        let body = self.source.get(*start..end).unwrap_or_default();
+        let is_around = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b')' | b',');
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+        let is_comment = |byte: &u8| matches!(byte, b'/' | b'#');
+        match bracket {
+            b'{' => true,
+            b'[' => body.iter().all(|byte| is_around(byte) || is_name(byte)) || body.iter().any(is_comment),
+            _ => false,
+        }
+    }
+
+    /// True where the byte before, which was just read, begins a word that goes on with `end` and ends there. A
+    /// number may stand directly before it.
     fn is_word(&self, end: &[u8]) -> bool {
         let continues = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let before = self.at().checked_sub(2).and_then(|at| self.source.get(at));
+        let before = before.filter(|before| !before.is_ascii_digit());
         let after = self.rest.strip_prefix(end);
         !before.is_some_and(continues) && after.is_some_and(|after| !after.first().is_some_and(continues))
     }
@@ -148,6 +174,7 @@ impl Scan<'_> {
     fn skip_string(&mut self, quote: u8) {
         while let Some(at) = memchr::memchr2(quote, b'\\', self.rest) {
             let escape = self.rest.get(at) == Some(&b'\\');
+            self.has_odd_escape |= escape && is_odd_escape(self.rest.get(at + 1..).unwrap_or_default());
             self.skip(at + if escape { 2 } else { 1 });
             if !escape {
                 return;
@@ -193,62 +220,21 @@ impl Scan<'_> {
     }
 }
 
+/// True for what follows a backslash where the first engine reads it in another way than the language.
+fn is_odd_escape(escape: &[u8]) -> bool {
+    match escape {
+        [b'/' | b'x', ..] => true,
+        [b'u', b'd' | b'D', digit, ..] => !digit.is_ascii_digit() || *digit > b'7',
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Scanned;
-    use crate::jsonnet::syntax;
+    use super::Look;
 
     fn is_too_deep(source: &str, nesting_max: usize) -> bool {
-        Scanned::of(source.as_bytes()).depth > nesting_max
-    }
-
-    fn harmless(source: &str) -> String {
-        let source = source.as_bytes();
-        String::from_utf8_lossy(&Scanned::of(source).harmless(source)).into_owned()
-    }
-
-    #[test]
-    fn a_comment_that_would_be_misread_is_blanked_where_it_stands() {
-        for (source, blanked) in [
-            (
-                "{ /* x **/ a: 1, /* y */ b: 2 }",
-                "{ /*    */ a: 1, /* y */ b: 2 }",
-            ),
-            ("/***/ 1", "/* */ 1"),
-            ("/****/ 1", "/****/ 1"),
-            ("/**/ 1", "/**/ 1"),
-            ("/*****/ 1", "/*   */ 1"),
-            ("/* *\n **/ 1", "/*  \n  */ 1"),
-            ("// a\r b\n1", "//     \n1"),
-            ("# a\r\n1", "# a\r\n1"),
-            ("# \u{e9}\r b", "#      "),
-            ("'/* x **/' + @'/***/'", "'/* x **/' + @'/***/'"),
-            ("|||\n  /***/\n|||", "|||\n  /***/\n|||"),
-            ("/* x **", "/* x **"),
-        ] {
-            assert_eq!(harmless(source), blanked, "{source}");
-        }
-    }
-
-    #[test]
-    fn an_object_comprehension_is_seen() {
-        for (source, is_there) in [
-            ("{ [x]: 1 for x in [] }", true),
-            ("[{ 'x': 42 /* */for x in [] }]", true),
-            ("{ a: [x for x in []] }", false),
-            ("{ form: 1, before: 2, b: self.form, 'for': 1 }", false),
-            ("[x for x in []]", false),
-        ] {
-            assert_eq!(
-                Scanned::of(source.as_bytes()).has_object_comprehension,
-                is_there,
-                "{source}"
-            );
-            assert!(
-                syntax::parse(source).is_ok() || source.contains("'x'"),
-                "{source}"
-            );
-        }
+        Look::at(source.as_bytes()).depth > nesting_max
     }
 
     /// T46

@@ -1,7 +1,7 @@
 //! What the second engine says about a value when it evaluated the program in a process of its own.
 
 use super::canonical::difference;
-use super::contract::{EvalError, Evaluated, SecondOpinion};
+use super::contract::{EvalError, Evaluated, KnownDifference, SecondOpinion};
 
 /// The first engine's value with the second one's opinion. It depends on everything that either read.
 pub(super) fn joined(first: Evaluated, second: Result<Evaluated, EvalError>) -> Evaluated {
@@ -39,6 +39,7 @@ fn opinion(first: &[u8], second: &[u8]) -> SecondOpinion {
             path: difference.path,
             first: difference.first,
             second: difference.second,
+            known: KnownDifference::between(first, second),
         },
     }
 }
@@ -48,7 +49,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::joined;
-    use crate::jsonnet::{EvalError, Evaluated, Import, SecondOpinion};
+    use crate::jsonnet::{EvalError, Evaluated, Import, KnownDifference, SecondOpinion};
     use crate::model::RepoPath;
     use bytes::Bytes;
 
@@ -74,12 +75,28 @@ mod tests {
     }
 
     #[test]
+    fn values_that_differ_in_digits_only_are_told_as_that() {
+        let differs = joined(
+            evaluated("[\"0.7\"]", &[]),
+            Ok(evaluated("[\"0.69999999999999996\"]", &[])),
+        );
+        let expected = SecondOpinion::Differs {
+            path: "$[0]".to_owned(),
+            first: "\"0.7\"".to_owned(),
+            second: "\"0.69999999999999996\"".to_owned(),
+            known: Some(KnownDifference::Digits),
+        };
+        assert_eq!(differs.second_opinion, expected);
+    }
+
+    #[test]
     fn another_value_and_none_are_told() {
         let differs = joined(evaluated("[1]", &[]), Ok(evaluated("[2]", &[])));
         let expected = SecondOpinion::Differs {
             path: "$[0]".to_owned(),
             first: "1".to_owned(),
             second: "2".to_owned(),
+            known: None,
         };
         assert_eq!(differs.second_opinion, expected);
         let time = EvalError::Time { seconds: 1 };

@@ -104,14 +104,14 @@ pub enum TankaError {
         names: Vec<String>,
     },
     /// No environment, or none of that name.
-    #[error("found no matching environments; run 'tk env list {path}' to view available options")]
+    #[error("found no matching environments; run 'drydock tanka env list {path}' to view available options")]
     NoMatch {
         /// Where was looked.
         path: String,
     },
     /// What was asked for is neither a path of the tree, nor the name of an environment.
     #[error(
-        "found no matching environments; run 'tk env list .' to view available options.\n{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
+        "found no matching environments; run 'drydock tanka env list .' to view available options.\n{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
         quoted(.path)
     )]
     NotThere {

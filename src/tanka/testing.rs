@@ -1,7 +1,7 @@
 //! What tests share: trees in memory, and an evaluator for programs that are plain JSON.
 
 use super::{Evaluate, Listing};
-use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion};
+use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::{Entry as TreeEntry, Match, Tree, TreeError};
 use async_trait::async_trait;
@@ -194,7 +194,10 @@ impl Evaluate for JsonFiles {
         Ok(Evaluated {
             json: Bytes::from(json),
             imports: Arc::default(),
-            second_opinion: SecondOpinion::NotAsked,
+            second_opinion: match request.second_opinion {
+                SecondOpinionWanted::Yes => SecondOpinion::Agrees,
+                SecondOpinionWanted::No | SecondOpinionWanted::Alone => SecondOpinion::NotAsked,
+            },
         })
     }
 }

@@ -4,6 +4,7 @@ use super::ToolError;
 use super::arguments::Arguments;
 use super::rendering::Rendering;
 use crate::inspect::{self, Shown};
+use crate::jsonnet::SecondOpinionWanted;
 use crate::tanka::{Filter, Rendered, Renderer, Target};
 use crate::workspace::Guarded;
 use async_trait::async_trait;
@@ -43,8 +44,8 @@ impl Rendering for TankaShow {
     type Arguments = ShowArguments;
 
     const NAME: &'static str = "tanka_show";
-    const DESCRIPTION: &'static str = "Renders an environment from the files of this workspace and shows its Kubernetes objects as YAML. \
-                                       The values of Secrets are hidden.";
+    const DESCRIPTION: &'static str = "Renders an environment from the files of this workspace and shows its Kubernetes objects as YAML, \
+                                       cross-checked by a second engine. The values of Secrets are hidden.";
 
     async fn run(
         renderer: &Renderer,
@@ -61,6 +62,7 @@ impl Rendering for TankaShow {
         let filter = Filter::new(&include, &exclude)?;
         let target = Target {
             name,
+            second_opinion: SecondOpinionWanted::Yes,
             ..Target::at(env_path)
         };
         let rendered = inspect::rendered(renderer, tree, &target, &filter, cancel).await?;
@@ -71,11 +73,12 @@ impl Rendering for TankaShow {
 fn shown(rendered: &Rendered) -> String {
     let Shown {
         heading,
+        cross_check,
         warnings,
         yaml,
     } = inspect::shown(rendered);
     let warnings: String = warnings.iter().map(|warning| format!("# {warning}\n")).collect();
-    format!("# {heading}\n{warnings}{yaml}")
+    format!("# {heading}\n# {cross_check}\n{warnings}{yaml}")
 }
 
 #[cfg(test)]
@@ -111,6 +114,7 @@ mod tests {
         assert_eq!(
             shown,
             "# `environments/dev`: 2 objects\n\
+             # Cross-checked: a second engine has the same value.\n\
              # Warning: `team` is deprecated, use `metadata.labels.team` instead.\n\
              apiVersion: v1\ndata:\n  token: (hidden)\nkind: Secret\nmetadata:\n  name: s\n  namespace: dev\n\
              stringData:\n  \"n\": (hidden)\n---\n\

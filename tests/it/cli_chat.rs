@@ -127,6 +127,7 @@ fn environments_are_looked_at_without_the_model() {
 environments/dev: namespace web (`environments/dev/main.jsonnet`)
 Nothing is prepared here, so there is no risk to tell.
 `environments/dev`: 2 objects.
+Cross-checked: a second engine has the same value.
 apiVersion: v1
 kind: Secret
 ";

@@ -212,6 +212,62 @@ fn what_is_neither_a_path_nor_a_name_is_told() {
 }
 
 #[test]
+fn what_is_shown_is_cross_checked_or_says_that_it_is_not() {
+    let shell = shell();
+    let show = |flags: &[&str]| shell.run(&[&["tanka", "env", "show", "environments/dev"], flags].concat());
+    assert_eq!(show(&["--json"]).json()["cross_check"], "agrees");
+    let unchecked = show(&["--no-cross-check", "-t", "configmap/.*"]);
+    assert_eq!(unchecked.code, Some(0));
+    assert!(
+        unchecked
+            .err
+            .contains("Not cross-checked: the second engine was not asked."),
+        "{unchecked:?}"
+    );
+    let unchecked = show(&["--no-cross-check", "--json"]);
+    assert_eq!(unchecked.json()["cross_check"], "not_asked");
+    // One of the engines allows for a tiny difference between numbers.
+    shell.put(
+        "environments/dev/main.jsonnet",
+        "local k = import 'k.libsonnet';\n{ a: k.cm('a') { data: { x: if 0.1 + 0.2 == 0.3 then 'y' else 'n' } } }\n",
+    );
+    let disputed = show(&[]);
+    assert_eq!(disputed.code, Some(1));
+    assert!(disputed.out.contains("name: a"), "{disputed:?}");
+    let expected = "Do not rely on it: a second engine has another value at `$.a.data.x`.";
+    assert!(disputed.err.contains(expected), "{disputed:?}");
+}
+
+#[test]
+fn an_error_is_shown_with_its_line_and_the_calls_that_led_there() {
+    let shell = shell();
+    shell.put("lib/m.libsonnet", "{\n  patch(d):: d + $.nope,\n}\n");
+    shell.put(
+        "environments/dev/main.jsonnet",
+        "local m = import 'm.libsonnet';\n{\n  web: m.patch({ a: 1 }),\n}\n",
+    );
+    let failed = shell.run(&["tanka", "env", "show", "environments/dev"]);
+    assert_eq!(failed.code, Some(1));
+    for shown in [
+        "Field does not exist: nope (at lib/m.libsonnet:2:18)",
+        "2 |   patch(d):: d + $.nope,",
+        "  |                  ^",
+        "environments/dev/main.jsonnet:3:",
+    ] {
+        assert!(failed.err.contains(shown), "{shown}: {}", failed.err);
+    }
+    shell.put("environments/dev/main.jsonnet", "{\n  a: (1,\n}\n");
+    let failed = shell.run(&["tanka", "env", "show", "environments/dev"]);
+    for shown in [
+        "environments/dev/main.jsonnet`:2:8: ",
+        "2 |   a: (1,",
+        "  |        ^",
+    ] {
+        assert!(failed.err.contains(shown), "{shown}: {}", failed.err);
+    }
+}
+
+#[test]
 fn what_cannot_be_shown_says_why() {
     let shell = shell();
     for (arguments, code, why) in [

@@ -468,6 +468,27 @@ fn the_list_of_known_differences_is_as_long_as_the_document_says() {
     assert!(sections.is_empty(), "the document leaves out {sections:?}");
 }
 
+#[test]
+fn every_known_difference_stands_in_the_document() {
+    let listed: toml::Table = document("tests/it/conformance/known.toml").parse().expect("TOML");
+    let text = document("docs/tanka.md");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (section, reasons) in &listed {
+        for (case, reason) in reasons.as_table().expect("a section") {
+            let reason = reason.as_str().expect("a reason");
+            let reason = reason
+                .trim_start_matches("flagged: ")
+                .trim_start_matches("the same: ");
+            // These say `the same` of the entry above them.
+            let is_told = reason.starts_with("the same") || text.contains(reason);
+            assert!(
+                is_told,
+                "docs/tanka.md does not say of `{case}` ({section}): {reason}"
+            );
+        }
+    }
+}
+
 /// What a run may number differently, taken out: changes are numbered in the order they are ready.
 fn comparable(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();

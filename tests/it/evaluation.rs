@@ -106,11 +106,25 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
             path: "x.libsonnet".to_owned(),
             importer: "a/main.jsonnet".to_owned(),
             searched: searched.map(str::to_owned).to_vec(),
+            similar: Vec::new(),
         }
     );
     let expected = "couldn't open import \"x.libsonnet\" of `a/main.jsonnet`: \
-                    no match locally or in the Jsonnet library paths";
+                    no match locally or in the Jsonnet library paths; \
+                    looked for `a/x.libsonnet`, `x.libsonnet`, `vendor/x.libsonnet`";
     assert_eq!(error.to_string(), expected);
+    // One of the directories that are searched leads out of the repository; the file is missing all the same.
+    let climbing = Files::of([("a/main.jsonnet", "import '../lib/none.libsonnet'")]);
+    let request = Request {
+        jpath: vec!["lib".to_owned(), String::new()],
+        ..file(climbing, "a/main.jsonnet")
+    };
+    let error = evaluate(&evaluator, request).await.expect_err("no value");
+    assert_eq!(
+        error.to_string(),
+        "couldn't open import \"../lib/none.libsonnet\" of `a/main.jsonnet`: \
+         no match locally or in the Jsonnet library paths; looked for `lib/none.libsonnet`"
+    );
     let request = Request {
         tree,
         ..snippet("importstr 'd'")
@@ -225,6 +239,46 @@ async fn fractions_in_text_have_the_digits_of_go_in_both_engines() {
     assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
 }
 
+#[tokio::test]
+async fn what_is_added_to_a_text_has_the_digits_of_go_in_both_engines() {
+    let text = "local x = 0.7, f(n) = if n == 0 then '' else 'a' + f(n - 1); {
+        number: 'cpu: ' + x + 'm',
+        before: x + '',
+        list: '' + [x, { a: 1e-7 }],
+        product: (x * 3) + 'm',
+        deep: std.length(f(300)),
+    }";
+    let expected = concat!(
+        r#"{"before":"0.69999999999999996","deep":300,"list":"[0.69999999999999996, {\"a\": 9.9999999999999995e-08}]","#,
+        r#""number":"cpu: 0.69999999999999996m","product":"2.0999999999999996m"}"#
+    );
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet(text)
+    };
+    let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
+        .await
+        .expect("a value");
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
+    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+}
+
+/// A list of a name from outside, under a condition that uses another one.
+#[tokio::test]
+async fn a_list_of_a_name_under_a_condition_is_a_list_of_that_name() {
+    let text = "local a = { n: 1 }, b = true; [[a for x in [1, 2] if b], [a for x in [1] for y in [b] if y]]";
+    let request = Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet(text)
+    };
+    let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
+        .await
+        .expect("a value");
+    let expected = r#"[[{"n":1},{"n":1}],[{"n":1}]]"#;
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
+    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+}
+
 /// T50, T51
 #[tokio::test]
 async fn what_needs_a_program_says_which_and_for_what() {
@@ -327,6 +381,7 @@ async fn a_difference_between_the_engines_is_shown_with_its_field() {
             path: "$.a.b".to_owned(),
             first: "true".to_owned(),
             second: "false".to_owned(),
+            known: None,
         }
     );
     // The second one's value can be had without the first one's, and is not mistaken for it.

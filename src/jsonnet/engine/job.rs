@@ -2,13 +2,14 @@
 //! reason an engine cannot carry.
 
 use super::imported::Imported;
+use crate::jsonnet::edits::Edits;
 use crate::jsonnet::foreign::{Call, Refusal};
 use crate::jsonnet::message::{
     self, Ask, FILE, Failure, NO_FILE, NO_OUTPUT, OUTPUT, OWN, SAME_FILE, TASK, Task,
 };
 use crate::jsonnet::native::NativeError;
-use crate::jsonnet::nesting::Scanned;
-use crate::jsonnet::syntax::{self, SyntaxError, SyntaxErrorKind};
+use crate::jsonnet::reading::Reading;
+use crate::jsonnet::syntax::{self, SyntaxError};
 use crate::sandbox::{Frame, read_frame, write_frame};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -47,6 +48,24 @@ impl std::fmt::Display for Origin {
     }
 }
 
+/// The engine that reads a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::jsonnet) enum Reader {
+    /// The one whose values are used.
+    First,
+    /// The one that is asked whether it has the same.
+    Second,
+}
+
+impl Reader {
+    fn edits(self, reading: &Reading) -> &Edits {
+        match self {
+            Self::First => &reading.first,
+            Self::Second => &reading.second,
+        }
+    }
+}
+
 /// An import failed. Why is noted in the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) struct Refused;
@@ -56,7 +75,7 @@ pub(in crate::jsonnet) struct Line {
     parent: RefCell<Parent>,
     files: RefCell<HashMap<Rc<str>, Rc<[u8]>>>,
     /// What a look at those of them found that were read as code.
-    scanned: RefCell<HashMap<Rc<str>, Rc<Scanned>>>,
+    readings: RefCell<HashMap<Rc<str>, Rc<Reading>>>,
     /// Files whose values depend on the task, and are not kept for the next one.
     own: RefCell<HashSet<Rc<str>>>,
     tasks: Cell<u64>,
@@ -82,7 +101,7 @@ impl Line {
                 input_bytes_max,
             }),
             files: RefCell::new(HashMap::from([tanka])),
-            scanned: RefCell::default(),
+            readings: RefCell::default(),
             own: RefCell::new(HashSet::from([TANKA_NAME.into()])),
             tasks: Cell::new(0),
         })
@@ -204,42 +223,46 @@ impl Job {
         text.map(|text| text.as_bytes().into()).ok_or(Refused)
     }
 
-    /// The bytes of a text that is about to be parsed. What one of the engines would take although the language
-    /// refuses it is refused here.
-    pub(in crate::jsonnet) fn code(&self, origin: &Origin) -> Result<Rc<[u8]>, Refused> {
+    /// The bytes of a text that is about to be parsed by one of the engines. What it would take in another way than the
+    /// language is written otherwise; what it would take although the language refuses it is refused here.
+    pub(in crate::jsonnet) fn code(&self, origin: &Origin, reader: Reader) -> Result<Rc<[u8]>, Refused> {
         let bytes = self.bytes(origin)?;
-        let scanned = self.scanned(origin, &bytes);
-        if scanned.depth > self.task.nesting_max {
+        let reading = self.reading(origin, &bytes);
+        if reading.depth > self.task.nesting_max {
             self.note(Failure::Stack(origin.to_string()));
             return Err(Refused);
         }
-        if scanned.has_object_comprehension
-            && let Ok(text) = std::str::from_utf8(&bytes)
-            && let Err(error) = syntax::parse(text)
-            && error.kind == SyntaxErrorKind::Invalid
-        {
+        if let Some(error) = &reading.refused {
             self.note(refusal(origin, &bytes, error));
             return Err(Refused);
         }
-        Ok(bytes)
-    }
-
-    /// The same for an engine that ends some comments elsewhere than the language does.
-    pub(in crate::jsonnet) fn harmless_code(&self, origin: &Origin) -> Result<Rc<[u8]>, Refused> {
-        let bytes = self.code(origin)?;
-        Ok(match self.scanned(origin, &bytes).harmless(&bytes) {
+        Ok(match reader.edits(&reading).rewritten(&bytes) {
             Cow::Borrowed(_) => bytes,
-            Cow::Owned(blanked) => blanked.into(),
+            Cow::Owned(rewritten) => rewritten.into(),
         })
     }
 
+    /// The reason why a text is no Jsonnet, in the words of Go; `None` where our parser takes it.
+    pub(in crate::jsonnet) fn refused(&self, origin: &Origin) -> Option<Failure> {
+        let bytes = self.bytes(origin).ok()?;
+        let error = syntax::parse(std::str::from_utf8(&bytes).ok()?).err()?;
+        Some(refusal(origin, &bytes, &error))
+    }
+
     /// Looks at a file that is read as code; nothing where it is not there.
-    pub(in crate::jsonnet) fn looked_at(&self, path: &Rc<str>) -> Rc<Scanned> {
+    pub(in crate::jsonnet) fn looked_at(&self, path: &Rc<str>) -> Rc<Reading> {
         let origin = Origin::File(path.clone());
         match self.bytes(&origin) {
-            Ok(bytes) => self.scanned(&origin, &bytes),
+            Ok(bytes) => self.reading(&origin, &bytes),
             Err(Refused) => Rc::default(),
         }
+    }
+
+    /// The line and column of a byte of what [`Self::code`] gave, in the text as it was written.
+    pub(in crate::jsonnet) fn place(&self, origin: &Origin, reader: Reader, at: usize) -> Option<(u64, u64)> {
+        let bytes = self.bytes(origin).ok()?;
+        let reading = self.reading(origin, &bytes);
+        Some(position(&bytes, reader.edits(&reading).written(at)))
     }
 
     /// Returns the kind of what a text imports by these words.
@@ -253,13 +276,13 @@ impl Job {
         *imported
     }
 
-    fn scanned(&self, origin: &Origin, bytes: &[u8]) -> Rc<Scanned> {
+    fn reading(&self, origin: &Origin, bytes: &[u8]) -> Rc<Reading> {
         let Origin::File(path) = origin else {
-            return Rc::new(Scanned::of(bytes));
+            return Rc::new(Reading::of(bytes));
         };
-        let mut scanned = self.line.scanned.borrow_mut();
-        let found = scanned.entry(path.clone());
-        found.or_insert_with(|| Rc::new(Scanned::of(bytes))).clone()
+        let mut readings = self.line.readings.borrow_mut();
+        let found = readings.entry(path.clone());
+        found.or_insert_with(|| Rc::new(Reading::of(bytes))).clone()
     }
 
     /// Has a program run that is not ours, and answers with what it wrote. The account of files is of
@@ -315,7 +338,7 @@ impl Job {
                 let (path, content) = split_file(&answer.content).ok_or_else(unclear)?;
                 let path: Rc<str> = path.into();
                 self.line.files.borrow_mut().insert(path.clone(), content.into());
-                self.line.scanned.borrow_mut().remove(&path);
+                self.line.readings.borrow_mut().remove(&path);
                 Ok(path)
             }
             _ => Err(unclear()),
@@ -324,7 +347,7 @@ impl Job {
 }
 
 /// The failure of a text that the language refuses.
-fn refusal(origin: &Origin, bytes: &[u8], error: SyntaxError) -> Failure {
+fn refusal(origin: &Origin, bytes: &[u8], error: &SyntaxError) -> Failure {
     let place = error.range.begin;
     let mut ends = memchr::memchr_iter(b'\n', bytes);
     let line_start = match place.line {
@@ -336,7 +359,7 @@ fn refusal(origin: &Origin, bytes: &[u8], error: SyntaxError) -> Failure {
         path: origin.to_string(),
         line,
         column,
-        message: error.message,
+        message: error.message.clone(),
     }
 }
 
@@ -348,7 +371,7 @@ fn split_file(content: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// Line and column of a byte of a text, from 1; the column counts characters.
-pub(super) fn position(text: &[u8], at: usize) -> (u64, u64) {
+fn position(text: &[u8], at: usize) -> (u64, u64) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
     let lines = memchr::memchr_iter(b'\n', before).count() as u64;

@@ -2,22 +2,22 @@
 //! through the job.
 
 use super::imported::Imported;
-use super::job::position;
 use super::kept::Warm;
 use super::library::Library;
-use super::{Job, Origin, exercise};
+use super::{Job, Origin, Reader, exercise};
 use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::foreign::Call;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
 use crate::jsonnet::native::{Native, NativeError};
+use jrsonnet_evaluator::analyze::DiagLevel;
 use jrsonnet_evaluator::error::{ErrorKind, StackTraceElement};
 use jrsonnet_evaluator::function::CallLocation;
 use jrsonnet_evaluator::stack::limit_stack_depth;
 use jrsonnet_evaluator::tla::TlaArg;
 use jrsonnet_evaluator::{
-    AsPathLike, Error, IStr, ImportResolver, NumValue, ObjValueBuilder, ResolvePath, Result, Source,
-    SourcePath, Span, State, Thunk, Val, apply_tla, in_description_frame, with_state,
+    AsPathLike, Error, IStr, ImportResolver, NumValue, ObjValueBuilder, ResolvePath, Result, SourcePath,
+    Span, State, Thunk, Val, apply_tla, in_description_frame, with_state,
 };
 use jrsonnet_gcmodule::Acyclic;
 use std::any::Any;
@@ -174,7 +174,7 @@ impl ImportResolver for Resolver {
             .downcast_ref::<Place>()
             .is_some_and(|place| place.kind == PlaceKind::Bytes);
         let bytes = match is_code && !is_bytes {
-            true => job.harmless_code(&origin),
+            true => job.code(&origin, Reader::First),
             false => job.bytes(&origin),
         };
         Ok(bytes.map_err(|_| lost())?.to_vec())
@@ -192,15 +192,16 @@ fn is_bytes(job: &Job, importer: &Origin, written: &str, found: &Rc<str>) -> Res
         return Ok(false);
     }
     let looked_at = job.looked_at(found);
-    if looked_at.misread.is_empty() && !looked_at.has_object_comprehension {
+    if looked_at.first.is_empty() && looked_at.refused.is_none() {
         return Ok(false);
     }
     match job.imports(importer, written) {
         Imported::Bytes => Ok(true),
-        Imported::Both if !looked_at.misread.is_empty() => {
+        Imported::Both if !looked_at.first.is_empty() => {
             let message = format!(
                 "{importer} imports `{written}` as code and as text: that is not supported where the evaluator would \
-                 misread a comment in it (one that ends in `**/`, or has a carriage return within its line)"
+                 misread something in it (a comment that ends in `**/` or has a carriage return within its line, `~` \
+                 beside `*`, `/` or `%`, a string with `\\/` or half of a surrogate pair)"
             );
             Err(ErrorKind::RuntimeError(message.into()).into())
         }
@@ -422,45 +423,65 @@ fn bounded(written: std::result::Result<(), TooLong>, too_long: &mut Option<TooL
 fn failure(error: &Error, job: &Job) -> Failure {
     match error.error() {
         ErrorKind::StackOverflow => Failure::Stack(job.task.name.clone()),
-        ErrorKind::ImportSyntaxError { path, error } => syntax(path, &error.location, &error.message),
+        ErrorKind::ImportSyntaxError { error, .. } => {
+            let path = error.location.0.source_path();
+            let refused = path
+                .downcast_ref::<Place>()
+                .and_then(|place| job.refused(&place.origin()));
+            refused.unwrap_or_else(|| syntax(job, &error.location, &error.message))
+        }
         ErrorKind::StaticAnalysisError(diagnostics) => {
-            let first = diagnostics
+            // It warns of names that nothing uses, too.
+            let errors = diagnostics
                 .iter()
+                .filter(|found| matches!(found.level, DiagLevel::Error));
+            let first = errors
+                .clone()
                 .find_map(|found| Some((found.span.as_ref()?, found)));
             match first {
-                Some((span, found)) => syntax(&span.0, span, &found.message),
-                None => Failure::runtime(error.error().to_string()),
+                Some((span, found)) => syntax(job, span, &found.message),
+                None => {
+                    let messages: Vec<&str> = errors.map(|found| found.message.as_str()).collect();
+                    Failure::runtime(messages.join("; "))
+                }
             }
         }
-        ErrorKind::RuntimeError(message) => runtime(message.to_string(), error),
-        kind => runtime(kind.to_string(), error),
+        ErrorKind::RuntimeError(message) => runtime(job, message.to_string(), error),
+        kind => runtime(job, kind.to_string(), error),
     }
 }
 
-fn runtime(message: String, error: &Error) -> Failure {
+fn runtime(job: &Job, message: String, error: &Error) -> Failure {
+    let trace = error.trace().0.iter().take(FRAMES_MAX);
     Failure::Runtime {
         message: cut(message),
-        trace: error.trace().0.iter().take(FRAMES_MAX).map(frame).collect(),
+        trace: trace.map(|element| frame(job, element)).collect(),
     }
 }
 
-fn syntax(source: &Source, span: &Span, message: &str) -> Failure {
-    let (line, column) = position(source.code().as_bytes(), span.1 as usize);
+fn syntax(job: &Job, span: &Span, message: &str) -> Failure {
+    let (line, column) = place(job, span).unwrap_or((1, 1));
     Failure::Syntax {
-        path: source.source_path().to_string(),
+        path: span.0.source_path().to_string(),
         line,
         column,
         message: cut(message.to_owned()),
     }
 }
 
-fn frame(element: &StackTraceElement) -> Frame {
-    let at = element.location.as_ref().map(|span| {
-        let (line, column) = position(span.0.code().as_bytes(), span.1 as usize);
-        format!("{}:{line}:{column}", span.0.source_path())
+fn frame(job: &Job, element: &StackTraceElement) -> Frame {
+    let at = element.location.as_ref().and_then(|span| {
+        let (line, column) = place(job, span)?;
+        Some(format!("{}:{line}:{column}", span.0.source_path()))
     });
     Frame {
         at: at.unwrap_or_default(),
         what: cut(element.desc.clone()),
     }
+}
+
+/// Line and column in the text as it was written.
+fn place(job: &Job, span: &Span) -> Option<(u64, u64)> {
+    let origin = span.0.source_path().downcast_ref::<Place>()?.origin();
+    job.place(&origin, Reader::First, span.1 as usize)
 }

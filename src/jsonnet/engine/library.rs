@@ -2,7 +2,8 @@
 //! from Go's.
 
 use super::jrsonnet::{call, depends, to_json};
-use crate::jsonnet::native::{self, Native, text};
+use crate::jsonnet::native::{self, KeyQuotes, ListIndent, Native, YamlLayout, text, yaml_document};
+use crate::jsonnet::reading::TEXT_FUNCTION;
 use jrsonnet_evaluator::error::ErrorKind;
 use jrsonnet_evaluator::function::builtin::{NativeCallback, NativeCallbackHandler};
 use jrsonnet_evaluator::function::{CallLocation, FuncVal, builtin};
@@ -29,6 +30,8 @@ const EXPONENT_MASK: u64 = 0x7ff;
 #[derive(Clone, Trace)]
 pub(super) struct Library {
     std: ObjValue,
+    /// What makes a text of a value that is added to a text.
+    text: FuncVal,
     settings: Cc<RefCell<Settings>>,
 }
 
@@ -64,8 +67,11 @@ impl Library {
         std.method("exponent", exponent {});
         std.method("toString", to_string {});
         std.method("escapeStringJson", escape_string_json {});
+        std.method("manifestYamlDoc", manifest_yaml_doc {});
+        std.method("manifestYamlStream", manifest_yaml_stream {});
         Self {
             std: std.build(),
+            text: FuncVal::builtin(to_string {}),
             settings,
         }
     }
@@ -84,6 +90,7 @@ impl ContextInitializer for Library {
             .hide()
             .value(Val::string(source.source_path().to_string()));
         builder.bind("std", Thunk::evaluated(Val::Obj(std.build())));
+        builder.bind(TEXT_FUNCTION, Thunk::evaluated(Val::Func(self.text.clone())));
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -148,6 +155,49 @@ fn escape_string_json(str_: Val) -> Result<String> {
         value => text(&to_json(value)?),
     };
     Ok(text(&value.into()))
+}
+
+#[builtin]
+fn manifest_yaml_doc(
+    value: Val,
+    #[default(false)] indent_array_in_object: bool,
+    #[default(true)] quote_keys: bool,
+) -> Result<String> {
+    Ok(yaml_document(
+        &to_json(&value)?,
+        layout(indent_array_in_object, quote_keys),
+    ))
+}
+
+#[builtin]
+fn manifest_yaml_stream(
+    value: Val,
+    #[default(false)] indent_array_in_object: bool,
+    #[default(true)] c_document_end: bool,
+    #[default(true)] quote_keys: bool,
+) -> Result<String> {
+    let serde_json::Value::Array(documents) = to_json(&value)? else {
+        let message = "manifestYamlStream only takes arrays";
+        return Err(ErrorKind::RuntimeError(message.into()).into());
+    };
+    let layout = layout(indent_array_in_object, quote_keys);
+    let documents = documents.iter().map(|document| yaml_document(document, layout));
+    let documents: Vec<String> = documents.collect();
+    let end = if c_document_end { "\n...\n" } else { "\n" };
+    Ok(format!("---\n{}{end}", documents.join("\n---\n")))
+}
+
+fn layout(indent_array_in_object: bool, quote_keys: bool) -> YamlLayout {
+    YamlLayout {
+        lists_in_objects: match indent_array_in_object {
+            true => ListIndent::Level,
+            false => ListIndent::None,
+        },
+        keys: match quote_keys {
+            true => KeyQuotes::All,
+            false => KeyQuotes::Needed,
+        },
+    }
 }
 
 /// A number as a fraction from 1/2 up to 1, and the power of two it is multiplied by.

@@ -8,9 +8,10 @@ mod jrsonnet;
 mod kept;
 mod library;
 mod rsjsonnet;
+mod words;
 
 use super::message::Failure;
-pub(super) use job::{Job, Line, Origin};
+pub(super) use job::{Job, Line, Origin, Reader};
 use kept::Kept;
 use std::rc::Rc;
 

@@ -4,18 +4,19 @@
 //! cannot be taken back, so those of a task have names of their own, and `std.extVar` asks which task it
 //! is when it is called.
 
-use super::job::{Refused, position};
+use super::job::Refused;
 use super::kept::Warm;
-use super::{Job, Origin, exercise};
+use super::{Job, Origin, Reader, exercise, words};
 use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
 use crate::jsonnet::native;
+use crate::jsonnet::reading::TEXT_FUNCTION;
 use rsjsonnet_lang::arena::Arena;
 use rsjsonnet_lang::interner::InternedStr;
 use rsjsonnet_lang::program::{
-    AnalyzeError, Callbacks, EvalError, EvalErrorKind, EvalStackTraceItem, ImportError, LoadError,
-    NativeError, Program, Thunk, Value, ValueKind,
+    Callbacks, EvalError, EvalErrorKind, EvalStackTraceItem, ImportError, LoadError, NativeError, Program,
+    Thunk, Value, ValueKind,
 };
 use rsjsonnet_lang::span::{SourceId, SpanContext, SpanId};
 use std::collections::HashMap;
@@ -37,7 +38,7 @@ fn prelude(file: &str) -> String {
         "local drydock = std; local std = drydock {{ local text = drydock.native('{TEXT}'), \
          toString(a):: if drydock.isString(a) then a else text(a), \
          escapeStringJson(str_):: text(std.toString(str_)), \
-         extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; "
+         extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; local {TEXT_FUNCTION} = std.toString; "
     )
 }
 
@@ -208,7 +209,11 @@ impl<'p> Session<'_, 'p> {
             Origin::File(path) if owner == 0 => prelude(path),
             Origin::File(_) | Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => prelude(""),
         };
-        let code = [prelude.as_bytes(), &self.job.code(origin).map_err(lost)?].concat();
+        let code = [
+            prelude.as_bytes(),
+            &self.job.code(origin, Reader::Second).map_err(lost)?,
+        ]
+        .concat();
         let (context, source) = program.span_manager_mut().insert_source_context(code.len());
         let text = Text {
             origin: origin.clone(),
@@ -218,7 +223,7 @@ impl<'p> Session<'_, 'p> {
         self.texts.sources.insert(source, text);
         let thunk = program
             .load_source(context, &code, true, &origin.to_string())
-            .map_err(|error| self.syntax(program, &error))?;
+            .map_err(|error| self.syntax(program, origin, &error))?;
         self.texts.loaded.insert(key, thunk.clone());
         Ok(thunk)
     }
@@ -239,13 +244,13 @@ impl<'p> Session<'_, 'p> {
         let (context, start, _) = program.span_manager().get_span(span);
         let SpanContext::Source(source) = program.span_manager().get_context(context);
         let text = self.texts.sources.get(source)?;
-        Some((text, start.saturating_sub(text.prelude_bytes)))
+        // What comes before every program has no place in it.
+        Some((text, start.checked_sub(text.prelude_bytes)?))
     }
 
     fn at(&self, program: &Program<'p>, span: SpanId) -> Option<(String, u64, u64)> {
         let (text, start) = self.place(program, span)?;
-        let bytes = self.job.bytes(&text.origin).ok()?;
-        let (line, column) = position(&bytes, start);
+        let (line, column) = self.job.place(&text.origin, Reader::Second, start)?;
         Some((text.origin.to_string(), line, column))
     }
 
@@ -264,14 +269,18 @@ impl<'p> Session<'_, 'p> {
         }
     }
 
-    fn syntax(&self, program: &Program<'p>, error: &LoadError) -> Failure {
-        // The spans of the errors differ in name only; the text of the error names what is wrong.
-        let span = match error {
-            LoadError::Analyze(AnalyzeError::UnknownVariable { span, .. }) => Some(*span),
-            LoadError::Lex(_) | LoadError::Parse(_) | LoadError::Analyze(_) => None,
+    fn syntax(&self, program: &Program<'p>, origin: &Origin, error: &LoadError) -> Failure {
+        let (message, span) = match error {
+            LoadError::Analyze(error) => words::refused(error),
+            // Our own parser says it in the words of Go, and knows the place.
+            LoadError::Lex(_) | LoadError::Parse(_) => {
+                return self
+                    .job
+                    .refused(origin)
+                    .unwrap_or_else(|| Failure::runtime(cut(format!("{error:?}"))));
+            }
         };
-        let message = cut(format!("{error:?}"));
-        match span.and_then(|span| self.at(program, span)) {
+        match self.at(program, span) {
             Some((path, line, column)) => Failure::Syntax {
                 path,
                 line,
@@ -283,20 +292,28 @@ impl<'p> Session<'_, 'p> {
     }
 
     fn failure(&self, program: &Program<'p>, error: &EvalError) -> Failure {
-        let message = match &error.kind {
-            EvalErrorKind::StackOverflow => return Failure::Stack(self.job.task.name.clone()),
-            EvalErrorKind::ExplicitError { message, .. } => message.clone(),
-            EvalErrorKind::AssertFailed {
-                message: Some(message),
-                ..
-            } => message.clone(),
-            EvalErrorKind::Other { message, .. } => message.clone(),
-            kind => format!("{kind:?}"),
-        };
-        let innermost = error.stack_trace.iter().rev().take(FRAMES_MAX);
+        if matches!(
+            error.kind,
+            EvalErrorKind::StackOverflow | EvalErrorKind::InfiniteRecursion
+        ) {
+            return Failure::Stack(self.job.task.name.clone());
+        }
+        let (message, span) = words::told(&error.kind);
+        // The expression that failed comes first; the engine lists only what it is a part of.
+        let failed = span.and_then(|span| self.at(program, span)).map(|at| Frame {
+            at: shown(at),
+            what: "expression".to_owned(),
+        });
+        let outer = error.stack_trace.iter().rev();
+        let outer = outer.map(|item| self.frame(program, item));
+        let mut trace: Vec<Frame> = failed.into_iter().chain(outer).collect();
+        trace.dedup_by(|frame, before| {
+            !frame.at.is_empty() && frame.at == before.at && frame.what == before.what
+        });
+        trace.truncate(FRAMES_MAX);
         Failure::Runtime {
             message: cut(message),
-            trace: innermost.map(|item| self.frame(program, item)).collect(),
+            trace,
         }
     }
 
@@ -318,9 +335,7 @@ impl<'p> Session<'_, 'p> {
         };
         let at = span.and_then(|span| self.at(program, span));
         Frame {
-            at: at.map_or_else(String::new, |(path, line, column)| {
-                format!("{path}:{line}:{column}")
-            }),
+            at: at.map_or_else(String::new, shown),
             what: cut(what),
         }
     }
@@ -393,6 +408,11 @@ impl<'p> Callbacks<'p> for Session<'_, 'p> {
             }
         }
     }
+}
+
+/// A place as it is shown in a trace.
+fn shown((path, line, column): (String, u64, u64)) -> String {
+    format!("{path}:{line}:{column}")
 }
 
 enum Unmanifested {

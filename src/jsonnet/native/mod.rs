@@ -8,6 +8,7 @@ mod named;
 mod regex;
 mod text;
 mod yaml;
+mod yaml_doc;
 
 pub(super) use self::foreign::Run;
 use super::foreign::Call;
@@ -15,6 +16,7 @@ use super::message::Failure;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 pub(super) use text::text;
+pub(super) use yaml_doc::{KeyQuotes, ListIndent, YamlLayout, yaml_document};
 
 /// One function of `std.native`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     /// A mistake at a span of a source.
-    pub(super) fn invalid(text: &str, span: Span, message: String) -> Self {
+    pub(in crate::jsonnet) fn invalid(text: &str, span: Span, message: String) -> Self {
         Self {
             kind: SyntaxErrorKind::Invalid,
             range: Lines::of(text).range(span),

@@ -166,7 +166,7 @@ async fn a_name_selects_one_environment_or_says_which_match() {
     assert_eq!(
         show(&answer(json!({ "names": [] })), &target).await,
         Err(
-            "found no matching environments; run 'tk env list environments/inline' to view available options"
+            "found no matching environments; run 'drydock tanka env list environments/inline' to view available options"
                 .to_owned()
         )
     );
@@ -230,7 +230,7 @@ async fn the_name_of_an_environment_is_as_good_as_its_path() {
     let missing = show(&renderer, &Target::at("nowhere")).await;
     let missing = missing.unwrap_err();
     let says = [
-        "found no matching environments; run 'tk env list .' to view available options.",
+        "found no matching environments; run 'drydock tanka env list .' to view available options.",
         "`nowhere` is not in the repository, neither as a path nor as the name of an environment.",
     ];
     assert!(says.iter().all(|text| missing.contains(text)), "{missing}");

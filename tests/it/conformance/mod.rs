@@ -7,6 +7,7 @@
     reason = "a pack says how much of it is equal"
 )]
 
+mod errors;
 mod evaluation;
 mod evaluation_live;
 mod fmt;
@@ -15,8 +16,10 @@ mod jb_rewrite;
 mod lint;
 mod pack;
 mod programs;
+mod reading;
 pub(crate) mod sources;
 mod tk;
+mod written;
 mod yaml;
 
 pub(crate) use lint::MESSAGES_OTHERWISE;

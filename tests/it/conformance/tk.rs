@@ -243,7 +243,9 @@ fn difference(run: &Run, ours: Option<Result<Outcome, TankaError>>) -> Option<St
             let theirs: String = lines.map(|line| format!("{line}\n")).collect();
             let is_evaluation = |text: &str| text.starts_with("evaluating jsonnet");
             let theirs = relative(theirs.strip_prefix("Error: ").unwrap_or(&theirs));
-            let is_equal = theirs == format!("{err}\n") || is_evaluation(&theirs) && is_evaluation(err);
+            // Advice names our own command.
+            let err = err.replace("'drydock tanka env list", "'tk env list");
+            let is_equal = theirs == format!("{err}\n") || is_evaluation(&theirs) && is_evaluation(&err);
             (!is_equal).then(|| format!("theirs: {theirs}\nours: {err}"))
         }
         _ => Some(format!(

@@ -1,0 +1,131 @@
+//! Says whether what an environment renders to was cross-checked: a second, independent engine has the same value.
+
+use crate::compare;
+use crate::jsonnet::SecondOpinion;
+use crate::model::{one_line, quoted};
+use crate::review::FailureKind;
+
+/// What a second engine says of a rendering, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrossCheck {
+    /// One word for programs.
+    pub state: CrossCheckState,
+    /// One sentence for people.
+    pub sentence: String,
+}
+
+/// What became of a cross-check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CrossCheckState {
+    /// The second engine has the same value, or one that differs in a way that is known.
+    Agrees,
+    /// It has another value, or none.
+    Disagrees,
+    /// It did not come to an end.
+    Unfinished,
+    /// It was not asked.
+    NotAsked,
+}
+
+impl CrossCheck {
+    /// Tells an opinion. Values are not told: they may be secrets.
+    pub fn of(opinion: &SecondOpinion) -> Self {
+        let (state, sentence) = match opinion {
+            SecondOpinion::Agrees => (
+                CrossCheckState::Agrees,
+                "Cross-checked: a second engine has the same value.".to_owned(),
+            ),
+            SecondOpinion::Differs {
+                known: Some(known), ..
+            } => (
+                CrossCheckState::Agrees,
+                format!(
+                    "Cross-checked: a second engine has the same value but for {known}, a known difference (docs/tanka.md)."
+                ),
+            ),
+            SecondOpinion::Differs { path, .. } => (
+                CrossCheckState::Disagrees,
+                format!(
+                    "Do not rely on it: a second engine has another value at {}.",
+                    quoted(path)
+                ),
+            ),
+            SecondOpinion::Failed(error) => {
+                let why = one_line(&error.to_string());
+                match compare::kind_of_evaluation(error) {
+                    FailureKind::Program => (
+                        CrossCheckState::Disagrees,
+                        format!("Do not rely on it: a second engine has no value: {why}"),
+                    ),
+                    _ => (
+                        CrossCheckState::Unfinished,
+                        format!("Not cross-checked: the second engine did not finish: {why}"),
+                    ),
+                }
+            }
+            SecondOpinion::NotAsked => (
+                CrossCheckState::NotAsked,
+                "Not cross-checked: the second engine was not asked.".to_owned(),
+            ),
+        };
+        Self { state, sentence }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CrossCheck, CrossCheckState};
+    use crate::jsonnet::{EvalError, KnownDifference, SecondOpinion};
+
+    #[test]
+    fn each_opinion_is_told_without_the_values() {
+        let differs = |known| SecondOpinion::Differs {
+            path: "$.a".to_owned(),
+            first: "hunter2".to_owned(),
+            second: "hunter3".to_owned(),
+            known,
+        };
+        let failed = |error| SecondOpinion::Failed(Box::new(error));
+        let program = EvalError::ImportDenied {
+            path: "../x".to_owned(),
+        };
+        for (opinion, state, words) in [
+            (
+                SecondOpinion::Agrees,
+                CrossCheckState::Agrees,
+                "has the same value.",
+            ),
+            (
+                differs(Some(KnownDifference::Digits)),
+                CrossCheckState::Agrees,
+                "but for how many digits fractions have in texts",
+            ),
+            (
+                differs(None),
+                CrossCheckState::Disagrees,
+                "another value at `$.a`",
+            ),
+            (
+                failed(program),
+                CrossCheckState::Disagrees,
+                "has no value: import",
+            ),
+            (
+                failed(EvalError::Time { seconds: 1 }),
+                CrossCheckState::Unfinished,
+                "did not finish: evaluation exceeded 1 s",
+            ),
+            (
+                SecondOpinion::NotAsked,
+                CrossCheckState::NotAsked,
+                "was not asked",
+            ),
+        ] {
+            let told = CrossCheck::of(&opinion);
+            assert_eq!(told.state, state, "{opinion:?}");
+            assert!(told.sentence.contains(words), "{told:?}");
+            assert!(!told.sentence.contains("hunter"), "{told:?}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Constructs that the first engine takes in another way than the language, or takes although the language refuses
+//! them. They are looked for byte by byte, because every file is looked at; what is doubtful is then parsed exactly.
+//!
+//! - Its operators are single tokens; the language takes all symbols in a row for one (`1==-1` is refused, and so is
+//!   `{ a: : 1 }`).
+//! - Its unary operators bind less tightly than `*`, `/` and `%`, which shows with `~`, and in `a / -b / c`.
+//! - A fraction that is added to a text gets fewer digits.
+//! - A list of locals may be empty or end with a comma, `super` may stand alone, and the path of an import may stand in
+//!   parentheses or in a text block.
+
+use std::ops::Range;
+
+/// The doubts about a text, as far as it was seen.
+pub(super) struct Doubt<'a> {
+    source: &'a [u8],
+    is_there: bool,
+    /// Symbols in a row.
+    symbols: Range<usize>,
+    /// The last byte that was seen, and the place after it.
+    last: (u8, usize),
+    awaited: Option<Awaited>,
+}
+
+/// What has to follow a word.
+#[derive(Clone, Copy)]
+enum Awaited {
+    /// After an `import` that ends here: a string, and then the end of an expression.
+    Path(usize),
+    /// After a `super` that ends here: an index.
+    Index(usize),
+}
+
+impl<'a> Doubt<'a> {
+    pub(super) fn new(source: &'a [u8]) -> Self {
+        Self {
+            source,
+            is_there: false,
+            symbols: 0..0,
+            last: (0, 0),
+            awaited: None,
+        }
+    }
+
+    /// Sees the byte at a place, which is not part of a string, a comment or a blank. `string` is the last string
+    /// before it.
+    pub(super) fn see(&mut self, byte: u8, at: usize, string: Option<&Range<usize>>) {
+        if let Some(awaited) = self.awaited {
+            self.await_at(awaited, byte, at, string);
+        }
+        self.is_there |= self.is_added(string);
+        match byte {
+            b'~' => self.is_there = true,
+            b';' => self.is_there |= self.has_no_local_before(),
+            b':' => self.is_there |= matches!(self.last.0, b':' | b'+') && self.last.1 != at,
+            b'-' | b'+' | b'!' => {
+                self.is_there |= matches!(self.last.0, b'*' | b'/' | b'%') && !self.is_after(string);
+                let is_field = self.source.get(at + 1) == Some(&b':');
+                self.is_there |= byte == b'+' && self.is_after(string) && !is_field;
+            }
+            b'i' => {
+                let word = [&b"importstr"[..], b"importbin", b"import"];
+                let word = word.into_iter().find(|word| self.is_word(word, at));
+                self.awaited = word.map(|word| Awaited::Path(at + word.len())).or(self.awaited);
+            }
+            b's' if self.is_word(b"super", at) => self.awaited = Some(Awaited::Index(at + 5)),
+            _ => {}
+        }
+        if is_symbol(byte) {
+            if self.symbols.end != at {
+                self.is_there |= self.has_odd_symbols();
+                self.symbols.start = at;
+            }
+            self.symbols.end = at + 1;
+        }
+        self.last = (byte, at + 1);
+    }
+
+    /// True where anything was doubtful. `string` is the last string of the text.
+    pub(super) fn is_there(&self, string: Option<&Range<usize>>) -> bool {
+        let ends_early = match self.awaited {
+            Some(Awaited::Index(_)) => true,
+            Some(Awaited::Path(from)) => !self.is_path(from, string),
+            None => false,
+        };
+        self.is_there || ends_early || self.has_odd_symbols() || self.is_added(string)
+    }
+
+    /// True where a string that may name a file follows an `import` that ends at a place.
+    fn is_path(&self, from: usize, string: Option<&Range<usize>>) -> bool {
+        let path = string.filter(|string| string.start >= from);
+        path.is_some_and(|path| self.source.get(path.start) != Some(&b'|'))
+    }
+
+    /// True where a string stands after the last byte that was seen.
+    fn is_after(&self, string: Option<&Range<usize>>) -> bool {
+        string.is_some_and(|string| string.start >= self.last.1)
+    }
+
+    /// True where a string is added to what stands before it.
+    fn is_added(&self, string: Option<&Range<usize>>) -> bool {
+        self.last.0 == b'+' && self.is_after(string)
+    }
+
+    fn await_at(&mut self, awaited: Awaited, byte: u8, at: usize, string: Option<&Range<usize>>) {
+        let (Awaited::Path(from) | Awaited::Index(from)) = awaited;
+        if at < from {
+            return;
+        }
+        self.awaited = None;
+        self.is_there |= match awaited {
+            Awaited::Index(_) => !matches!(byte, b'.' | b'['),
+            Awaited::Path(from) => {
+                !self.is_path(from, string) || !matches!(byte, b',' | b';' | b')' | b']' | b'}')
+            }
+        };
+    }
+
+    /// True for a word that begins at a place and is not part of a longer one.
+    fn is_word(&self, word: &[u8], at: usize) -> bool {
+        let continues = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let before = at.checked_sub(1).and_then(|before| self.source.get(before));
+        let rest = self.source.get(at..).and_then(|rest| rest.strip_prefix(word));
+        !before.is_some_and(continues) && rest.is_some_and(|rest| !rest.first().is_some_and(continues))
+    }
+
+    fn has_no_local_before(&self) -> bool {
+        let (last, end) = self.last;
+        let before = self.source.get(..end).unwrap_or_default();
+        last == b',' || (last == b'l' && before.ends_with(b"local"))
+    }
+
+    /// True for symbols in a row that are not one operator, and not one that others follow which stand before an
+    /// operand.
+    fn has_odd_symbols(&self) -> bool {
+        let symbols = self.source.get(self.symbols.clone()).unwrap_or_default();
+        !matches!(
+            symbols,
+            [] | [_]
+                | b"!="
+                | b"=="
+                | b"<="
+                | b">="
+                | b"<<"
+                | b">>"
+                | b"&&"
+                | b"||"
+                | b"::"
+                | b"+:"
+                | b":::"
+                | b"+::"
+                | b"+:::"
+                | [_, b'+' | b'-' | b'~' | b'!' | b'$']
+        )
+    }
+}
+
+fn is_symbol(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'$'
+            | b':'
+            | b'~'
+            | b'+'
+            | b'-'
+            | b'&'
+            | b'|'
+            | b'^'
+            | b'='
+            | b'<'
+            | b'>'
+            | b'*'
+            | b'/'
+            | b'%'
+    )
+}

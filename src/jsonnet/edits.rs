@@ -1,0 +1,95 @@
+//! A text with parts that are written in another way, and how places in it are found again in the text as it was written.
+
+use super::syntax::Node;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// What is written in another way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Edits(Vec<Edit>);
+
+/// A part of a text, and what stands there instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Edit {
+    range: Range<usize>,
+    text: Vec<u8>,
+}
+
+impl Edits {
+    /// True where nothing is written in another way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts blanks in place of a part; its lines stay.
+    pub(super) fn blank(&mut self, source: &[u8], range: Range<usize>) {
+        let body = source.get(range.clone()).unwrap_or_default();
+        let blank = |byte: &u8| if *byte == b'\n' { b'\n' } else { b' ' };
+        let text = body.iter().map(blank).collect();
+        self.0.push(Edit { range, text });
+    }
+
+    /// Puts a text before a place.
+    pub(super) fn insert(&mut self, at: u32, text: &str) {
+        let range = at as usize..at as usize;
+        let text = text.as_bytes().to_vec();
+        self.0.push(Edit { range, text });
+    }
+
+    /// Puts a text that ends with a parenthesis before an expression, and closes the parenthesis after it.
+    pub(super) fn around(&mut self, node: &Node<'_>, before: &str) {
+        self.insert(node.span.start, before);
+        self.insert(node.span.end, ")");
+    }
+
+    /// Writes an expression in another way.
+    pub(super) fn replace(&mut self, node: &Node<'_>, text: &str) {
+        let range = node.span.start as usize..node.span.end as usize;
+        let text = text.as_bytes().to_vec();
+        self.0.push(Edit { range, text });
+    }
+
+    /// Brings the edits into the order of the text. Where one place has several, what closes comes first, and of what
+    /// opens the last that was put there, which is the outer one.
+    pub(super) fn sort(&mut self) {
+        self.0.reverse();
+        self.0
+            .sort_by_key(|edit| (edit.range.start, edit.range.end, edit.text != b")"));
+    }
+
+    /// The text with all of them.
+    pub(super) fn rewritten<'s>(&self, source: &'s [u8]) -> Cow<'s, [u8]> {
+        if self.0.is_empty() {
+            return Cow::Borrowed(source);
+        }
+        let more: usize = self.0.iter().map(|edit| edit.text.len()).sum();
+        let mut text = Vec::with_capacity(source.len() + more);
+        let mut copied = 0;
+        for edit in &self.0 {
+            text.extend_from_slice(source.get(copied..edit.range.start).unwrap_or_default());
+            text.extend_from_slice(&edit.text);
+            copied = edit.range.end;
+        }
+        text.extend_from_slice(source.get(copied..).unwrap_or_default());
+        Cow::Owned(text)
+    }
+
+    /// The byte of the text as it was written for one of the text with all of them.
+    pub(super) fn written(&self, at: usize) -> usize {
+        // How far both have come: here, and in the other text.
+        let (mut here, mut there) = (0, 0);
+        for edit in &self.0 {
+            let plain = edit.range.start.saturating_sub(here);
+            if at < there + plain {
+                break;
+            }
+            there += plain;
+            if at < there + edit.text.len() {
+                return edit.range.start;
+            }
+            there += edit.text.len();
+            here = edit.range.end;
+        }
+        here + at.saturating_sub(there)
+    }
+}

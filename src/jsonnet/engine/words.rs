@@ -1,0 +1,195 @@
+//! The errors of the second engine in the words of go-jsonnet, with their places.
+
+use rsjsonnet_lang::ast::{BinaryOp, UnaryOp};
+use rsjsonnet_lang::program::{AnalyzeError, EvalErrorKind, EvalErrorValueType};
+use rsjsonnet_lang::span::SpanId;
+
+/// The message of an error, and the expression that failed. The engine does not know the latter of all of them.
+pub(super) fn told(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
+    use EvalErrorKind as Error;
+    match kind {
+        Error::ExplicitError { span, message } => (message.clone(), Some(*span)),
+        Error::AssertFailed { span, message } => {
+            let message = message.clone().unwrap_or_else(|| "Assertion failed".to_owned());
+            (message, Some(*span))
+        }
+        Error::Other { span, message } => (message.clone(), *span),
+        Error::AssertEqualFailed { lhs, rhs } => (format!("Assertion failed. {lhs} != {rhs}"), None),
+        Error::InfiniteRecursion | Error::StackOverflow => ("max stack frames exceeded.".to_owned(), None),
+        Error::InvalidIndexedType { span, got_type } => {
+            (format!("Value non indexable: {}", name(*got_type)), Some(*span))
+        }
+        Error::InvalidSlicedType { span, got_type } => {
+            let got = name(*got_type);
+            (
+                format!("std.slice accepts a string or an array, but got: {got}"),
+                Some(*span),
+            )
+        }
+        Error::SliceIndexOrStepIsNotNumber { span, got_type }
+        | Error::StringIndexIsNotNumber { span, got_type }
+        | Error::ArrayIndexIsNotNumber { span, got_type } => (unexpected(*got_type, "number"), Some(*span)),
+        Error::ObjectIndexIsNotString { span, got_type } => (unexpected(*got_type, "string"), Some(*span)),
+        Error::ForSpecValueIsNotArray { span, got_type } => (unexpected(*got_type, "array"), Some(*span)),
+        Error::CondIsNotBool { span, got_type } => (unexpected(*got_type, "boolean"), Some(*span)),
+        Error::NumericIndexIsNotValid { span, index } => {
+            (format!("Index {index} is not an index"), Some(*span))
+        }
+        Error::NumericIndexOutOfRange { span, index, length } => (
+            format!("Index {index} out of bounds, not within [0, {length})"),
+            Some(*span),
+        ),
+        Error::RepeatedFieldName { span, name } => (format!("Duplicate field name: {name:?}"), Some(*span)),
+        Error::FieldNameIsNotString { span, got_type } => {
+            let got = name(*got_type);
+            (format!("Field name must be string, got {got}"), Some(*span))
+        }
+        Error::UnknownObjectField { span, field_name } => {
+            (format!("Field does not exist: {field_name}"), Some(*span))
+        }
+        Error::FieldOfNonObject { span } => ("Value non indexable".to_owned(), Some(*span)),
+        Error::SuperWithoutSuperObject { span } => (
+            "Attempt to use super when there is no super class.".to_owned(),
+            Some(*span),
+        ),
+        Error::CalleeIsNotFunction { span, got_type } => (unexpected(*got_type, "function"), *span),
+        Error::TooManyCallArgs { span, num_params } => (
+            format!("function expected {num_params} positional argument(s), but got more"),
+            *span,
+        ),
+        Error::UnknownCallParam { span, param_name } => {
+            (format!("function has no parameter {param_name}"), *span)
+        }
+        Error::RepeatedCallParam { span, param_name } => {
+            (format!("Argument {param_name} already provided"), *span)
+        }
+        Error::CallParamNotBound { span, param_name } => (format!("Missing argument: {param_name}"), *span),
+        Error::NativeCallFailed => ("a native function failed".to_owned(), None),
+        Error::InvalidUnaryOpType { span, op, rhs_type } => {
+            let expected = match op {
+                UnaryOp::LogicNot => "boolean",
+                UnaryOp::Minus | UnaryOp::Plus | UnaryOp::BitwiseNot => "number",
+            };
+            (unexpected(*rhs_type, expected), Some(*span))
+        }
+        Error::InvalidBinaryOpTypes {
+            span,
+            op,
+            lhs_type,
+            rhs_type,
+        } => (operands(*op, *lhs_type, *rhs_type), *span),
+        Error::NumberNotBitwiseSafe { span } => (
+            "Bitwise operator argument outside of range [-9007199254740991, 9007199254740991]".to_owned(),
+            *span,
+        ),
+        Error::NumberOverflow { span } => ("Overflow".to_owned(), *span),
+        Error::NumberNan { span } => ("Not a number".to_owned(), *span),
+        Error::DivByZero { span } => ("Division by zero.".to_owned(), *span),
+        Error::ShiftByNegative { span } => ("Shift by negative exponent.".to_owned(), *span),
+        Error::InvalidStdFuncArgType {
+            func_name,
+            arg_index,
+            expected_types,
+            got_type,
+        } => {
+            let expected: Vec<_> = expected_types.iter().map(|kind| name(*kind)).collect();
+            let (expected, place) = (expected.join(" or "), arg_index + 1);
+            let got = name(*got_type);
+            (
+                format!("std.{func_name}: argument {place} must be {expected}, got {got}"),
+                None,
+            )
+        }
+        Error::ImportFailed { span, path } => (
+            format!("couldn't open import {path:?}: no match locally or in the Jsonnet library paths"),
+            Some(*span),
+        ),
+        Error::UnknownExtVar { name } => {
+            // Variables of a task have names of their own.
+            let name = name.split_once('/').map_or(name.as_str(), |(_, name)| name);
+            (format!("Undefined external variable: {name}"), None)
+        }
+        Error::ManifestFunction => ("couldn't manifest function as JSON".to_owned(), None),
+        Error::CompareNullInequality => ("Unexpected type null".to_owned(), None),
+        Error::CompareBooleanInequality => ("Unexpected type boolean".to_owned(), None),
+        Error::CompareObjectInequality => ("Unexpected type object".to_owned(), None),
+        Error::CompareFunctions => ("Cannot test equality of functions".to_owned(), None),
+        Error::CompareDifferentTypesInequality { lhs_type, rhs_type } => {
+            (unexpected(*rhs_type, name(*lhs_type)), None)
+        }
+        Error::PrimitiveEqualsNonPrimitive { got_type } => {
+            let got = name(*got_type);
+            (
+                format!("primitiveEquals operates on primitive types, got {got}"),
+                None,
+            )
+        }
+    }
+}
+
+/// The message and the place of what is Jsonnet by its grammar, and means nothing.
+pub(super) fn refused(error: &AnalyzeError) -> (String, SpanId) {
+    match error {
+        AnalyzeError::UnknownVariable { span, name } => (format!("Unknown variable: {name}"), *span),
+        AnalyzeError::SelfOutsideObject { self_span } => {
+            ("Can't use self outside of an object.".to_owned(), *self_span)
+        }
+        AnalyzeError::SuperOutsideObject { super_span } => {
+            ("Can't use super outside of an object.".to_owned(), *super_span)
+        }
+        AnalyzeError::DollarOutsideObject { dollar_span } => {
+            ("No top-level object found.".to_owned(), *dollar_span)
+        }
+        AnalyzeError::RepeatedLocalName {
+            repeated_span, name, ..
+        } => (format!("Duplicate local var: {name}"), *repeated_span),
+        AnalyzeError::RepeatedFieldName {
+            repeated_span, name, ..
+        } => (format!("Duplicate field: {name}"), *repeated_span),
+        AnalyzeError::RepeatedParamName {
+            repeated_span, name, ..
+        } => (format!("Duplicate function parameter: {name}"), *repeated_span),
+        AnalyzeError::PositionalArgAfterNamed { arg_span } => (
+            "Positional argument after a named argument is not allowed".to_owned(),
+            *arg_span,
+        ),
+        AnalyzeError::TextBlockAsImportPath { span } => {
+            ("Block string literals not allowed in imports".to_owned(), *span)
+        }
+        AnalyzeError::ComputedImportPath { span } => ("Computed imports are not allowed".to_owned(), *span),
+    }
+}
+
+fn unexpected(got: EvalErrorValueType, expected: &str) -> String {
+    format!("Unexpected type {}, expected {expected}", name(got))
+}
+
+/// What an operator says of operands that it does not take.
+fn operands(operator: BinaryOp, left: EvalErrorValueType, right: EvalErrorValueType) -> String {
+    use EvalErrorValueType as Type;
+    let is_number = |operand| matches!(operand, Type::Number);
+    match operator {
+        BinaryOp::Add if matches!(left, Type::Number | Type::Object | Type::Array) => {
+            unexpected(right, name(left))
+        }
+        BinaryOp::Add => format!("Unexpected type {}", name(left)),
+        BinaryOp::LogicAnd | BinaryOp::LogicOr if matches!(left, Type::Bool) => unexpected(right, "boolean"),
+        BinaryOp::LogicAnd | BinaryOp::LogicOr => unexpected(left, "boolean"),
+        BinaryOp::In if matches!(left, Type::String) => unexpected(right, "object"),
+        BinaryOp::In => unexpected(left, "string"),
+        _ if is_number(left) => unexpected(right, "number"),
+        _ => unexpected(left, "number"),
+    }
+}
+
+fn name(kind: EvalErrorValueType) -> &'static str {
+    match kind {
+        EvalErrorValueType::Null => "null",
+        EvalErrorValueType::Bool => "boolean",
+        EvalErrorValueType::Number => "number",
+        EvalErrorValueType::String => "string",
+        EvalErrorValueType::Array => "array",
+        EvalErrorValueType::Object => "object",
+        EvalErrorValueType::Function => "function",
+    }
+}

@@ -1,0 +1,316 @@
+//! Expressions of every kind but objects.
+
+use super::words::{COLONS, COMPARISONS, OPERATORS};
+use super::{Kind, Writer};
+
+impl Writer {
+    /// Operands without parentheses around them.
+    pub(super) fn number(&mut self, depth: usize) {
+        if self.random.one_in(4) {
+            self.put("std");
+            self.put(".");
+            self.put("length");
+            self.put("(");
+            let kind = [Kind::Text, Kind::List, Kind::Object][self.random.below(3)];
+            self.expression(kind, depth);
+            self.last_comma();
+            return self.put(")");
+        }
+        for index in 0..1 + self.random.below(4) {
+            if index > 0 {
+                self.pick(OPERATORS);
+            }
+            while self.random.one_in(3) {
+                self.pick(&["-", "~", "+", "-", "~"]);
+            }
+            match self.random.below(3) {
+                0 if depth > 0 => {
+                    self.put("(");
+                    self.expression(Kind::Number, depth - 1);
+                    self.put(")");
+                }
+                1 if depth > 0 => self.picked(Kind::Number, depth - 1),
+                _ => self.simple(Kind::Number),
+            }
+        }
+    }
+
+    pub(super) fn truth(&mut self, depth: usize) {
+        match self.random.below(5) {
+            0 => {
+                self.put("!");
+                while self.random.one_in(3) {
+                    self.put("!");
+                }
+                self.simple(Kind::Truth);
+                self.pick(&["&&", "||", "==", "!="]);
+                self.expression(Kind::Truth, depth);
+            }
+            1 => {
+                self.expression(Kind::Truth, depth);
+                self.pick(&["&&", "||"]);
+                self.simple(Kind::Truth);
+                self.pick(&["&&", "||"]);
+                self.simple(Kind::Truth);
+            }
+            2 => {
+                self.pick(&["'a'", "\"b\"", "'b c'"]);
+                self.put("in");
+                self.expression(Kind::Object, depth);
+            }
+            3 => {
+                self.number(0);
+                self.pick(COMPARISONS);
+                self.number(0);
+                if self.random.one_in(3) {
+                    self.pick(&["==", "!=", "&&", "||"]);
+                    self.simple(Kind::Truth);
+                }
+            }
+            _ => {
+                self.expression(Kind::Text, depth);
+                self.pick(COMPARISONS);
+                self.expression(Kind::Text, depth);
+            }
+        }
+    }
+
+    pub(super) fn written_text(&mut self, depth: usize) {
+        match self.random.below(8) {
+            0 | 1 => {
+                self.simple(Kind::Text);
+                self.put("+");
+                self.expression(Kind::Text, depth);
+            }
+            2 => {
+                self.pick(&["'%d'", "\"%s\"", "|||\n  %s\n|||", "@'%s'"]);
+                self.put("%");
+                self.pick(&["1", "2", "[3]", "~4", "-5"]);
+                if self.random.one_in(2) {
+                    self.put("+");
+                    self.simple(Kind::Text);
+                }
+            }
+            3 => self.sliced(Kind::Text, depth),
+            4 => {
+                self.put("importstr");
+                self.pick(&["'three.txt'", "\"two.json\"", "'one.libsonnet'"]);
+            }
+            5 => {
+                self.simple(Kind::Text);
+                self.put("[");
+                self.pick(&["0", "1", "~-1", "1-1"]);
+                self.put("]");
+            }
+            _ => self.simple(Kind::Text),
+        }
+    }
+
+    pub(super) fn sliced(&mut self, kind: Kind, depth: usize) {
+        self.put("(");
+        self.expression(kind, depth);
+        self.put(")");
+        self.put("[");
+        if self.random.one_in(2) {
+            self.pick(&["0", "1", "-1", "~1", "1+1"]);
+        }
+        match self.random.below(4) {
+            0 => self.put("::"),
+            1 => {
+                self.put(":");
+                self.put(":");
+            }
+            2 => self.put(":"),
+            _ => {
+                self.put(":");
+                self.pick(&["1", "2", "-1", "~0"]);
+                self.put(":");
+            }
+        }
+        if self.random.one_in(2) {
+            self.pick(&["1", "2", "3"]);
+        }
+        self.put("]");
+    }
+
+    pub(super) fn list(&mut self, depth: usize) {
+        match self.random.below(6) {
+            0 => self.sliced(Kind::List, depth),
+            1 => {
+                self.expression(Kind::List, depth);
+                self.put("+");
+                self.simple(Kind::List);
+            }
+            2 | 3 => {
+                self.put("[");
+                let (name, kind) = (self.name(), self.kind());
+                self.names.push((name.clone(), Kind::Number));
+                self.expression(kind, depth);
+                self.last_comma();
+                self.put("for");
+                self.put(&name);
+                self.names.pop();
+                self.put("in");
+                self.simple(Kind::List);
+                while self.random.one_in(3) {
+                    self.put("if");
+                    self.simple(Kind::Truth);
+                }
+                self.put("]");
+            }
+            4 => {
+                self.put("(");
+                self.put("import");
+                self.pick(&["'two.json'", "\"two.json\""]);
+                self.put(")");
+            }
+            _ => {
+                self.put("[");
+                let count = self.random.below(4);
+                for index in 0..count {
+                    let kind = self.kind();
+                    self.expression(kind, depth);
+                    if index + 1 < count {
+                        self.put(",");
+                    }
+                }
+                if count > 0 {
+                    self.last_comma();
+                }
+                self.put("]");
+            }
+        }
+    }
+
+    pub(super) fn with_local(&mut self, kind: Kind, depth: usize) {
+        self.put("local");
+        let known = self.names.len();
+        for index in 0..1 + self.random.below(2) {
+            if index > 0 {
+                self.put(",");
+            }
+            let (name, of) = (format!("{}{index}", self.name()), self.kind());
+            self.put(&name);
+            self.put("=");
+            self.expression(of, depth);
+            self.names.push((name, of));
+        }
+        self.put(";");
+        self.expression(kind, depth);
+        self.names.truncate(known);
+    }
+
+    pub(super) fn conditional(&mut self, kind: Kind, depth: usize) {
+        self.put("if");
+        self.expression(Kind::Truth, depth);
+        self.put("then");
+        self.expression(kind, depth);
+        self.put("else");
+        self.expression(kind, depth);
+    }
+
+    pub(super) fn with_assert(&mut self, kind: Kind, depth: usize) {
+        self.put("assert");
+        self.put("true");
+        if self.random.one_in(2) {
+            self.put(":");
+            self.simple(Kind::Text);
+        }
+        self.put(";");
+        self.expression(kind, depth);
+    }
+
+    pub(super) fn call(&mut self, kind: Kind, depth: usize) {
+        let of = self.kind();
+        self.put("(");
+        self.put("function");
+        self.put("(");
+        self.put("p");
+        self.put(",");
+        self.put("q");
+        self.put("=");
+        self.simple(of);
+        self.last_comma();
+        self.put(")");
+        self.names.push(("q".to_owned(), of));
+        self.expression(kind, depth);
+        self.names.pop();
+        self.put(")");
+        self.put("(");
+        let form = self.random.below(3);
+        if form == 0 {
+            self.put("p");
+            self.put("=");
+        }
+        self.simple(of);
+        if form == 1 {
+            self.put(",");
+            self.put("q");
+            self.put("=");
+            self.simple(of);
+        }
+        self.last_comma();
+        self.put(")");
+        if self.random.one_in(4) {
+            self.put("tailstrict");
+        }
+    }
+
+    /// An element or field.
+    pub(super) fn picked(&mut self, kind: Kind, depth: usize) {
+        match self.random.below(4) {
+            0 => {
+                self.put("[");
+                self.expression(kind, depth);
+                self.last_comma();
+                self.put("]");
+                self.put("[");
+                self.pick(&["0", "-0", "~-1", "+0"]);
+                self.put("]");
+            }
+            1 => {
+                self.put("{");
+                self.put("a");
+                self.pick(COLONS);
+                self.expression(kind, depth);
+                self.put("}");
+                self.put(".");
+                self.put("a");
+            }
+            2 => {
+                self.put("{");
+                self.put("a");
+                self.put(":");
+                self.expression(kind, depth);
+                self.put(",");
+                self.put("}");
+                self.put("[");
+                self.pick(&["'a'", "\"a\"", "@'a'", "'\\u0061'", "|||-\n  a\n|||"]);
+                self.put("]");
+            }
+            _ => {
+                self.put("(");
+                self.put("{");
+                self.put("a");
+                self.put("::");
+                self.expression(kind, depth);
+                self.put(",");
+                self.put("b");
+                self.put(":");
+                self.put("self");
+                self.put(".");
+                self.put("a");
+                self.put("}");
+                self.put("{");
+                self.put("b");
+                self.put(":");
+                self.put("super");
+                self.pick(&[".b", "['b']", "[\"b\"]"]);
+                self.put("}");
+                self.put(")");
+                self.put(".");
+                self.put("b");
+            }
+        }
+    }
+}
