@@ -4,7 +4,7 @@
 //! values are read on threads that may then wait for long, so what was freed of them would add up; the system's
 //! allocator maps each large block for itself, and gives it back when it is freed, by whichever thread.
 
-use libmimalloc_sys::{mi_option_set, mi_option_t};
+use libmimalloc_sys::{mi_option_get, mi_option_set, mi_option_t};
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -13,8 +13,8 @@ const LARGE_BYTES: usize = 1 << 20;
 
 /// The milliseconds before mimalloc gives freed memory back, `mi_option_purge_delay` in its header.
 const PURGE_DELAY: mi_option_t = 15;
-/// The variable that sets them. The processes of the jail are started with it.
-const PURGE_DELAY_VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
+/// The delay that nobody asked for. The processes of the jail are started with another one.
+const PURGE_DELAY_DEFAULT: i64 = 10;
 
 /// The allocator of the program.
 pub(super) struct Allocator;
@@ -82,9 +82,11 @@ fn is_large(bytes: usize) -> bool {
 /// memory that it keeps, unless it is told to map each; a thread of mimalloc keeps what it freed until it allocates again.
 #[allow(unsafe_code)]
 pub(super) fn give_back_at_once() {
-    if std::env::var_os(PURGE_DELAY_VARIABLE).is_none() {
-        // SAFETY: it sets one number of the allocator, before there is another thread.
-        unsafe { mi_option_set(PURGE_DELAY, 0) }
+    // SAFETY: it reads and sets one number of the allocator, before there is another thread.
+    unsafe {
+        if mi_option_get(PURGE_DELAY) == PURGE_DELAY_DEFAULT {
+            mi_option_set(PURGE_DELAY, 0);
+        }
     }
     #[cfg(target_env = "gnu")]
     // SAFETY: as above.
@@ -95,8 +97,8 @@ pub(super) fn give_back_at_once() {
 
 #[cfg(test)]
 mod tests {
-    #![allow(unsafe_code)]
-    use super::{Allocator, LARGE_BYTES, PURGE_DELAY, PURGE_DELAY_VARIABLE, give_back_at_once};
+    #![allow(unsafe_code, clippy::unwrap_used)]
+    use super::{Allocator, LARGE_BYTES, PURGE_DELAY, PURGE_DELAY_DEFAULT, give_back_at_once};
     use libmimalloc_sys::{mi_is_in_heap_region, mi_option_get};
     use std::alloc::{GlobalAlloc as _, Layout};
 
@@ -108,11 +110,9 @@ mod tests {
     /// Of the options around it only this one begins with 10, so a header with another order is noticed.
     #[test]
     fn freed_memory_is_given_back_without_a_delay() {
-        if std::env::var_os(PURGE_DELAY_VARIABLE).is_none() {
-            assert_eq!(purge_delay(), 10);
-            give_back_at_once();
-            assert_eq!(purge_delay(), 0);
-        }
+        assert_eq!(purge_delay(), PURGE_DELAY_DEFAULT);
+        give_back_at_once();
+        assert_eq!(purge_delay(), 0);
     }
 
     /// A block keeps its bytes whatever sizes it is given, and each size comes from its allocator.

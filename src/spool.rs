@@ -49,7 +49,7 @@ fn map(file: &File) -> std::io::Result<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
     use super::{LARGE_BYTES, Spool};
 
     /// Lines of what this process has mapped that are files of a directory.
