@@ -15,12 +15,15 @@ fn map() -> Vec<String> {
     names.collect()
 }
 
+/// The files of the program itself, which stands on the library.
+const OF_THE_PROGRAM: [&str; 2] = ["main", "allocator"];
+
 /// The module a file belongs to: `src/http/mod.rs` and `src/http.rs` to `http`.
 fn module_of(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("src/")?;
     let first = inside.split('/').next()?;
     let module = first.strip_suffix(".rs").unwrap_or(first);
-    (module != "lib" && module != "main").then_some(module)
+    (!OF_THE_PROGRAM.contains(&module) && module != "lib").then_some(module)
 }
 
 /// The modules a line names as `crate::module`, alone or as a group `crate::{a::B, c::D}`.
