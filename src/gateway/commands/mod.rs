@@ -394,9 +394,15 @@ pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
     }
 }
 
-/// True for what may change the workspace or the history of its conversation.
+/// True for what may change the workspace, the history or the running turn of its conversation: no turn is begun before
+/// it has its effect.
 pub(super) fn may_change(kind: &Kind) -> bool {
-    let changes = |command: Command<'_>| matches!(command.verb, Verb::Undo | Verb::Discard | Verb::Clear);
+    let changes = |command: Command<'_>| {
+        matches!(
+            command.verb,
+            Verb::Undo | Verb::Discard | Verb::Clear | Verb::Stop
+        )
+    };
     matches!(kind, Kind::Click { .. }) || written(kind).is_some_and(changes)
 }
 

@@ -138,7 +138,7 @@ fn instead(command: &Unanswered, at: Timestamp) -> Option<Reply> {
 
 #[cfg(test)]
 mod tests {
-    use super::one_after_another;
+    use super::{may_change, one_after_another};
     use crate::model::{Account, ConversationId, Inbound, InboxId, Kind, Place, Platform, Sender};
     use crate::store::Unanswered;
     use jiff::Timestamp;
@@ -195,5 +195,18 @@ mod tests {
             .map(|list| list.into_iter().map(|command| command.inbox.0).collect())
             .collect();
         assert_eq!(lists, [vec![4], vec![6], vec![1, 3], vec![2, 5]]);
+    }
+
+    /// Nothing in its lane is claimed before it has its effect, so a start after a crash asks no model for what is
+    /// to be stopped.
+    #[test]
+    fn no_turn_begins_before_a_stop_that_was_said_has_its_effect() {
+        let is_first = |text| {
+            command(1, 1, text)
+                .inbound
+                .is_ok_and(|inbound| may_change(&inbound.kind))
+        };
+        assert!(is_first("!stop") && is_first("!undo") && is_first("!discard") && is_first("!clear"));
+        assert!(!is_first("!status") && !is_first("!envs"));
     }
 }
