@@ -178,7 +178,7 @@ async fn in_telegram(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Sh
         telegram.add_group(chat, &[]);
     }
     let key = format!("\"{account}\"");
-    let welcome = match arena.invite(case.row.person, &account.to_string()).await {
+    let welcome = match arena.invite(case.row.person, &format!("person {account}")).await {
         Some(token) => {
             let said = telegram.say(account, account, &format!("/start {token}")).await;
             arena.push(said).await;

@@ -335,6 +335,16 @@ impl World {
         self.wait(async || is_so()).await;
     }
 
+    /// Waits until something is so, in steps so short that as much of the database's real work fits into one second
+    /// as a busy machine needs.
+    pub(super) async fn until_soon(&self, is_so: impl Fn() -> bool) {
+        let started = std::time::Instant::now();
+        while !is_so() {
+            assert!(started.elapsed() < BOUND, "it is never so");
+            self.step(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn wait(&self, is_so: impl AsyncFn() -> bool) {
         let started = std::time::Instant::now();
         while !is_so().await {
@@ -346,15 +356,19 @@ impl World {
     /// Lets so many seconds pass, each after whatever the database, which works in real time, had to do.
     pub(super) async fn pass(&self, seconds: usize) {
         for _ in 0..seconds {
-            for _ in 0..3 {
-                // What is asked of the store meanwhile is answered before this is. One that is locked answers late,
-                // which is all that is wanted of it.
-                let _ = self.store.write(|_| Ok(())).await;
-                let _ = self.store.next_due("slack").await;
-                tokio::task::yield_now().await;
-            }
-            tokio::time::advance(Duration::from_secs(1)).await;
+            self.step(Duration::from_secs(1)).await;
         }
+    }
+
+    async fn step(&self, time: Duration) {
+        for _ in 0..3 {
+            // What is asked of the store meanwhile is answered before this is. One that is locked answers late, which
+            // is all that is wanted of it.
+            let _ = self.store.write(|_| Ok(())).await;
+            let _ = self.store.next_due("slack").await;
+            tokio::task::yield_now().await;
+        }
+        tokio::time::advance(time).await;
     }
 
     /// The most that any operation was tried, of what counts.
