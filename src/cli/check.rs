@@ -1,13 +1,13 @@
 //! `drydock check`: is the configuration good? Nothing is connected, nothing is changed.
 
 use super::output::Output;
-use super::{Failure, Global, comparer, evaluator};
+use super::{Failure, Global, comparer, evaluator, layers};
 use crate::bundler::Offline;
 use crate::config::{ChannelSettings, Config, DataSettings};
 use crate::helm::Helm;
 use crate::model::RepoPath;
 use crate::redact::Redactor;
-use crate::sandbox::{self, JailError, LayerName, Program};
+use crate::sandbox::{self, JailError, Program};
 use crate::store::{self, GroupAccess, OpenError};
 use crate::tool::{self, Reach, Toolbox};
 use crate::workspace::{Repository, RepositoryError};
@@ -131,23 +131,11 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
 
 /// Which layers of the jail this system has, and whether it may lack the others.
 fn jail(may_lack: &[String]) -> Result<String, JailError> {
-    let layers = sandbox::layers(&Program::this())?;
-    let names = |present: bool| layers.iter().filter(move |layer| layer.present == present);
-    let missing: Vec<LayerName> = names(false).map(|layer| layer.name).collect();
-    let not_allowed = |layer: &&LayerName| !may_lack.iter().any(|name| name == layer.name());
-    let refused: Vec<LayerName> = missing.iter().filter(not_allowed).copied().collect();
-    if !refused.is_empty() {
-        return Err(JailError::Weaker(refused));
-    }
-    let listed =
-        |present: bool| -> Vec<String> { names(present).map(|layer| layer.name.to_string()).collect() };
-    Ok(match missing.is_empty() {
-        true => listed(true).join(", "),
-        false => format!(
-            "{}; without {}, as configured",
-            listed(true).join(", "),
-            listed(false).join(", ")
-        ),
+    let standing = sandbox::standing(&Program::this(), may_lack)?;
+    let present = layers::listed(&standing.present);
+    Ok(match standing.absent.as_slice() {
+        [] => present,
+        absent => format!("{present}; without {}, as configured", layers::listed(absent)),
     })
 }
 

@@ -1,10 +1,10 @@
 //! `drydock demo`: plays the story, then lets a visitor type.
 
-use super::Failure;
-use super::belt;
 use super::input::{Input, Line as Typed};
 use super::output::Output;
 use super::serve::world;
+use super::{Failure, belt, layers};
+use crate::config::{SandboxSettings, Sources};
 use crate::demo::stage::Stage;
 use crate::demo::transcript::{Line, Transcript};
 use crate::demo::{script, story, visitor};
@@ -23,12 +23,38 @@ pub(super) struct Arguments {
     /// How long the model pretends to think, in milliseconds; 0 with --headless, 300 without
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(0..=5_000))]
     pace: Option<u64>,
+    /// Layers of the jail that this system may lack, such as `landlock`
+    #[arg(long, value_name = "LAYERS", env = MAY_LACK)]
+    layers_missing: Option<String>,
+}
+
+/// The variable that says the same to every command.
+const MAY_LACK: &str = "DRYDOCK_SANDBOX__LAYERS_MISSING";
+
+/// The layers this system may lack, as they are written in a configuration.
+fn may_lack(arguments: &Arguments) -> Result<Vec<String>, Failure> {
+    let sources = Sources {
+        flags: Vec::from_iter(
+            arguments
+                .layers_missing
+                .clone()
+                .map(|layers| ("sandbox.layers_missing".to_owned(), layers)),
+        ),
+        ..Sources::default()
+    };
+    let settings = SandboxSettings::read(&sources).map_err(Failure::config)?;
+    Ok(settings.layers_missing)
 }
 
 pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
+    let may_lack = may_lack(&arguments)?;
+    let standing = layers::required(&may_lack)?;
     let interactive = !arguments.headless && !output.json() && std::io::stdin().is_terminal();
     let pace = Duration::from_millis(arguments.pace.unwrap_or(if interactive { 300 } else { 0 }));
     let started = Instant::now();
+    if let Some(told) = layers::told(&standing) {
+        output.message(&told);
+    }
     if !output.json() {
         output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");
     }
@@ -47,8 +73,10 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
     };
     tokio::pin!(stop);
     let interrupted = || Failure::failed("interrupted");
+    let listed = may_lack.join(",");
+    let settings = [("sandbox.layers_missing", listed.as_str())];
     let mut stage = tokio::select! {
-        built = Stage::build(script, world(), &[]) => built.map_err(Failure::failed)?,
+        built = Stage::build(script, world(), &settings) => built.map_err(Failure::failed)?,
         () = &mut stop => return Err(interrupted()),
     };
     if !output.json() {

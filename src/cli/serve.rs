@@ -1,6 +1,6 @@
 //! `drydock serve`: the gateway until it is told to stop.
 
-use super::{Failure, Global, descriptors, ignored};
+use super::{Failure, Global, descriptors, ignored, layers};
 use crate::app::{App, Ended, StartError, World};
 use crate::config::Config;
 use crate::redact::Redactor;
@@ -36,6 +36,9 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     telemetry::init(format, global.log.as_deref(), redactor, std::io::stderr).map_err(Failure::config)?;
     telemetry::log_panics();
     ignored().iter().for_each(|line| tracing::warn!("{line}"));
+    if let Some(told) = layers::told(&layers::required(&config.sandbox.layers_missing)?) {
+        tracing::warn!("{told}");
+    }
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
     bound_connections(&mut config, limit);

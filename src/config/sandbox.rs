@@ -1,6 +1,7 @@
 //! `[sandbox]`: how far a program of a repository may go when it is evaluated; `[helm]` and
 //! `[kustomize]`: which programs of the machine it may ask for.
 
+use crate::config::error::ConfigError;
 use crate::config::load::hosts;
 use crate::config::reader::Reader;
 use crate::config::settings::{ProgramSettings, SandboxSettings};
@@ -83,6 +84,16 @@ fn program(reader: &mut Reader<'_>, key: &str) -> Option<PathBuf> {
         reader.problem(key, "expected an absolute path, such as /usr/local/bin/helm");
     }
     Some(path)
+}
+
+impl SandboxSettings {
+    /// Those of a command that has no other settings.
+    pub fn read(sources: &Sources) -> Result<Self, ConfigError> {
+        let mut reader = Reader::new(sources);
+        let settings = sandbox(&mut reader);
+        reader.finish()?;
+        Ok(settings)
+    }
 }
 
 impl Default for SandboxSettings {

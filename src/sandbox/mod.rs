@@ -21,7 +21,7 @@ pub use errand::{Errand, ErrandError, Ran};
 pub use frame::{Frame, read_frame, write_frame};
 pub use inmate::{Inmate, Killer, PostMortem, Program};
 pub use launch::{Launch, launch_of};
-pub use layer::{Layer, LayerName, layers};
+pub use layer::{Layer, LayerName, Standing, layers, standing};
 pub use nursery::Nursery;
 pub use scratch::{Scratch, ScratchError};
 
@@ -38,5 +38,8 @@ pub enum JailError {
 
 fn names(layers: &[LayerName]) -> String {
     let names: Vec<String> = layers.iter().map(ToString::to_string).collect();
-    names.join(" and ")
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }

@@ -48,6 +48,8 @@ mod image;
 mod ingress;
 mod isolation;
 mod jail;
+#[cfg(target_os = "linux")]
+mod linux;
 mod kept_words;
 mod long_answers;
 mod map;

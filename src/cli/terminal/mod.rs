@@ -9,7 +9,7 @@ pub(super) use checking::Checked;
 pub(super) use undo::Undone;
 
 use super::output::Output;
-use super::{Failure, Global};
+use super::{Failure, Global, layers};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
 use crate::config::{Config, KNOWN_PROVIDERS, usual_model};
@@ -103,10 +103,15 @@ impl Terminal {
             reason = "the shell is where the working directory is read"
         )]
         let here = std::env::current_dir().map_err(Failure::failed)?;
-        let directory = Directory::open(&here).map_err(Failure::failed)?;
         let mut sources = global.own_sources()?;
         sources.flags.extend(options.settings()?);
-        let config = Config::for_terminal(sources).map_err(Failure::config)?;
+        // Where there is no repository, that is said before what the configuration lacks.
+        let config = Config::for_terminal(sources).map_err(Failure::config);
+        if let Ok(config) = &config {
+            layers::required(&config.sandbox.layers_missing)?;
+        }
+        let directory = Directory::open(&here).map_err(Failure::failed)?;
+        let config = config?;
         let directory = Arc::new(directory.bounded(config.sandbox.file_bytes_max));
         let name = directory
             .root()

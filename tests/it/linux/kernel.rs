@@ -1,0 +1,75 @@
+//! Makes this kernel answer a child process as another one would: a filter of system calls, inherited by all that the child
+//! starts, fails some calls as if they were not there.
+#![allow(
+    unsafe_code,
+    reason = "what a child does to itself before it becomes the program is said to the system"
+)]
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    apply_filter,
+};
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// A call that fails, always or where one argument has a value.
+#[derive(Clone, Copy)]
+pub(super) struct Missing {
+    call: i64,
+    argument: Option<(u8, u64)>,
+}
+
+const fn call(call: i64) -> Missing {
+    Missing { call, argument: None }
+}
+
+const fn call_with(call: i64, at: u8, value: i32) -> Missing {
+    Missing {
+        call,
+        argument: Some((at, value.unsigned_abs() as u64)),
+    }
+}
+
+/// Kernels without Landlock, or started without it.
+pub(super) const LANDLOCK: &[Missing] = &[
+    call(libc::SYS_landlock_create_ruleset),
+    call(libc::SYS_landlock_add_rule),
+    call(libc::SYS_landlock_restrict_self),
+];
+/// A kernel that filters no system calls.
+pub(super) const SECCOMP: &[Missing] = &[
+    call(libc::SYS_seccomp),
+    call_with(libc::SYS_prctl, 0, libc::PR_SET_SECCOMP),
+];
+/// A runtime that lets no process ask for a signal when its parent ends.
+pub(super) const PARENT_DEATH: &[Missing] = &[call_with(libc::SYS_prctl, 0, libc::PR_SET_PDEATHSIG)];
+/// A runtime that lets no process bound itself.
+pub(super) const LIMITS: &[Missing] = &[call_with(libc::SYS_prlimit64, 1, libc::RLIMIT_NPROC as i32)];
+
+/// Has a command run where these calls are missing. Whatever else is filtered later still counts.
+pub(super) fn without(command: &mut Command, missing: &[Missing]) {
+    let filter = filter(missing);
+    // SAFETY: between fork and exec nothing is allocated and no lock is taken: the filter is made already, and installing it is
+    // two system calls.
+    unsafe {
+        command.pre_exec(move || apply_filter(&filter).map_err(|_| std::io::ErrorKind::Unsupported.into()));
+    }
+}
+
+fn filter(missing: &[Missing]) -> BpfProgram {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for missing in missing {
+        let of_call = rules.entry(missing.call).or_default();
+        if let Some((at, value)) = missing.argument {
+            let equal = SeccompCondition::new(at, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+                .expect("a condition");
+            of_call.push(SeccompRule::new(vec![equal]).expect("a rule"));
+        }
+    }
+    let not_there = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let architecture = std::env::consts::ARCH.try_into().expect("a known processor");
+    SeccompFilter::new(rules, SeccompAction::Allow, not_there, architecture)
+        .and_then(TryInto::try_into)
+        .expect("a filter")
+}

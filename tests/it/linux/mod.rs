@@ -1,0 +1,4 @@
+//! What only Linux can show.
+
+mod kernel;
+mod missing_layers;
