@@ -237,6 +237,7 @@ pub(super) fn ends(change: Option<NewChange>) -> Finish {
         cost: None,
         change,
         withheld: None,
+        edits_anew: false,
         summary: json!({ "files": 1 }),
         announce: Box::new(|leaves| Announcement {
             ops: vec![post("result", None, &named(leaves))],

@@ -92,6 +92,9 @@ pub struct Finish {
     pub change: Option<NewChange>,
     /// Why what was edited is not prepared, where the person may not have it.
     pub withheld: Option<String>,
+    /// True for an event, whose edits begin at the base: one that prepares nothing has edited nothing, and leaves what
+    /// an earlier event prepared as it is.
+    pub edits_anew: bool,
     /// The facts of the turn, for `/status` and the record.
     pub summary: Value,
     /// What is said about it, given what it leaves. Runs inside the transaction: it computes, and waits for nothing.
@@ -448,6 +451,7 @@ fn finish_turn(
             change::withhold(tx, claim.conversation, Some(why))?;
             None
         }
+        (None, None) if finish.edits_anew => None,
         (None, None) => change::close(tx, claim.conversation)?,
     };
     inbox::finish(tx, claim.conversation, inbox, at)?;

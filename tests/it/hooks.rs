@@ -203,16 +203,34 @@ async fn each_event_prepares_a_change_of_its_own_side_by_side() {
 #[tokio::test]
 async fn events_continue_one_change_where_their_hook_says_so() {
     let app = TestApp::set(
-        |asked: &Asked| match (step(asked), asked.last_user_text().contains("second")) {
-            (0, false) => calls("file_edit", edit("dev")),
-            (0, true) => calls("file_edit", edit("staging")),
-            _ => says("Prepared."),
+        |asked: &Asked| match asked.last_user_text() {
+            text if text.contains("no edit") => says("There is nothing to promote."),
+            text if text.contains("overloaded") => says("").but(Fault::Status {
+                status: 400,
+                headers: Vec::new(),
+                body: "{}".to_owned(),
+            }),
+            _ if step(asked) > 0 => says("Prepared."),
+            text if text.contains("second") => calls("file_edit", edit("staging")),
+            _ => calls("file_edit", edit("dev")),
         },
         &[("hooks.release.change", "continue")],
     )
     .await;
     assert_eq!(deliver(&app, "release", ONE, &release("first")).await.0, 200);
     app.slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
+    // One that edits nothing, or has no answer, leaves the change open.
+    for (id, notes) in [("none-1", "no edit"), ("none-2", "overloaded")] {
+        assert_eq!(deliver(&app, "release", id, &release(notes)).await.0, 200);
+    }
+    until_answered(&app, 3).await;
+    let posts = posts(&app);
+    assert!(
+        !posts
+            .iter()
+            .any(|post| post.contains("closed") || post.contains("nothing to promote")),
+        "{posts:?}"
+    );
     assert_eq!(deliver(&app, "release", TWO, &release("second")).await.0, 200);
     app.slack_message(SLACK_CHANNEL, "CHG-1 rev 2 is ready").await;
     assert_eq!(app.count("SELECT count(*) FROM conversation"), 1);

@@ -232,6 +232,7 @@ impl Ending {
             }),
             change: change.filter(|_| withheld.is_none()),
             withheld,
+            edits_anew: answer.address.mention.is_none(),
             answer: said.or_else(|| notice.and_then(closing)),
             cost,
             announce: Box::new(move |leaves| match (leaves, masked) {
