@@ -322,7 +322,6 @@ impl Gateway {
                 let may_change = commands::may_change(&inbound.kind);
                 let in_order = self.command_order.enter(conversation, may_change);
                 let asked = Asked {
-                    has_effect: false,
                     inbox,
                     conversation,
                     inbound,

@@ -133,7 +133,11 @@ impl Gateway {
         let shift = &self.shift;
         let _abandoned = Abandoned(shift);
         while !cancel.is_cancelled() {
-            match self.begin_work().await {
+            let begun = tokio::select! {
+                begun = self.begin_work() => begun,
+                () = cancel.cancelled() => break,
+            };
+            match begun {
                 Ok(()) => break,
                 Err(error) => {
                     error!(%error, "no work can be begun; it is tried again");

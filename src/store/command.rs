@@ -152,6 +152,15 @@ impl Store {
             .await
     }
 
+    /// True if a command was carried out, whether it is answered or not.
+    pub async fn has_effect(&self, inbox: InboxId) -> Result<bool, StoreError> {
+        self.read(move |tx| {
+            let has_effect = "SELECT 1 FROM inbox WHERE id = ?1 AND effect IS NOT NULL";
+            Ok(tx.prepare_cached(has_effect)?.exists([inbox.0])?)
+        })
+        .await
+    }
+
     async fn effect<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -193,7 +202,10 @@ impl Store {
                 return outbox::enqueue(tx, &announce(Left::Overtaken), at);
             }
             let Some(change) = change else {
-                change::close(tx, id)?;
+                if let Some(name) = change::close(tx, id)? {
+                    let data = serde_json::json!({ "change": name, "command": inbox, "conversation": id });
+                    audit_in(tx, "change.closed", data, at)?;
+                }
                 return outbox::enqueue(tx, &announce(Left::AsBase), at);
             };
             let ops = match decide(people::standing(tx, user)?.as_deref(), &change) {

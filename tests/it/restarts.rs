@@ -263,3 +263,36 @@ async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before()
     );
     assert_eq!(app.asked().len(), 3);
 }
+
+/// P6: what was said to be stopped before the process ended is asked of no model any more, wherever the stop was said
+/// and however long the process was away. A slash command stands in no thread, so it means another conversation.
+#[tokio::test]
+async fn no_model_is_asked_for_what_was_stopped_before_the_process_ended() {
+    for (stop, is_slash) in [("stop", true), ("!stop", false)] {
+        let stalled = |asked: &Asked| match asked.last_user_text().contains("slow") {
+            true => says("Never.").but(Fault::Stall),
+            false => replicas(asked),
+        };
+        let mut app = TestApp::new(stalled).await;
+        app.slack_editor(ALICE).await;
+        let said = app.say(ALICE, "slow").await;
+        app.until_asked(1).await;
+        // What is carried out below is the newest command: one that is answered, in another form.
+        match is_slash {
+            true => drop(app.slash(ALICE, "status").await),
+            false => {
+                app.say_in(ALICE, &said.ts, "!status").await;
+                app.slack_reply(&said.ts, "ends it").await;
+            }
+        }
+        app.stage.stop().await;
+        left_over(&app, "status", "stop");
+        let of_hours_ago = "UPDATE inbox SET accepted_at = accepted_at - 10800000 WHERE lane = 'change'";
+        app.sabotage(of_hours_ago);
+        app.stage.start().await.unwrap();
+        app.until_idle().await;
+        assert_eq!(app.asked().len(), 1, "{stop}");
+        let told = app.written(&said.ts).join("\n");
+        assert!(told.contains("Stopped"), "{told}");
+    }
+}

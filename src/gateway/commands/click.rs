@@ -1,14 +1,22 @@
 //! Presses on our buttons: each stands for a command, once, for one person.
 
-use super::{Answer, Asked};
+use super::{Answer, Asked, is_stop};
 use crate::command::{Command, Verb};
 use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
 use crate::gateway::intake::hash_of_click;
-use crate::model::{Action, InboxId, Op};
+use crate::model::{Action, InboxId, Kind, Op};
 use crate::store::Taken;
 
 impl Gateway {
+    /// True for a `stop`, written or pressed.
+    pub(super) async fn stops(&self, kind: &Kind) -> bool {
+        match kind {
+            Kind::Click { token, .. } => self.is_stop_button(token).await,
+            kind => is_stop(kind),
+        }
+    }
+
     /// True for the button that stops a turn. One that cannot be read now is none.
     pub(super) async fn is_stop_button(&self, token: &str) -> bool {
         let verb = self.parts.store.action_verb(hash_of_click(token)).await;

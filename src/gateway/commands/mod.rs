@@ -39,8 +39,6 @@ pub(super) struct Asked {
     pub(super) inbound: Inbound,
     /// The ends of the process since.
     pub(super) crashes: u32,
-    /// Whether it was carried out before the process ended, and only its answer is missing.
-    pub(super) has_effect: bool,
     /// The answer it gets instead of being carried out.
     pub(super) instead: Option<Reply>,
 }
@@ -297,9 +295,9 @@ impl Gateway {
         conversation: ConversationId,
     ) -> anyhow::Result<Answer> {
         let verb = command.verb;
-        // What was done is told as that, whatever its person may do by now.
-        if !asked.has_effect
-            && let Some(refusal) = self.out_of_reach(verb, identity, conversation).await?
+        // What was done before its answer could be kept is told as that, whatever its person may do by now.
+        if let Some(refusal) = self.out_of_reach(verb, identity, conversation).await?
+            && !self.parts.store.has_effect(asked.inbox).await?
         {
             return Ok(Answer::post(address, refusal));
         }
@@ -394,8 +392,8 @@ pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
     }
 }
 
-/// True for what may change the workspace, the history or the running turn of its conversation: no turn is begun before
-/// it has its effect.
+/// True for what may change the workspace, the history or the running turn of its conversation: no turn of the one it
+/// was said in is begun before it has its effect.
 pub(super) fn may_change(kind: &Kind) -> bool {
     let changes = |command: Command<'_>| {
         matches!(

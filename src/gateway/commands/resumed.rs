@@ -1,11 +1,11 @@
 //! Commands that a restart found unanswered. Each is carried out again, unless that cannot be wanted any more: one that
 //! changes something and was said long ago, and one that may end the process again, are answered instead.
 
-use super::{Asked, WAIT_MAX, WAIT_MIN, is_inspection, is_stop, may_change};
+use super::{Asked, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
 use crate::gateway::Gateway;
 use crate::model::{ConversationId, InboxId, Reply};
 use crate::store::{StoreError, Unanswered};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,11 +15,20 @@ const CRASHES_MAX: u32 = 3;
 const CRASHES_WITH_EFFECT_MAX: u32 = 6;
 /// How old a command that changes something may be when it is carried out after a restart.
 const AGE_MAX: SignedDuration = SignedDuration::from_mins(5);
+const TOO_OLD: &str = "I was restarted before I could do this, and that is some minutes ago, so I did nothing. \
+                       Say it again if you still want it.";
 
 impl Gateway {
-    /// Begins to carry out commands that a restart left unanswered, beside everything else.
+    /// Carries out stops that a restart left unanswered, and begins to carry out other commands beside everything else.
+    /// A stop may mean another conversation than the one it was said in, so no turn begins before it.
     pub(in crate::gateway) async fn resume_commands(self: &Arc<Self>) -> Result<(), StoreError> {
-        let unanswered = self.parts.store.unanswered().await?;
+        let mut unanswered = Vec::new();
+        for command in self.parts.store.unanswered().await? {
+            match &command.inbound {
+                Ok(inbound) if self.stops(&inbound.kind).await => self.resume(command, None).await,
+                _ => unanswered.push(command),
+            }
+        }
         for commands in one_after_another(unanswered) {
             let gateway = Arc::clone(self);
             let Some(first) = commands.first() else { continue };
@@ -28,7 +37,9 @@ impl Gateway {
             let in_order = self.command_order.enter(first.conversation, follows);
             let resumed = async move {
                 for command in commands {
-                    gateway.resume(command).await;
+                    let now = (gateway.parts.now)();
+                    let is_old = now.duration_since(command.accepted_at) > AGE_MAX;
+                    gateway.resume(command, is_old.then_some(TOO_OLD)).await;
                 }
             };
             self.errands
@@ -37,13 +48,13 @@ impl Gateway {
         Ok(())
     }
 
-    async fn resume(self: &Arc<Self>, command: Unanswered) {
-        let instead = instead(&command, (self.parts.now)());
+    /// Carries out a command, or answers why not if it changes something and is `too_late` for that.
+    async fn resume(self: &Arc<Self>, command: Unanswered, too_late: Option<&str>) {
+        let instead = instead(&command, too_late);
         let Unanswered {
             inbox,
             conversation,
             crashes,
-            has_effect,
             inbound,
             ..
         } = command;
@@ -54,7 +65,6 @@ impl Gateway {
                     conversation,
                     inbound: *inbound,
                     crashes,
-                    has_effect,
                     instead,
                 };
                 self.command(asked).await;
@@ -91,7 +101,7 @@ impl Gateway {
 }
 
 /// Divides commands into lists that are carried out side by side, each in its order. Those of one conversation follow
-/// each other. What may take long, and a stop, wait for nothing: a stop names what was said before it.
+/// each other. What may take long waits for nothing.
 fn one_after_another(unanswered: Vec<Unanswered>) -> Vec<Vec<Unanswered>> {
     let mut alone = Vec::new();
     let mut by_conversation: BTreeMap<ConversationId, Vec<Unanswered>> = BTreeMap::new();
@@ -109,11 +119,11 @@ fn one_after_another(unanswered: Vec<Unanswered>) -> Vec<Vec<Unanswered>> {
 
 fn is_alone(command: &Unanswered) -> bool {
     let inbound = command.inbound.as_ref();
-    inbound.is_ok_and(|inbound| is_inspection(&inbound.kind) || is_stop(&inbound.kind))
+    inbound.is_ok_and(|inbound| is_inspection(&inbound.kind))
 }
 
 /// What a command is answered instead of being carried out.
-fn instead(command: &Unanswered, at: Timestamp) -> Option<Reply> {
+fn instead(command: &Unanswered, too_late: Option<&str>) -> Option<Reply> {
     let crashes_max = match command.has_effect {
         true => CRASHES_WITH_EFFECT_MAX,
         false => CRASHES_MAX,
@@ -127,18 +137,14 @@ fn instead(command: &Unanswered, at: Timestamp) -> Option<Reply> {
     }
     let changes = command.inbound.as_ref();
     let changes = changes.is_ok_and(|inbound| may_change(&inbound.kind));
-    let is_old = at.duration_since(command.accepted_at) > AGE_MAX;
-    if changes && !command.has_effect && is_old {
-        let text = "I was restarted before I could do this, and that is some minutes ago, so I did nothing. \
-                    Say it again if you still want it.";
-        return Some(Reply::text(text));
-    }
-    None
+    too_late
+        .filter(|_| changes && !command.has_effect)
+        .map(Reply::text)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{may_change, one_after_another};
+    use super::one_after_another;
     use crate::model::{Account, ConversationId, Inbound, InboxId, Kind, Place, Platform, Sender};
     use crate::store::Unanswered;
     use jiff::Timestamp;
@@ -179,14 +185,13 @@ mod tests {
         }
     }
 
-    /// What an undo left takes long to render; nobody else's command waits for that, and no stop.
+    /// What an undo left takes long to render; nobody else's command waits for that.
     #[test]
-    fn commands_of_one_conversation_keep_their_order_and_a_stop_waits_for_none() {
+    fn commands_of_one_conversation_keep_their_order() {
         let unanswered = vec![
             command(1, 1, "!undo"),
             command(2, 2, "!discard"),
             command(3, 1, "!status"),
-            command(4, 1, "!stop"),
             command(5, 2, "!undo"),
             command(6, 1, "!envs"),
         ];
@@ -194,19 +199,6 @@ mod tests {
             .into_iter()
             .map(|list| list.into_iter().map(|command| command.inbox.0).collect())
             .collect();
-        assert_eq!(lists, [vec![4], vec![6], vec![1, 3], vec![2, 5]]);
-    }
-
-    /// Nothing in its lane is claimed before it has its effect, so a start after a crash asks no model for what is
-    /// to be stopped.
-    #[test]
-    fn no_turn_begins_before_a_stop_that_was_said_has_its_effect() {
-        let is_first = |text| {
-            command(1, 1, text)
-                .inbound
-                .is_ok_and(|inbound| may_change(&inbound.kind))
-        };
-        assert!(is_first("!stop") && is_first("!undo") && is_first("!discard") && is_first("!clear"));
-        assert!(!is_first("!status") && !is_first("!envs"));
+        assert_eq!(lists, [vec![6], vec![1, 3], vec![2, 5]]);
     }
 }
