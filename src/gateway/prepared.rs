@@ -48,8 +48,13 @@ impl Gateway {
     ) -> anyhow::Result<Option<Prepared>> {
         let (seen, redactor) = (workspace.clone(), Arc::clone(&workspace.guard.redactor));
         let (head, branch) = (onto.head.to_owned(), onto.branch.to_owned());
+        let stopped = stop.clone();
         let read = move || -> anyhow::Result<_> {
             let sides = Sides::of(&seen)?;
+            // The patch shows all of it.
+            let is_stopped = || stopped.is_cancelled();
+            seen.guard
+                .learn_all(&sides.changes, seen.tree.as_ref(), &is_stopped);
             let standing = Standing {
                 base: seen.base.as_deref().unwrap_or_default(),
                 head: &head,

@@ -11,6 +11,7 @@ mod named;
 mod patterns;
 mod program;
 mod source;
+mod unquoted;
 mod unseen;
 
 pub use files::InFile;

@@ -87,13 +87,13 @@ const PATTERNS: &[Pattern] = &[
     // `password: ...` and `DB_TOKEN=...`, in YAML, JSON, Jsonnet and shell.
     Pattern {
         anchors: &["password", "passwd", "secret", "token", "key"],
-        expression: r#"(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|account[_-]?key)["'\]]{0,2}\s*(?::{1,3}|=)\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*-]{12,})"#,
+        expression: r#"(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|account[_-]?key)["'\]]{0,2}\s*(?::{1,3}|=)\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*:?()|<>\[\]-]{12,})"#,
         accept: is_random_and_no_checksum,
     },
     // The same as an entry of a container's environment.
     Pattern {
         anchors: &["value"],
-        expression: r#"(?i)name["']?:\s*["']?[a-z0-9_.-]*(?:password|passwd|secret|token|key)["']?,?\s+["']?value["']?:\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*-]{12,})"#,
+        expression: r#"(?i)name["']?:\s*["']?[a-z0-9_.-]*(?:password|passwd|secret|token|key)["']?,?\s+["']?value["']?:\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*:?()|<>\[\]-]{12,})"#,
         accept: is_random_and_no_checksum,
     },
 ];

@@ -1,7 +1,7 @@
 //! The secrets of a whole text: of a file before a part of it is shown, of a value before it is written.
 
 use super::judge::{self, Place};
-use super::{contains_placeholder, manifest, patterns};
+use super::{contains_placeholder, manifest, patterns, unquoted};
 use crate::model::Secret;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
@@ -112,6 +112,9 @@ fn collect(text: &str, found: &mut BTreeSet<String>) {
     if !COMPILED.names.is_match(text) {
         return;
     }
+    unquoted::find(text, |secret| {
+        found.insert(secret.to_owned());
+    });
     for expression in [&COMPILED.named, &COMPILED.entry, &COMPILED.below] {
         for captures in expression.captures_iter(text) {
             let Some(name) = captures.get(1) else { continue };
@@ -212,7 +215,7 @@ struct Compiled {
 }
 
 /// Words that a name with a secret behind it ends with.
-const WORDS: &str = "password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|credentials?";
+pub(super) const WORDS: &str = "password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|credentials?";
 
 #[expect(
     clippy::expect_used,

@@ -417,6 +417,9 @@ fn values_of_secrets_and_names_are_learnt_and_found_anywhere() {
         ),
         ("DB_TOKEN=q7Rk2ZpX9vTn4WbY\nLEVEL=info\n", "q7Rk2ZpX9vTn4WbY"),
         ("password: 'blue moon 42'\n", "blue moon 42"),
+        ("password: blue moon 42\n", "blue moon 42"),
+        ("DB_PASSWORD=Xy7(kL9)mN2?pQ4z\n", "Xy7(kL9)mN2?pQ4z"),
+        ("password: aB3:cD4:xyz123Q9\n", "aB3:cD4:xyz123Q9"),
         ("{ adminPassword:: \"a\\\"b-c-d-e-1\" }\n", "a\"b-c-d-e-1"),
         (
             "kind: Secret\nstringData: {opens: brass-kettle-41}\n",

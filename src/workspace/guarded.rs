@@ -77,6 +77,29 @@ impl Guard {
         Some(unknown)
     }
 
+    /// Learns what changes of a tree hold that is secret, as often as there are names left to look for. What is not
+    /// known once `is_stopped` says that nobody waits any more is taken for a secret as a whole: nobody is shown it.
+    pub fn learn_all(&self, changes: &[FileChange], tree: &dyn Tree, is_stopped: &dyn Fn() -> bool) {
+        let (mut left, mut unknown) = (self.learn(changes, tree, &|| false), changes.len());
+        while let Some(files) = left {
+            match files.len() {
+                0 => return,
+                fewer if fewer < unknown => unknown = fewer,
+                _ => break,
+            }
+            left = self.learn(changes, tree, is_stopped);
+        }
+        for change in changes {
+            let versions = change.before.iter().chain(&change.after);
+            let unknown = versions.filter(|version| !self.is_known(tree, &change.path, &version.content));
+            unknown.for_each(|version| self.redactor.learn_named_file(&version.content));
+        }
+    }
+
+    fn is_known(&self, tree: &dyn Tree, path: &RepoPath, content: &Bytes) -> bool {
+        self.learn_named(tree, path, content, &Looks::none())
+    }
+
     /// Learns a file that is a secret as a whole: by its own name, or because configuration says so. False if it is not
     /// known whether it is one.
     fn learn_named(&self, tree: &dyn Tree, path: &RepoPath, content: &Bytes, looks: &Looks<'_>) -> bool {

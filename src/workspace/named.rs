@@ -61,6 +61,14 @@ impl<'a> Looks<'a> {
         }
     }
 
+    /// None: what was not looked for is not known.
+    pub(super) fn none() -> Self {
+        Self {
+            left: Cell::new(0),
+            is_stopped: &|| true,
+        }
+    }
+
     /// True once nobody waits any more.
     pub(super) fn are_stopped(&self) -> bool {
         (self.is_stopped)()
@@ -174,6 +182,28 @@ mod tests {
         // What was looked for is known, and the next ones are.
         assert_eq!(Vec::from_iter(&learn()), paths(&changes[2 * LOOKS_MAX..]));
         assert!(learn().is_empty());
+    }
+
+    /// T87
+    #[test]
+    fn every_secret_is_known_before_a_whole_change_is_shown_and_what_is_not_is_taken_for_one() {
+        let main = "{ password: importstr 'keys/key0449' }\n";
+        let fixture = Fixture::with(&[text("main.jsonnet", main)]);
+        let tree = Overlay::new(fixture.base(), Edits::new());
+        let changes = changes(2 * LOOKS_MAX + 50);
+        for (is_stopped, is_shown) in [(false, true), (true, false)] {
+            let guard = Guard {
+                redactor: Arc::new(Redactor::new([])),
+                ..Guard::default()
+            };
+            guard.learn_all(&changes, &tree, &|| is_stopped);
+            for secret in ["kept to ourselves 449", "kept to nobody 449"] {
+                assert_ne!(guard.redactor.redact(secret), secret);
+            }
+            let (looked_for, not) = ("kept to ourselves 2", "kept to ourselves 447");
+            assert_eq!(guard.redactor.redact(looked_for), looked_for);
+            assert_eq!(guard.redactor.redact(not) == not, is_shown);
+        }
     }
 
     #[test]
