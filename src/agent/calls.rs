@@ -1,6 +1,7 @@
 //! Runs the tool calls of one answer: prepare, execute, finalise. Every call gets exactly one result;
 //! an unknown tool, arguments that do not fit and a refusal are results, never errors.
 
+use super::ends::Ends;
 use super::said::{arguments, is_given_live_secret};
 use super::{Event, TurnContext};
 use crate::download::Watch;
@@ -32,10 +33,10 @@ pub(super) struct Done {
     pub(super) unwritten: Option<String>,
 }
 
-/// A call that has ended, with what it answered: secrets and all, and not cut.
+/// A call that has ended, with what it answered. A later call may learn that some of it is secret.
 struct Ended<'c> {
     call: &'c ToolCall,
-    answer: String,
+    answer: Ends,
     outcome: Outcome,
     /// The reason that a call did not write that was to write.
     unwritten: Option<String>,
@@ -220,7 +221,7 @@ impl<'a> Calls<'a> {
         };
         Ok(Ended {
             call,
-            answer,
+            answer: Ends::of(&answer, self.cx.limits.tool_output_bytes_max, self.cx.redactor),
             outcome,
             unwritten: why.filter(|_| self.was_to_write(call)),
         })
@@ -232,11 +233,10 @@ impl<'a> Calls<'a> {
         let redactor = self.cx.redactor;
         let shown = ended.iter().map(|ended| {
             let unwritten = ended.unwritten.as_deref().map(|why| redactor.redact(why));
-            let answer = redactor.redact(&ended.answer);
             Done {
                 result: ToolResult {
                     call: ended.call.id.clone(),
-                    content: shorten(&answer, self.cx.limits.tool_output_bytes_max),
+                    content: ended.answer.shown(self.cx.limits.tool_output_bytes_max, redactor),
                     is_error: ended.outcome.is_error(),
                 },
                 outcome: ended.outcome,
@@ -313,29 +313,4 @@ fn reads(group: &[(&ToolCall, Result<Prepared, ToolError>)]) -> bool {
     group
         .iter()
         .all(|(_, prepared)| prepared.as_ref().is_ok_and(read))
-}
-
-/// Keeps head and tail of a text that is too long, and says what is missing.
-fn shorten(text: &str, bytes_max: usize) -> String {
-    if text.len() <= bytes_max {
-        return text.to_owned();
-    }
-    let head = text.floor_char_boundary(bytes_max / 4 * 3);
-    let tail = text.ceil_char_boundary(text.len() - bytes_max / 4);
-    let (head, rest) = text.split_at(head);
-    let (middle, tail) = rest.split_at(tail - head.len());
-    format!("{head}\n[...truncated {} bytes...]\n{tail}", middle.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shorten;
-
-    #[test]
-    fn a_long_result_keeps_head_and_tail_and_never_splits_a_character() {
-        let text = "ä".repeat(1_000);
-        let short = shorten(&text, 101);
-        assert!(short.contains("truncated") && short.starts_with('ä') && short.ends_with('ä'));
-        assert_eq!(shorten("short", 101), "short");
-    }
 }

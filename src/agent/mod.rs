@@ -5,6 +5,7 @@
 //! [`Journal`], what people may watch through [`Event`].
 
 mod calls;
+mod ends;
 mod postconditions;
 mod repetition;
 mod said;
