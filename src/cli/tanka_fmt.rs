@@ -6,11 +6,12 @@ use super::output::Output;
 use super::tanka::{Around, around};
 use super::{Failure, Global};
 use crate::jsonnet::format::{Looked, Reformatted, reformat};
-use crate::model::{FileVersion, counted};
+use crate::model::{FileVersion, RepoPath, counted};
 use crate::workspace::{Directory, Tree, TreeError};
 use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// The exit code of `--test` when files would change.
 const DIFFERS: u8 = 16;
@@ -36,7 +37,11 @@ pub(super) struct FmtArguments {
 
 pub(super) fn run(arguments: &FmtArguments, global: &Global, output: &Output) -> Result<(), Failure> {
     let Around { here, directory, .. } = around(global)?;
-    let paths = arguments.files.chosen(&directory, &here)?;
+    let chosen = arguments.files.chosen(&directory, &here)?;
+    // A link stays one: what it leads to is formatted, once.
+    let real = |path: RepoPath| directory.real(&path).unwrap_or(path);
+    let paths: BTreeSet<RepoPath> = chosen.into_iter().map(real).collect();
+    let paths = Vec::from_iter(paths);
     let Looked {
         mut changes,
         mut problems,

@@ -42,7 +42,10 @@ pub(crate) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
         | EvalError::Values { .. }
         | EvalError::Objects { .. }
         | EvalError::Crashed { .. } => FailureKind::Bound,
-        EvalError::NeedsHelm { .. } | EvalError::Jail(_) | EvalError::Cancelled => FailureKind::Unavailable,
+        EvalError::NeedsHelm { .. }
+        | EvalError::Crowded { .. }
+        | EvalError::Jail(_)
+        | EvalError::Cancelled => FailureKind::Unavailable,
     }
 }
 

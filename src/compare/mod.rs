@@ -36,7 +36,7 @@ use crate::review::{Input, Report, SettingsChange, review};
 use crate::spool::Spool;
 use crate::tanka::importers::{Affected, Importer};
 use crate::tanka::{self, Evaluate, Renderer, Room, TankaError};
-use crate::workspace::{RepositoryError, TreeError};
+use crate::workspace::{RepositoryError, Tree, TreeError};
 use affected::{Graphs, Touched};
 use kept::Kept;
 use moves::{Moved, Moves, Said};
@@ -159,6 +159,11 @@ pub enum CompareError {
     /// The environment that was asked for is on neither side, or a tree could not be read.
     #[error(transparent)]
     Tanka(#[from] TankaError),
+    /// The environment that was asked for is there and in no commit, because git ignores it.
+    #[error(
+        "`{0}` is ignored by git, so there is no base to compare it with; `drydock tanka env show` renders it"
+    )]
+    Ignored(String),
     /// The base could not be read.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
@@ -319,6 +324,15 @@ impl Comparer {
 
     fn subject(&self, asked: &Asked, only: Option<Only>) -> Result<Subject, CompareError> {
         let path = only.as_ref().map(|only| only.path.as_str());
+        if let Some(path) = path {
+            let is_listed = |tree: &Arc<dyn Tree>| {
+                let files = tree.files()?;
+                Ok::<_, TreeError>(files.iter().any(|file| file.as_str() == path))
+            };
+            if !is_listed(&asked.sides.workspace)? && !is_listed(&asked.sides.base)? {
+                return Err(CompareError::Ignored(path.to_owned()));
+            }
+        }
         Ok(Subject {
             touched: self.graphs.touched(&asked.sides, path, self.rendered_max)?,
             described: moves::described(&asked.sides)?,

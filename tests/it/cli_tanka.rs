@@ -148,7 +148,10 @@ fn an_environment_below_a_folder_that_git_ignores_is_there_as_well() {
         "{linted:?}"
     );
     let changed = shell.run(&["tanka", "env", "diff", "scratch/environments/own"]);
-    assert_eq!(changed.code, Some(0), "{changed:?}");
+    assert_eq!(changed.code, Some(1), "{changed:?}");
+    let why =
+        "`scratch/environments/own/main.jsonnet` is ignored by git, so there is no base to compare it with";
+    assert!(changed.err.contains(why), "{changed:?}");
 }
 
 /// The generated library of ksonnet has 4.1 MB.
@@ -179,6 +182,28 @@ fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
                 .contains("the limit is 1048576 (`sandbox.file_bytes_max`)"),
         "{refused:?}"
     );
+}
+
+/// Nothing is called unchanged that was not looked at.
+#[test]
+fn a_change_of_a_very_large_library_is_seen() {
+    let library = |port: u32| format!("{{ port:: {port}, text:: '{}' }}\n", "x".repeat(17 << 20));
+    let spec = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"x"},"spec":{"namespace":"web"}}"#;
+    let map = "{ a: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a%s' % (import 'large.libsonnet').port } } }\n";
+    let shell = Shell::with_repository(&[
+        ("tkrc.yaml", ""),
+        ("environments/dev/main.jsonnet", map),
+        ("environments/dev/spec.json", spec),
+        ("lib/large.libsonnet", &library(1)),
+    ]);
+    let diff = ["tanka", "env", "diff"];
+    let same = shell.run(&diff);
+    assert!(same.out.contains("0 of "), "{same:?}");
+    shell.put("lib/large.libsonnet", &library(2));
+    // It is not rendered with the bound that holds, and that is said.
+    let refused = shell.run(&diff);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.out.contains("(`sandbox.file_bytes_max`)"), "{refused:?}");
 }
 
 /// A list of all files is refused where `.gitignore` is a pipe: whoever reads it would wait.

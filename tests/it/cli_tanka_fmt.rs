@@ -40,6 +40,24 @@ fn files_below_a_directory_are_formatted_without_vendor_and_dotfiles() {
     assert_eq!(shell.get("vendor/x/y.libsonnet"), PRETTY);
 }
 
+/// As `tk`, which writes through it.
+#[test]
+fn a_link_stays_a_link_and_what_it_leads_to_is_formatted_once() {
+    let shell = shell();
+    let link = shell.work().join("environments/dev/other.jsonnet");
+    std::os::unix::fs::symlink("main.jsonnet", &link).unwrap();
+    let ended = shell.run(&["tanka", "fmt", "."]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "environments/dev/main.jsonnet\n"),
+        "{ended:?}"
+    );
+    assert_eq!(shell.get("environments/dev/main.jsonnet"), PRETTY);
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    let named = shell.run(&["tanka", "fmt", "environments/dev/other.jsonnet", "--test"]);
+    assert_eq!(named.code, Some(0), "{named:?}");
+}
+
 #[test]
 fn a_test_writes_nothing_and_ends_with_16() {
     let shell = shell();

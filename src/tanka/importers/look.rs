@@ -107,8 +107,8 @@ impl<'a> Looks<'a> {
         }
         let outline = match &self.at(path).state {
             State::File { blob } => {
-                let content = || self.tree.read(path).map(|version| version.content);
-                self.outlines.of(blob, || content().unwrap_or_default())
+                let content = || self.tree.read(path).ok().map(|version| version.content);
+                self.outlines.of(blob, content)
             }
             State::Directory { .. } | State::Absent | State::Unreadable { .. } => Arc::default(),
         };
@@ -151,7 +151,7 @@ impl<'a> Looks<'a> {
             Ok((version, blob)) => {
                 if is_program(path) {
                     // While its content is at hand.
-                    self.outlines.of(&blob, || version.content);
+                    self.outlines.of(&blob, || Some(version.content));
                 }
                 State::File { blob }
             }

@@ -109,13 +109,17 @@ pub struct Outlines {
 }
 
 impl Outlines {
-    /// The outline of the file whose blob id is `blob`; its content is asked for where that is not known.
-    pub(super) fn of(&self, blob: &str, content: impl FnOnce() -> Bytes) -> Arc<Outline> {
+    /// The outline of the file whose blob id is `blob`; its content is asked for where that is not known. One that cannot
+    /// be read now imports nothing, and is asked for again the next time.
+    pub(super) fn of(&self, blob: &str, content: impl FnOnce() -> Option<Bytes>) -> Arc<Outline> {
         let locked = || self.by_blob.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outline) = locked().get(blob) {
             return Arc::clone(outline);
         }
-        let outline = Arc::new(Outline::of(&content()));
+        let Some(content) = content() else {
+            return Arc::default();
+        };
+        let outline = Arc::new(Outline::of(&content));
         let mut by_blob = locked();
         if by_blob.len() >= OUTLINES_MAX {
             by_blob.clear();

@@ -26,7 +26,7 @@ mod tests;
 
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::lines::{self, Found};
-use crate::workspace::overlay::{check_read, check_stored, check_written};
+use crate::workspace::overlay::{check_read, check_written};
 use crate::workspace::{
     Entry, FILE_BYTES_MAX, FILE_BYTES_MAX_KEY, Match, RepositoryError, Tree, TreeError, links, nearest,
 };
@@ -38,8 +38,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Files that are listed.
 const FILES_MAX: usize = 500_000;
-/// Largest file that is searched, or kept as it was before a change.
+/// Largest file that is searched, or kept as it was before a change, where no larger ones are read.
 const KEPT_BYTES_MAX: u64 = 16 << 20;
+/// Largest file that is compared with a commit.
+const COMPARED_BYTES_MAX: u64 = 256 << 20;
 
 /// The work tree around a directory.
 pub struct Directory {
@@ -112,7 +114,7 @@ impl Directory {
     ) -> Result<bool, TreeError> {
         let _before = self.before();
         self.check_change(path)?;
-        let now = match self.version(path, KEPT_BYTES_MAX) {
+        let now = match self.version(path, self.kept_bytes_max()) {
             Err(TreeError::WrongKind { .. } | TreeError::TooLarge { .. }) => return Ok(false),
             other => other?,
         };
@@ -187,7 +189,7 @@ impl Directory {
                     path: path.clone(),
                     bytes,
                     bytes_max,
-                    key: (bytes_max == self.file_bytes_max).then_some(FILE_BYTES_MAX_KEY),
+                    key: (bytes_max < COMPARED_BYTES_MAX).then_some(FILE_BYTES_MAX_KEY),
                 };
                 if bytes > bytes_max {
                     return Err(too_large(bytes));
@@ -208,6 +210,24 @@ impl Directory {
                     mode,
                 }))
             }
+        }
+    }
+
+    /// As large as what is read, or larger.
+    fn kept_bytes_max(&self) -> u64 {
+        self.file_bytes_max.max(KEPT_BYTES_MAX)
+    }
+
+    fn check_kept(&self, path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
+        let bytes_max = self.kept_bytes_max();
+        match bytes <= bytes_max {
+            true => Ok(()),
+            false => Err(TreeError::TooLarge {
+                path: path.clone(),
+                bytes,
+                bytes_max,
+                key: Some(FILE_BYTES_MAX_KEY),
+            }),
         }
     }
 
@@ -387,7 +407,7 @@ impl Tree for Directory {
             }
             Some(Node::Directory | Node::Other) | None => None,
         };
-        let was = self.version(path, KEPT_BYTES_MAX)?;
+        let was = self.version(path, self.kept_bytes_max())?;
         self.handle
             .write(path.as_str(), &content, permissions)
             .map_err(|err| io(path, &err))?;
@@ -399,7 +419,7 @@ impl Tree for Directory {
         let mut before = self.before();
         self.check_change(path)?;
         let was = self
-            .version(path, KEPT_BYTES_MAX)?
+            .version(path, self.kept_bytes_max())?
             .ok_or_else(|| self.not_found(path))?;
         if let Some(Node::File { permissions, .. }) = self.node(path)? {
             let mut deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -434,7 +454,7 @@ impl Tree for Directory {
     }
 
     fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
-        match self.version(path, KEPT_BYTES_MAX) {
+        match self.version(path, COMPARED_BYTES_MAX) {
             Err(TreeError::WrongKind { .. }) => Ok(None),
             other => other,
         }
@@ -444,7 +464,7 @@ impl Tree for Directory {
         let mut before = self.before();
         links::check_put(path, after.as_ref().map(|after| after.mode))?;
         self.check_place(path)?;
-        let was = self.version(path, KEPT_BYTES_MAX)?;
+        let was = self.version(path, self.kept_bytes_max())?;
         let delete = || self.handle.delete(path.as_str()).map_err(|err| failed(path, err));
         match &after {
             None if was.is_none() => return Ok(()),
@@ -453,7 +473,7 @@ impl Tree for Directory {
                 self.handle.prune(path.as_str());
             }
             Some(version) => {
-                check_stored(path, version.content.len() as u64)?;
+                self.check_kept(path, version.content.len() as u64)?;
                 links::check_git_directory(path, &|name| {
                     // What cannot be looked at counts as there, which refuses the write.
                     self.handle.node(name).map_or(true, |node| node.is_some())
@@ -493,7 +513,7 @@ impl Tree for Directory {
         for path in self.files()?.iter().filter(|path| accepts(path.as_str())) {
             // Links and what cannot be read have no lines; a search tells what it could see.
             let file = matches!(self.node(path), Ok(Some(Node::File { .. })));
-            if file && let Ok(Some(content)) = self.handle.read(path.as_str(), KEPT_BYTES_MAX) {
+            if file && let Ok(Some(content)) = self.handle.read(path.as_str(), self.kept_bytes_max()) {
                 lines::search_text(&content, &finder, path.as_str(), &mut found);
             }
         }
@@ -504,7 +524,7 @@ impl Tree for Directory {
         let before = self.before().clone();
         let mut changes = Vec::new();
         for (path, before) in before {
-            let after = match self.version(&path, KEPT_BYTES_MAX) {
+            let after = match self.version(&path, self.kept_bytes_max()) {
                 // Somebody made a directory or worse of it: the file is gone.
                 Err(TreeError::WrongKind { .. }) => None,
                 other => other?,

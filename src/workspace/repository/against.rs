@@ -24,9 +24,7 @@ pub(super) fn changes(
             .is_ok()
     };
     for entry in &listing.entries {
-        let Some(after) = stored(tree, &entry.path)? else {
-            continue;
-        };
+        let after = stored(tree, &entry.path)?;
         if !is_same(entry, after.as_ref())? {
             let before = Some(read(repository, entry)?);
             let path = entry.path.clone();
@@ -36,7 +34,7 @@ pub(super) fn changes(
     }
     let files = tree.files().map_err(|err| unreadable(&err))?;
     for path in files.iter().filter(|path| !known(path)) {
-        if let Some(Some(after)) = stored(tree, path)? {
+        if let Some(after) = stored(tree, path)? {
             changes.push(FileChange {
                 path: path.clone(),
                 before: None,
@@ -58,17 +56,15 @@ fn bound(changes: &[FileChange]) -> Result<(), RepositoryError> {
     }
 }
 
-/// What is there now; nothing at all when it is too large to be compared.
-#[allow(
-    clippy::option_option,
-    reason = "not compared, gone, and there are three answers"
-)]
-fn stored(tree: &dyn Tree, path: &RepoPath) -> Result<Option<Option<FileVersion>>, RepositoryError> {
+/// What is there now. One that is too large to be compared is an error: whatever imports it would be called unchanged.
+fn stored(tree: &dyn Tree, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
     match tree.stored(path) {
-        Ok(version) => Ok(Some(version)),
-        Err(TreeError::TooLarge { .. }) => Ok(None),
+        Ok(version) => Ok(version),
         // A directory or worse is there: the file is gone.
-        Err(TreeError::WrongKind { .. } | TreeError::NotFound { .. }) => Ok(Some(None)),
+        Err(TreeError::WrongKind { .. } | TreeError::NotFound { .. }) => Ok(None),
+        Err(err @ TreeError::TooLarge { .. }) => Err(RepositoryError::Unreadable(format!(
+            "{err}; it cannot be compared with the commit: move it out of the repository, or have git ignore it"
+        ))),
         Err(err) => Err(unreadable(&err)),
     }
 }
