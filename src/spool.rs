@@ -5,9 +5,16 @@ use bytes::Bytes;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a text that goes to a file.
 const LARGE_BYTES: usize = 512 << 10;
+
+/// Bytes of all of them that there are at a time: more is not evaluated, so that the disk of the database stays free.
+pub(crate) const BYTES_MAX: u64 = 4 << 30;
+
+/// Bytes of all that there are.
+static BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// A directory for such files. One that cannot be written is told once for each text, which stays in memory.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +24,12 @@ impl Spool {
     /// Keeps large texts in files in a directory, which is made if need be.
     pub(crate) fn at(directory: impl Into<PathBuf>) -> Self {
         Self(Some(directory.into()))
+    }
+
+    /// True if a text of so many bytes finds room, in memory where it is small.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let is_file = self.0.is_some() && bytes >= LARGE_BYTES;
+        !is_file || BYTES.load(Ordering::Relaxed).saturating_add(bytes as u64) <= BYTES_MAX
     }
 
     /// The same bytes, in a file if they are many. May wait for the disk.
@@ -44,13 +57,36 @@ fn map(file: &File) -> std::io::Result<Bytes> {
     // SAFETY: the file never had a name that others could open it by, or has none any more, and its only descriptor is
     // closed when this is done: nothing can change or cut it while it is mapped.
     let mapping = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Bytes::from_owner(mapping))
+    Ok(Bytes::from_owner(Counted::new(mapping)))
+}
+
+/// A mapping that counts as long as it is there.
+struct Counted(memmap2::Mmap);
+
+impl Counted {
+    fn new(mapping: memmap2::Mmap) -> Self {
+        BYTES.fetch_add(mapping.len() as u64, Ordering::Relaxed);
+        Self(mapping)
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        BYTES.fetch_sub(self.0.len() as u64, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
-    use super::{LARGE_BYTES, Spool};
+    use super::{BYTES, BYTES_MAX, LARGE_BYTES, Spool};
+    use std::sync::atomic::Ordering;
 
     /// Lines of what this process has mapped that are files of a directory.
     fn mapped(directory: &std::path::Path) -> usize {
@@ -75,6 +111,20 @@ mod tests {
         assert_eq!((part.as_ref(), mapped(place.path())), (&text[10..20], 1));
         drop(part);
         assert_eq!(mapped(place.path()), 0);
+    }
+
+    /// Other tests keep texts at the same time, and none of such a size.
+    #[test]
+    fn there_is_room_for_a_bounded_number_of_bytes_in_files() {
+        let place = tempfile::tempdir().unwrap();
+        let (spool, memory) = (Spool::at(place.path()), Spool::default());
+        let all = usize::try_from(BYTES_MAX).unwrap();
+        assert!(spool.has_room(LARGE_BYTES) && !spool.has_room(all + 1) && memory.has_room(all + 1));
+        let before = BYTES.load(Ordering::Relaxed);
+        let kept = spool.keep(vec![b'a'; 64 << 20]);
+        assert!(BYTES.load(Ordering::Relaxed) >= 64 << 20 && !spool.has_room(all - (32 << 20)));
+        drop(kept);
+        assert!(BYTES.load(Ordering::Relaxed) < before + (64 << 20));
     }
 
     #[test]

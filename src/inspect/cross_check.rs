@@ -114,7 +114,7 @@ mod tests {
             (
                 failed(EvalError::Time { seconds: 1 }),
                 CrossCheckState::Unfinished,
-                "did not finish: evaluation exceeded 1 s",
+                "did not finish: evaluation exceeded 1 s (`sandbox.seconds_max`)",
             ),
             (
                 SecondOpinion::NotAsked,

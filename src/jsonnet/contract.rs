@@ -223,13 +223,13 @@ pub enum EvalError {
     #[error("jsonnet evaluation is too deeply nested in {0}")]
     Stack(String),
     /// The program took too much memory.
-    #[error("evaluation exceeded {} MiB of memory", .bytes >> 20)]
+    #[error("evaluation exceeded {} MiB of memory (`sandbox.memory_bytes_max`)", .bytes >> 20)]
     Memory {
         /// The limit.
         bytes: u64,
     },
     /// The program took too long.
-    #[error("evaluation exceeded {seconds} s")]
+    #[error("evaluation exceeded {seconds} s (`sandbox.seconds_max`)")]
     Time {
         /// The limit.
         seconds: u64,
@@ -243,7 +243,7 @@ pub enum EvalError {
         seconds: u64,
     },
     /// The value is too large.
-    #[error("output exceeded {} MiB", .bytes >> 20)]
+    #[error("output exceeded {} MiB (`sandbox.output_bytes_max`)", .bytes >> 20)]
     Output {
         /// The limit.
         bytes: u64,
@@ -259,6 +259,12 @@ pub enum EvalError {
     Objects {
         /// The limit.
         count: usize,
+    },
+    /// Large values of everybody wait to be read already.
+    #[error("large values of {} MiB in all wait to be read already; ask for fewer environments, or ask again later", .bytes >> 20)]
+    Crowded {
+        /// The limit.
+        bytes: u64,
     },
     /// An import leaves the repository.
     #[error("import outside the repository: {path}")]

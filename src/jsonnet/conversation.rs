@@ -7,12 +7,14 @@ use super::foreign::{Call, Outside, Programs};
 use super::import::{Found, Imports};
 use super::known::Known;
 use super::message::{
-    ASK, Ask, DEPENDS, Engines, FAILED, FILE, Failure, NO_FILE, NO_OUTPUT, OPINION, OUTPUT, OWN, Opinion,
-    RUN, SAME_FILE, TASK, Task, VALUE,
+    ASK, Ask, DEPENDS, Engines, FAILED, FAILING, FILE, Failure, NO_FILE, NO_OUTPUT, OPINION, OUTPUT, OWN,
+    Opinion, RUN, SAME_FILE, TASK, Task, VALUE,
 };
 use super::remembered::Remembered;
+use super::syntax;
 use crate::model::RepoPath;
 use crate::sandbox::{Inmate, JailError, Killer, LayerName, PostMortem};
+use crate::spool;
 use crate::workspace::{Denied, Tree};
 use bytes::Bytes;
 use std::io::ErrorKind;
@@ -31,9 +33,11 @@ pub(super) enum Ending {
     /// With an answer, or with a failure that has its reason. The inmate can be given another task,
     /// unless it took too much of the machine or broke the protocol.
     Answered(Result<Evaluated, EvalError>, Option<Dialogue>),
-    /// The inmate died. There may be a value already; then only the second opinion is missing.
+    /// The inmate died. There may be a value already; then only the second opinion is missing. Or it is known why there is
+    /// none.
     Died {
         value: Option<Evaluated>,
+        failed: Option<EvalError>,
         post_mortem: PostMortem,
     },
     /// The inmate ended before it was given anything. Another one may do better.
@@ -115,10 +119,14 @@ impl Dialogue {
             outside,
             went_outside: false,
             refused: None,
+            failed: None,
         };
         let json = match talk.first(request, engines, shares) {
             Ok(json) => json,
-            Err(stop) => return self.stopped(stop, None, limits),
+            Err(stop) => {
+                let failed = talk.failed.take();
+                return self.stopped(stop, None, failed, limits);
+            }
         };
         // Nobody listens when the caller has gone.
         let _gone = first_done.send(());
@@ -140,17 +148,27 @@ impl Dialogue {
                 };
                 Ending::Answered(Ok(evaluated), self.another(limits))
             }
-            Err(stop) => self.stopped(stop, Some(evaluated), limits),
+            Err(stop) => self.stopped(stop, Some(evaluated), None, limits),
         }
     }
 
-    fn stopped(self, stop: Stop, value: Option<Evaluated>, limits: &EvalLimits) -> Ending {
+    fn stopped(
+        self,
+        stop: Stop,
+        value: Option<Evaluated>,
+        failed: Option<EvalError>,
+        limits: &EvalLimits,
+    ) -> Ending {
         let (error, dialogue) = match stop {
             Stop::Told(error) => (error, self.another(limits)),
             Stop::Broken(error) => (error, None),
             Stop::Silence => {
                 let post_mortem = self.inmate.post_mortem();
-                return Ending::Died { value, post_mortem };
+                return Ending::Died {
+                    value,
+                    failed,
+                    post_mortem,
+                };
             }
         };
         let result = match value {
@@ -180,6 +198,8 @@ struct Talk<'a> {
     went_outside: bool,
     /// Why the last import was refused.
     refused: Option<EvalError>,
+    /// Why there will be no value, while its place is looked for.
+    failed: Option<EvalError>,
 }
 
 /// Why the talk does not go on.
@@ -199,7 +219,12 @@ impl Talk<'_> {
         let task = serde_json::to_vec(&task).map_err(|error| broken(&error))?;
         self.inmate.say(TASK, &[&task]).map_err(|_| Stop::Silence)?;
         let answer = self.answer(VALUE)?;
-        Ok(self.programs.spool().keep(answer))
+        let spool = self.programs.spool();
+        if !spool.has_room(answer.len()) {
+            let bytes = spool::BYTES_MAX;
+            return Err(Stop::Told(EvalError::Crowded { bytes }));
+        }
+        Ok(spool.keep(answer))
     }
 
     /// What the second engine says about it, if it is asked here.
@@ -261,6 +286,11 @@ impl Talk<'_> {
                     let failure: Failure =
                         serde_json::from_slice(&frame.content).map_err(|error| broken(&error))?;
                     return Err(Stop::Told(failure.into_error(self.limits, self.refused.take())));
+                }
+                FAILING => {
+                    let failure: Failure =
+                        serde_json::from_slice(&frame.content).map_err(|error| broken(&error))?;
+                    self.failed = Some(failure.into_error(self.limits, self.refused.clone()));
                 }
                 tag if tag == wanted => return Ok(frame.content),
                 tag => return Err(broken(&format!("an unexpected message {tag}"))),
@@ -329,6 +359,7 @@ impl Talk<'_> {
                 objects_max: self.limits.objects_max,
             },
             nesting_max: self.limits.nesting_max,
+            depth_max: syntax::depth_within(self.limits.stack_bytes_max),
             engines,
             shares,
         })

@@ -42,14 +42,46 @@ fn number(text: &[u8]) -> &[u8] {
     text.get(..end).unwrap_or_default()
 }
 
+/// True for the same text, and for a number that is written with the fewest digits that name it on one side and with
+/// seventeen, or as an exponent, on the other. `v1.1` and `v1.10` are two texts.
 fn is_same(first: &[u8], second: &[u8]) -> bool {
-    if first == second {
-        return true;
-    }
     let value = |text| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
-    let is_fraction = |text: &[u8]| text.contains(&b'.') || text.contains(&b'e');
-    let is_written_otherwise = is_fraction(first) || is_fraction(second);
-    is_written_otherwise && value(first).is_some_and(|first| value(second) == Some(first))
+    let is_number = |number: &f64| number.is_finite();
+    let (Some(one), Some(other)) = (value(first).filter(is_number), value(second).filter(is_number)) else {
+        return first == second;
+    };
+    let shortest = significant(format!("{one:e}").as_bytes());
+    let is_exact = |text: &[u8]| {
+        let digits = significant(text);
+        digits == shortest || digits == significant(format!("{one:.16e}").as_bytes())
+    };
+    let is_written = |text: &[u8]| is_exact(text) && !has_zeros_to_spare(text);
+    first == second || (one.to_bits() == other.to_bits() && is_written(first) && is_written(second))
+}
+
+/// The digits of a number from the first to the last that is no zero.
+fn significant(text: &[u8]) -> Vec<u8> {
+    let mantissa = text
+        .split(|byte| matches!(byte, b'e' | b'E'))
+        .next()
+        .unwrap_or_default();
+    let digits: Vec<u8> = mantissa.iter().copied().filter(u8::is_ascii_digit).collect();
+    let from = digits.iter().position(|digit| *digit != b'0').unwrap_or(0);
+    let to = digits
+        .iter()
+        .rposition(|digit| *digit != b'0')
+        .map_or(0, |last| last + 1);
+    digits.get(from..to).unwrap_or_default().to_vec()
+}
+
+/// True for a number that is written with more zeros than it needs.
+fn has_zeros_to_spare(text: &[u8]) -> bool {
+    let mantissa = text
+        .split(|byte| matches!(byte, b'e' | b'E'))
+        .next()
+        .unwrap_or_default();
+    let begins = matches!(mantissa, [b'0', next, ..] if next.is_ascii_digit());
+    begins || (mantissa.contains(&b'.') && mantissa.ends_with(b"0"))
 }
 
 #[cfg(test)]
@@ -68,7 +100,20 @@ mod tests {
             (r#"["01"]"#, r#"["1"]"#, false),
             (r#"["a"]"#, r#"["b"]"#, false),
             (r#"["0.1"]"#, r#"["0.1","b"]"#, false),
-            (r#"["1.5.1"]"#, r#"["1.50.1"]"#, true),
+            (r#"["v1.1"]"#, r#"["v1.10"]"#, false),
+            (r#"["1"]"#, r#"["1.0"]"#, false),
+            (r#"["1.5.1"]"#, r#"["1.50.1"]"#, false),
+            (r#"["1e400"]"#, r#"["1e999"]"#, false),
+            (
+                r#"["12345678901234567890.0"]"#,
+                r#"["12345678901234567891.0"]"#,
+                false,
+            ),
+            (
+                r#"["0.10000000000000001"]"#,
+                r#"["0.1000000000000000055"]"#,
+                false,
+            ),
             ("1", "1", true),
         ] {
             assert_eq!(differ_in_digits_only(first, second), expected, "{first} {second}");

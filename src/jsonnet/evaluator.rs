@@ -300,7 +300,12 @@ impl Evaluator {
                 Ending::NotStarted(why) => last = why,
                 // What the programs before it left behind may have been too much.
                 Ending::Died { .. } if has_served && !out_of_time => last = "it died".to_owned(),
-                Ending::Died { value, post_mortem } => {
+                Ending::Died {
+                    failed: Some(failed), ..
+                } => return Err(failed),
+                Ending::Died {
+                    value, post_mortem, ..
+                } => {
                     let cause = match out_of_time {
                         true => self.time(),
                         false => {

@@ -266,11 +266,17 @@ impl<'a> Imports<'a> {
         self.bytes = self.bytes.saturating_add(file.bytes);
         if self.read.len() >= self.limits.imports_max {
             let files = self.limits.imports_max;
-            return Err(failed(ask, &format!("more than {files} files")));
+            return Err(failed(
+                ask,
+                &format!("more than {files} files (`sandbox.imports_max`)"),
+            ));
         }
         if self.bytes > self.limits.import_bytes_max {
             let mebibytes = self.limits.import_bytes_max >> 20;
-            return Err(failed(ask, &format!("all files together exceed {mebibytes} MiB")));
+            return Err(failed(
+                ask,
+                &format!("all files together exceed {mebibytes} MiB (`sandbox.import_bytes_max`)"),
+            ));
         }
         self.read.insert(path.clone(), file.blob.clone());
         Ok(true)

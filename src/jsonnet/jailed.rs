@@ -4,7 +4,7 @@
 use super::canonical::difference;
 use super::contract::KnownDifference;
 use super::engine::{self, Engine, Job, Line};
-use super::message::{Engines, FAILED, Failure, OPINION, Opinion, VALUE, cut};
+use super::message::{Engines, FAILED, FAILING, Failure, OPINION, Opinion, VALUE, cut};
 use crate::sandbox::Cell;
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -59,11 +59,13 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
 }
 
 /// A failure of the first engine with the place of the expression that failed, which the second engine knows better: it
-/// evaluates the program again, unless that may take long. What it sees in another way stays as it was.
+/// evaluates the program again, unless that may take long. Where both fail, its words are told: they are Go's.
 fn placed(engine: &mut impl Engine, job: &Rc<Job>, failure: Failure, took: Duration) -> Failure {
     if !matches!(failure, Failure::Runtime { .. } | Failure::Syntax { .. }) || took > AGAIN_MAX {
         return failure;
     }
+    // It may take too much of what there is for both.
+    let _told = say_json(job, FAILING, &failure);
     let again = run(engine, job);
     // A reason that was noted is one of the second engine.
     let _stale = job.take_cause();

@@ -23,6 +23,9 @@ pub(super) const ASK: u8 = 5;
 pub(super) const VALUE: u8 = 6;
 /// Inmate to parent: there is no value, as JSON of [`Failure`].
 pub(super) const FAILED: u8 = 7;
+/// Inmate to parent: there will be no value, as JSON of [`Failure`]; the second engine is asked for its place, and if that
+/// takes too much, this is the answer.
+pub(super) const FAILING: u8 = 14;
 /// Inmate to parent: the second engine's word, as JSON of [`Opinion`].
 pub(super) const OPINION: u8 = 8;
 
@@ -78,6 +81,8 @@ pub(super) struct Task {
     pub(super) max_stack: usize,
     pub(super) bounds: Bounds,
     pub(super) nesting_max: usize,
+    /// Levels of nesting that our parser has stack for.
+    pub(super) depth_max: usize,
     pub(super) engines: Engines,
     /// Whether other tasks of the same batch come before or after, so that values of files are worth
     /// keeping.

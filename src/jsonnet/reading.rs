@@ -16,6 +16,8 @@ pub(super) const TEXT_FUNCTION: &str = "_drydock_text";
 pub(super) struct Reading {
     /// The depth to which brackets nest.
     pub(super) depth: usize,
+    /// True for a doubtful text that is nested deeper than our parser has stack for: nobody knows what it says.
+    pub(super) is_too_deep: bool,
     /// The reason why the language refuses it, where one of the engines might not.
     pub(super) refused: Option<SyntaxError>,
     /// What is written in another way for the first engine.
@@ -25,8 +27,8 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Looks at a text. It is parsed only where something is doubtful.
-    pub(super) fn of(source: &[u8]) -> Self {
+    /// Looks at a text. It is parsed only where something is doubtful, here, as deep as there is stack for.
+    pub(super) fn of(source: &[u8], depth_max: usize) -> Self {
         let look = Look::at(source);
         let mut reading = Self {
             depth: look.depth,
@@ -38,9 +40,10 @@ impl Reading {
         if look.is_doubtful
             && let Ok(text) = std::str::from_utf8(source)
         {
-            match syntax::parse(text).and_then(|tree| reading.edit(&tree)) {
+            match syntax::parse_within(text, depth_max).and_then(|tree| reading.edit(&tree)) {
                 Err(error) if error.kind == SyntaxErrorKind::Invalid => reading.refused = Some(error),
-                Ok(()) | Err(_) => {}
+                Err(_) => reading.is_too_deep = true,
+                Ok(()) => {}
             }
         }
         reading.first.sort();
@@ -207,9 +210,11 @@ mod tests {
     use super::Reading;
     use crate::jsonnet::syntax;
 
+    const DEPTH: usize = 40;
+
     fn harmless(source: &str) -> String {
         let source = source.as_bytes();
-        String::from_utf8_lossy(&Reading::of(source).first.rewritten(source)).into_owned()
+        String::from_utf8_lossy(&Reading::of(source, DEPTH).first.rewritten(source)).into_owned()
     }
 
     #[test]
@@ -305,7 +310,10 @@ mod tests {
             "'\\x41'",
             "{ x: 1 for y in [] }",
         ] {
-            assert!(Reading::of(source.as_bytes()).refused.is_some(), "{source}");
+            assert!(
+                Reading::of(source.as_bytes(), DEPTH).refused.is_some(),
+                "{source}"
+            );
         }
         for source in [
             "{ a: 1, b+: 2, c:: 3, d+:: 4, e::: 5, f+::: 6, g:-1, h:!true, i:$.a, j: -$.a }",
@@ -315,7 +323,7 @@ mod tests {
             "{ a: super.b, c: super['d'], e: 'f' in super, superb: 1, importer: 2 }",
             "{ [y]: 1 for y in [] }",
         ] {
-            let refused = Reading::of(source.as_bytes()).refused;
+            let refused = Reading::of(source.as_bytes(), DEPTH).refused;
             assert_eq!(
                 refused.is_some(),
                 syntax::parse(source).is_err(),
@@ -327,7 +335,7 @@ mod tests {
     #[test]
     fn a_place_is_found_again_in_the_text_as_it_was_written() {
         let source = "/* a **/ 'x\\/' + ~2*3 + y";
-        let reading = Reading::of(source.as_bytes());
+        let reading = Reading::of(source.as_bytes(), DEPTH);
         let there = reading.first.rewritten(source.as_bytes());
         let there = std::str::from_utf8(&there).unwrap_or_default();
         assert_eq!(

@@ -33,6 +33,63 @@ async fn a_value_is_sorted_compact_json() {
     assert_eq!(evaluated.imports[..], []);
 }
 
+/// No thread can be made where it is evaluated, so it is parsed on the stack that is there.
+#[tokio::test]
+async fn a_text_that_is_nested_deeply_is_read_as_the_language_has_it() {
+    let evaluator = evaluator(EvalLimits::default());
+    let chain: String = (0..150)
+        .map(|n| format!("if n == {n} then 'r{n}' else "))
+        .collect();
+    let text = format!("local n = 149, a = 'outer', xs = [1, 2]; {chain} error 'none' + {{ a: ~2*3 }}");
+    let deep = format!(
+        "local n = 149, a = 7, b = true, xs = [1, 2]; {{ which: {chain} 'none', each: {chain} [a for x in xs if b] }}.which"
+    );
+    for text in [text, deep] {
+        let mut request = snippet(&text);
+        request.second_opinion = SecondOpinionWanted::Yes;
+        let evaluated = evaluate(&evaluator, request).await.expect("a value");
+        assert_eq!(std::str::from_utf8(&evaluated.json), Ok(r#""r149""#));
+        assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    }
+    let last = format!(
+        "local n = 200, a = 7, b = true, xs = [1, 2]; {chain} {{ each: [a for x in xs if b], bits: ~2*3, text: 'x' + 0.7 }}"
+    );
+    let evaluated = evaluate(&evaluator, snippet(&last)).await.expect("a value");
+    let expected = r#"{"bits":-9,"each":[7,7],"text":"x0.69999999999999996"}"#;
+    assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
+}
+
+/// Nobody knows what it says: one engine reads some of it in another way than the language has it.
+#[tokio::test]
+async fn a_doubtful_text_that_is_nested_too_deeply_is_refused() {
+    let limits = EvalLimits {
+        stack_bytes_max: 8 << 20,
+        ..EvalLimits::default()
+    };
+    let evaluator = evaluator(limits);
+    let chain: String = (0..150)
+        .map(|n| format!("if n == {n} then 'r{n}' else "))
+        .collect();
+    let text = format!("local n = 200; {chain} ~2*3");
+    let refused = evaluate(&evaluator, snippet(&text)).await;
+    assert!(matches!(refused, Err(EvalError::Stack(_))), "{refused:?}");
+}
+
+/// The second engine makes lists slowly: it is asked where a program failed, and takes more than there is.
+#[tokio::test]
+async fn a_failure_is_told_although_its_place_takes_too_long_to_find() {
+    let limits = EvalLimits {
+        time_max: std::time::Duration::from_secs(3),
+        ..EvalLimits::default()
+    };
+    let text = "if std.length(std.range(1, 3000000)) > 0 then error 'replicas missing' else {}";
+    let failed = evaluate(&evaluator(limits), snippet(text)).await;
+    let Err(EvalError::Runtime { message, .. }) = failed else {
+        panic!("{failed:?}");
+    };
+    assert!(message.contains("replicas missing"), "{message}");
+}
+
 #[tokio::test]
 async fn imports_are_searched_from_the_importer_then_from_the_end_of_the_path() {
     let tree = Files::of([

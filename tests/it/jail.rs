@@ -420,7 +420,10 @@ async fn output_is_bounded() {
     let text = "local s = std.repeat('x', 1000); std.makeArray(20000, function(i) s)";
     let error = value(&evaluator, snippet(text)).await.expect_err("no value");
     assert_eq!(error, EvalError::Output { bytes: 8 << 20 });
-    assert_eq!(error.to_string(), "output exceeded 8 MiB");
+    assert_eq!(
+        error.to_string(),
+        "output exceeded 8 MiB (`sandbox.output_bytes_max`)"
+    );
     // Little text can be many values, of which each takes more than its text.
     let objects = "std.makeArray(60000, function(i) { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c%d' % i } })";
     let values = "std.makeArray(600000, function(i) 1)";
@@ -449,7 +452,10 @@ async fn output_is_bounded() {
     let error = value(&evaluator, snippet("std.repeat('x', 4e9)"))
         .await
         .expect_err("no value");
-    assert_eq!(error.to_string(), "evaluation exceeded 512 MiB of memory");
+    assert_eq!(
+        error.to_string(),
+        "evaluation exceeded 512 MiB of memory (`sandbox.memory_bytes_max`)"
+    );
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown <= GROWTH_BYTES_MAX, "the server has grown by {grown} bytes");
 }

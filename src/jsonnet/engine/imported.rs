@@ -15,8 +15,8 @@ pub(in crate::jsonnet) enum Imported {
 
 impl Imported {
     /// Looks for the imports in `text` that name a file as `written`. A text that cannot be read imports code.
-    pub(super) fn of(text: &str, written: &str) -> Self {
-        let Ok(tree) = syntax::parse(text) else {
+    pub(super) fn of(text: &str, written: &str, depth_max: usize) -> Self {
+        let Ok(tree) = syntax::parse_within(text, depth_max) else {
             return Self::Code;
         };
         let (mut is_code, mut is_bytes) = (false, false);
@@ -52,7 +52,7 @@ mod tests {
             ("[importstr 'x', import 'x']", Imported::Both),
             ("importstr 'x", Imported::Code),
         ] {
-            assert_eq!(Imported::of(text, "x"), expected, "{text}");
+            assert_eq!(Imported::of(text, "x", 40), expected, "{text}");
         }
     }
 }

@@ -228,7 +228,7 @@ impl Job {
     pub(in crate::jsonnet) fn code(&self, origin: &Origin, reader: Reader) -> Result<Rc<[u8]>, Refused> {
         let bytes = self.bytes(origin)?;
         let reading = self.reading(origin, &bytes);
-        if reading.depth > self.task.nesting_max {
+        if reading.depth > self.task.nesting_max || reading.is_too_deep {
             self.note(Failure::Stack(origin.to_string()));
             return Err(Refused);
         }
@@ -245,7 +245,7 @@ impl Job {
     /// The reason why a text is no Jsonnet, in the words of Go; `None` where our parser takes it.
     pub(in crate::jsonnet) fn refused(&self, origin: &Origin) -> Option<Failure> {
         let bytes = self.bytes(origin).ok()?;
-        let error = syntax::parse(std::str::from_utf8(&bytes).ok()?).err()?;
+        let error = syntax::parse_within(std::str::from_utf8(&bytes).ok()?, self.task.depth_max).err()?;
         Some(refusal(origin, &bytes, &error))
     }
 
@@ -271,18 +271,19 @@ impl Job {
         let mut known = self.imported.borrow_mut();
         let imported = known.entry(key).or_insert_with(|| {
             let text = self.bytes(importer).unwrap_or_else(|Refused| Rc::from([]));
-            Imported::of(&String::from_utf8_lossy(&text), written)
+            Imported::of(&String::from_utf8_lossy(&text), written, self.task.depth_max)
         });
         *imported
     }
 
     fn reading(&self, origin: &Origin, bytes: &[u8]) -> Rc<Reading> {
         let Origin::File(path) = origin else {
-            return Rc::new(Reading::of(bytes));
+            return Rc::new(Reading::of(bytes, self.task.depth_max));
         };
         let mut readings = self.line.readings.borrow_mut();
         let found = readings.entry(path.clone());
-        found.or_insert_with(|| Rc::new(Reading::of(bytes))).clone()
+        let reading = || Rc::new(Reading::of(bytes, self.task.depth_max));
+        found.or_insert_with(reading).clone()
     }
 
     /// Has a program run that is not ours, and answers with what it wrote. The account of files is of

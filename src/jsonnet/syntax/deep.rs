@@ -11,6 +11,13 @@ pub(super) const DEPTH_ANYWHERE: usize = 48;
 /// address space: pages that are never touched cost nothing.
 const STACK_BYTES: usize = 256 << 20;
 
+/// Levels that half of a stack of so many bytes is enough for.
+pub fn depth_within(stack_bytes: u64) -> usize {
+    let level = STACK_BYTES / DEPTH_MAX;
+    let levels = usize::try_from(stack_bytes / 2).unwrap_or(usize::MAX) / level;
+    levels.clamp(DEPTH_ANYWHERE, DEPTH_MAX)
+}
+
 /// Runs work that recurses as deep as `depth`, at most [`DEPTH_MAX`], where there is stack for it.
 /// `None` means that no thread could be had.
 pub fn with_stack_for<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) -> Option<T> {

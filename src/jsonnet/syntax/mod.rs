@@ -20,7 +20,7 @@ mod tests;
 mod token;
 
 pub use children::each_child;
-pub use deep::{DEPTH_MAX, with_stack_for};
+pub use deep::{DEPTH_MAX, depth_within, with_stack_for};
 pub use error::{SyntaxError, SyntaxErrorKind};
 pub(crate) use escape::is_plain;
 pub use escape::{escape, unescape};
@@ -44,6 +44,16 @@ pub fn parse(text: &str) -> Result<Tree<'_>, SyntaxError> {
         return Err(SyntaxError::too_long());
     }
     parser::parse(text, lexer::lex(text)?)
+}
+
+/// Reads a source into its tree where no thread can be had, on a stack that is enough for so many levels.
+///
+/// An `Err` says where the first mistake is, or that it is nested deeper.
+pub fn parse_within(text: &str, depth_max: usize) -> Result<Tree<'_>, SyntaxError> {
+    if text.len() > SOURCE_BYTES_MAX {
+        return Err(SyntaxError::too_long());
+    }
+    parser::parse_within(text, lexer::lex(text)?, depth_max)
 }
 
 /// Whether a text can stand as a name: letters, digits and `_`, no digit first, no keyword.

@@ -10,7 +10,7 @@ mod text;
 use super::children::each_child;
 use super::deep::{DEPTH_ANYWHERE, DEPTH_MAX, with_stack_for};
 use super::error::{SyntaxError, SyntaxErrorKind};
-use super::fodder::Fodder;
+use super::fodder::{Fodder, Fodders};
 use super::lexer::Lexed;
 use super::node::{Kind, Node, NodeId, Tree};
 use super::place::Span;
@@ -27,6 +27,21 @@ pub(super) fn parse<'s>(text: &'s str, lexed: Lexed<'s>) -> Result<Tree<'s>, Syn
         }
         parsed => parsed,
     };
+    tree(text, fodders, parsed)
+}
+
+/// Parses here, on a stack that is enough for so many levels.
+pub(super) fn parse_within<'s>(
+    text: &'s str,
+    lexed: Lexed<'s>,
+    depth_max: usize,
+) -> Result<Tree<'s>, SyntaxError> {
+    let Lexed { mut tokens, fodders } = lexed;
+    let parsed = Parser::new(text, &mut tokens, depth_max).whole();
+    tree(text, fodders, parsed)
+}
+
+fn tree<'s>(text: &'s str, fodders: Fodders<'s>, parsed: Parsed<'s>) -> Result<Tree<'s>, SyntaxError> {
     let (nodes, root, last_fodder) = parsed?;
     let depth = depth(text, &nodes)?;
     Ok(Tree {
