@@ -21,7 +21,8 @@ pub(super) struct Routes {
     connecting: Mutex<BTreeSet<String>>,
     /// The webhooks that verify for channels until they are connected.
     unconnected: BTreeMap<String, Arc<dyn Webhook>>,
-    loading: Mutex<BTreeSet<String>>,
+    /// The repositories that cannot serve yet; why, where it was tried.
+    loading: Mutex<BTreeMap<String, Option<String>>>,
     health: Health,
 }
 
@@ -39,7 +40,13 @@ impl Routes {
             webhooks: RwLock::new(webhooks.collect()),
             installations: RwLock::default(),
             connecting: Mutex::new(config.channels.keys().cloned().collect()),
-            loading: Mutex::new(config.repositories.keys().cloned().collect()),
+            loading: Mutex::new(
+                config
+                    .repositories
+                    .keys()
+                    .map(|name| (name.clone(), None))
+                    .collect(),
+            ),
             health,
         }
     }
@@ -59,14 +66,22 @@ impl Routes {
     }
 
     fn readiness(&self) -> Readiness {
-        let waiting = |set: &Mutex<BTreeSet<String>>, what: &str| {
-            let set = set.lock().unwrap_or_else(PoisonError::into_inner);
-            set.iter()
-                .map(|name| format!("{what} {name}"))
-                .collect::<Vec<_>>()
-        };
-        let mut reasons = waiting(&self.connecting, "connecting channel");
-        reasons.extend(waiting(&self.loading, "loading repository"));
+        let connecting = self
+            .connecting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let loading = self
+            .loading
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let connecting = connecting.iter().map(|name| format!("connecting channel {name}"));
+        let loading = loading.iter().map(|(name, why)| match why {
+            Some(why) => format!("loading repository {name}: {why}"),
+            None => format!("loading repository {name}"),
+        });
+        let mut reasons: Vec<String> = connecting.chain(loading).collect();
         reasons.extend(self.health.told(Severity::Unready));
         Readiness {
             waiting_for: reasons,
@@ -91,6 +106,13 @@ impl RepositoriesLoaded for Routes {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(repository);
+    }
+
+    fn failed(&self, repository: &str, why: &str) {
+        let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = loading.get_mut(repository) {
+            *reason = Some(why.to_owned());
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! are of no use any more.
 
 use super::Gateway;
+use crate::workspace::RepositoryError;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,9 @@ const ADDRESSES_EVERY: Duration = Duration::from_secs(300);
 pub trait RepositoriesLoaded: Send + Sync {
     /// This one can.
     fn loaded(&self, repository: &str);
+
+    /// This one cannot yet, and why: a few words without a path or an address.
+    fn failed(&self, repository: &str, why: &str);
 }
 
 impl Gateway {
@@ -36,6 +40,11 @@ impl Gateway {
     async fn keep(&self, name: &str, watcher: &dyn RepositoriesLoaded) {
         while let Err(error) = self.load(name).await {
             tracing::error!(repository = name, %error, "repository {name} could not be loaded");
+            watcher.failed(name, &error.brief());
+            if let RepositoryError::Format(_) = error {
+                // It stays as it is until the next start: nothing here converts it.
+                return;
+            }
             tokio::time::sleep(LOAD_AGAIN_AFTER).await;
         }
         watcher.loaded(name);
@@ -68,7 +77,7 @@ impl Gateway {
         stale.collect()
     }
 
-    async fn load(&self, name: &str) -> Result<(), crate::workspace::RepositoryError> {
+    async fn load(&self, name: &str) -> Result<(), RepositoryError> {
         let head = self.parts.repositories.head(name).await?;
         self.parts.repositories.base(name, &head).await?;
         Ok(())

@@ -61,7 +61,7 @@ impl Gateway {
                 branch: &branch,
             };
             let checks = verify::checks(&sides.changes, standing, &redactor);
-            let patch = patch::write(&sides.changes);
+            let patch = patch::write_onto(standing.base, &sides.changes);
             let changed = sides.changes.iter().map(|change| &change.path);
             let needs = needs_of(changed, &sides.base.files()?);
             Ok((sides, checks, patch, needs))

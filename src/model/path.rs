@@ -22,6 +22,11 @@ pub enum PathError {
         "`{0}` is outside the repository; use a path relative to its root, such as `environments/dev/main.jsonnet`"
     )]
     Outside(String),
+    /// It holds a backslash, which is a separator on some systems and part of a name on others.
+    #[error(
+        "`{0}` is outside the repository, where no name has a backslash; use `/` between folders, or another name"
+    )]
+    Backslash(String),
     /// It holds a character that would start a line or leave the backticks a name is shown in.
     #[error(
         "`{0}`: names with line ends, control characters or backticks are not part of the workspace; use another name"
@@ -37,12 +42,11 @@ impl RepoPath {
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let outside = || PathError::Outside(shorten(text));
         let path = text.strip_prefix("./").unwrap_or(text);
-        if path.is_empty()
-            || path.len() > PATH_BYTES_MAX
-            || path.contains(['\\', '\0'])
-            || path.starts_with('~')
-        {
+        if path.is_empty() || path.len() > PATH_BYTES_MAX || path.contains('\0') || path.starts_with('~') {
             return Err(outside());
+        }
+        if path.contains('\\') {
+            return Err(PathError::Backslash(shorten(text)));
         }
         if path.contains(leaves_its_line) {
             return Err(PathError::Unprintable(shorten(text)));
@@ -187,7 +191,10 @@ mod tests {
             deep.as_str(),
         ] {
             assert!(
-                matches!(RepoPath::parse(text), Err(PathError::Outside(_))),
+                matches!(
+                    RepoPath::parse(text),
+                    Err(PathError::Outside(_) | PathError::Backslash(_))
+                ),
                 "{text:?}"
             );
         }

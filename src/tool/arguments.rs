@@ -25,10 +25,10 @@ pub(super) trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
 pub(super) struct PathArgument(String);
 
 impl PathArgument {
-    /// The path inside the repository. One that leads outside fits the schema, so it is a failed call
-    /// and not a malformed one.
+    /// The path inside the repository. One that leads outside fits the schema, so the call is refused and not malformed:
+    /// whoever asked for it is told.
     pub(super) fn checked(&self) -> Result<RepoPath, ToolError> {
-        RepoPath::parse(&self.0).map_err(|err| ToolError::Failed(err.to_string()))
+        RepoPath::parse(&self.0).map_err(|err| ToolError::refused(err.to_string()))
     }
 }
 

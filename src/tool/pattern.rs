@@ -80,7 +80,7 @@ fn check_stays_inside(text: &str, pattern: &str) -> Result<(), ToolError> {
     match RepoPath::parse(&without_wildcards) {
         Ok(_) => {}
         Err(PathError::Outside(_)) => return Err(outside()),
-        Err(err @ (PathError::Unprintable(_) | PathError::GitMetadata(_))) => {
+        Err(err @ (PathError::Backslash(_) | PathError::Unprintable(_) | PathError::GitMetadata(_))) => {
             return Err(ToolError::Failed(err.to_string()));
         }
     }

@@ -12,6 +12,7 @@ mod directory;
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod fixture;
 mod guarded;
+mod hash;
 mod lines;
 mod links;
 mod named;
@@ -168,7 +169,7 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
     /// The file at `path` with its mode. Symlinks inside the tree are followed by `read`.
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError>;
 
-    /// The file as `read` answers it, with git's hash of its content as 40 hex digits.
+    /// The file as `read` answers it, with git's SHA-1 of its content, or what stands for it in a base.
     fn identified(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
         with_blob(path, self.read(path)?)
     }
@@ -242,7 +243,7 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
 pub struct Workspace {
     /// The repository, with its history.
     pub repository: Arc<Repository>,
-    /// The base commit as 40 hex digits; `None` in a repository without commits.
+    /// The base commit as hex digits; `None` in a repository without commits.
     pub base: Option<String>,
     /// The files, all of them.
     pub tree: Arc<dyn Tree>,

@@ -57,6 +57,7 @@ mod matrix;
 mod mirrors;
 mod model_output;
 mod moves;
+mod object_format;
 mod mutations;
 mod no_apply;
 mod outbox;

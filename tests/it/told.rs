@@ -268,6 +268,29 @@ async fn refused_writes_are_counted_beside_a_change() {
     assert!(result.contains(line), "{result}");
 }
 
+/// A name that no file can have is told as such, alone and beside a change.
+#[tokio::test]
+async fn a_name_that_is_refused_is_told_to_the_person() {
+    let app = TestApp::new(|asked: &Asked| {
+        let named = says("").and_calls("file_write", json!({"path": "notes\\a.txt", "content": "x"}));
+        let both = edit().and_calls("file_write", json!({"path": "notes\\a.txt", "content": "x"}));
+        match (step(asked), asked.last_user_text().contains("replicas")) {
+            (0, false) => named,
+            (0, true) => both,
+            _ => says("Done."),
+        }
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    let told = "1 write was refused: notes\\a.txt is outside the repository, where no name has a backslash";
+    let alone = app.ask(ALICE, "write the note").await.text;
+    assert!(alone.contains("Nothing was changed."), "{alone}");
+    assert!(alone.contains(told), "{alone}");
+    let beside = app.ask(ALICE, "the note, and four replicas").await.text;
+    assert!(beside.contains("CHG-1 is ready: 1 file"), "{beside}");
+    assert!(beside.contains(told), "{beside}");
+}
+
 #[tokio::test]
 async fn a_viewer_whose_model_claims_a_change_is_told_that_nothing_was_changed() {
     let app = TestApp::new(claims).await;

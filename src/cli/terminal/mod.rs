@@ -227,7 +227,8 @@ impl Terminal {
 
     /// The session's changes as a patch.
     pub(super) fn patch(&self) -> Result<patch::Patch, Failure> {
-        Ok(patch::write(&self.changes()?))
+        let base = self.workspace.base.as_deref().unwrap_or_default();
+        Ok(patch::write_onto(base, &self.changes()?))
     }
 
     /// Our own checks of the session's changes, and what these do to environments; nothing without

@@ -4,6 +4,7 @@
 use super::pack::{HEADER_BYTES, Header, Record};
 use super::{Base, Progress};
 use crate::workspace::RepositoryError;
+use crate::workspace::hash::{self, Name};
 use crate::workspace::repository::{Entry, Listing, Objects};
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ const BATCH_BYTES: u64 = 32 << 20;
 /// Writes the packed file for `commit` to `path`, all or nothing.
 pub(super) fn build(
     path: &Path,
-    commit: [u8; 20],
+    commit: Name,
     listing: &Listing,
     objects: &Objects,
     previous: Option<&Base>,
@@ -39,7 +40,7 @@ pub(super) fn build(
 
 fn write(
     temporary: &Path,
-    commit: [u8; 20],
+    commit: Name,
     listing: &Listing,
     objects: &Objects,
     previous: Option<&Base>,
@@ -123,7 +124,7 @@ fn batches(entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
     })
 }
 
-type ByBlob = HashMap<[u8; 20], usize>;
+type ByBlob = HashMap<Name, usize>;
 
 fn by_blob(base: &Base) -> ByBlob {
     (0..base.len())
@@ -178,7 +179,7 @@ fn read_text(
         return Ok(Some(content));
     }
     let blob = repository
-        .find_object(gix::ObjectId::from_bytes_or_panic(&entry.blob))
+        .find_object(hash::object(&entry.blob, repository.object_hash()))
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
         .detach();
     let text = memchr::memchr(0, &blob.data).is_none();

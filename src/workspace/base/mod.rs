@@ -14,7 +14,7 @@ mod tests;
 pub use prune::{clear_unfinished, old_packs, remove_pack};
 
 use super::repository::{Listing, Objects};
-use super::{FILE_BYTES_MAX, RepositoryError, TreeError};
+use super::{FILE_BYTES_MAX, RepositoryError, TreeError, hash};
 use crate::model::{FileVersion, Mode, RepoPath};
 use bytes::Bytes;
 use pack::{Pack, Record};
@@ -47,6 +47,7 @@ pub struct Skipped {
 /// The immutable tree of one commit.
 pub struct Base {
     commit: String,
+    format: gix::hash::Kind,
     pack: Pack,
     objects: Objects,
     file_bytes_max: u64,
@@ -66,9 +67,10 @@ impl std::fmt::Debug for Base {
 impl Base {
     /// The packed base of `commit` in `directory`; `None` when it is missing or damaged.
     pub(super) fn load(directory: &Path, commit: gix::ObjectId, objects: &Objects) -> Option<Self> {
-        let pack = Pack::open(&pack_path(directory, commit), commit.as_slice().try_into().ok()?)?;
+        let pack = Pack::open(&pack_path(directory, commit), hash::name(&commit))?;
         Some(Self {
             commit: commit.to_string(),
+            format: commit.kind(),
             pack,
             objects: objects.clone(),
             file_bytes_max: FILE_BYTES_MAX,
@@ -87,14 +89,10 @@ impl Base {
         progress: &dyn Fn(Progress),
     ) -> Result<Self, RepositoryError> {
         let unreadable = |why: &str| RepositoryError::Unreadable(why.to_owned());
-        let id = commit
-            .as_slice()
-            .try_into()
-            .map_err(|_| unreadable("it does not use SHA-1"))?;
         create_private(directory)?;
         build::build(
             &pack_path(directory, commit),
-            id,
+            hash::name(&commit),
             listing,
             objects,
             previous,
@@ -119,7 +117,7 @@ impl Base {
         self.file_bytes_max
     }
 
-    /// The commit as 40 hex digits.
+    /// The commit as hex digits.
     pub fn commit(&self) -> &str {
         &self.commit
     }
@@ -164,10 +162,10 @@ impl Base {
         self.record(path).map(|record| (mode(&record), record.size))
     }
 
-    /// Git's hash of the file at `path`, as 40 hex digits.
+    /// Git's hash of the file at `path`, as hex digits.
     pub fn blob(&self, path: &RepoPath) -> Option<String> {
         let record = self.record(path)?;
-        Some(gix::ObjectId::from_bytes_or_panic(&record.blob).to_string())
+        Some(hash::object(&record.blob, self.format).to_string())
     }
 
     /// Whether any of the files is a symlink.
@@ -220,7 +218,7 @@ impl Base {
         let object = self
             .objects
             .here()
-            .find_object(gix::ObjectId::from_bytes_or_panic(&record.blob))
+            .find_object(hash::object(&record.blob, self.format))
             .map_err(|err| TreeError::Io {
                 path: path.to_string(),
                 why: err.to_string(),

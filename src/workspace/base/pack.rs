@@ -2,8 +2,9 @@
 //! lies where. It is private to us, written once, renamed into place and never modified.
 //!
 //! Layout, all numbers little-endian:
-//! header (80 bytes) | text, files separated by `\n` | table of 48-byte records | names.
+//! header (96 bytes) | text, files separated by `\n` | table of 60-byte records | names.
 
+use crate::workspace::hash::Name;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -12,15 +13,17 @@ use std::ops::Range;
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"DRYDOCKB";
-const VERSION: u32 = 1;
-pub(super) const HEADER_BYTES: usize = 80;
-pub(super) const RECORD_BYTES: usize = 48;
+const VERSION: u32 = 2;
+pub(super) const HEADER_BYTES: usize = 96;
+/// Bytes of the header before its sum.
+const SUMMED_BYTES: usize = 72;
+pub(super) const RECORD_BYTES: usize = 60;
 
 /// One file of the base, as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     /// The name of the blob.
-    pub blob: [u8; 20],
+    pub blob: Name,
     /// Where its name starts among the names.
     pub name_start: u32,
     /// Bytes of its name.
@@ -51,13 +54,13 @@ impl Record {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            blob: bytes.get(..20)?.try_into().ok()?,
-            name_start: u32_at(bytes, 20)?,
-            name_bytes: u32_at(bytes, 24)?,
-            mode: *bytes.get(28)?,
-            packed: *bytes.get(29)? == 1,
-            size: u64_at(bytes, 32)?,
-            text_start: u64_at(bytes, 40)?,
+            blob: bytes.get(..32)?.try_into().ok()?,
+            name_start: u32_at(bytes, 32)?,
+            name_bytes: u32_at(bytes, 36)?,
+            mode: *bytes.get(40)?,
+            packed: *bytes.get(41)? == 1,
+            size: u64_at(bytes, 44)?,
+            text_start: u64_at(bytes, 52)?,
         })
     }
 }
@@ -65,7 +68,7 @@ impl Record {
 /// What the header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    pub commit: [u8; 20],
+    pub commit: Name,
     pub files: u32,
     pub skipped_submodules: u32,
     pub skipped_names: u32,
@@ -85,7 +88,7 @@ impl Header {
         bytes.extend_from_slice(&(tail.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&self.commit);
         let sum = checksum(&bytes, tail);
-        bytes.extend_from_slice(sum.get(..20).unwrap_or_default());
+        bytes.extend_from_slice(sum.get(..HEADER_BYTES - SUMMED_BYTES).unwrap_or_default());
         let mut header = [0; HEADER_BYTES];
         header.copy_from_slice(&bytes);
         header
@@ -101,7 +104,7 @@ impl Header {
             skipped_submodules: u32_at(bytes, 16)?,
             skipped_names: u32_at(bytes, 20)?,
             text_bytes: u64_at(bytes, 24)?,
-            commit: bytes.get(40..60)?.try_into().ok()?,
+            commit: bytes.get(40..SUMMED_BYTES)?.try_into().ok()?,
         };
         Some((header, u64_at(bytes, 32)?))
     }
@@ -146,7 +149,7 @@ impl std::fmt::Debug for Pack {
 impl Pack {
     /// Maps the file; `None` when there is none or it is not whole, of this version and of this commit.
     #[allow(clippy::disallowed_methods, reason = "the workspace owns its packs")]
-    pub(super) fn open(path: &Path, commit: [u8; 20]) -> Option<Self> {
+    pub(super) fn open(path: &Path, commit: Name) -> Option<Self> {
         let mut file = File::open(path).ok()?;
         let mut header_bytes = [0; HEADER_BYTES];
         file.read_exact(&mut header_bytes).ok()?;
@@ -164,8 +167,8 @@ impl Pack {
             return None;
         }
         let bytes = map(&file)?;
-        let sum = checksum(bytes.get(..60)?, bytes.get(text_end..length)?);
-        if bytes.get(60..HEADER_BYTES)? != sum.get(..20)? {
+        let sum = checksum(bytes.get(..SUMMED_BYTES)?, bytes.get(text_end..length)?);
+        if bytes.get(SUMMED_BYTES..HEADER_BYTES)? != sum.get(..HEADER_BYTES - SUMMED_BYTES)? {
             return None;
         }
         Some(Self {

@@ -15,14 +15,12 @@ mod tests;
 
 use crate::model::{FileChange, FileVersion, Mode, Stats};
 use bytes::Bytes;
+use gix::hash::Kind;
 use std::time::{Duration, Instant};
 
 /// How long all files of one patch may search for a small difference; after that the rest is written
 /// as whole blocks, which is longer to read and just as exact.
 const DIFF_TIME_MAX: Duration = Duration::from_secs(2);
-
-/// What git writes for the side that does not exist.
-const NO_BLOB: &str = "0000000000000000000000000000000000000000";
 
 /// A patch and what it adds and removes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,9 +31,19 @@ pub struct Patch {
     pub stats: Vec<Stats>,
 }
 
-/// Writes the changes, sorted as given. Binary files are written as git's binary literals, so they
-/// apply too. A change whose sides are equal is left out.
+/// Writes the changes for whoever reads or counts them, as [`write_onto`] does for a base named by SHA-1.
 pub fn write(changes: &[FileChange]) -> Patch {
+    write_named(changes, Kind::Sha1)
+}
+
+/// Writes the changes against a base commit, sorted as given, with the names that its repository gives. Binary files are
+/// written as git's binary literals, so they apply too. A change whose sides are equal is left out.
+pub fn write_onto(base: &str, changes: &[FileChange]) -> Patch {
+    let is_longer = base.len() == Kind::Sha256.len_in_hex();
+    write_named(changes, if is_longer { Kind::Sha256 } else { Kind::Sha1 })
+}
+
+fn write_named(changes: &[FileChange], format: Kind) -> Patch {
     let deadline = Instant::now() + DIFF_TIME_MAX;
     let mut text = Vec::new();
     let mut stats = Vec::new();
@@ -47,8 +55,22 @@ pub fn write(changes: &[FileChange]) -> Patch {
             (Some(before), Some(after))
                 if (before.mode == Mode::Symlink) != (after.mode == Mode::Symlink) =>
             {
-                write_file(&mut text, path, Some(before), None, deadline, &mut counted);
-                write_file(&mut text, path, None, Some(after), deadline, &mut counted);
+                write_file(
+                    &mut text,
+                    path,
+                    Some(before),
+                    None,
+                    (deadline, format),
+                    &mut counted,
+                );
+                write_file(
+                    &mut text,
+                    path,
+                    None,
+                    Some(after),
+                    (deadline, format),
+                    &mut counted,
+                );
             }
             (before, after) => {
                 write_file(
@@ -56,7 +78,7 @@ pub fn write(changes: &[FileChange]) -> Patch {
                     path,
                     before.as_ref(),
                     after.as_ref(),
-                    deadline,
+                    (deadline, format),
                     &mut counted,
                 );
             }
@@ -86,7 +108,7 @@ fn write_file(
     path: &str,
     before: Option<&FileVersion>,
     after: Option<&FileVersion>,
-    deadline: Instant,
+    (deadline, format): (Instant, Kind),
     counted: &mut Counted,
 ) {
     let old_name = name::quote(&format!("a/{path}"));
@@ -106,7 +128,10 @@ fn write_file(
     if before.is_some() && after.is_some() && old == new {
         return;
     }
-    push(out, &["index ", &blob_id(before), "..", &blob_id(after)]);
+    push(
+        out,
+        &["index ", &blob_id(before, format), "..", &blob_id(after, format)],
+    );
     if let (Some(before), Some(after)) = (before, after)
         && before.mode == after.mode
     {
@@ -150,10 +175,9 @@ fn is_binary(content: &[u8]) -> bool {
 
 /// The name git gives this content. A content crafted to break SHA-1 gets no name, and then no patch
 /// with it applies, which is what should happen.
-fn blob_id(version: Option<&FileVersion>) -> String {
+fn blob_id(version: Option<&FileVersion>, format: Kind) -> String {
     version
-        .and_then(|version| {
-            gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &version.content).ok()
-        })
-        .map_or_else(|| NO_BLOB.to_owned(), |id| id.to_string())
+        .and_then(|version| gix::objs::compute_hash(format, gix::objs::Kind::Blob, &version.content).ok())
+        .unwrap_or_else(|| format.null())
+        .to_string()
 }

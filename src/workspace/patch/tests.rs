@@ -3,6 +3,7 @@
 use super::{Patch, write};
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use bytes::Bytes;
+use gix::hash::Kind;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -297,4 +298,41 @@ proptest! {
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         applies_exactly(&changes, &write(&changes));
     }
+}
+
+/// A binary patch applies only with the whole names that the repository gives.
+#[test]
+fn a_patch_for_a_repository_in_sha_256_format_applies_there() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path();
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git")
+            .args(arguments)
+            .current_dir(root)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("HOME", root)
+            .output();
+        output.is_ok_and(|output| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "git {arguments:?}: {said}");
+            true
+        })
+    };
+    if !git(&["init", "-q", "--object-format=sha256"]) {
+        eprintln!("SKIPPED needs git: apt-get install git");
+        return;
+    }
+    std::fs::write(root.join("a"), b"\0one").unwrap();
+    let binary = |content: &[u8]| Some(version(content, Mode::Regular));
+    let changes = [
+        change("a", binary(b"\0one"), binary(b"\0two")),
+        change("b", None, text("new\n")),
+    ];
+    let base = Kind::Sha256.empty_tree().to_string();
+    std::fs::write(root.join(".git/patch"), super::write_onto(&base, &changes).text).unwrap();
+    git(&["apply", ".git/patch"]);
+    assert_eq!(std::fs::read(root.join("a")).unwrap(), b"\0two");
+    assert_eq!(std::fs::read(root.join("b")).unwrap(), b"new\n");
 }

@@ -4,9 +4,10 @@
 use super::RepositoryError;
 use super::walk::{Entry, Listing};
 use crate::model::{FileChange, FileVersion, RepoPath};
-use crate::workspace::{Tree, TreeError};
+use crate::workspace::{Tree, TreeError, hash};
 use bytes::Bytes;
-use gix::{ObjectId, Repository};
+use gix::Repository;
+use gix::hash::Kind;
 
 /// Files in one comparison.
 const CHANGES_MAX: usize = 20_000;
@@ -25,7 +26,7 @@ pub(super) fn changes(
     };
     for entry in &listing.entries {
         let after = stored(tree, &entry.path)?;
-        if !is_same(entry, after.as_ref())? {
+        if !is_same(entry, repository.object_hash(), after.as_ref())? {
             let before = Some(read(repository, entry)?);
             let path = entry.path.clone();
             changes.push(FileChange { path, before, after });
@@ -69,19 +70,19 @@ fn stored(tree: &dyn Tree, path: &RepoPath) -> Result<Option<FileVersion>, Repos
     }
 }
 
-fn is_same(entry: &Entry, after: Option<&FileVersion>) -> Result<bool, RepositoryError> {
+fn is_same(entry: &Entry, format: Kind, after: Option<&FileVersion>) -> Result<bool, RepositoryError> {
     let Some(after) = after else { return Ok(false) };
     if after.mode != entry.mode || after.content.len() as u64 != entry.size {
         return Ok(false);
     }
-    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &after.content)
+    let id = gix::objs::compute_hash(format, gix::objs::Kind::Blob, &after.content)
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
-    Ok(id.as_slice() == entry.blob)
+    Ok(hash::name(&id) == entry.blob)
 }
 
 fn read(repository: &Repository, entry: &Entry) -> Result<FileVersion, RepositoryError> {
     let blob = repository
-        .find_blob(ObjectId::from(entry.blob))
+        .find_blob(hash::object(&entry.blob, repository.object_hash()))
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
     Ok(FileVersion {
         content: Bytes::from(blob.detach().data),

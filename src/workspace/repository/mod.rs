@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Bases kept open; older ones are opened again from their packed file.
 const BASES_MAX: usize = 4;
 /// Bytes of a ref that names a commit.
-const REF_BYTES_MAX: u64 = 64;
+const REF_BYTES_MAX: u64 = 80;
 /// Commits one call of `log` returns.
 const LOG_COMMITS_MAX: usize = 1_000;
 
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Repository {
 /// One commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// 40 hex digits.
+    /// Hex digits: 40 of SHA-1, 64 of SHA-256.
     pub id: String,
     /// `Name <email>`.
     pub author: String,
@@ -84,6 +84,9 @@ pub enum RepositoryError {
     /// Not a repository, or one whose own configuration could run programs.
     #[error("{0}")]
     Refused(String),
+    /// It is kept in a format that is not read here, and will be until somebody converts it. Says which, without a path.
+    #[error("{0}")]
+    Format(String),
     /// The object database could not be read.
     #[error("the repository could not be read: {0}")]
     Unreadable(String),
@@ -98,6 +101,20 @@ pub enum RepositoryError {
         /// Why, in a few words without an address.
         why: String,
     },
+}
+
+impl RepositoryError {
+    /// The reason in a few words, without a path or an address.
+    pub fn brief(&self) -> String {
+        match self {
+            Self::Format(why) => why.clone(),
+            Self::Fetch { why, .. } => format!("it could not be fetched: {why}"),
+            Self::UnknownRevision(branch) => format!("it has no branch `{branch}`"),
+            Self::Refused(_) | Self::Unreadable(_) | Self::Stopped => {
+                "it cannot be read; the log says why".to_owned()
+            }
+        }
+    }
 }
 
 impl Repository {
@@ -133,16 +150,12 @@ impl Repository {
         trust: vet::Trust,
     ) -> Result<Self, RepositoryError> {
         let place = vet::find(path)?;
+        vet::check_formats(&place)?;
         if trust == vet::Trust::Nobody {
             vet::vet(&place)?;
         }
         let objects = Objects::open(place.git, trust)?;
         let here = objects.here();
-        if here.object_hash() != gix::hash::Kind::Sha1 {
-            return Err(RepositoryError::Refused(format!(
-                "`{name}` uses another object format than SHA-1, which is not supported"
-            )));
-        }
         Ok(Self {
             name: name.to_owned(),
             branch: branch.map(str::to_owned),
@@ -167,7 +180,7 @@ impl Repository {
         &self.name
     }
 
-    /// The newest commit of the branch as 40 hex digits, read anew each time; `None` when the branch
+    /// The newest commit of the branch as hex digits, read anew each time; `None` when the branch
     /// has no commits yet.
     pub fn head(&self) -> Result<Option<String>, RepositoryError> {
         let repository = self.objects.here();
@@ -198,7 +211,7 @@ impl Repository {
         Ok(Some(commit.id.to_string()))
     }
 
-    /// The files of a commit (40 hex digits), from memory, from its packed file, or built now. The
+    /// The files of a commit, from memory, from its packed file, or built now. The
     /// last takes seconds on a large repository and tells `progress`; call it on a blocking thread.
     pub fn base(&self, commit: &str, progress: &dyn Fn(Progress)) -> Result<Arc<Base>, RepositoryError> {
         if let Some(base) = self.opened(commit) {
@@ -241,7 +254,7 @@ impl Repository {
         Ok(base)
     }
 
-    /// The newest `limit` commits reachable from `from` (40 hex digits), newest first.
+    /// The newest `limit` commits reachable from `from`, newest first.
     pub fn log(&self, from: &str, limit: usize) -> Result<Vec<Commit>, RepositoryError> {
         let repository = self.objects.here();
         let from = self.commit_id(from)?;
@@ -288,13 +301,13 @@ impl Repository {
         revision::resolve(&repository, revision, head, &|| false).map(|id| id.to_string())
     }
 
-    /// The file at `path` in a commit (40 hex digits); symlinks are not followed.
+    /// The file at `path` in a commit; symlinks are not followed.
     pub fn file_at(&self, commit: &str, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
         let repository = self.objects.here();
         walk::file(&repository, tree_of(&repository, self.commit_id(commit)?)?, path)
     }
 
-    /// What a tree has otherwise than a commit (40 hex digits), or than nothing, sorted by path. Files of
+    /// What a tree has otherwise than a commit, or than nothing, sorted by path. Files of
     /// more than 16 MiB are taken for unchanged.
     pub fn changes_to(
         &self,

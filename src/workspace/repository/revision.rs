@@ -66,8 +66,8 @@ fn start(
     if let Some(id) = named(repository, name) {
         return Ok(Some(id));
     }
-    let hash =
-        (HASH_DIGITS_MIN..=40).contains(&name.len()) && name.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let hash = (HASH_DIGITS_MIN..=repository.object_hash().len_in_hex()).contains(&name.len())
+        && name.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !hash {
         return Ok(None);
     }

@@ -2,10 +2,14 @@
 //! could run programs or lead elsewhere. A repository may have been handed over by anybody.
 
 use super::RepositoryError;
+use crate::model::short_line;
 use std::path::{Component, Path, PathBuf};
 
 /// Larger configuration files are not looked into.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// Characters of the name of a format that are told.
+const FORMAT_CHARS_MAX: usize = 40;
 
 /// Whose configuration a repository has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +81,41 @@ fn linked(path: &Path, dot_git: &Path) -> Result<Place, RepositoryError> {
     })
 }
 
+/// Refuses a repository whose objects or branches are kept in a format that nothing here reads.
+pub(super) fn check_formats(place: &Place) -> Result<(), RepositoryError> {
+    let Some(text) = read(&place.common.join("config"))? else {
+        return Ok(());
+    };
+    // What is no configuration is told by whoever opens it.
+    let Ok(parsed) = parse(&text) else { return Ok(()) };
+    let named = |key: &str| {
+        let value = parsed.string(&format!("extensions.{key}"));
+        value.map(|value| value.to_string().to_ascii_lowercase())
+    };
+    let objects = named("objectFormat").filter(|format| !matches!(format.as_str(), "sha1" | "sha256"));
+    if let Some(format) = objects {
+        return Err(RepositoryError::Format(format!(
+            "its objects are in the format `{}`, and only `sha1` and `sha256` are read",
+            short_line(&format, FORMAT_CHARS_MAX)
+        )));
+    }
+    match named("refStorage").filter(|format| format != "files") {
+        Some(format) => Err(RepositoryError::Format(format!(
+            "its branches are in the format `{}`, and only `files` is read; `git refs migrate --ref-format=files` converts it",
+            short_line(&format, FORMAT_CHARS_MAX)
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn parse(text: &str) -> Result<gix::config::File, gix::Error> {
+    gix::config::File::from_bytes_no_includes(
+        text.as_bytes(),
+        gix::config::file::Metadata::from(gix::config::Source::Local),
+        gix::config::file::init::Options::default(),
+    )
+}
+
 /// Refuses a repository whose configuration holds what ours never honours.
 pub(super) fn vet(place: &Place) -> Result<(), RepositoryError> {
     for file in [place.common.join("config"), place.git.join("config.worktree")] {
@@ -100,12 +139,8 @@ pub(super) fn vet(place: &Place) -> Result<(), RepositoryError> {
 }
 
 fn vet_config(text: &str, shown: &str, place: &Place) -> Result<(), RepositoryError> {
-    let parsed = gix::config::File::from_bytes_no_includes(
-        text.as_bytes(),
-        gix::config::file::Metadata::from(gix::config::Source::Local),
-        gix::config::file::init::Options::default(),
-    )
-    .map_err(|_| RepositoryError::Refused(format!("{shown}: this is not a git configuration")))?;
+    let parsed = parse(text)
+        .map_err(|_| RepositoryError::Refused(format!("{shown}: this is not a git configuration")))?;
     for section in parsed.sections() {
         let name = section.header().name().to_string().to_ascii_lowercase();
         let keys: Vec<String> = section.value_names().collect();

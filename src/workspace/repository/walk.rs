@@ -3,7 +3,7 @@
 
 use super::RepositoryError;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
-use crate::workspace::Skipped;
+use crate::workspace::{Skipped, hash};
 use bytes::Bytes;
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::workspace) struct Entry {
     pub path: RepoPath,
-    pub blob: [u8; 20],
+    pub blob: hash::Name,
     pub mode: Mode,
     pub size: u64,
 }
@@ -50,7 +50,7 @@ pub(super) fn list(repository: &Repository, tree: ObjectId) -> Result<Listing, R
                     let size = repository.find_header(id).map_err(|err| unreadable(&err))?.size();
                     listing.entries.push(Entry {
                         path,
-                        blob: raw(id)?,
+                        blob: hash::name(&id),
                         mode,
                         size,
                     });
@@ -244,12 +244,6 @@ fn version(
         content: Bytes::from(object.data),
         mode,
     }))
-}
-
-fn raw(id: ObjectId) -> Result<[u8; 20], RepositoryError> {
-    id.as_slice()
-        .try_into()
-        .map_err(|_| RepositoryError::Refused("only repositories with SHA-1 names are supported".to_owned()))
 }
 
 fn unreadable(err: &gix::Error) -> RepositoryError {

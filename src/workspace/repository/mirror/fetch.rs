@@ -36,6 +36,32 @@ pub(super) fn check_url(text: &str) -> Result<gix::Url, RepositoryError> {
     }
 }
 
+/// How a fetch ended.
+pub(super) enum Fetched {
+    /// All of it is there.
+    Whole,
+    /// Nothing was fetched: the remote names its objects in that other format.
+    OtherFormat(gix::hash::Kind),
+}
+
+impl Fetched {
+    /// An error if nothing was fetched.
+    pub(super) fn whole(self, mirror: &Mirror) -> Result<(), RepositoryError> {
+        match self {
+            Self::Whole => Ok(()),
+            Self::OtherFormat(_) => Err(other_format(mirror)),
+        }
+    }
+}
+
+/// Why nothing was fetched into a copy of the other format.
+pub(super) fn other_format(mirror: &Mirror) -> RepositoryError {
+    could_not(
+        mirror,
+        "its object format is another one now; configure it under a new name",
+    )
+}
+
 /// Fetches what is new, forgets what is gone, and notes `at` as the time of it.
 pub(super) fn fetch(
     repository: &gix::Repository,
@@ -43,7 +69,7 @@ pub(super) fn fetch(
     at: Timestamp,
     progress: &OnFetch,
     stop: &AtomicBool,
-) -> Result<(), RepositoryError> {
+) -> Result<Fetched, RepositoryError> {
     let url = check_url(&mirror.url)?;
     // The client would panic without one. The shell installs it at start.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
@@ -60,12 +86,17 @@ pub(super) fn fetch(
     connection.set_transport_options(Box::new(transport(mirror.token.as_ref())));
     // Nobody is asked for a token, least of all a helper program.
     connection.set_credentials(|_| Ok(None));
-    let outcome = connection
+    let prepared = connection
         .prepare_fetch(
             Meter::new(progress.clone()),
             gix::remote::ref_map::Options::default(),
         )
-        .map_err(failed)?
+        .map_err(failed)?;
+    let format = prepared.ref_map().object_hash;
+    if format != repository.object_hash() {
+        return Ok(Fetched::OtherFormat(format));
+    }
+    let outcome = prepared
         .with_write_packed_refs_only(true)
         .receive(Meter::new(progress.clone()), stop)
         .map_err(failed)?;
@@ -79,7 +110,8 @@ pub(super) fn fetch(
     forget_others(repository, &there).map_err(failed)?;
     #[allow(clippy::disallowed_methods, reason = "it is noted in the mirror itself")]
     let noted = std::fs::write(repository.git_dir().join(FETCHED), at.to_string());
-    noted.map_err(|err| could_not(mirror, &format!("it could not be stored: {}", err.kind())))
+    noted.map_err(|err| could_not(mirror, &format!("it could not be stored: {}", err.kind())))?;
+    Ok(Fetched::Whole)
 }
 
 fn could_not(mirror: &Mirror, why: &str) -> RepositoryError {

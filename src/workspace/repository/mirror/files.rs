@@ -2,7 +2,7 @@
 //! new copy takes the place of the old one.
 
 use crate::workspace::RepositoryError;
-use gix::hash::Kind::Sha1;
+use gix::hash::Kind;
 use gix::odb::pack;
 use jiff::Timestamp;
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
@@ -129,8 +129,8 @@ fn has_room_for(mirror: &Path, bytes: u64) -> bool {
 }
 
 /// Compares the end of each pack with what its index says: a pack that was not written whole ends otherwise.
-pub(super) fn check_ends(mirror: &Path) -> Result<(), RepositoryError> {
-    each_pack(mirror, |index, pack| {
+pub(super) fn check_ends(mirror: &Path, format: Kind) -> Result<(), RepositoryError> {
+    each_pack(mirror, format, |index, pack| {
         (index.pack_checksum() == pack.checksum())
             .then_some(())
             .ok_or("its end is not there")
@@ -138,8 +138,8 @@ pub(super) fn check_ends(mirror: &Path) -> Result<(), RepositoryError> {
 }
 
 /// Reads all packs, and compares them with their checksums.
-pub(super) fn check_checksums(mirror: &Path, stop: &AtomicBool) -> Result<(), RepositoryError> {
-    each_pack(mirror, |index, pack| {
+pub(super) fn check_checksums(mirror: &Path, format: Kind, stop: &AtomicBool) -> Result<(), RepositoryError> {
+    each_pack(mirror, format, |index, pack| {
         let nobody = &mut gix::progress::Discard;
         let whole = index
             .verify_checksum(nobody, stop)
@@ -150,13 +150,14 @@ pub(super) fn check_checksums(mirror: &Path, stop: &AtomicBool) -> Result<(), Re
 
 fn each_pack(
     mirror: &Path,
+    format: Kind,
     check: impl Fn(&pack::index::File, &pack::data::File) -> Result<(), &'static str>,
 ) -> Result<(), RepositoryError> {
     let damaged = |why: &str| RepositoryError::Unreadable(format!("a pack of its copy is damaged: {why}"));
     let paths = in_packs(mirror).map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
     for path in paths.iter().filter(|path| has_extension(path, "idx")) {
-        let index = pack::index::File::at(path, Sha1).map_err(|_| damaged("its index cannot be read"))?;
-        let pack = pack::data::File::at(path.with_extension("pack"), Sha1)
+        let index = pack::index::File::at(path, format).map_err(|_| damaged("its index cannot be read"))?;
+        let pack = pack::data::File::at(path.with_extension("pack"), format)
             .map_err(|_| damaged("it cannot be read"))?;
         check(&index, &pack).map_err(damaged)?;
     }

@@ -21,7 +21,8 @@ use super::{Repository, RepositoryError, tree_of, unreadable};
 use crate::model::Secret;
 use crate::planted;
 pub(crate) use fetch::transport;
-use fetch::{check_url, fetch};
+use fetch::{Fetched, check_url, fetch};
+use gix::hash::Kind;
 use jiff::Timestamp;
 pub(crate) use meter::Meter;
 use std::path::PathBuf;
@@ -139,7 +140,7 @@ impl Repository {
             return Ok(());
         };
         let _writing = remote.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        fetch(&self.objects.here(), &remote.mirror, at, progress, stop)?;
+        fetch(&self.objects.here(), &remote.mirror, at, progress, stop)?.whole(&remote.mirror)?;
         self.objects.reopen()
     }
 
@@ -163,8 +164,9 @@ impl Repository {
     /// Whether the copy is damaged: every byte of it is looked at. False for a repository that is not a mirror.
     pub fn is_damaged(&self, stop: &AtomicBool) -> bool {
         self.remote.as_ref().is_some_and(|remote| {
-            let is_damaged =
-                self.look().is_err() || files::check_checksums(&remote.mirror.directory, stop).is_err();
+            let is_damaged = self.look().is_err()
+                || files::check_checksums(&remote.mirror.directory, self.objects.here().object_hash(), stop)
+                    .is_err();
             // A check that was cut short says nothing.
             is_damaged && !stop.load(Ordering::SeqCst)
         })
@@ -189,7 +191,7 @@ impl Repository {
         let fresh = clone(&remote.mirror, at, progress, stop)?;
         let _writing = remote.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // What was pushed meanwhile is in the old copy, and no head goes back.
-        fetch(&fresh, &remote.mirror, at, progress, stop)?;
+        fetch(&fresh, &remote.mirror, at, progress, stop)?.whole(&remote.mirror)?;
         put_in_place(&remote.mirror)?;
         self.objects.reopen()
     }
@@ -197,7 +199,7 @@ impl Repository {
     /// Looks for what a power failure does to files: a torn pack, branches or a HEAD that cannot be read.
     fn look(&self) -> Result<(), RepositoryError> {
         if let Some(remote) = &self.remote {
-            files::check_ends(&remote.mirror.directory)?;
+            files::check_ends(&remote.mirror.directory, self.objects.here().object_hash())?;
         }
         let repository = self.objects.here();
         repository.head().map_err(|err| unreadable(&err))?;
@@ -220,24 +222,51 @@ fn clone(
     progress: &OnFetch,
     stop: &AtomicBool,
 ) -> Result<gix::Repository, RepositoryError> {
+    // The first try finds out which format the remote has.
+    match clone_in(Kind::Sha1, mirror, at, progress, stop)? {
+        Cloned::Whole(repository) => Ok(*repository),
+        Cloned::OtherFormat(format) => match clone_in(format, mirror, at, progress, stop)? {
+            Cloned::Whole(repository) => Ok(*repository),
+            Cloned::OtherFormat(_) => Err(fetch::other_format(mirror)),
+        },
+    }
+}
+
+/// What came of one try to clone.
+enum Cloned {
+    Whole(Box<gix::Repository>),
+    OtherFormat(Kind),
+}
+
+fn clone_in(
+    format: Kind,
+    mirror: &Mirror,
+    at: Timestamp,
+    progress: &OnFetch,
+    stop: &AtomicBool,
+) -> Result<Cloned, RepositoryError> {
     let fresh = files::make_room(&mirror.directory).map_err(|err| no_room(&err))?;
     let made = gix::ThreadSafeRepository::init_opts(
         &fresh,
         gix::create::Kind::Bare,
-        gix::create::Options::default(),
+        gix::create::Options {
+            object_hash: Some(format),
+            ..Default::default()
+        },
         gix::open::Options::isolated().config_overrides(objects_bounded(OBJECT_BYTES_MAX)),
     );
     let repository: gix::Repository = made
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
         .into();
-    match fetch(&repository, mirror, at, progress, stop) {
-        Ok(()) => Ok(repository),
-        Err(error) => {
-            // What is left over is removed by the next try as well.
-            let _ = std::fs::remove_dir_all(&fresh);
-            Err(error)
-        }
+    let fetched = fetch(&repository, mirror, at, progress, stop);
+    if !matches!(fetched, Ok(Fetched::Whole)) {
+        // What is left over is removed by the next try as well.
+        let _ = std::fs::remove_dir_all(&fresh);
     }
+    Ok(match fetched? {
+        Fetched::Whole => Cloned::Whole(Box::new(repository)),
+        Fetched::OtherFormat(format) => Cloned::OtherFormat(format),
+    })
 }
 
 fn put_in_place(mirror: &Mirror) -> Result<(), RepositoryError> {

@@ -373,3 +373,69 @@ fn only_https_without_credentials_is_fetched_from() {
         assert_eq!(refused(opened), why, "{url}");
     }
 }
+
+/// A remote that names its objects by SHA-256 is cloned, followed and looked through like any other.
+#[test]
+fn a_remote_in_sha_256_format_is_mirrored() {
+    let directory = tempfile::tempdir().unwrap();
+    let work = directory.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
+            .args(arguments)
+            .current_dir(&work)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("HOME", directory.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let Some(server) = Server::start(directory.path(), None) else {
+        return;
+    };
+    let commit = |content: &str| {
+        std::fs::write(work.join("a"), content).unwrap();
+        git(&["add", "a"]);
+        git(&["commit", "-q", "-m", content]);
+        git(&["push", "-q", "../repo.git", "main"]);
+        git(&["rev-parse", "HEAD"])
+    };
+    git(&["init", "-q", "-b", "main", "--object-format=sha256"]);
+    git(&[
+        "init",
+        "-q",
+        "--bare",
+        "-b",
+        "main",
+        "--object-format=sha256",
+        "../repo.git",
+    ]);
+    let first = commit("one\n");
+    let mirror = Mirror {
+        name: "remote".to_owned(),
+        url: server.url.clone(),
+        token: None,
+        branch: "main".to_owned(),
+        directory: directory.path().join("mirror.git"),
+        bases: directory.path().join("bases"),
+    };
+    let stop = AtomicBool::new(false);
+    let nobody: OnFetch = Arc::new(|_: FetchProgress| ());
+    let repository = Repository::mirror(mirror, Timestamp::UNIX_EPOCH, &nobody, &stop).unwrap();
+    assert_eq!(repository.head().unwrap().as_deref(), Some(first.as_str()));
+    let second = commit("two\n");
+    repository.refresh(Timestamp::UNIX_EPOCH, &nobody, &stop).unwrap();
+    assert_eq!(repository.head().unwrap().as_deref(), Some(second.as_str()));
+    let base = repository.base(&second, &|_| ()).unwrap();
+    assert_eq!(base.read(&path("a")).unwrap().unwrap().content, &b"two\n"[..]);
+    assert_eq!(base.blob(&path("a")), Some(git(&["hash-object", "a"])));
+    assert!(!repository.is_damaged(&stop));
+    repository.renew(Timestamp::UNIX_EPOCH, &nobody, &stop).unwrap();
+    assert_eq!(repository.head().unwrap().as_deref(), Some(second.as_str()));
+    assert_eq!(
+        repository.resolve(first.get(..12).unwrap(), &second).unwrap(),
+        first
+    );
+}
