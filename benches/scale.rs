@@ -142,7 +142,7 @@ impl Repository {
     }
 
     fn ours(&self, arguments: &[&str]) -> (Output, Duration) {
-        self.run(Path::new(env!("CARGO_BIN_EXE_drydock")), arguments)
+        self.run(&support::program(), arguments)
     }
 
     fn run(&self, program: &Path, arguments: &[&str]) -> (Output, Duration) {

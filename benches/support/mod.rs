@@ -10,7 +10,7 @@ pub(crate) mod slack;
 pub(crate) mod tanka;
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -56,6 +56,12 @@ impl Times {
 pub(crate) fn header(bench: &str) {
     println!("\n# {bench}: {}", machine());
     println!("{:<58} {:>7} {:>10} {:>10}  target", "", "n", "p50 ms", "p99 ms");
+}
+
+/// The release binary, or another build of it, such as the static one, that `DRYDOCK_BENCH_PROGRAM` names.
+pub(crate) fn program() -> PathBuf {
+    let named = std::env::var_os("DRYDOCK_BENCH_PROGRAM").map(PathBuf::from);
+    named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_drydock")))
 }
 
 /// One line for people, and one for programs.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_drydock");
 const READY_MAX: Duration = Duration::from_secs(20);
 
 /// Where a child serves, and what it was told.
@@ -73,7 +72,7 @@ paced = false
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(super::program());
         command
             .arg("--config")
             .arg(self.file())

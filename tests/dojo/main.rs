@@ -21,6 +21,8 @@ mod ground;
 mod judge;
 mod play;
 mod repository;
+#[path = "../it/support/built.rs"]
+mod built;
 #[allow(dead_code, reason = "nobody starts the programs here")]
 #[path = "../it/support/require.rs"]
 mod require;

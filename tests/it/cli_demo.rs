@@ -1,5 +1,6 @@
 //! `drydock demo --headless`: the whole story, and nothing left of it.
 
+use crate::support::built::built;
 use crate::support::require;
 use crate::support::shell::{Running, Shell, ended};
 use std::collections::BTreeSet;
@@ -51,7 +52,7 @@ fn the_demo_opens_no_connection_beyond_this_machine() {
     command
         .args(["-f", "-qq", "-e", "trace=connect,sendto,sendmsg", "-o"])
         .arg(&log)
-        .arg(env!("CARGO_BIN_EXE_drydock"))
+        .arg(built())
         .args(["demo", "--headless", "--json"]);
     shell.prepare(&mut command);
     let ended = ended(command);
@@ -70,7 +71,7 @@ fn the_demo_opens_no_connection_beyond_this_machine() {
 
 /// The demo as a visitor starts it, without a pause.
 fn at_a_terminal(shell: &Shell, mut script: Command) -> Running {
-    let demo = format!("{} demo --pace 0", env!("CARGO_BIN_EXE_drydock"));
+    let demo = format!("{} demo --pace 0", built().display());
     script.args(["-q", "-e", "-f", "-c", &demo, "/dev/null"]);
     shell.prepare(&mut script);
     Running::start(script)

@@ -1,5 +1,6 @@
 //! `ask` and `chat` where a person sits at a terminal: the prompt and the colours.
 
+use crate::support::built::built;
 use crate::support::require::component;
 use crate::support::shell::{Ended, Model, Shell, ended_with_input};
 use drydock::emulator::model::{calls, queue, says};
@@ -10,8 +11,9 @@ const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
 
 /// Runs the program on a terminal of its own, where somebody types. Both of its streams come as one.
 fn on_a_terminal(shell: &Shell, arguments: &[&str], typed: &str) -> Ended {
-    let program = env!("CARGO_BIN_EXE_drydock");
-    let words = [&[program], arguments].concat();
+    let program = built();
+    let program = program.to_string_lossy().into_owned();
+    let words = [&[program.as_str()], arguments].concat();
     let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let mut command = Command::new("script");
     command.args(["-q", "-e", "-f", "-c", &words.join(" "), "/dev/null"]);

@@ -1,6 +1,7 @@
 //! The documents are true: what they name exists, what they show loads, and what they promise has a
 //! test. This file reads them; it does not say how they should read.
 
+use crate::support::built::built;
 use crate::support::source::{root, rust_files};
 use drydock::command;
 use drydock::config::{Config, KEYS, SourceFile, Sources, Unset};
@@ -238,7 +239,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 fn drydock(arguments: &[&str]) -> Output {
     let place = tempfile::tempdir().expect("a folder");
-    Command::new(env!("CARGO_BIN_EXE_drydock"))
+    Command::new(built())
         .args(arguments)
         .env_clear()
         .current_dir(place.path())

@@ -1,19 +1,18 @@
 //! A build that is for use cannot be broken on purpose.
 #![cfg(not(any(feature = "crash-points", feature = "planted-bugs")))]
 
+use crate::support::built::built;
 use std::process::Command;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_drydock");
 
 /// R1
 #[test]
 fn a_build_for_use_has_no_crash_point_no_second_clock_and_no_planted_defect() {
-    let program = std::fs::read(PROGRAM).expect("the program");
+    let program = std::fs::read(built()).expect("the program");
     for variable in ["DRYDOCK_CRASH", "DRYDOCK_CLOCK_OFFSET", "DRYDOCK_BUG"] {
         let held = memchr::memmem::find(&program, variable.as_bytes());
         assert_eq!(held, None, "{variable}");
         // Whoever sets one has the wrong program, and is told so.
-        let output = Command::new(PROGRAM)
+        let output = Command::new(built())
             .arg("check")
             .current_dir(std::env::temp_dir())
             .env("ANTHROPIC_API_KEY", "sk-ant-for-use")

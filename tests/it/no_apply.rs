@@ -1,5 +1,6 @@
 //! Drydock prepares and never applies: nothing in it can change a cluster or a remote.
 
+use crate::support::built::built;
 use crate::support::source::{root, rust_files, without_comment};
 
 /// What a program would contain that applies, commits or pushes. The texts are built so that this
@@ -111,7 +112,7 @@ fn no_dependency_can_apply() {
 /// T60: the program may hold such words only as often as its prompts and the allowed lines do.
 #[test]
 fn the_program_contains_no_command_that_applies() {
-    let program = std::fs::read(env!("CARGO_BIN_EXE_drydock")).expect("the program");
+    let program = std::fs::read(built()).expect("the program");
     let texts = prompts();
     for text in forbidden()
         .iter()

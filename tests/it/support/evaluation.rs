@@ -1,5 +1,6 @@
 //! Evaluations in the real jail: the program itself is the inmate.
 
+use crate::support::built::built;
 use drydock::jsonnet::{Entry, EvalError, EvalLimits, Evaluated, Evaluator, Request, SecondOpinionWanted};
 use drydock::model::{FileChange, FileVersion, Mode, RepoPath};
 use drydock::sandbox::{LayerName, Program};
@@ -104,7 +105,7 @@ pub(crate) fn path(text: &str) -> RepoPath {
 
 /// The program these tests belong to.
 pub(crate) fn program() -> Program {
-    Program::at(env!("CARGO_BIN_EXE_drydock"))
+    Program::at(built())
 }
 
 pub(crate) fn evaluator(limits: EvalLimits) -> Evaluator {

@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub(crate) mod app;
+pub(crate) mod built;
 pub(crate) mod evaluation;
 pub(crate) mod file_host;
 pub(crate) mod git_server;

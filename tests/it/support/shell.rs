@@ -1,6 +1,7 @@
 //! The real program, started as a person starts it, in a home of its own: no variable of the machine
 //! reaches it, and nothing it may do touches anything but its own directories.
 
+use crate::support::built::built;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -88,7 +89,7 @@ impl Shell {
 
     /// The program, in the work tree.
     pub(crate) fn drydock(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_drydock"));
+        let mut command = Command::new(built());
         command.args(arguments);
         self.prepare(&mut command);
         command

@@ -1,6 +1,7 @@
 //! Time and randomness of a test. Time starts at a fixed moment and runs; a test that moves it has a
 //! clock of its own, because tests run side by side.
 
+use super::built::built;
 pub(crate) use drydock::app::World;
 use drydock::sandbox::Program;
 use jiff::{SignedDuration, Timestamp};
@@ -30,7 +31,7 @@ pub(crate) fn world<const CLOCK: usize>() -> World {
 
 /// What runs in the jail: the program that was built for these tests, which are another one.
 pub(crate) fn program() -> Program {
-    Program::at(env!("CARGO_BIN_EXE_drydock"))
+    Program::at(built())
 }
 
 /// Moves clock number `CLOCK` forward.
