@@ -61,12 +61,13 @@ fn main() {
         );
     }
     let files = parts::with_parts(tanka::files(ENVIRONMENTS), LINTED[1] / 2);
+    let count = files.iter().filter(|(path, _)| is_own(path)).count();
     let edited = Repository::edited(files);
     let (output, time) = edited.ours(&["tanka", "env", "diff"]);
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains("every affected environment renders: ok"), "{told}");
     row(
-        &format!("env diff, every Jsonnet file edited, {ENVIRONMENTS} environments"),
+        &format!("env diff, all {count} Jsonnet files edited, {ENVIRONMENTS} environments"),
         &Times::new(vec![time]),
         "<= 60 s",
     );
@@ -111,6 +112,10 @@ struct Repository {
     directory: tempfile::TempDir,
 }
 
+fn is_own(path: &str) -> bool {
+    path.ends_with("sonnet") && !path.starts_with("vendor/")
+}
+
 impl Repository {
     fn of(files: impl IntoIterator<Item = (String, String)>) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -126,8 +131,7 @@ impl Repository {
     /// One whose files are committed, and each Jsonnet file of which has another comment since then.
     fn edited(files: Vec<(String, String)>) -> Self {
         let edited = files.iter().map(|(path, content)| {
-            let is_own = path.ends_with("sonnet") && !path.starts_with("vendor/");
-            let content = if is_own {
+            let content = if is_own(path) {
                 format!("// Edited.\n{content}")
             } else {
                 content.clone()

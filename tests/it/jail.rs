@@ -415,7 +415,11 @@ async fn output_is_bounded() {
     if !is_alone("jail::output_is_bounded") {
         return;
     }
-    let evaluator = evaluator(EvalLimits::default());
+    // A build without optimisation may take long on a busy machine.
+    let evaluator = evaluator(EvalLimits {
+        time_max: Duration::from_secs(120),
+        ..EvalLimits::default()
+    });
     let before = resident_bytes();
     let text = "local s = std.repeat('x', 1000); std.makeArray(20000, function(i) s)";
     let error = value(&evaluator, snippet(text)).await.expect_err("no value");

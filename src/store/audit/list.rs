@@ -12,9 +12,10 @@ use serde_json::Value;
 const LOOKED_AT_MAX: usize = 500_000;
 
 /// Every kind of line.
-pub const AUDIT_KINDS: [&str; 18] = [
+pub const AUDIT_KINDS: [&str; 19] = [
     "audit.cut",
     "auth.denied",
+    "change.closed",
     "change.discarded",
     "change.expired",
     "change.undone",
