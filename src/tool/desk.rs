@@ -405,6 +405,7 @@ mod tests {
         assert_eq!(desk.text(&path("a")).unwrap(), "x\n");
     }
 
+    /// T68
     #[test]
     fn the_fifty_first_file_is_over_the_change_budget() {
         let desk = desk(&[("old", "x\n")]);

@@ -1,7 +1,9 @@
 //! Commands are answered without a model, the same on every surface they can be typed on.
 
+use crate::secrets::commit;
 use crate::support::app::{TestApp, step};
 use drydock::emulator::model::{Answer, Asked, Fault, calls, says};
+use gix::objs::tree::EntryKind;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -245,6 +247,114 @@ async fn clear_forgets_the_words_and_keeps_the_change_and_discard_throws_it_away
     assert!(discarded.contains("is discarded"), "{discarded}");
     let diff = app.command_in(ALICE, &thread, "!diff").await;
     assert_eq!(diff, "Nothing is prepared here.");
+}
+
+/// T68: the files of a turn are counted, and named; how many lines are rewritten is not bounded.
+#[tokio::test]
+async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
+    const FILES: usize = 52;
+    let name = |number: usize| format!("environments/dev/old/{number:02}.txt");
+    let app = TestApp::new(move |asked: &Asked| {
+        let deletes = |from: usize| {
+            let numbers = (from..(from + 13).min(FILES)).map(|number| json!({ "path": name(number) }));
+            numbers.fold(says(""), |answer, path| answer.and_calls("file_delete", path))
+        };
+        match step(asked) {
+            number if number < 4 => deletes(13 * number),
+            _ => says("They are gone."),
+        }
+    })
+    .await;
+    let texts: Vec<(String, String)> = (0..FILES)
+        .map(|number| (name(number), format!("text {number}\r\nwithout an end")))
+        .collect();
+    let files: Vec<_> = texts
+        .iter()
+        .map(|(path, text)| (path.as_str(), EntryKind::Blob, text.as_str()))
+        .collect();
+    commit(&app, &files);
+    app.slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "delete all that is old").await;
+    assert!(
+        result.text.contains("CHG-1 is ready: 50 files, +0 −100."),
+        "{}",
+        result.text
+    );
+    assert!(
+        result.text.contains("environments/dev/old/00.txt"),
+        "{}",
+        result.text
+    );
+    let labels: Vec<String> = result
+        .message
+        .buttons()
+        .into_iter()
+        .map(|button| button.label)
+        .collect();
+    assert!(labels.contains(&"Discard".to_owned()), "{labels:?}");
+    let asked = app.asked();
+    let refused: Vec<String> = asked
+        .iter()
+        .flat_map(|asked| asked.last_results())
+        .filter(|result| result.is_error)
+        .map(|result| result.content.clone())
+        .collect();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    for (number, told) in refused.iter().enumerate() {
+        let expected = format!(
+            "the change budget of 50 files is used up: `{}`",
+            name(50 + number)
+        );
+        assert!(told.contains(&expected), "{told}");
+    }
+    app.command_in(ALICE, &result.thread, "!patch").await;
+    app.until_idle().await;
+    let patch = app
+        .stage
+        .slack
+        .look(|state| state.files.last().unwrap().content.clone());
+    let patch = String::from_utf8_lossy(&patch).into_owned();
+    for number in 0..50 {
+        assert!(
+            patch.contains("deleted file mode 100644") && patch.contains(&name(number)),
+            "{patch}"
+        );
+    }
+    let undone = app.command_in(ALICE, &result.thread, "!undo").await;
+    assert!(
+        undone.starts_with("Undone; the workspace is as the base again"),
+        "{undone}"
+    );
+    assert_eq!(app.column("SELECT edits FROM conversation"), ["{}"]);
+    let diff = app.command_in(ALICE, &result.thread, "!diff").await;
+    assert_eq!(diff, "Nothing is prepared here.");
+}
+
+/// What is mistyped means no change, and least of all whatever happens to be prepared.
+#[tokio::test]
+async fn a_mistyped_change_is_neither_discarded_nor_sent() {
+    let app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let thread = app.ask(ALICE, "four replicas in dev").await.thread;
+    for mistyped in ["chg42", "CHG-1x", "it please"] {
+        for (word, done) in [("discard", "discarded"), ("patch", "sent")] {
+            let told = app
+                .command_in(ALICE, &thread, &format!("!{word} {mistyped}"))
+                .await;
+            let expected = format!(
+                "That names no change, so nothing is {done}. Write {word} alone for what is prepared here, or with its \
+                 name, such as {word} CHG-42."
+            );
+            assert_eq!(told, expected, "{mistyped}");
+        }
+    }
+    let another = app.command_in(ALICE, &thread, "!discard CHG-2").await;
+    assert!(
+        another.starts_with("CHG-2 is not prepared here any more, so nothing is discarded"),
+        "{another}"
+    );
+    let discarded = app.command_in(ALICE, &thread, "!discard chg-1 rev 1").await;
+    assert!(discarded.starts_with("CHG-1 is discarded"), "{discarded}");
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ fn leaking() -> String {
 }
 
 /// Adds one commit with these files to the branch of the repository.
-fn commit(app: &TestApp, files: &[(&str, EntryKind, &str)]) {
+pub(crate) fn commit(app: &TestApp, files: &[(&str, EntryKind, &str)]) {
     let repository = app.stage.repository();
     let branch = repository.join("refs/heads/main");
     let parent: gix::ObjectId = std::fs::read_to_string(&branch).unwrap().trim().parse().unwrap();

@@ -88,14 +88,17 @@ impl Gateway {
         Ok(address.upload(change, extension))
     }
 
-    /// Sends the prepared change as a file; nothing if another one was `meant`.
+    /// Sends the prepared change as a file; nothing if its `arguments` mean another one, or none.
     pub(super) async fn patch(
         &self,
-        meant: Option<ChangeNumber>,
+        arguments: &str,
         address: &Address,
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Vec<Op>> {
+        let Ok(meant) = meant(arguments) else {
+            return Ok(vec![address.post("answer", no_change(Verb::Patch, "sent"))]);
+        };
         let mut change = match self.standing_of(identity, conversation).await? {
             Standing::Prepared(change) => *change,
             other => return Ok(vec![address.post("answer", other.told())]),
@@ -217,13 +220,16 @@ impl Gateway {
         }
     }
 
-    /// Throws the prepared change away; nothing if another one was `meant`.
+    /// Throws the prepared change away; nothing if its `arguments` mean another one, or none.
     pub(super) async fn discard(
         &self,
-        meant: Option<ChangeNumber>,
+        arguments: &str,
         asked: &Asked,
         conversation: ConversationId,
     ) -> anyhow::Result<Reply> {
+        let Ok(meant) = meant(arguments) else {
+            return Ok(no_change(Verb::Discard, "discarded"));
+        };
         let store = &self.parts.store;
         let discarded = store
             .discard(conversation, asked.inbox, meant, (self.parts.now)())
@@ -300,12 +306,38 @@ fn named(number: ChangeNumber) -> String {
     Change::name(number, 1)
 }
 
-/// Returns the change that the arguments of a command begin with: `CHG-42`. A button writes which one it stands under.
-pub(super) fn meant(arguments: &str) -> Option<ChangeNumber> {
-    let first = arguments.split_whitespace().next()?.trim_matches('`');
-    let (prefix, number) = first.split_at_checked(4)?;
-    let number = number.parse().ok().map(ChangeNumber);
-    number.filter(|_| prefix.eq_ignore_ascii_case("chg-"))
+/// Arguments that name no change.
+#[derive(Debug, PartialEq, Eq)]
+struct NoChange;
+
+/// Returns the change that the arguments of a command name: `CHG-42`, or `CHG-42 rev 2`. Nothing is what is prepared
+/// here. A button writes which one it stands under.
+fn meant(arguments: &str) -> Result<Option<ChangeNumber>, NoChange> {
+    let words: Vec<&str> = arguments.trim_matches('`').split_whitespace().collect();
+    let (name, revision) = match words.as_slice() {
+        [] => return Ok(None),
+        [name] => (name, None),
+        [name, rev, number] if rev.eq_ignore_ascii_case("rev") => (name, Some(number)),
+        _ => return Err(NoChange),
+    };
+    if revision.is_some_and(|number| number.parse::<u32>().is_err()) {
+        return Err(NoChange);
+    }
+    let (prefix, number) = name.split_at_checked(4).ok_or(NoChange)?;
+    let number = number.parse().map_err(|_| NoChange)?;
+    match prefix.eq_ignore_ascii_case("chg-") {
+        true => Ok(Some(ChangeNumber(number))),
+        false => Err(NoChange),
+    }
+}
+
+/// What is said of a command that names no change in the place of one.
+fn no_change(verb: Verb, done: &str) -> Reply {
+    let word = verb.word();
+    Reply::text(format!(
+        "That names no change, so nothing is {done}. Write `{word}` alone for what is prepared here, or with its \
+         name, such as `{word} CHG-42`."
+    ))
 }
 
 fn titled(change: &Change) -> Reply {
@@ -313,5 +345,48 @@ fn titled(change: &Change) -> Reply {
         parts: vec![Part::Heading {
             text: format!("{change}: {}", compose::totals(change)),
         }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NoChange, meant};
+    use crate::model::ChangeNumber;
+
+    #[test]
+    fn a_change_is_meant_by_its_whole_name_alone() {
+        for (arguments, number) in [
+            ("CHG-42", 42),
+            ("chg-42", 42),
+            ("`CHG-42`", 42),
+            (" CHG-42 ", 42),
+            ("CHG-42 rev 2", 42),
+            ("`CHG-42 rev 2`", 42),
+        ] {
+            assert_eq!(meant(arguments), Ok(Some(ChangeNumber(number))), "{arguments:?}");
+        }
+        for arguments in ["", "  ", "``"] {
+            assert_eq!(meant(arguments), Ok(None), "{arguments:?}");
+        }
+        for arguments in [
+            "chg42",
+            "CHG-42x",
+            "CHG-",
+            "CHG",
+            "42",
+            "#42",
+            "CHG-42,",
+            "CHG-42 CHG-43",
+            "CHG-42 rev",
+            "CHG-42 rev x",
+            "CHG-42 please",
+            "it",
+            "rev 2",
+            "CHG–42",
+            "ä",
+            "CHG-99999999999999999999",
+        ] {
+            assert_eq!(meant(arguments), Err(NoChange), "{arguments:?}");
+        }
     }
 }

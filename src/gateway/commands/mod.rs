@@ -318,16 +318,13 @@ impl Gateway {
                 return Ok(Answer::ops(self.diff(address, identity, conversation).await?));
             }
             Verb::Patch => {
-                let meant = change::meant(command.arguments);
                 return Ok(Answer::ops(
-                    self.patch(meant, address, identity, conversation).await?,
+                    self.patch(command.arguments, address, identity, conversation)
+                        .await?,
                 ));
             }
             Verb::Undo => return self.undo(asked, address, identity, conversation).await,
-            Verb::Discard => {
-                let meant = change::meant(command.arguments);
-                self.discard(meant, asked, conversation).await?
-            }
+            Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(conversation).await?,
             Verb::Usage => self.usage(identity).await?,
