@@ -49,7 +49,8 @@ Examples:
   drydock invite alice --role editor             let Alice in
   drydock ask \"set web to 4 replicas in dev\"     one request, on the files around you
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 78 wrong configuration.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 16 something differs where a command was asked for that,
+70 a part of the server ended, 74 nothing can be stored safely any more, 78 wrong configuration.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:

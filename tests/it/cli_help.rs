@@ -1,6 +1,8 @@
 //! What the program says about itself, and how it takes mistakes.
 
 use crate::support::shell::Shell;
+use crate::support::source::{root, rust_files, without_comment};
+use std::collections::BTreeSet;
 use std::process::Stdio;
 
 const VERBS: [&str; 13] = [
@@ -27,12 +29,55 @@ fn every_verb_shows_examples_that_name_it() {
             assert!(examples.contains(&example), "{verb}: {}", help.out);
         }
         assert!(ended.out.contains("Examples:"));
-        assert!(
-            ended
-                .out
-                .contains("Exit codes: 0 done, 1 failed, 2 wrong usage, 78 wrong configuration.")
-        );
     }
+}
+
+/// TK-10
+#[test]
+fn the_help_and_the_readme_list_every_exit_code_of_the_source() {
+    let of_success = BTreeSet::from([0]);
+    let of_source: BTreeSet<u8> = rust_files("src/cli")
+        .into_iter()
+        .flat_map(|(_, text)| exit_codes(&text))
+        .chain(of_success)
+        .collect();
+    assert!(of_source.len() > 4, "the source was read: {of_source:?}");
+    let help = Shell::new().run(&["--help"]).out;
+    let (_, help) = help.split_once("Exit codes: ").expect("a list in the help");
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, readme) = readme
+        .split_once("- **Exit codes:** ")
+        .expect("a list in the README");
+    for listed in [help, readme] {
+        let (listed, _) = listed.split_once('.').expect("an end");
+        assert_eq!(listed_codes(listed), of_source, "{listed}");
+    }
+}
+
+/// The numbers that a file gives as exit codes: `code: 78`, and constants that are one.
+fn exit_codes(text: &str) -> Vec<u8> {
+    let lines = text.lines().map(without_comment);
+    let values = lines.filter_map(|line| {
+        let line = line.trim();
+        let constant = line
+            .strip_prefix("const ")
+            .and_then(|line| line.split_once(": u8 = "));
+        match constant {
+            Some((name, value)) => (name.starts_with("CODE_") || name == "DIFFERS").then_some(value),
+            None => line.strip_prefix("code: "),
+        }
+    });
+    values
+        .filter_map(|value| value.trim_end_matches([',', ';']).parse().ok())
+        .collect()
+}
+
+/// The numbers that begin the entries of a list: `0 done, 1 failed`.
+fn listed_codes(list: &str) -> BTreeSet<u8> {
+    let entries = list
+        .split(',')
+        .filter_map(|entry| entry.split_whitespace().next());
+    entries.filter_map(|word| word.parse().ok()).collect()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The rules of the code that a machine holds: the manifest asks for them, and the checks make them errors.
 
-use crate::support::source::root;
+use crate::support::source::{root, rust_files};
 
 fn file(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).expect("a file of the project")
@@ -34,4 +34,15 @@ fn one_command_checks_format_lints_documentation_and_tests() {
     ] {
         assert!(run.lines().any(|line| line == step), "{step}");
     }
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for() {
+    let folders = ["src", "tests", "benches", "torture"];
+    let files = folders.iter().flat_map(|folder| rust_files(folder));
+    let silent: Vec<String> = files
+        .filter(|(_, text)| !text.starts_with("//! "))
+        .map(|(path, _)| path)
+        .collect();
+    assert!(silent.is_empty(), "no `//!` at the top:\n{}", silent.join("\n"));
 }

@@ -1,3 +1,5 @@
+//! What messages a reply becomes in Telegram: their bounds, their order, and nothing that is lost.
+
 use super::{pages, rendered_fits, source_bytes, split};
 use crate::channel::telegram::render::UNITS_MAX;
 use crate::model::{Part, Reply};
