@@ -28,6 +28,7 @@ use clocks::Clocks;
 use ingress::{Clocked, Routes};
 use jiff::Timestamp;
 use refusals::Refusals;
+pub(crate) use refusals::remembered;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

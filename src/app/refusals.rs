@@ -4,6 +4,8 @@
 use crate::config::{ChannelSettings, Config};
 use crate::health::{Health, Severity};
 use crate::http::NAME_UNKNOWN;
+use crate::store::Doors;
+use crate::webhook::{REASON_OF_TIME, REASONS_OF_SECRETS};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -42,20 +44,9 @@ impl Refused {
 
 impl Refusals {
     pub(super) fn new(config: &Config, health: Health) -> Self {
-        let channels = config.channels.iter().map(|(name, settings)| {
-            let key = match settings {
-                ChannelSettings::Slack(_) => "signing_secret",
-                ChannelSettings::Telegram(_) => "secret_token",
-            };
-            (name.clone(), format!("channels.{name}.{key}"))
-        });
-        let hooks = config
-            .hooks
-            .keys()
-            .map(|name| (name.clone(), format!("hooks.{name}.secret")));
         Self {
             health,
-            secrets: channels.chain(hooks).collect(),
+            secrets: secrets(config),
             refused: Mutex::default(),
         }
     }
@@ -104,6 +95,45 @@ impl Refusals {
     }
 }
 
+/// The key that holds the secret of each channel and hook, by its name.
+fn secrets(config: &Config) -> BTreeMap<String, String> {
+    let channels = config.channels.iter().map(|(name, settings)| {
+        let key = match settings {
+            ChannelSettings::Slack(_) => "signing_secret",
+            ChannelSettings::Telegram(_) => "secret_token",
+        };
+        (name.clone(), format!("channels.{name}.{key}"))
+    });
+    let hooks = config
+        .hooks
+        .keys()
+        .map(|name| (name.clone(), format!("hooks.{name}.secret")));
+    channels.chain(hooks).collect()
+}
+
+/// The names whose newest requests were all refused for their secret, each with what is to be said of it. What came
+/// before the newest good one is over.
+pub(crate) fn remembered(config: &Config, doors: &Doors) -> Vec<(String, String)> {
+    let secrets = secrets(config);
+    let told = secrets.iter().filter_map(|(name, secret)| {
+        let since = doors.let_in.get(name);
+        let of_name = doors.turned_away.iter().filter(|turned| turned.name == *name);
+        let judged = of_name.filter(|turned| turned.reason != REASON_OF_TIME);
+        let mut in_a_row = judged.take_while(|turned| {
+            REASONS_OF_SECRETS.contains(&turned.reason.as_str()) && since.is_none_or(|since| turned.at > *since)
+        });
+        let newest = in_a_row.next()?;
+        let count = 1 + in_a_row.count();
+        let (reason, at) = (words(&newest.reason), newest.at);
+        let why = format!(
+            "{count} requests or more were refused since the last good one, the last at {at:.0}: {reason}; is `{secret}` \
+             the secret that its sender has? The next good one ends this"
+        );
+        (u32::try_from(count).unwrap_or(u32::MAX) > IN_A_ROW_MAX).then(|| (of(name), why))
+    });
+    told.collect()
+}
+
 fn of(name: &str) -> String {
     format!("secret of {name}")
 }
@@ -122,10 +152,11 @@ fn words(reason: &str) -> &str {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Refusals, Refused};
+    use super::{Refusals, Refused, remembered};
     use crate::config::{Config, Sources};
     use crate::health::{Health, Severity};
     use crate::http::NAME_UNKNOWN;
+    use crate::store::{Doors, TurnedAway};
     use jiff::Timestamp;
 
     const TOML: &str = r#"[channels.team]
@@ -189,5 +220,43 @@ api_key = { env = "SIGNING" }
             .filter_map(|second| refused.count(at(second)).1)
             .collect();
         assert_eq!(counts, [1, 600, 600]);
+    }
+
+    /// T12
+    #[test]
+    fn what_is_remembered_of_refusals_ends_with_the_next_good_request() {
+        let turned = |second, reason: &str| TurnedAway {
+            name: "team".to_owned(),
+            reason: reason.to_owned(),
+            at: at(second),
+        };
+        let forged = |seconds: &[i64]| -> Vec<TurnedAway> {
+            seconds
+                .iter()
+                .map(|second| turned(*second, "hook.forged"))
+                .collect()
+        };
+        let told = |turned_away: Vec<TurnedAway>, let_in: Option<i64>| {
+            let let_in = let_in.map(|second| ("team".to_owned(), at(second)));
+            let doors = Doors {
+                let_in: let_in.into_iter().collect(),
+                turned_away,
+            };
+            remembered(&config(), &doors)
+        };
+        let why = "3 requests or more were refused since the last good one, the last at 2027-01-15T08:00:09Z: the signature is wrong; is `channels.team.signing_secret` the secret that its sender has? The next good one ends this";
+        let expected = [("secret of team".to_owned(), why.to_owned())];
+        assert_eq!(told(forged(&[9, 8, 7]), None), expected);
+        assert_eq!(told(forged(&[9, 8, 7, 3]), Some(5)), expected);
+        assert_eq!(told(forged(&[9, 8]), None), []);
+        assert_eq!(told(forged(&[9, 8, 7]), Some(9)), []);
+        // What was not for us was signed; of a wrong time nothing is known.
+        let ignored = |reason| {
+            let mut rows = forged(&[9, 8, 7]);
+            rows.insert(1, turned(8, reason));
+            told(rows, None)
+        };
+        assert_eq!(ignored("hook.ping"), []);
+        assert_eq!(ignored("hook.stale"), expected);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::output::Output;
 use super::{Failure, Global, comparer, evaluator, layers};
+use crate::app;
 use crate::bundler::Offline;
 use crate::config::{ChannelSettings, Config, DataSettings};
 use crate::helm::Helm;
@@ -29,6 +30,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
     };
     let mut findings = vec![finding("data directory", data_directory(&config.data))];
     findings.extend(config.channels.iter().filter_map(signing_secret));
+    findings.extend(refused(&config));
     let mut opened = BTreeMap::new();
     for (name, settings) in &config.repositories {
         let what = format!("repository {name}");
@@ -85,6 +87,21 @@ fn signing_secret((name, settings): (&String, &ChannelSettings)) -> Option<Findi
         "`channels.{name}.signing_secret` does not look like one of Slack's, which have {SLACK_SIGNING_CHARS} letters and digits"
     );
     (!is_usual).then(|| skipped(&format!("channel {name}"), &hint))
+}
+
+/// A hint for each secret that nobody who came lately had: what a server that runs or ran here has noted. It is no
+/// failure, because the secret may have been mended since.
+fn refused(config: &Config) -> Vec<Finding> {
+    match store::look_at_doors(&config.data.directory) {
+        Ok(doors) => app::remembered(config, &doors)
+            .into_iter()
+            .map(|(what, why)| skipped(&what, &why))
+            .collect(),
+        Err(error) => vec![skipped(
+            "requests that were refused",
+            &format!("not looked at: {error}"),
+        )],
+    }
 }
 
 /// Whether others can read what is kept.

@@ -4,7 +4,7 @@ use super::answer::{self, Answer};
 use super::bounds::Bounds;
 use super::{Acknowledged, Ingress, NAME_UNKNOWN, Route, Unavailable};
 use crate::crash_point;
-use crate::webhook::{Received, Rejected};
+use crate::webhook::{REASON_OF_TIME, Received, Rejected};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
@@ -15,9 +15,6 @@ use jiff::Timestamp;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tracing::error;
-
-/// Why a request is refused whose signature is right and whose time is not.
-const STALE: &str = "hook.stale";
 
 /// What every connection shares.
 pub(super) struct Routes {
@@ -162,7 +159,7 @@ impl Routes {
             }
             Rejected::Stale { seconds } => {
                 self.ingress.stale(name, *seconds);
-                (&STALE, answer::unauthenticated())
+                (&REASON_OF_TIME, answer::unauthenticated())
             }
             Rejected::Malformed(reason) => (reason, answer::malformed(reason)),
             Rejected::Unsupported(reason) => (reason, answer::unsupported(reason)),

@@ -208,6 +208,44 @@ pub(super) fn connect_to_read(directory: &Path) -> Result<Connection, OpenError>
     connect(&directory.join(DATABASE), OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
+/// The file of the database.
+pub(super) fn database(directory: &Path) -> PathBuf {
+    directory.join(DATABASE)
+}
+
+/// A connection that leaves no trace, whoever works on the database meanwhile; nothing where there is none to look at.
+/// A reader that finds a log usually makes an index of it, which the next start would take for the word of a process.
+pub(super) fn connect_to_look(directory: &Path) -> Result<Option<Connection>, OpenError> {
+    let file = directory.join(DATABASE);
+    let is_there = |name: &str| directory.join(name).exists();
+    let how = match (is_there(DATABASE), is_there(LOG), is_there(INDEX)) {
+        (true, true, true) => "readonly_shm=1",
+        (true, false, _) => "immutable=1",
+        // Without an index nobody knows what of the log was committed.
+        (false, _, _) | (true, true, false) => return Ok(None),
+    };
+    let uri = format!("file:{}?{how}", escaped(&file));
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let connection = connect(Path::new(&uri), flags)?;
+    let untouched = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    connection
+        .set_db_config(untouched, true)
+        .map_err(|err| database_error(&file, err))?;
+    let schema = look_at_schema(&file, &connection)?;
+    Ok((schema > 0).then_some(connection))
+}
+
+/// A path as it stands in an address.
+fn escaped(path: &Path) -> String {
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    let escaped = bytes.map(|byte| match byte {
+        b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    escaped.collect()
+}
+
 fn readers(file: &Path) -> Result<Vec<Connection>, OpenError> {
     (0..READERS)
         .map(|_| connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY))
@@ -418,7 +456,7 @@ fn look_at_schema(file: &Path, connection: &Connection) -> Result<i64, OpenError
     Ok(found)
 }
 
-fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
+pub(super) fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
     use rusqlite::ErrorCode;
     match err.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => OpenError::Damaged {

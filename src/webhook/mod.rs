@@ -50,6 +50,22 @@ pub enum Rejected {
     Unsupported(&'static str),
 }
 
+/// The reasons of [`Rejected::Unauthenticated`] for which the two sides may have different secrets, as the audit log has
+/// them. A time that is not readable stands there in the same word as one that is signed and wrong, so it is none.
+pub const REASONS_OF_SECRETS: [&str; 9] = [
+    "a signature header is missing",
+    "a signature header is not text",
+    "a signature header is repeated",
+    "hook.forged",
+    "hook.malformed",
+    "hook.mixed",
+    "secret token missing or repeated",
+    "the signature is not of version 0",
+    "wrong secret token",
+];
+/// The reason of the audit log for a signature of another time, or of one that is not readable.
+pub const REASON_OF_TIME: &str = "hook.stale";
+
 /// A source of signed events, reachable as `POST /in/<name>`.
 pub trait Webhook: Send + Sync {
     /// Verifies and decodes one request received at `at`.

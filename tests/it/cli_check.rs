@@ -1,7 +1,11 @@
 //! `drydock check`: what it finds, as a table and as JSON.
 
-use crate::support::shell::{Shell, commit};
-use serde_json::json;
+use crate::cli_serve::serve;
+use crate::support::shell::{BOUND, Shell, commit};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Instant;
 
 /// A shell with a repository beside its work tree, and a configuration that is good.
 fn shell(hook_prompt: &str, branch: &str) -> Shell {
@@ -173,6 +177,137 @@ fn a_signing_secret_that_is_none_of_slacks_is_pointed_at() {
         assert_eq!(ended.out.contains(hint), is_pointed_at, "{ended:?}");
         assert!(!ended.out.contains(secret), "{ended:?}");
     }
+}
+
+/// What a server answers to a request without a body, or with an empty object.
+fn answered(address: &str, request: &str, headers: &[(&str, &str)]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    write!(
+        stream,
+        "{request} HTTP/1.1\r\nhost: drydock\r\nconnection: close\r\ncontent-length: 2\r\n\
+         content-type: application/json\r\n{headers}\r\n{{}}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// T12: Slack, Telegram and a code host each sign with another secret than the one that is configured.
+#[test]
+fn a_secret_that_its_sender_does_not_have_shows_wherever_an_operator_looks() {
+    let slack_signing = "8f742231b10e8888abcd99fedcba85a5";
+    let shell = shell("prompts/release.md", "main")
+        .set("TEAM_TOKEN", "xoxb-17653672481-19874698323")
+        .set("TEAM_SIGNING", slack_signing)
+        .set("BOT_SECRET", "dR4kP9wQ2xL7-hJ5tN8");
+    let nowhere = "http://127.0.0.1:9";
+    let good = shell.get("drydock.toml").replace(
+        "mode = \"polling\"",
+        &format!(
+            "mode = \"webhook\"\nsecret_token = {{ env = \"BOT_SECRET\" }}\napi_base_url = \"{nowhere}\""
+        ),
+    );
+    let more = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://drydock.example.com\"\n\
+         [channels.team]\nkind = \"slack\"\nbot_token = {{ env = \"TEAM_TOKEN\" }}\n\
+         signing_secret = {{ env = \"TEAM_SIGNING\" }}\napi_base_url = \"{nowhere}/api\"\n"
+    );
+    let good = good.replace(
+        "[repositories.remote]\nurl = \"https://git.example.com/acme/remote.git\"\n",
+        "",
+    );
+    shell.put("drydock.toml", &format!("{good}{more}"));
+    let quiet = shell.run(&["check"]);
+    assert!(
+        quiet.code == Some(0) && !quiet.out.contains("refused"),
+        "{quiet:?}"
+    );
+    let (mut running, address) = serve(&shell);
+    let now = jiff::Timestamp::now().as_second().to_string();
+    let (slack, github) = (
+        "v0=".to_owned() + &"0".repeat(64),
+        "sha256=".to_owned() + &"0".repeat(64),
+    );
+    let senders = [
+        (
+            "bot",
+            "channels.bot.secret_token",
+            vec![("x-telegram-bot-api-secret-token", "another")],
+        ),
+        (
+            "release",
+            "hooks.release.secret",
+            vec![
+                ("x-hub-signature-256", github.as_str()),
+                ("x-github-event", "release"),
+                ("x-github-delivery", "1"),
+            ],
+        ),
+        (
+            "team",
+            "channels.team.signing_secret",
+            vec![
+                ("x-slack-request-timestamp", now.as_str()),
+                ("x-slack-signature", slack.as_str()),
+            ],
+        ),
+    ];
+    for (name, secret, headers) in &senders {
+        for _ in 0..3 {
+            let answer = answered(&address, &format!("POST /in/{name}"), headers);
+            assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+        }
+        running.err_until(&format!("is `{secret}` the secret that its sender has?"));
+    }
+    let ready = answered(&address, "GET /readyz", &[]);
+    let listed = || -> Vec<Value> {
+        let list = shell.run(&["audit", "list", "--kind", "ingress.rejected", "--json"]);
+        list.json()["lines"].as_array().unwrap().clone()
+    };
+    let started = Instant::now();
+    while listed().len() < 9 {
+        assert!(started.elapsed() < BOUND, "{:?}", listed());
+    }
+    let beside = shell.run(&["check"]);
+    running.terminate();
+    let ended = running.end();
+    let after = shell.run(&["check"]);
+    for (name, secret, _) in &senders {
+        let asks = format!("is `{secret}` the secret that its sender has?");
+        assert!(
+            ready.contains(&format!("secret of {name}: every request")) && ready.contains(&asks),
+            "{ready}"
+        );
+        assert_eq!(listed_of(&listed(), name), 3, "{name}");
+        // Once a minute, and three requests are in two at most.
+        let logged = format!("requests to /in/{name} were refused");
+        let logged = ended.err.lines().filter(|line| line.contains(&logged));
+        assert!((1..=2).contains(&logged.count()), "{}", ended.err);
+        for check in [&beside, &after] {
+            assert_eq!(check.code, Some(0), "{check:?}");
+            let line = check
+                .out
+                .lines()
+                .find(|line| line.starts_with(&format!("secret of {name} ")));
+            assert!(line.is_some_and(|line| line.contains(&asks)), "{}", check.out);
+        }
+    }
+    for told in [&ready, &ended.err, &beside.out, &after.out] {
+        assert!(
+            !told.contains(slack_signing) && !told.contains("dR4kP9wQ2xL7-hJ5tN8"),
+            "{told}"
+        );
+    }
+}
+
+/// The lines of the audit log of one name.
+fn listed_of(lines: &[Value], name: &str) -> usize {
+    lines.iter().filter(|line| line["data"]["name"] == name).count()
 }
 
 /// CI-23
