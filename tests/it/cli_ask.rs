@@ -76,6 +76,30 @@ fn words_before_a_call_are_shown_of_an_answer_that_is_not_streamed() {
     assert!(!ended.err.contains("Two replicas."), "{ended:?}");
 }
 
+/// TK-84: an answer that its provider streams is read as it comes, and is not printed before it is whole.
+#[test]
+fn an_answer_that_is_streamed_is_printed_whole_and_a_half_of_one_is_not() {
+    let half = "The first half. ".repeat(400);
+    let model = Model::start(queue([
+        says(&half).but(Fault::EndAfter(half.len() / 2)),
+        says("All of it."),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let ended = shell.run(&["ask", "--set", &anthropic(&model), "how many?"]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "All of it.\n"),
+        "{ended:?}"
+    );
+    assert!(!ended.err.contains("first half"), "{ended:?}");
+    let streamed: Vec<bool> = model
+        .asked()
+        .iter()
+        .map(|asked| asked.raw.contains("\"stream\":true"))
+        .collect();
+    assert_eq!(streamed, [true, true]);
+}
+
 /// TK-19 TK-20 TK-23
 #[test]
 fn an_openai_compatible_model_answers_as_json() {
@@ -449,7 +473,8 @@ fn a_file_that_does_not_parse_goes_back_to_the_model() {
     );
 }
 
-/// A work tree with husky, git-lfs and a file system monitor: it works, and none of them runs.
+/// T42: a work tree with husky, git-lfs, a filter of its own, line ends of its own and a file system monitor: it works,
+/// a change is shown byte for byte, and none of them runs.
 #[test]
 fn hooks_and_filters_of_ones_own_repository_do_not_run() {
     use std::os::unix::fs::PermissionsExt;
@@ -467,10 +492,12 @@ fn hooks_and_filters_of_ones_own_repository_do_not_run() {
     let config = format!(
         "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = .husky\n\tfsmonitor = {name}\n\
          [filter \"lfs\"]\n\tclean = {name}\n\tsmudge = {name}\n\tprocess = {name}\n\trequired = true\n\
-         [diff]\n\texternal = {name}\n[diff \"lfs\"]\n\ttextconv = {name}\n"
+         [diff]\n\texternal = {name}\n[diff \"lfs\"]\n\ttextconv = {name}\n\
+         [filter \"own\"]\n\tclean = {name}\n\tsmudge = {name}\n\trequired = true\n"
     );
     std::fs::write(shell.work().join(".git/config"), config).unwrap();
-    shell.put(".gitattributes", "* filter=lfs diff=lfs\n");
+    let attributes = "* filter=lfs diff=lfs\n*.jsonnet filter=own text eol=crlf\n";
+    shell.put(".gitattributes", attributes);
     shell.put(
         ".husky/pre-commit",
         &format!("#!/bin/sh\ntouch '{}'\n", ran.display()),
@@ -489,4 +516,7 @@ fn hooks_and_filters_of_ones_own_repository_do_not_run() {
         .filter(|result| result.is_error)
         .collect();
     assert!(failed.is_empty(), "{failed:?}");
+    let asked = model.asked();
+    let diff = &asked[3].last_results()[0].content;
+    assert!(diff.contains("-{ replicas: 2 }\n+{ replicas: 4 }\n"), "{diff}");
 }

@@ -11,6 +11,58 @@ const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
 const TURNS: usize = 60;
 
+/// T34: what is kept of one person's rendering answers nobody else, though the path, the calls and the environment are the same.
+#[tokio::test]
+async fn two_people_who_render_the_same_path_each_see_their_own() {
+    let app = TestApp::new(|asked: &Asked| {
+        let words = asked.last_user_text();
+        let who = if words.contains("CANARY-A") { "CANARY-A" } else { "CANARY-B" };
+        let program = format!(
+            "{{ a: {{ apiVersion: 'v1', kind: 'ConfigMap', metadata: {{ name: 'a' }}, data: {{ of: '{who}' }} }} }}\n"
+        );
+        let environment = json!({"env_path": "environments/dev"});
+        match step(asked) {
+            0 => calls(
+                "file_write",
+                json!({"path": "environments/dev/main.jsonnet", "content": program}),
+            ),
+            1 => calls("tanka_show", environment.clone()).and_calls("tanka_diff", environment),
+            _ => says("Rendered."),
+        }
+    })
+    .await;
+    app.slack_editor(ALICE).await;
+    app.slack_editor(BOB).await;
+    let twice = async |user: &str, own: &str| {
+        for round in 0..2 {
+            let asked = app.ask(user, &format!("render {own} round {round}")).await;
+            let render = app
+                .command_in(user, &asked.thread, "!render environments/dev")
+                .await;
+            assert!(render.contains(own), "{render}");
+        }
+    };
+    tokio::join!(twice(ALICE, "CANARY-A"), twice(BOB, "CANARY-B"));
+    for asked in app.asked() {
+        let is_alices = asked.raw.contains("render CANARY-A");
+        let (own, foreign) = match is_alices {
+            true => ("CANARY-A", "CANARY-B"),
+            false => ("CANARY-B", "CANARY-A"),
+        };
+        assert!(!asked.raw.contains(foreign), "{}", asked.raw);
+        if step(&asked) == 2 {
+            for result in asked.last_results() {
+                assert!(
+                    !result.is_error && result.content.contains(own),
+                    "{}",
+                    result.content
+                );
+            }
+        }
+    }
+    assert_eq!(app.asked().len(), 12);
+}
+
 /// T25
 #[tokio::test]
 async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {

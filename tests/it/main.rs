@@ -51,6 +51,7 @@ mod jail;
 #[cfg(target_os = "linux")]
 mod linux;
 mod kept_words;
+mod linked_secrets;
 mod long_answers;
 mod map;
 mod matrix;

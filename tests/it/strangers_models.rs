@@ -163,6 +163,7 @@ async fn model_apis_of_another_author_play_the_whole_story() {
         ("anthropic", "", "/v1/messages", "true"),
         ("anthropic", "", "/v1/messages", "false"),
         ("openai", "/v1", "/v1/chat/completions", "true"),
+        ("openai", "/v1", "/v1/chat/completions", "false"),
         (
             "google",
             "/v1beta/openai",

@@ -178,8 +178,8 @@ async fn the_story_goes_on_after_each_failure_of_each_call() {
     futures_util::future::join_all(stories).await;
 }
 
-#[tokio::test]
-async fn what_a_bot_api_of_another_author_pushes_needs_the_secret_token() {
+/// Updates arrive with the secret token and no others, once `setWebhook` is taken; a failure of it is met first.
+async fn what_is_pushed_needs_the_secret_token(failure: Option<Failure>) {
     let Some(telegram) = TelegramProxy::start().await else {
         return;
     };
@@ -188,12 +188,17 @@ async fn what_a_bot_api_of_another_author_pushes_needs_the_secret_token() {
         ("channels.telegram.secret_token.env", "STAGE_HOOK_SECRET"),
         ("server.public_url", "https://drydock.example.com"),
     ];
+    if let Some(failure) = failure {
+        telegram.fail_next("setWebhook", failure);
+    }
     let app = gateway(&telegram, &settings).await;
     telegram.push_to(&app.stage.url());
+    let calls = 1 + usize::from(failure.is_some());
     join(&app, &telegram).await;
     change(&telegram).await;
     app.until_idle().await;
-    assert_eq!(telegram.pushes(), [200, 200]);
+    assert_eq!(telegram.pushes(), [200, 200], "{failure:?}");
+    assert_eq!(telegram.called("setWebhook").len(), calls, "{failure:?}");
     assert_eq!(telegram.called("getUpdates").len(), 0);
     // As the emulator pushes it.
     let update = json!({"update_id": 9, "message": {"message_id": 9, "date": 1, "text": "delete prod",
@@ -208,4 +213,19 @@ async fn what_a_bot_api_of_another_author_pushes_needs_the_secret_token() {
     assert_eq!(status, 401);
     app.until_idle().await;
     assert_eq!(app.asked().len(), 2);
+}
+
+/// R17
+#[tokio::test]
+async fn what_a_bot_api_of_another_author_pushes_needs_the_secret_token() {
+    let failures = [
+        None,
+        Some(Failure::Unavailable),
+        Some(Failure::TooMany(1)),
+        Some(Failure::Malformed),
+        Some(Failure::CutBefore),
+        Some(Failure::CutAfter),
+    ];
+    let stories = failures.map(|failure| Box::pin(what_is_pushed_needs_the_secret_token(failure)));
+    futures_util::future::join_all(stories).await;
 }

@@ -89,6 +89,7 @@ mod tests {
         Key::new(Path::new("/nowhere/helm"), &arguments, input.as_bytes(), &copies)
     }
 
+    /// T34
     #[test]
     fn a_key_is_everything_an_output_was_made_from() {
         let base = key(&["a", "b"], "v", &[("x", "1")]);
@@ -102,6 +103,9 @@ mod tests {
         ] {
             assert_ne!(base, other);
         }
+        // What stands side by side is not run together.
+        assert_ne!(key(&["ab", "c"], "", &[]), key(&["a", "bc"], "", &[]));
+        assert_ne!(key(&[], "", &[("ab", "c")]), key(&[], "", &[("a", "bc")]));
     }
 
     #[test]

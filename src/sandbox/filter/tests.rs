@@ -144,6 +144,20 @@ fn ways_out() -> Vec<Call> {
     ]
 }
 
+/// Calls that are a program's, and of an inmate lead out: they open a file that everybody may read, and would become another
+/// program if there were one of this name.
+fn of_a_program() -> Vec<Call> {
+    let pointer = |text: &'static std::ffi::CStr| text.as_ptr().expose_provenance() as c_long;
+    let (file, nowhere) = (pointer(c"/proc/version"), pointer(c"/nowhere/program"));
+    let here = c_long::from(libc::AT_FDCWD);
+    vec![
+        call("openat", libc::SYS_openat, [here, file]),
+        #[cfg(target_arch = "x86_64")]
+        call("open", libc::SYS_open, [file]),
+        call("execve", libc::SYS_execve, [nowhere]),
+    ]
+}
+
 /// What a process does to itself. With the filter of an inmate only the first works.
 fn at_itself(itself: c_long) -> Vec<Call> {
     // SAFETY: a question without arguments.
@@ -180,6 +194,11 @@ fn alone(test: &str, inside: impl FnOnce(c_long)) {
     );
 }
 
+/// A call whose arguments nobody could judge, so that it is not known to a program, which uses the older one then.
+fn clone3() -> Call {
+    call("clone3", libc::SYS_clone3, [0, 0])
+}
+
 /// What is refused before the filter would prove nothing afterwards, so the sharpest calls have to work then.
 fn tried(install: fn() -> Result<(), NotInstalled>, parent: c_long, own_calls: usize) {
     for call in at_another(parent) {
@@ -203,7 +222,14 @@ fn an_inmate_reaches_no_other_process_by_the_filter_alone() {
     alone(
         "an_inmate_reaches_no_other_process_by_the_filter_alone",
         |parent| {
+            for call in of_a_program() {
+                let expected = if call.0 == "execve" { libc::ENOENT } else { 0 };
+                assert_eq!(call.made(), expected, "{} without a filter", call.0);
+            }
             tried(install, parent, 1);
+            for call in of_a_program().into_iter().chain([clone3()]) {
+                assert_eq!(call.made(), libc::EPERM, "{}", call.0);
+            }
         },
     );
 }
@@ -215,6 +241,12 @@ fn a_program_reaches_no_other_process_by_the_filter_alone() {
         "a_program_reaches_no_other_process_by_the_filter_alone",
         |parent| {
             tried(install_for_program, parent, usize::MAX);
+            assert_eq!(clone3().made(), libc::ENOSYS);
+            // What is left to it by the filter is Landlock's to judge.
+            for call in of_a_program() {
+                let expected = if call.0 == "execve" { libc::ENOENT } else { 0 };
+                assert_eq!(call.made(), expected, "{}", call.0);
+            }
         },
     );
 }
