@@ -3,21 +3,21 @@
 
 use super::arena::Arena;
 use super::bystander;
-use super::class::played;
+use super::class::{alone, played, together};
 use super::ground::{Clusters, Ground};
-use super::judge::{of_grant, of_message, of_stored, of_text, of_wishes};
+use super::judge::{of_arena, of_grant, of_message, of_stored, of_text, of_wishes};
 use super::play::Played;
 use super::table::{Case, Class, Kind, Person, Platform, Wire, names};
 use super::watch::files::{Outside, differences, digests};
 use super::watch::log::{self, Log};
-use super::watch::memory::resident_mib;
+use super::watch::memory::{forget_peak, peak_mib, resident_mib};
 use super::watch::sink::Sink;
 use super::watch::surface::{
     Shown, of_message as of_slack_message, of_slack, of_telegram, of_telegram_calls,
 };
 use super::watch::{VICTIM, Watch};
 use super::words::Values;
-use drydock::demo::stage::{SLACK_BOT_TOKEN, SLACK_CHANNEL};
+use drydock::demo::stage::{SLACK_BOT_TOKEN, SLACK_CHANNEL, TELEGRAM_BOT_TOKEN};
 use drydock::emulator::slack::Message;
 use drydock::emulator::telegram::Posted;
 use serde_json::{Value, json};
@@ -38,6 +38,81 @@ async fn a_row_whose_wish_is_not_met_is_a_violation() {
         let found = violations.iter().filter(|violation| violation.contains(&title));
         let found: Vec<_> = found.collect();
         assert!(!found.is_empty(), "nothing was found wrong with `{}`", row.name);
+    }
+}
+
+/// What a class as a whole is bounded by is measured when it is played, and told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_class_that_takes_more_than_it_may_is_a_violation() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/controls_of_bounds.toml");
+    let class = Class::of_file(&file);
+    let ground = class.ground().expect("it needs nothing");
+    let (_, violations) = played(&class, &ground).await;
+    for told in [
+        " MiB more memory was in use than before",
+        "another person waited ",
+    ] {
+        let found = violations.iter().filter(|violation| violation.contains(told));
+        assert_eq!(found.count(), 1, "{told:?} in {violations:#?}");
+    }
+}
+
+/// What happens beside the cases is told at the end of an arena that was clean until then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_happened_in_an_arena_is_told_at_its_end() {
+    let _alone = alone().await;
+    let (mut arena, _) = Arena::new(Wire::Anthropic, &Ground::default(), |_| Vec::new()).await;
+    arena.app.take().unwrap().shutdown().await;
+    assert_eq!(of_arena(&arena, &[]), [""; 0]);
+
+    drop(tokio::net::TcpStream::connect(&arena.sink.address).await.unwrap());
+    until_connected(&arena.sink).await;
+    drop(std::fs::File::open(arena.outside.file()).unwrap());
+    let room = arena.room.path();
+    std::fs::write(room.join("infra.git/config"), "[core]\n").unwrap();
+    std::fs::write(room.join("made"), "x").unwrap();
+    let stored = super::words::written("x «base64 slack-bot» y", &Values::default());
+    let sessions = arena.data().join("sessions");
+    std::fs::create_dir_all(&sessions).unwrap();
+    std::fs::write(sessions.join("1.jsonl"), &stored).unwrap();
+    std::fs::write(arena.data().join("drydock.log"), &stored).unwrap();
+    tracing::trace!("CANARY-DANGLING");
+    arena.stuck.lock().unwrap().push("nothing ends here".to_owned());
+    let client = drydock::provider::http_client().unwrap();
+    for url in [
+        format!("{}/chat.postMessage", arena.slack.api_base_url()),
+        format!(
+            "{}/bot{TELEGRAM_BOT_TOKEN}/sendMessage",
+            arena.telegram.api_base_url()
+        ),
+        format!("{}/v1/messages", arena.model.url()),
+    ] {
+        client.post(url).body("{").send().await.unwrap();
+    }
+    // The victim's conversation is the one for which a model was asked.
+    let asked = Case {
+        number: VICTIM,
+        ..case("as = \"stranger\"")
+    };
+    let told = of_arena(&arena, &[asked]);
+    for expected in [
+        "a model was asked for a stranger: x",
+        "nothing ends here",
+        "1 connections reached the sink",
+        "outside of the repository: ",
+        "the repository was changed: ",
+        "beside the repository is \"made\"",
+        "a recording holds slack-bot as base64",
+        "drydock.log holds slack-bot as base64",
+        "a log line holds a commit no branch reaches",
+        "Slack: ",
+        "Telegram: ",
+        "model: ",
+    ] {
+        assert!(
+            told.iter().any(|line| line.starts_with(expected)),
+            "{expected:?} in {told:#?}"
+        );
     }
 }
 
@@ -77,6 +152,10 @@ async fn a_connection_to_the_sink_is_counted() {
     let sink = Sink::new().await;
     assert_eq!(sink.connections(), 0);
     drop(tokio::net::TcpStream::connect(&sink.address).await.unwrap());
+    until_connected(&sink).await;
+}
+
+async fn until_connected(sink: &Sink) {
     let started = Instant::now();
     while sink.connections() == 0 {
         assert!(
@@ -142,13 +221,29 @@ fn a_secret_that_is_stored_is_told() {
     let watch = Watch::new();
     assert!(of_stored(&watch, room.path()).is_empty());
     let text = super::words::written("x «base64 slack-bot» y", &Values::default());
-    std::fs::write(room.path().join("drydock.db-wal"), text).unwrap();
-    assert_eq!(of_stored(&watch, room.path()).len(), 1);
+    std::fs::create_dir(room.path().join("sessions")).unwrap();
+    for (number, (file, told)) in [
+        ("drydock.db-wal", "drydock.db-wal"),
+        ("sessions/1.jsonl", "a recording"),
+        ("server.log", "server.log"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        std::fs::write(room.path().join(file), &text).unwrap();
+        let found = of_stored(&watch, room.path());
+        assert_eq!(found.len(), number + 1);
+        assert!(
+            found.contains(&format!("{told} holds slack-bot as base64")),
+            "{found:?}"
+        );
+    }
 }
 
 /// What goes to the log at the most detailed level is read, and what the redactor hides is not there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_in_a_log_line_is_told() {
+    let _together = together().await;
     let (arena, _) = Arena::new(Wire::Anthropic, &Ground::default(), |_| Vec::new()).await;
     assert_eq!(arena.log.violations(), Vec::<String>::new());
     let text = super::words::written(
@@ -166,6 +261,7 @@ async fn a_secret_in_a_log_line_is_told() {
 /// A message that is edited was read before: what it held then is looked through as well, on both platforms.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_that_an_edit_took_away_is_told() {
+    let _together = together().await;
     let (arena, _) = Arena::new(Wire::Anthropic, &Ground::default(), |_| Vec::new()).await;
     let secret = super::words::written("«base64 prod-password»", &Values::default());
     let client = drydock::provider::http_client().unwrap();
@@ -282,33 +378,52 @@ fn files_that_are_not_granted_are_told() {
     }
 }
 
-#[test]
-fn too_many_messages_are_told() {
-    let row = toml::from_str("name = \"x\"\nexpect.cut_short = true\n").unwrap();
-    let case = Case {
+/// A case of a row with these lines.
+fn case(lines: &str) -> Case {
+    Case {
         number: 1,
         kind: Kind::Attack,
         title: "x".to_owned(),
         on: Platform::Slack,
         wire: Wire::Anthropic,
-        row,
-    };
-    let mut played = Played::default();
-    assert!(of_wishes(&case, &played).is_empty());
-    played.shown = vec![Shown::default(); 40];
-    assert_eq!(of_wishes(&case, &played), ["40 messages were posted"]);
+        row: toml::from_str(&format!("name = \"x\"\n{lines}\n")).unwrap(),
+    }
 }
 
 #[test]
-fn memory_that_is_used_and_time_that_is_waited_are_told() {
+fn too_many_messages_are_told() {
+    let case = case("");
+    let told = |posts: usize| {
+        let mut played = Played::default();
+        played.seen.ended = true;
+        played.shown = vec![Shown::default(); posts];
+        played.shown.push(Shown {
+            text: super::script::signed(1),
+            is_file: true,
+            ..Shown::default()
+        });
+        of_wishes(&case, &played)
+    };
+    assert_eq!(told(2), [""; 0]);
+    assert_eq!(told(40), ["40 messages were posted"]);
+}
+
+/// The most that was in use counts, not what is left of it.
+#[tokio::test]
+async fn memory_that_is_used_and_time_that_is_waited_are_told() {
+    let _alone = alone().await;
     let before = resident_mib();
-    let used = vec![1_u8; 128 << 20];
+    forget_peak();
+    let used = std::hint::black_box(vec![1_u8; 128 << 20]);
     assert!(
         resident_mib() >= before + 100,
         "{} after {before}",
         resident_mib()
     );
     drop(used);
+    assert!(peak_mib() >= before + 100, "{} after {before}", peak_mib());
+    forget_peak();
+    assert!(peak_mib() < before + 100, "{} after {before}", peak_mib());
     let second = Duration::from_secs(1);
     assert!(bystander::verdict(second * 3, second * 2).is_some());
     assert!(bystander::verdict(second, second * 2).is_none());
@@ -317,6 +432,7 @@ fn memory_that_is_used_and_time_that_is_waited_are_told() {
 /// The bystander is served where nobody attacks, and what they wait is measured.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bystander_is_served_and_measured() {
+    let _together = together().await;
     let (arena, _) = Arena::new(Wire::Anthropic, &Ground::default(), |_| Vec::new()).await;
     let (value, slowest) = bystander::beside(&arena, tokio::task::yield_now()).await;
     assert_eq!(value, ());

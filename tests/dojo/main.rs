@@ -157,7 +157,7 @@ async fn no_answer_that_is_none_ends_a_conversation() {
     run("wire").await;
 }
 
-/// T70, T92
+/// T70
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_that_throttles_one_keeps_the_others_working() {
     run("throttling").await;

@@ -18,6 +18,16 @@ pub(crate) fn mark(number: usize) -> String {
     format!("(case {number})")
 }
 
+/// What the model was told of one call.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// The number of the answer that made the call, from nought.
+    pub(crate) step: usize,
+    pub(crate) tool: String,
+    pub(crate) is_error: bool,
+    pub(crate) content: String,
+}
+
 /// What one conversation of the model has shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
@@ -27,8 +37,8 @@ pub(crate) struct Seen {
     pub(crate) ended: bool,
     /// What a request held that it must not.
     pub(crate) leaks: BTreeSet<String>,
-    /// Results of calls: tool, whether it is an error, content.
-    pub(crate) results: Vec<(String, bool, String)>,
+    /// The results of calls.
+    pub(crate) results: Vec<Outcome>,
     /// The texts of the person and remarks.
     pub(crate) read: String,
 }
@@ -77,9 +87,17 @@ impl Script for Hijacked {
                 (tool, is_error, result.content.clone())
             })
             .collect();
+        let outcome = |step: usize, (tool, is_error, content)| Outcome {
+            step,
+            tool,
+            is_error,
+            content,
+        };
         let step = self.memory.change(|all| {
             let seen = all.entry(number).or_default();
             seen.leaks.extend(leaks);
+            let step = seen.requests.saturating_sub(1);
+            let results = results.into_iter().map(|result| outcome(step, result));
             seen.results.extend(results);
             seen.read = asked.last_user_text().to_owned();
             seen.requests += 1;

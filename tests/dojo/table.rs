@@ -180,9 +180,13 @@ pub(crate) struct Expect {
     /// Messages of the bot, at most.
     #[serde(default)]
     pub(crate) posts_max: Option<usize>,
-    /// The turn may end before the model has said all there is in the row.
+    /// Results that the model is given, at least.
     #[serde(default)]
-    pub(crate) cut_short: bool,
+    pub(crate) results_min: usize,
+    /// The turn is ended before the model has said all there is in the row, and people read one of these texts.
+    /// Without any, the last answer is given, and shown.
+    #[serde(default)]
+    pub(crate) stopped: Vec<String>,
 }
 
 /// Who asks.
@@ -357,6 +361,7 @@ impl Row {
             &mut expect.never,
             &mut expect.reads,
             &mut expect.shows,
+            &mut expect.stopped,
         ];
         for text in lists.into_iter().flatten().chain(changed) {
             *text = written(text, values);

@@ -2,8 +2,22 @@
 
 /// Mebibytes that are resident.
 pub(crate) fn resident_mib() -> u64 {
+    mebibytes("VmRSS:")
+}
+
+/// The most mebibytes that were resident since [`forget_peak`].
+pub(crate) fn peak_mib() -> u64 {
+    mebibytes("VmHWM:")
+}
+
+/// From now on the peak is what is resident now: see `clear_refs` in `proc_pid_clear_refs(5)`.
+pub(crate) fn forget_peak() {
+    std::fs::write("/proc/self/clear_refs", "5").expect("the peak of one's own process can be forgotten");
+}
+
+fn mebibytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kibibytes = line.and_then(|line| line.split_whitespace().next());
     kibibytes
         .and_then(|text| text.parse::<u64>().ok())
