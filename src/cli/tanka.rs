@@ -1,7 +1,7 @@
 //! `drydock tanka`: what the environments around you are and what they render to, as the files are
 //! now. No model and no cluster is asked.
 
-use super::explained::explained;
+use super::explained::{explained, told};
 use super::output::Output;
 use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
 use crate::config::{Config, SandboxSettings};
@@ -142,12 +142,9 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
     match command {
         EnvironmentCommand::List(arguments) => {
             let selector = Selector::parse(&arguments.selector).map_err(Failure::failed)?;
-            let directory = within.path(&arguments.directory);
-            let list = renderer
-                .list(&directory, &cancel)
-                .await
-                .map_err(Failure::failed)?;
-            list_environments(list, &selector, arguments.names, output)
+            let place = within.path(&arguments.directory);
+            let list = renderer.list(&place, &cancel).await.map_err(Failure::failed)?;
+            list_environments(list, &selector, arguments.names, directory.as_ref(), output)
         }
         EnvironmentCommand::Show(arguments) => {
             let filter = Filter::targets(&arguments.targets).map_err(Failure::failed)?;
@@ -271,6 +268,7 @@ fn list_environments(
     list: EnvironmentList,
     selector: &Selector,
     names_only: bool,
+    tree: &dyn Tree,
     output: &Output,
 ) -> Result<(), Failure> {
     let found = list.environments.into_iter().map(|found| found.environment);
@@ -299,7 +297,11 @@ fn list_environments(
     }
     if !output.json() {
         for failure in &list.failures {
-            output.message(&format!("`{}`: {}", failure.entrypoint, failure.error));
+            output.message(&format!(
+                "`{}`: {}",
+                failure.entrypoint,
+                told(&failure.error, tree)
+            ));
         }
     }
     Err(Failure::failed(format!(

@@ -1,6 +1,7 @@
 //! `drydock tanka lint`: what is wrong with Jsonnet files, and whether every environment that uses them
 //! renders.
 
+use super::explained::traced;
 use super::jsonnet_files::JsonnetFiles;
 use super::output::{Output, Style};
 use super::{Failure, comparer, evaluator};
@@ -8,7 +9,7 @@ use crate::compare::{CompareError, Sides, Stage, User, Validated, Validation};
 use crate::config::SandboxSettings;
 use crate::model::{RepoPath, counted, quoted};
 use crate::redact::Redactor;
-use crate::workspace::Directory;
+use crate::workspace::{Directory, Tree};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ pub(super) async fn run(
     // What patterns know of secrets is hidden here, too: what a terminal shows is pasted elsewhere.
     let redactor = Arc::new(Redactor::new([]));
     let comparer = comparer(evaluator(settings), redactor);
+    let tree = Arc::clone(&directory) as Arc<dyn Tree>;
     let (sides, far) = (Sides::only(directory), Far::new(*output));
     let seen = comparer
         .validate_all(
@@ -60,7 +62,7 @@ pub(super) async fn run(
         let files: Vec<Value> = seen.iter().map(|(path, found)| as_json(path, found)).collect();
         output.value(&json!({ "files": files }));
     } else {
-        show(&seen, output);
+        show(&seen, tree.as_ref(), output);
     }
     let wrong = seen
         .iter()
@@ -94,7 +96,7 @@ fn as_json(path: &RepoPath, found: &Result<Validation, CompareError>) -> Value {
 }
 
 /// Findings file by file, then each environment that does not render once, whichever files it uses.
-fn show(seen: &[Validated], output: &Output) {
+fn show(seen: &[Validated], tree: &dyn Tree, output: &Output) {
     let mut environments: BTreeMap<&str, &User> = BTreeMap::new();
     let mut left_out = 0;
     for (path, found) in seen {
@@ -117,9 +119,10 @@ fn show(seen: &[Validated], output: &Output) {
     let mut failed = 0;
     for (name, failure) in broken {
         output.line(&format!(
-            "error: {} does not render: {}",
+            "error: {} does not render: {}{}",
             quoted(name),
-            failure.message
+            failure.message,
+            traced(&failure.trace, tree)
         ));
         failed += 1;
     }

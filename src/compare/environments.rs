@@ -2,7 +2,7 @@
 
 use super::CompareError;
 use super::affected::Touched;
-use super::failure::bound;
+use super::failure::{bound, redacted_trace};
 use super::kept::{Member, Opinion, Rendered};
 use super::rendering::{Both, Outcome};
 use super::settled::Values;
@@ -261,7 +261,11 @@ pub(super) fn dispute(rendered: &Rendered) -> Option<Failure> {
         }
     };
     let kind = FailureKind::Disputed;
-    Some(Failure { kind, message })
+    Some(Failure {
+        kind,
+        message,
+        trace: Vec::new(),
+    })
 }
 
 /// A failure as it may be shown.
@@ -269,6 +273,7 @@ pub(super) fn redacted(failure: &Failure, redactor: &Redactor) -> Failure {
     Failure {
         kind: failure.kind,
         message: redactor.redact(&failure.message).into_owned(),
+        trace: redacted_trace(&failure.trace, redactor),
     }
 }
 

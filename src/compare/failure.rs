@@ -1,6 +1,6 @@
 //! Why an environment did not render, as it is told: what may be done about it, and one line.
 
-use crate::jsonnet::EvalError;
+use crate::jsonnet::{EvalError, Frame};
 use crate::model::one_line;
 use crate::redact::Redactor;
 use crate::review::{Failure, FailureKind};
@@ -14,7 +14,20 @@ pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> Failure {
     Failure {
         kind: kind(error),
         message: redacted_reason(error, redactor),
+        trace: match error {
+            TankaError::Evaluation(error) => redacted_trace(&error.places(), redactor),
+            _ => Vec::new(),
+        },
     }
+}
+
+/// The places of an error without secrets, which a program may have put into names.
+pub(super) fn redacted_trace(trace: &[Frame], redactor: &Redactor) -> Vec<Frame> {
+    let frames = trace.iter().map(|frame| Frame {
+        at: frame.at.clone(),
+        what: redactor.redact(&frame.what).into_owned(),
+    });
+    frames.collect()
 }
 
 /// What JSON that cannot be written or read is told as: it nests too deeply.
@@ -22,6 +35,7 @@ pub(super) fn bound(error: &serde_json::Error) -> Failure {
     Failure {
         kind: FailureKind::Bound,
         message: error.to_string(),
+        trace: Vec::new(),
     }
 }
 

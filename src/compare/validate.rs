@@ -7,15 +7,16 @@ use super::rendering::Side;
 use super::{CompareError, Comparer, Progress, Sides, Variables, blocking};
 use crate::jsonnet::lint::{self, Code, Finding, Followed, Severity};
 use crate::jsonnet::path::clean;
-use crate::model::RepoPath;
+use crate::jsonnet::similar_files;
+use crate::model::{RepoPath, quoted};
 use crate::parallel;
 use crate::redact::{Known, Redactor};
 use crate::review::Failure;
 use crate::tanka::importers::ImportGraph;
 use crate::workspace::{Tree, TreeError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// Entry points that are rendered for one file.
@@ -213,12 +214,54 @@ impl Reading<'_> {
         self.redactor.learn_file(None, &version.content);
         let users = self.graph.users(path);
         let sources = self.meanings.to(&users, path);
-        let resolves = |import: &str| match users.is_empty() {
-            true => import == "tk" || is_somewhere(self.graph, path, import),
-            false => !sources.is_missing(path, import),
+        let missing = Mutex::new(Vec::new());
+        let resolves = |import: &str| {
+            let resolves = match users.is_empty() {
+                true => import == "tk" || is_somewhere(self.graph, path, import),
+                false => !sources.is_missing(path, import),
+            };
+            if !resolves {
+                let mut missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+                missing.push(import.to_owned());
+            }
+            resolves
         };
-        let findings = lint::lint_following(path.as_str(), text, &resolves, &sources, &self.followed);
+        let mut findings = lint::lint_following(path.as_str(), text, &resolves, &sources, &self.followed);
+        for import in missing.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let quoted = format!("{import:?}");
+            let of_import = |finding: &&mut Finding| {
+                finding.code == Code::UnresolvedImport && finding.message.contains(&quoted)
+            };
+            if let Some(finding) = findings.iter_mut().find(of_import) {
+                finding.hint = Some(self.hint(path, &users, &import));
+            }
+        }
         Ok((findings, users))
+    }
+
+    /// The places where an import was searched, and the files it may have meant.
+    fn hint(&self, path: &RepoPath, users: &[RepoPath], import: &str) -> String {
+        let layout = users.first().and_then(|user| self.graph.closures().get(user));
+        let libraries = match layout {
+            Some(closure) => closure.layout.jpath().into_iter().rev().collect(),
+            None => LIBRARIES.map(str::to_owned).to_vec(),
+        };
+        let own = path.parent().unwrap_or_default().to_owned();
+        let directories: Vec<String> = std::iter::once(own).chain(libraries).collect();
+        let directories: Vec<&str> = directories.iter().map(String::as_str).collect();
+        let searched: Vec<String> = directories
+            .iter()
+            .filter_map(|directory| clean(directory, import))
+            .collect();
+        let similar = similar_files(self.sides.workspace.as_ref(), &directories, &searched);
+        let listed = |paths: &[String]| {
+            let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
+            paths.join(", ")
+        };
+        match similar.as_slice() {
+            [] => format!("looked for {}", listed(&searched)),
+            similar => format!("looked for {}; similar: {}", listed(&searched), listed(similar)),
+        }
     }
 }
 

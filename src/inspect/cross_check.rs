@@ -89,6 +89,8 @@ mod tests {
         let failed = |error| SecondOpinion::Failed(Box::new(error));
         let program = EvalError::ImportDenied {
             path: "../x".to_owned(),
+            importer: "main.jsonnet".to_owned(),
+            trace: Vec::new(),
         };
         for (opinion, state, words) in [
             (

@@ -218,6 +218,8 @@ pub enum EvalError {
         column: u64,
         /// What is wrong there.
         message: String,
+        /// The expressions that import it, innermost first.
+        trace: Vec<Frame>,
     },
     /// The program nests calls, or its text nests, too deeply.
     #[error("jsonnet evaluation is too deeply nested in {0}")]
@@ -267,13 +269,17 @@ pub enum EvalError {
         bytes: u64,
     },
     /// An import leaves the repository.
-    #[error("import outside the repository: {path}")]
+    #[error("import outside the repository: {path}{}{}", importing(.importer), first(.trace))]
     ImportDenied {
         /// As the program wrote it.
         path: String,
+        /// The file that imports it.
+        importer: String,
+        /// Where, innermost first.
+        trace: Vec<Frame>,
     },
     /// An import names a file that programs may not read, such as `.env`.
-    #[error("import {path:?} of `{importer}`: `{file}` is on the list of files no program may read")]
+    #[error("import {path:?} of `{importer}`: `{file}` is on the list of files no program may read{}", first(.trace))]
     ImportForbidden {
         /// As the program wrote it.
         path: String,
@@ -281,11 +287,13 @@ pub enum EvalError {
         importer: String,
         /// The file it means.
         file: String,
+        /// Where, innermost first.
+        trace: Vec<Frame>,
     },
     /// An import names no file.
     #[error(
-        "couldn't open import {path:?}{}: no match locally or in the Jsonnet library paths; looked for {}{}",
-        importing(.importer), listed(.searched), hint(.similar)
+        "couldn't open import {path:?}{}: no match locally or in the Jsonnet library paths; looked for {}{}{}",
+        importing(.importer), listed(.searched), hint(.similar), first(.trace)
     )]
     ImportNotFound {
         /// As the program wrote it.
@@ -296,9 +304,11 @@ pub enum EvalError {
         searched: Vec<String>,
         /// Files of a similar name.
         similar: Vec<String>,
+        /// Where, innermost first.
+        trace: Vec<Frame>,
     },
     /// An import is found but cannot be used: a directory, not UTF-8, too large, too many.
-    #[error("import {path:?} of `{importer}`: {why}")]
+    #[error("import {path:?}{}: {why}{}", importing(.importer), first(.trace))]
     ImportFailed {
         /// As the program wrote it.
         path: String,
@@ -306,6 +316,8 @@ pub enum EvalError {
         importer: String,
         /// What is wrong with it.
         why: String,
+        /// Where, innermost first.
+        trace: Vec<Frame>,
     },
     /// The program calls a program that is not enabled.
     #[error("environment needs {tool} (chart `{chart}`), which is not enabled here")]
@@ -329,6 +341,47 @@ pub enum EvalError {
     /// The caller did not want to wait any longer.
     #[error("evaluation cancelled")]
     Cancelled,
+}
+
+impl EvalError {
+    /// Where it failed, innermost first; nothing where that is not known.
+    pub fn trace(&self) -> &[Frame] {
+        match self {
+            Self::Runtime { trace, .. }
+            | Self::Syntax { trace, .. }
+            | Self::ImportDenied { trace, .. }
+            | Self::ImportForbidden { trace, .. }
+            | Self::ImportNotFound { trace, .. }
+            | Self::ImportFailed { trace, .. } => trace,
+            _ => &[],
+        }
+    }
+
+    /// The same, and before it the place of what is no Jsonnet.
+    pub fn places(&self) -> Vec<Frame> {
+        let own = match self {
+            Self::Syntax {
+                path, line, column, ..
+            } => Some(Frame {
+                at: format!("{path}:{line}:{column}"),
+                what: "not Jsonnet".to_owned(),
+            }),
+            _ => None,
+        };
+        own.into_iter().chain(self.trace().iter().cloned()).collect()
+    }
+
+    /// The error of an import, with the place of the expression that imports.
+    pub(super) fn of_import(mut self, places: Vec<Frame>) -> Self {
+        if let Self::ImportDenied { trace, .. }
+        | Self::ImportForbidden { trace, .. }
+        | Self::ImportNotFound { trace, .. }
+        | Self::ImportFailed { trace, .. } = &mut self
+        {
+            *trace = places;
+        }
+        self
+    }
 }
 
 fn importing(importer: &str) -> String {

@@ -373,6 +373,7 @@ fn text_of(path: &RepoPath, content: &Bytes) -> Result<String, EvalError> {
             path: path.to_string(),
             importer: String::new(),
             why: "not UTF-8".to_owned(),
+            trace: Vec::new(),
         }),
     }
 }

@@ -4,7 +4,8 @@
 //! - Its operators are single tokens; the language takes all symbols in a row for one (`1==-1` is refused, and so is
 //!   `{ a: : 1 }`).
 //! - Its unary operators bind less tightly than `*`, `/` and `%`, which shows with `~`, and in `a / -b / c`.
-//! - A fraction that is added to a text gets fewer digits.
+//! - A fraction that is added to a text gets fewer digits, and so does one that `%` puts into one.
+//! - Two numbers are equal where they differ by less than 2^-52.
 //! - A list of locals may be empty or end with a comma, `super` may stand alone, and the path of an import may stand in
 //!   parentheses or in a text block.
 
@@ -19,6 +20,8 @@ pub(super) struct Doubt<'a> {
     /// The last byte that was seen, and the place after it.
     last: (u8, usize),
     awaited: Option<Awaited>,
+    /// True after a `+` behind an object.
+    extends: bool,
 }
 
 /// What has to follow a word.
@@ -38,6 +41,7 @@ impl<'a> Doubt<'a> {
             symbols: 0..0,
             last: (0, 0),
             awaited: None,
+            extends: false,
         }
     }
 
@@ -47,15 +51,17 @@ impl<'a> Doubt<'a> {
         if let Some(awaited) = self.awaited {
             self.await_at(awaited, byte, at, string);
         }
-        self.is_there |= self.is_added(string);
+        self.is_there |= self.is_added(string) || (self.last.0 == b'+' && self.may_be_text(byte, at));
+        self.is_there |= self.is_compared(byte, at) && !self.is_after(string);
         match byte {
-            b'~' => self.is_there = true,
+            b'~' | b'%' => self.is_there = true,
             b';' => self.is_there |= self.has_no_local_before(),
             b':' => self.is_there |= matches!(self.last.0, b':' | b'+') && self.last.1 != at,
             b'-' | b'+' | b'!' => {
                 self.is_there |= matches!(self.last.0, b'*' | b'/' | b'%') && !self.is_after(string);
                 let is_field = self.source.get(at + 1) == Some(&b':');
                 self.is_there |= byte == b'+' && self.is_after(string) && !is_field;
+                self.extends = self.last.0 == b'}';
             }
             b'i' => {
                 let word = [&b"importstr"[..], b"importbin", b"import"];
@@ -99,6 +105,27 @@ impl<'a> Doubt<'a> {
     /// True where a string is added to what stands before it.
     fn is_added(&self, string: Option<&Range<usize>>) -> bool {
         self.last.0 == b'+' && self.is_after(string)
+    }
+
+    /// True where what begins with a byte after a `==` or `!=` may be a number that is nearly another one.
+    fn is_compared(&self, byte: u8, at: usize) -> bool {
+        let rest = self.source.get(at..).unwrap_or_default();
+        let symbols = self.source.get(self.symbols.clone()).unwrap_or_default();
+        let follows = self.symbols.end == self.last.1 && matches!(symbols, b"==" | b"!=");
+        let is_word = [&b"null"[..], b"true", b"false"]
+            .iter()
+            .any(|word| rest.starts_with(word));
+        let is_apart = matches!(rest, [b'3'..=b'9', ..] | [b'1' | b'2', b'0'..=b'9', ..]);
+        follows && !is_symbol(byte) && !is_word && !is_apart
+    }
+
+    /// True where what begins with a byte after a `+` may be added to a text, or be one: it is no object, no array and
+    /// no whole number.
+    fn may_be_text(&self, byte: u8, at: usize) -> bool {
+        let rest = self.source.get(at..).unwrap_or_default();
+        let after = rest.iter().find(|byte| !byte.is_ascii_digit());
+        let is_whole = byte.is_ascii_digit() && !matches!(after, Some(b'.' | b'e' | b'E' | b'_'));
+        !self.extends && !is_whole && !matches!(byte, b':' | b'{' | b'[')
     }
 
     fn await_at(&mut self, awaited: Awaited, byte: u8, at: usize, string: Option<&Range<usize>>) {

@@ -1,6 +1,5 @@
 //! A text with parts that are written in another way, and how places in it are found again in the text as it was written.
 
-use super::syntax::Node;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -13,6 +12,16 @@ pub(super) struct Edits(Vec<Edit>);
 struct Edit {
     range: Range<usize>,
     text: Vec<u8>,
+    side: Side,
+}
+
+/// The part of an expression that an edit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    /// It stands after one.
+    Closes,
+    /// It stands before one, or in place of one.
+    Opens,
 }
 
 impl Edits {
@@ -26,35 +35,43 @@ impl Edits {
         let body = source.get(range.clone()).unwrap_or_default();
         let blank = |byte: &u8| if *byte == b'\n' { b'\n' } else { b' ' };
         let text = body.iter().map(blank).collect();
-        self.0.push(Edit { range, text });
+        let side = Side::Opens;
+        self.0.push(Edit { range, text, side });
     }
 
     /// Puts a text before a place.
     pub(super) fn insert(&mut self, at: u32, text: &str) {
-        let range = at as usize..at as usize;
+        self.put(at as usize..at as usize, text, Side::Opens);
+    }
+
+    /// Puts a text that ends with a parenthesis before an expression, and one that begins with a parenthesis after it.
+    pub(super) fn around(&mut self, range: Range<usize>, before: &str, after: &str) {
+        self.put(range.start..range.start, before, Side::Opens);
+        self.put(range.end..range.end, after, Side::Closes);
+    }
+
+    /// Writes a part in another way.
+    pub(super) fn replace(&mut self, range: Range<usize>, text: &str) {
+        self.put(range, text, Side::Opens);
+    }
+
+    fn put(&mut self, range: Range<usize>, text: &str, side: Side) {
         let text = text.as_bytes().to_vec();
-        self.0.push(Edit { range, text });
+        self.0.push(Edit { range, text, side });
     }
 
-    /// Puts a text that ends with a parenthesis before an expression, and closes the parenthesis after it.
-    pub(super) fn around(&mut self, node: &Node<'_>, before: &str) {
-        self.insert(node.span.start, before);
-        self.insert(node.span.end, ")");
-    }
-
-    /// Writes an expression in another way.
-    pub(super) fn replace(&mut self, node: &Node<'_>, text: &str) {
-        let range = node.span.start as usize..node.span.end as usize;
-        let text = text.as_bytes().to_vec();
-        self.0.push(Edit { range, text });
-    }
-
-    /// Brings the edits into the order of the text. Where one place has several, what closes comes first, and of what
-    /// opens the last that was put there, which is the outer one.
+    /// Brings the edits into the order of the text. Where one place has several, what closes comes first, in the order
+    /// in which it was put there, from the inner one to the outer one; and of what opens the last that was put there.
     pub(super) fn sort(&mut self) {
-        self.0.reverse();
-        self.0
-            .sort_by_key(|edit| (edit.range.start, edit.range.end, edit.text != b")"));
+        let mut edits: Vec<(usize, Edit)> = std::mem::take(&mut self.0).into_iter().enumerate().collect();
+        edits.sort_by_key(|(order, edit)| {
+            let order = match edit.side {
+                Side::Closes => *order,
+                Side::Opens => usize::MAX - order,
+            };
+            (edit.range.start, edit.range.end, edit.side, order)
+        });
+        self.0 = edits.into_iter().map(|(_, edit)| edit).collect();
     }
 
     /// The text with all of them.

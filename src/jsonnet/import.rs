@@ -5,6 +5,7 @@ use super::contract::{EvalError, EvalLimits, Import};
 use super::foreign::Source;
 use super::known::Known;
 use super::message::{Ask, cut};
+use super::nearest;
 use super::path;
 use crate::model::RepoPath;
 use crate::workspace::{Denied, Entry, Tree, TreeError};
@@ -74,7 +75,7 @@ impl<'a> Imports<'a> {
         if self.asks > self.limits.imports_max.saturating_mul(ASKS_PER_IMPORT) {
             return Err(failed(ask, "too many imports"));
         }
-        let path = self.resolve(ask)?;
+        let path = self.resolve(ask).map_err(|error| self.hinted(ask, error))?;
         self.known.note(&ask.importer, &ask.path, &path);
         let own = self.settle(&ask.importer, &path);
         let found = match self.known.hand_out(&path) {
@@ -143,10 +144,7 @@ impl<'a> Imports<'a> {
         if ask.path.starts_with('/') {
             return Err(denied(ask));
         }
-        let own = ask
-            .importer
-            .rsplit_once('/')
-            .map_or("", |(directory, _)| directory);
+        let own = beside(&ask.importer);
         let libraries = self.jpath.iter().rev().map(String::as_str);
         let mut searched = Vec::new();
         let mut leaves = false;
@@ -169,24 +167,29 @@ impl<'a> Imports<'a> {
             }
             self.absent.insert(candidate);
         }
-        match (leaves, searched.first()) {
-            (true, None) => Err(denied(ask)),
-            (_, first) => Err(EvalError::ImportNotFound {
+        match leaves && searched.is_empty() {
+            true => Err(denied(ask)),
+            false => Err(EvalError::ImportNotFound {
                 path: cut(ask.path.clone()),
                 importer: ask.importer.clone(),
-                similar: first.map(|first| self.similar(first)).unwrap_or_default(),
+                similar: Vec::new(),
                 searched,
+                trace: Vec::new(),
             }),
         }
     }
 
-    /// The files whose names are similar to one that is not there.
-    fn similar(&self, path: &str) -> Vec<String> {
-        let missing = RepoPath::parse(path).map(|path| self.tree.read(&path));
-        match missing {
-            Ok(Err(TreeError::NotFound { similar, .. })) => similar.iter().map(ToString::to_string).collect(),
-            Ok(_) | Err(_) => Vec::new(),
+    /// An error with the files that the import may have meant, where it names none.
+    fn hinted(&self, ask: &Ask, mut error: EvalError) -> EvalError {
+        if let EvalError::ImportNotFound {
+            searched, similar, ..
+        } = &mut error
+        {
+            let libraries = self.jpath.iter().rev().map(String::as_str);
+            let directories: Vec<&str> = std::iter::once(beside(&ask.importer)).chain(libraries).collect();
+            *similar = nearest::similar(self.tree, &directories, searched);
         }
+        error
     }
 
     /// The program itself, when it is a file.
@@ -196,11 +199,13 @@ impl<'a> Imports<'a> {
             path: path.to_string(),
         };
         if !self.is_there(path, &ask)? {
+            let searched = vec![path.to_string()];
             return Err(EvalError::ImportNotFound {
                 path: path.to_string(),
                 importer: String::new(),
-                searched: vec![path.to_string()],
-                similar: self.similar(path.as_str()),
+                similar: nearest::similar(self.tree, &[beside(path.as_str())], &searched),
+                searched,
+                trace: Vec::new(),
             });
         }
         self.tree
@@ -255,6 +260,7 @@ impl<'a> Imports<'a> {
                     path: cut(ask.path.clone()),
                     importer: ask.importer.clone(),
                     file: path.to_string(),
+                    trace: Vec::new(),
                 });
             }
             let file = self.open(path, ask)?;
@@ -328,6 +334,7 @@ impl<'a> Imports<'a> {
                 path: cut(ask.path.clone()),
                 importer: ask.importer.clone(),
                 file: path.to_string(),
+                trace: Vec::new(),
             }),
             Err(error @ (TreeError::TooLarge { .. } | TreeError::Io { .. })) => {
                 Err(failed(ask, &error.to_string()))
@@ -346,9 +353,16 @@ impl Source for Imports<'_> {
     }
 }
 
+/// The directory of a file.
+fn beside(file: &str) -> &str {
+    file.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
 fn denied(ask: &Ask) -> EvalError {
     EvalError::ImportDenied {
         path: cut(ask.path.clone()),
+        importer: ask.importer.clone(),
+        trace: Vec::new(),
     }
 }
 
@@ -357,5 +371,6 @@ fn failed(ask: &Ask, why: &str) -> EvalError {
         path: cut(ask.path.clone()),
         importer: ask.importer.clone(),
         why: why.to_owned(),
+        trace: Vec::new(),
     }
 }

@@ -61,7 +61,11 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
 /// A failure of the first engine with the place of the expression that failed, which the second engine knows better: it
 /// evaluates the program again, unless that may take long. Where both fail, its words are told: they are Go's.
 fn placed(engine: &mut impl Engine, job: &Rc<Job>, failure: Failure, took: Duration) -> Failure {
-    if !matches!(failure, Failure::Runtime { .. } | Failure::Syntax { .. }) || took > AGAIN_MAX {
+    let is_placed = matches!(
+        failure,
+        Failure::Runtime { .. } | Failure::Syntax { .. } | Failure::Import { .. }
+    );
+    if !is_placed || took > AGAIN_MAX {
         return failure;
     }
     // It may take too much of what there is for both.
@@ -69,12 +73,19 @@ fn placed(engine: &mut impl Engine, job: &Rc<Job>, failure: Failure, took: Durat
     let again = run(engine, job);
     // A reason that was noted is one of the second engine.
     let _stale = job.take_cause();
-    match again {
-        Err(Failure::Runtime { message, trace }) if trace.iter().any(|frame| !frame.at.is_empty()) => {
+    match (again, &failure) {
+        (Err(Failure::Import { trace }), Failure::Import { .. }) => Failure::Import { trace },
+        (Err(again @ Failure::Syntax { .. }), _) => again,
+        (Err(Failure::Runtime { message, trace }), Failure::Runtime { .. } | Failure::Syntax { .. })
+            if trace.iter().any(|frame| !frame.at.is_empty()) =>
+        {
+            let message = match &failure {
+                Failure::Runtime { message: first, .. } if engine::is_vague(&message) => first.clone(),
+                _ => message,
+            };
             Failure::Runtime { message, trace }
         }
-        Err(again @ Failure::Syntax { .. }) => again,
-        Ok(_) | Err(_) => failure,
+        (Ok(_) | Err(_), _) => failure,
     }
 }
 

@@ -111,6 +111,8 @@ pub(super) enum Failure {
         line: u64,
         column: u64,
         message: String,
+        /// The expressions that import the file.
+        trace: Vec<Frame>,
     },
     Stack(String),
     Memory,
@@ -118,7 +120,9 @@ pub(super) enum Failure {
     Values,
     Objects,
     /// The parent refused the last import, and knows why.
-    Import,
+    Import {
+        trace: Vec<Frame>,
+    },
     Helm {
         chart: String,
     },
@@ -160,6 +164,16 @@ impl Failure {
         }
     }
 
+    /// A failure that an engine cannot carry, with the places that the engine gave its own one.
+    pub(super) fn within(mut self, places: Vec<Frame>) -> Self {
+        if let Self::Runtime { trace, .. } | Self::Syntax { trace, .. } | Self::Import { trace } = &mut self
+            && trace.is_empty()
+        {
+            *trace = places;
+        }
+        self
+    }
+
     /// What the caller is told. `refused` is why the parent refused the last import.
     pub(super) fn into_error(self, limits: &EvalLimits, refused: Option<EvalError>) -> EvalError {
         match self {
@@ -169,11 +183,13 @@ impl Failure {
                 line,
                 column,
                 message,
+                trace,
             } => EvalError::Syntax {
                 path,
                 line,
                 column,
                 message,
+                trace,
             },
             Self::Stack(place) => EvalError::Stack(place),
             Self::Memory => EvalError::Memory {
@@ -188,7 +204,8 @@ impl Failure {
             Self::Objects => EvalError::Objects {
                 count: limits.objects_max,
             },
-            Self::Import => {
+            Self::Import { trace } => {
+                let refused = refused.map(|error| error.of_import(trace));
                 refused.unwrap_or_else(|| EvalError::Jail("an import failed without a reason".to_owned()))
             }
             Self::Helm { chart } => EvalError::NeedsHelm { tool: "helm", chart },

@@ -16,14 +16,17 @@ mod doubt;
 mod edits;
 mod engine;
 mod evaluator;
+mod extent;
 pub mod foreign;
 mod import;
 mod jailed;
 mod known;
 mod message;
 mod native;
+mod nearest;
 mod nesting;
 mod number;
+mod operands;
 mod opinion;
 pub(crate) mod path;
 mod places;
@@ -44,6 +47,7 @@ use crate::sandbox::Confinement;
 use std::process::ExitCode;
 
 pub(crate) use native::yaml_event;
+pub(crate) use nearest::similar as similar_files;
 
 /// Bytes of a text of YAML that is read outside the jail. As values it takes many times that.
 const YAML_BYTES_MAX: usize = 1 << 20;

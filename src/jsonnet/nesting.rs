@@ -52,6 +52,24 @@ impl Look {
     }
 }
 
+/// The place of the first token from a place on.
+pub(super) fn next_token(source: &[u8], from: usize) -> Option<usize> {
+    let source = source.get(from..)?;
+    let mut scan = Scan {
+        source,
+        rest: source,
+        misread: Vec::new(),
+        last_string: None,
+        has_odd_escape: false,
+    };
+    while let Some(byte) = scan.next() {
+        if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
+            return Some(from + scan.at() - 1);
+        }
+    }
+    None
+}
+
 struct Scan<'a> {
     source: &'a [u8],
     rest: &'a [u8],

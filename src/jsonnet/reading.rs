@@ -2,14 +2,32 @@
 //! so that it takes it in the same way, or the text is refused. Places are found again in the text as it was written.
 
 use super::edits::Edits;
-use super::nesting::Look;
+use super::extent::Extents;
+use super::nesting::{self, Look};
+use super::operands::{Fraction, Operand, Text, operands};
 use super::syntax::{
     self, BinaryOperator, ForSpec, Kind, Node, NodeId, SyntaxError, SyntaxErrorKind, TextStyle, Tree,
     UnaryOperator,
 };
+use std::ops::Range;
 
 /// The function that makes a text of a value as Go does, in the texts for the engines.
 pub(super) const TEXT_FUNCTION: &str = "_drydock_text";
+/// The function that stands there for `+`.
+pub(super) const PLUS_FUNCTION: &str = "_drydock_plus";
+/// The function that stands there for `%`.
+pub(super) const MODULO_FUNCTION: &str = "_drydock_modulo";
+/// The functions that stand there for `==` and `!=`, for the first engine.
+pub(super) const EQUAL_FUNCTION: &str = "_drydock_equal";
+pub(super) const UNEQUAL_FUNCTION: &str = "_drydock_unequal";
+/// The beginning of all of them.
+const FUNCTIONS: &str = "_drydock_";
+/// The end of a call of one of them for the first engine: what it is given is evaluated before, as an operator does it.
+const CALL_END: &str = ") tailstrict ";
+/// The end of one for the second engine, which does not tell the place of such a call.
+const SECOND_CALL_END: &str = ") ";
+/// Sums within each other that are written as calls. The parsers of the engines are called for each of them.
+const SUMS_MAX: usize = 100;
 
 /// The findings of a look at a text that is to be evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,43 +71,48 @@ impl Reading {
 
     /// Writes in another way what an engine takes otherwise. The `Err` is a string that the language refuses.
     fn edit(&mut self, tree: &Tree<'_>) -> Result<(), SyntaxError> {
-        let may_add = !tree.text.contains(TEXT_FUNCTION);
-        let (texts, calls) = (texts(tree), calls(tree));
-        for node in &tree.nodes {
+        let may_call = !tree.text.contains(FUNCTIONS);
+        let operands = operands(tree);
+        let extents = Extents::of(tree);
+        for (index, node) in tree.nodes.iter().enumerate() {
+            let id = tree.id(index);
             match &node.kind {
                 Kind::Binary {
                     left,
-                    operator: BinaryOperator::Multiply | BinaryOperator::Divide | BinaryOperator::Modulo,
+                    operator,
                     right,
                     ..
                 } => {
-                    if inverts_bits(tree, *left) {
-                        self.first.around(tree.node(*left), "(");
+                    if let BinaryOperator::Multiply | BinaryOperator::Divide | BinaryOperator::Modulo =
+                        operator
+                    {
+                        self.bind(tree, &extents, *left, *right);
                     }
-                    if let Kind::Unary { .. } = tree.node(*right).kind {
-                        self.first.around(tree.node(*right), "(");
+                    let of = |id: &NodeId| operands.get(id.index()).copied();
+                    if may_call && let (Some(one), Some(other)) = (of(left), of(right)) {
+                        match operator {
+                            BinaryOperator::Plus => {
+                                self.add(tree, &extents, id, (*left, one), (*right, other))
+                            }
+                            BinaryOperator::Modulo if one.text != Text::No => {
+                                call((&mut self.first, CALL_END), tree, &extents, id, MODULO_FUNCTION);
+                                call(
+                                    (&mut self.second, SECOND_CALL_END),
+                                    tree,
+                                    &extents,
+                                    id,
+                                    MODULO_FUNCTION,
+                                );
+                            }
+                            BinaryOperator::Equal if may_be_near(one, other) => {
+                                call((&mut self.first, CALL_END), tree, &extents, id, EQUAL_FUNCTION);
+                            }
+                            BinaryOperator::Unequal if may_be_near(one, other) => {
+                                call((&mut self.first, CALL_END), tree, &extents, id, UNEQUAL_FUNCTION);
+                            }
+                            _ => {}
+                        }
                     }
-                }
-                Kind::Binary {
-                    left,
-                    operator: BinaryOperator::Plus,
-                    right,
-                    ..
-                } if may_add => {
-                    let is_text = |id: NodeId| texts.get(id.index()) == Some(&true);
-                    let added = match (is_text(*left), is_text(*right)) {
-                        (true, false) => *right,
-                        (false, true) => *left,
-                        _ => continue,
-                    };
-                    // What calls itself would need more depth.
-                    if calls.get(added.index()) == Some(&true) {
-                        continue;
-                    }
-                    let added = tree.node(added);
-                    let call = format!("{TEXT_FUNCTION}(");
-                    self.first.around(added, &call);
-                    self.second.around(added, &call);
                 }
                 Kind::ArrayComprehension { body, specs, .. } if is_outer_name(tree, *body, specs) => {
                     self.first.insert(tree.node(*body).span.start, "assert true; ");
@@ -107,8 +130,9 @@ impl Reading {
                 }
                 Kind::Text { style, value, .. } if style.keeps_escapes() => {
                     if let Some(text) = text(tree, node, value)? {
-                        self.first.replace(node, &text);
-                        self.second.replace(node, &text);
+                        let range = node.span.start as usize..node.span.end as usize;
+                        self.first.replace(range.clone(), &text);
+                        self.second.replace(range, &text);
                     }
                 }
                 _ => {}
@@ -116,58 +140,82 @@ impl Reading {
         }
         Ok(())
     }
-}
 
-/// For each node of a tree, whether its value is a text if it has one.
-fn texts(tree: &Tree<'_>) -> Vec<bool> {
-    let mut texts: Vec<bool> = Vec::with_capacity(tree.nodes.len());
-    for node in &tree.nodes {
-        // Children come before their parents.
-        let is_text = |id: &NodeId| texts.get(id.index()) == Some(&true);
-        let text = match &node.kind {
-            Kind::Text { .. } => true,
-            Kind::Parens { inner, .. } => is_text(inner),
-            Kind::Binary {
-                left,
-                operator: BinaryOperator::Plus,
-                right,
-                ..
-            } => is_text(left) || is_text(right),
-            Kind::Binary {
-                left,
-                operator: BinaryOperator::Modulo,
-                ..
-            } => is_text(left),
-            _ => false,
+    /// Puts parentheses around operands that the first engine would take apart.
+    fn bind(&mut self, tree: &Tree<'_>, extents: &Extents, left: NodeId, right: NodeId) {
+        if inverts_bits(tree, left) {
+            self.first.around(extents.range(tree, left), "(", ")");
+        }
+        if let Kind::Unary { .. } = tree.node(right).kind {
+            self.first.around(extents.range(tree, right), "(", ")");
+        }
+    }
+
+    /// Writes a sum in another way where a fraction may become part of a text.
+    fn add(
+        &mut self,
+        tree: &Tree<'_>,
+        extents: &Extents,
+        sum: NodeId,
+        left: (NodeId, Operand),
+        right: (NodeId, Operand),
+    ) {
+        let ((left, one), (right, other)) = (left, right);
+        let joins = |text: Operand, added: Operand| {
+            text.text != Text::No && added.text != Text::Yes && added.fraction == Fraction::Maybe
         };
-        texts.push(text);
+        let is_known = one.text == Text::Yes || other.text == Text::Yes;
+        let has_container = one.is_container || other.is_container;
+        match (joins(one, other), joins(other, one)) {
+            (true, _) if one.text == Text::Yes => self.text_of(extents.range(tree, right)),
+            (_, true) if other.text == Text::Yes => self.text_of(extents.range(tree, left)),
+            (false, false) => {}
+            // What begins with many sums is left as it is.
+            _ if is_known || has_container || one.sums.max(other.sums) >= SUMS_MAX => {}
+            _ => {
+                call((&mut self.first, CALL_END), tree, extents, sum, PLUS_FUNCTION);
+                call(
+                    (&mut self.second, SECOND_CALL_END),
+                    tree,
+                    extents,
+                    sum,
+                    PLUS_FUNCTION,
+                );
+            }
+        }
     }
-    texts
+
+    /// Makes a text of what is added to one.
+    fn text_of(&mut self, added: Range<usize>) {
+        let call = format!(" {TEXT_FUNCTION}(");
+        self.first.around(added.clone(), &call, CALL_END);
+        self.second.around(added, &call, SECOND_CALL_END);
+    }
 }
 
-/// For each node of a tree, whether it has a call that may lead back to it: one of anything but the standard library.
-fn calls(tree: &Tree<'_>) -> Vec<bool> {
-    let mut calls: Vec<bool> = Vec::with_capacity(tree.nodes.len());
-    for node in &tree.nodes {
-        let mut has_call = match &node.kind {
-            Kind::Apply(apply) => !is_standard(tree, apply.target),
-            _ => false,
-        };
-        // Children come before their parents.
-        syntax::each_child(&node.kind, &mut |child| {
-            has_call |= calls.get(child.index()) == Some(&true);
-        });
-        calls.push(has_call);
-    }
-    calls
+/// Writes an operator as the call of a function. Words of the language may stand directly beside it.
+fn call(
+    (edits, end_of_call): (&mut Edits, &str),
+    tree: &Tree<'_>,
+    extents: &Extents,
+    id: NodeId,
+    function: &str,
+) {
+    let Kind::Binary { left, operator, .. } = &tree.node(id).kind else {
+        return;
+    };
+    let end = extents.range(tree, *left).end;
+    let Some(at) = nesting::next_token(tree.text.as_bytes(), end) else {
+        return;
+    };
+    edits.around(extents.range(tree, id), &format!(" {function}("), end_of_call);
+    edits.replace(at..at + operator.symbol().len(), ",");
 }
 
-/// True for `std.name`.
-fn is_standard(tree: &Tree<'_>, id: NodeId) -> bool {
-    match tree.node(id).kind {
-        Kind::Member { target, .. } => matches!(tree.node(target).kind, Kind::Variable("std")),
-        _ => false,
-    }
+/// True for two values that the first engine may take for equal although they are not.
+fn may_be_near(one: Operand, other: Operand) -> bool {
+    let has_fraction = one.fraction == Fraction::Maybe || other.fraction == Fraction::Maybe;
+    one.is_near && other.is_near && has_fraction
 }
 
 /// True for a body of a comprehension that is a name and none of its own: the first engine looks for it in the wrong
@@ -214,7 +262,10 @@ mod tests {
 
     fn harmless(source: &str) -> String {
         let source = source.as_bytes();
-        String::from_utf8_lossy(&Reading::of(source, DEPTH).first.rewritten(source)).into_owned()
+        let text = String::from_utf8_lossy(&Reading::of(source, DEPTH).first.rewritten(source)).into_owned();
+        // Words of the language may stand beside what is put there.
+        text.replace(" _drydock", "_drydock")
+            .replace("tailstrict ", "tailstrict")
     }
 
     #[test]
@@ -249,29 +300,56 @@ mod tests {
             ("~a.b[1](c) % 4", "(~a.b[1](c)) % 4"),
             ("~2 + 3 * 4", "~2 + 3 * 4"),
             ("1 / -2 / 4", "1 / (-2) / 4"),
-            ("'%s' % 'x' - 1", "'%s' % 'x' - 1"),
-            ("'a' + b", "'a' + _drydock_text(b)"),
-            ("a.b + 'c'", "_drydock_text(a.b) + 'c'"),
+            ("'%s' % 'x' - 1", "_drydock_modulo('%s' , 'x') tailstrict - 1"),
+            ("'a' + b", "'a' + _drydock_text(b) tailstrict"),
+            ("a.b + 'c'", "_drydock_text(a.b) tailstrict + 'c'"),
             (
                 "'a' + f(b) + std.max(c, d)",
-                "'a' + f(b) + _drydock_text(std.max(c, d))",
+                "'a' + _drydock_text(f(b)) tailstrict + _drydock_text(std.max(c, d)) tailstrict",
             ),
             (
                 "a + 'b' + c + |||\n  d\n|||",
-                "_drydock_text(a) + 'b' + _drydock_text(c) + |||\n  d\n|||",
+                "_drydock_text(a) tailstrict + 'b' + _drydock_text(c) tailstrict + |||\n  d\n|||",
             ),
             (
                 "a + ('b' + c) + if d then e",
-                "_drydock_text(a) + ('b' + _drydock_text(c)) + _drydock_text(if d then e)",
+                "_drydock_text(a) tailstrict + ('b' + _drydock_text(c) tailstrict) + _drydock_text(if d then e) tailstrict",
             ),
             (
                 "a + '%d' % b + c",
-                "_drydock_text(a) + '%d' % b + _drydock_text(c)",
+                "_drydock_text(a) tailstrict + _drydock_modulo('%d' , b) tailstrict + _drydock_text(c) tailstrict",
             ),
             (
                 "{ 'a'+: 1, b: c + d } + ['e' + 'f']",
-                "{ 'a'+: 1, b: c + d } + ['e' + 'f']",
+                "{ 'a'+: 1, b: _drydock_plus(c , d) tailstrict } + ['e' + 'f']",
             ),
+            (
+                "a /* + */ + b + c",
+                "_drydock_plus(_drydock_plus(a /* + */ , b) tailstrict , c) tailstrict",
+            ),
+            ("a + { b: 1 } + c", "a + { b: 1 } + c"),
+            ("a + [1] + b.c {}", "a + [1] + b.c {}"),
+            ("a.new('b') + c + a.withD(1)", "a.new('b') + c + a.withD(1)"),
+            ("a + 1 + 'b'", "_drydock_text(a + 1) tailstrict + 'b'"),
+            (
+                "[i + 1, '' + 1, 1.5 + 2, 'a' + 'b']",
+                "[i + 1, '' + 1, 1.5 + 2, 'a' + 'b']",
+            ),
+            (
+                "a == 'b' && a != null && a == 3",
+                "a == 'b' && a != null && a == 3",
+            ),
+            ("std.length(a) == 0", "std.length(a) == 0"),
+            (
+                "a == 0 || a!=b",
+                "_drydock_equal(a , 0) tailstrict || _drydock_unequal(a,b) tailstrict",
+            ),
+            ("a + 1.5", "_drydock_plus(a , 1.5) tailstrict"),
+            (
+                "a % b + 5 % b",
+                "_drydock_plus(_drydock_modulo(a , b) tailstrict , 5 % b) tailstrict",
+            ),
+            ("a % ~b", "_drydock_modulo(a , (~b)) tailstrict"),
             ("-2 * 3", "-2 * 3"),
             ("3 * ~if x then y else 4 * ~5", "3 * (~if x then y else 4 * (~5))"),
             ("'~2*3'", "'~2*3'"),
@@ -340,7 +418,7 @@ mod tests {
         let there = std::str::from_utf8(&there).unwrap_or_default();
         assert_eq!(
             there,
-            "/*    */ \"x/\" + _drydock_text((~2)*3) + _drydock_text(y)"
+            "/*    */ \"x/\" +  _drydock_text((~2)*3) tailstrict  +  _drydock_text(y) tailstrict "
         );
         for token in ["/*", "+", "~", "2", "*3", "3"] {
             let place = |text: &str| text.find(token).unwrap_or(usize::MAX);

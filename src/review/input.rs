@@ -2,6 +2,7 @@
 //! are none. Whoever evaluates fills this in; nothing here evaluates.
 
 use super::settings::SettingsChange;
+use crate::jsonnet::Frame;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -80,6 +81,9 @@ pub struct Failure {
     pub kind: FailureKind,
     /// One line for people, already redacted.
     pub message: String,
+    /// Where, innermost first, for a terminal; already redacted.
+    #[serde(skip)]
+    pub trace: Vec<Frame>,
 }
 
 /// What may be done about a failure.

@@ -20,6 +20,7 @@ fn walk(value: &mut Value, depth: usize) -> Result<(), Failure> {
         return Err(Failure {
             kind: FailureKind::Bound,
             message: format!("an object nests deeper than {DEPTH_MAX} levels"),
+            trace: Vec::new(),
         });
     };
     match value {

@@ -57,6 +57,7 @@ pub(super) fn failed(message: &str) -> Side {
     Side::Failed(Failure {
         kind: FailureKind::Program,
         message: message.to_owned(),
+        trace: Vec::new(),
     })
 }
 

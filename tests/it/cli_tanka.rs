@@ -256,7 +256,7 @@ fn what_is_shown_is_cross_checked_or_says_that_it_is_not() {
     // One of the engines allows for a tiny difference between numbers.
     shell.put(
         "environments/dev/main.jsonnet",
-        "local k = import 'k.libsonnet';\n{ a: k.cm('a') { data: { x: if 0.1 + 0.2 == 0.3 then 'y' else 'n' } } }\n",
+        "local k = import 'k.libsonnet';\n{ a: k.cm('a') { data: { x: if std.member([0.1 + 0.2], 0.3) then 'y' else 'n' } } }\n",
     );
     let disputed = show(&[]);
     assert_eq!(disputed.code, Some(1));
@@ -292,6 +292,60 @@ fn an_error_is_shown_with_its_line_and_the_calls_that_led_there() {
     ] {
         assert!(failed.err.contains(shown), "{shown}: {}", failed.err);
     }
+}
+
+#[test]
+fn an_import_that_fails_is_shown_where_it_stands() {
+    let shell = shell();
+    shell.put("lib/known.libsonnet", "{}\n");
+    shell.put("lib/bad.libsonnet", "{\n  a: 1,\n  b 2,\n}\n");
+    let long = format!("{{ a: '{}', b: import 'knwon.libsonnet' }}\n", "x".repeat(300));
+    for (program, expected) in [
+        (
+            "{\n  a: 1,\n  b: (import 'knwon.libsonnet').x,\n}\n",
+            vec![
+                "couldn't open import \"knwon.libsonnet\" of `environments/dev/main.jsonnet`",
+                "similar: `lib/known.libsonnet` (at environments/dev/main.jsonnet:3:7)",
+                "3 |   b: (import 'knwon.libsonnet').x,\n    |       ^",
+            ],
+        ),
+        (
+            "{ a: import '/etc/passwd' }\n",
+            vec![
+                "import outside the repository: /etc/passwd of `environments/dev/main.jsonnet` \
+                 (at environments/dev/main.jsonnet:1:6)",
+                "1 | { a: import '/etc/passwd' }\n    |      ^",
+            ],
+        ),
+        (
+            "local bad = import 'bad.libsonnet';\n{ a: bad }\n",
+            vec![
+                "`lib/bad.libsonnet`:3:5: ",
+                "3 |   b 2,\n    |     ^",
+                "environments/dev/main.jsonnet:1:13: expression",
+            ],
+        ),
+        (long.as_str(), vec!["xxx', b: import 'knwon.libsonnet' }\n"]),
+    ] {
+        shell.put("environments/dev/main.jsonnet", program);
+        for command in [
+            &["env", "show", "environments/dev"][..],
+            &["lint", "environments/dev/main.jsonnet"],
+        ] {
+            let failed = shell.run(&[&["tanka"], command].concat());
+            assert_eq!(failed.code, Some(1));
+            let told = format!("{}{}", failed.out, failed.err);
+            for shown in &expected {
+                assert!(told.contains(shown), "{command:?}, {shown}: {told}");
+            }
+        }
+    }
+    shell.put("environments/all/main.jsonnet", "import 'knwon.libsonnet'\n");
+    let listed = shell.run(&["tanka", "env", "list"]);
+    assert!(
+        listed.err.contains("1 | import 'knwon.libsonnet'\n    | ^"),
+        "{listed:?}"
+    );
 }
 
 #[test]

@@ -448,7 +448,9 @@ fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
 #[test]
 fn the_list_of_known_differences_is_as_long_as_the_document_says() {
     let listed: toml::Table = document("tests/it/conformance/known.toml").parse().expect("TOML");
-    let mut sections: BTreeSet<&str> = listed.keys().map(String::as_str).collect();
+    // What is said where `errors` lists a difference is no list of its own.
+    let sections = listed.keys().map(String::as_str);
+    let mut sections: BTreeSet<&str> = sections.filter(|name| *name != "said").collect();
     let text = document("docs/tanka.md");
     let packs = rows(&text).into_iter().filter(|row| row.len() == 5);
     for row in packs {
@@ -474,7 +476,7 @@ fn every_known_difference_stands_in_the_document() {
     let listed: toml::Table = document("tests/it/conformance/known.toml").parse().expect("TOML");
     let text = document("docs/tanka.md");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (section, reasons) in &listed {
+    for (section, reasons) in listed.iter().filter(|(section, _)| *section != "said") {
         for (case, reason) in reasons.as_table().expect("a section") {
             let reason = reason.as_str().expect("a reason");
             let reason = reason

@@ -1,7 +1,9 @@
 //! What evaluating Jsonnet answers: values, imports and their account, variables, natives, errors.
 
 use crate::support::evaluation::{Files, evaluate, evaluator, file, path, snippet, value};
-use drydock::jsonnet::{EvalError, EvalLimits, Import, Request, SecondOpinion, SecondOpinionWanted};
+use drydock::jsonnet::{
+    Entry, EvalError, EvalLimits, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,
+};
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
@@ -164,11 +166,15 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
             importer: "a/main.jsonnet".to_owned(),
             searched: searched.map(str::to_owned).to_vec(),
             similar: Vec::new(),
+            trace: vec![Frame {
+                at: "a/main.jsonnet:1:1".to_owned(),
+                what: "expression".to_owned(),
+            }],
         }
     );
     let expected = "couldn't open import \"x.libsonnet\" of `a/main.jsonnet`: \
                     no match locally or in the Jsonnet library paths; \
-                    looked for `a/x.libsonnet`, `x.libsonnet`, `vendor/x.libsonnet`";
+                    looked for `a/x.libsonnet`, `x.libsonnet`, `vendor/x.libsonnet` (at a/main.jsonnet:1:1)";
     assert_eq!(error.to_string(), expected);
     // One of the directories that are searched leads out of the repository; the file is missing all the same.
     let climbing = Files::of([("a/main.jsonnet", "import '../lib/none.libsonnet'")]);
@@ -180,7 +186,7 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
     assert_eq!(
         error.to_string(),
         "couldn't open import \"../lib/none.libsonnet\" of `a/main.jsonnet`: \
-         no match locally or in the Jsonnet library paths; looked for `lib/none.libsonnet`"
+         no match locally or in the Jsonnet library paths; looked for `lib/none.libsonnet` (at a/main.jsonnet:1:1)"
     );
     let request = Request {
         tree,
@@ -189,7 +195,54 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
     let error = evaluate(&evaluator, request).await.expect_err("no value");
     assert_eq!(
         error.to_string(),
-        "import \"d\" of `main.jsonnet`: is a directory"
+        "import \"d\" of `main.jsonnet`: is a directory (at main.jsonnet:1:1)"
+    );
+}
+
+#[tokio::test]
+async fn an_import_that_is_not_there_names_what_is_similar_wherever_it_is_searched() {
+    let tree = Files::of([
+        (
+            "e/main.jsonnet",
+            "{ a: import 'utl.libsonnet', b: import 'k.libsonnet', c: (import 'x/app.libsonnet').y }",
+        ),
+        ("lib/util.libsonnet", "{}"),
+        ("lib/m.libsonnet", "{}"),
+        ("vendor/github.com/y/app.libsonnet", "{}"),
+        ("other/utl.libsonnet", "{}"),
+    ]);
+    let evaluator = evaluator(EvalLimits::default());
+    let mut told = Vec::new();
+    for field in ["a", "b", "c"] {
+        let request = Request {
+            jpath: vec!["vendor".to_owned(), "lib".to_owned(), "e".to_owned()],
+            tree: tree.clone(),
+            entry: Entry::Snippet {
+                name: path("e/other.jsonnet"),
+                text: format!("(import 'main.jsonnet').{field}"),
+            },
+            ..snippet("")
+        };
+        let error = evaluate(&evaluator, request).await.expect_err("no value");
+        let EvalError::ImportNotFound { similar, trace, .. } = error else {
+            panic!("{error:?}");
+        };
+        let places: Vec<String> = trace.iter().map(|frame| frame.at.clone()).collect();
+        assert_eq!(
+            places.last().map(String::as_str),
+            Some("e/other.jsonnet:1:1"),
+            "{places:?}"
+        );
+        told.push((similar.join(" "), places.first().cloned().unwrap_or_default()));
+    }
+    let expected = [
+        ("lib/util.libsonnet", "e/main.jsonnet:1:6"),
+        ("", "e/main.jsonnet:1:33"),
+        ("vendor/github.com/y/app.libsonnet", "e/main.jsonnet:1:59"),
+    ];
+    assert_eq!(
+        told,
+        expected.map(|(similar, at)| (similar.to_owned(), at.to_owned()))
     );
 }
 
@@ -426,7 +479,7 @@ async fn a_difference_between_the_engines_is_shown_with_its_field() {
     // The engines compare numbers differently: one allows for a tiny difference.
     let asked = |second_opinion| Request {
         second_opinion,
-        ..snippet("{ a: { b: 0.1 + 0.2 == 0.3 } }")
+        ..snippet("{ a: { b: std.member([0.1 + 0.2], 0.3) } }")
     };
     let evaluator = evaluator(EvalLimits::default());
     let evaluated = evaluate(&evaluator, asked(SecondOpinionWanted::Yes))

@@ -122,10 +122,13 @@ async fn nothing_outside_of_the_tree_is_readable() {
                 .await
                 .expect_err("no value");
             let shown = import.replace("\\\\", "\\");
-            assert_eq!(error, EvalError::ImportDenied { path: shown.clone() }, "{word}");
+            assert!(
+                matches!(error, EvalError::ImportDenied { .. }),
+                "{word}: {error:?}"
+            );
             assert_eq!(
                 error.to_string(),
-                format!("import outside the repository: {shown}")
+                format!("import outside the repository: {shown} of `main.jsonnet` (at main.jsonnet:1:1)")
             );
         }
     }
@@ -221,11 +224,9 @@ async fn a_link_that_leaves_the_tree_is_not_followed() {
             ..snippet(&format!("importstr '{name}'"))
         };
         let error = value(&evaluator, request).await.expect_err("no value");
-        assert_eq!(
-            error,
-            EvalError::ImportDenied {
-                path: name.to_owned()
-            }
+        assert!(
+            matches!(&error, EvalError::ImportDenied { path, .. } if path == name),
+            "{error:?}"
         );
     }
     let request = Request {
@@ -512,7 +513,7 @@ async fn the_second_engine_cannot_cost_the_first_ones_value() {
     });
     let request = Request {
         second_opinion: SecondOpinionWanted::Yes,
-        ..snippet("{ a: 0.1 + 0.2 == 0.3 || std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) > 0 }")
+        ..snippet("{ a: std.member([0.1 + 0.2], 0.3) || std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) > 0 }")
     };
     let evaluated = evaluate(&evaluator, request).await.expect("a value");
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(r#"{"a":true}"#));

@@ -2,6 +2,7 @@
 //! reason an engine cannot carry.
 
 use super::imported::Imported;
+use super::whole::{self, Told};
 use crate::jsonnet::edits::Edits;
 use crate::jsonnet::foreign::{Call, Refusal};
 use crate::jsonnet::message::{
@@ -11,6 +12,7 @@ use crate::jsonnet::native::NativeError;
 use crate::jsonnet::reading::Reading;
 use crate::jsonnet::syntax::{self, SyntaxError};
 use crate::sandbox::{Frame, read_frame, write_frame};
+use rsjsonnet_lang::program::EvalErrorKind;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -198,7 +200,9 @@ impl Job {
         };
         let key = (importer.to_owned(), path.to_owned());
         if let Some(found) = self.found.borrow().get(&key) {
-            return found.clone().inspect_err(|_| self.note(Failure::Import));
+            return found
+                .clone()
+                .inspect_err(|_| self.note(Failure::Import { trace: Vec::new() }));
         }
         let ask = Ask {
             importer: importer.to_owned(),
@@ -263,6 +267,27 @@ impl Job {
         let bytes = self.bytes(origin).ok()?;
         let reading = self.reading(origin, &bytes);
         Some(position(&bytes, reader.edits(&reading).written(at)))
+    }
+
+    /// What an error of the second engine is told as, where Go names another expression than the engine does. `at` is the
+    /// byte that the engine names.
+    pub(in crate::jsonnet) fn told(
+        &self,
+        origin: &Origin,
+        reader: Reader,
+        at: usize,
+        kind: &EvalErrorKind,
+    ) -> Option<Told> {
+        let bytes = self.bytes(origin).ok()?;
+        let reading = self.reading(origin, &bytes);
+        let at = reader.edits(&reading).written(at);
+        whole::told(kind, std::str::from_utf8(&bytes).ok()?, at, self.task.depth_max)
+    }
+
+    /// The name of a text, and the line and column of a byte of it as it was written.
+    pub(in crate::jsonnet) fn begins(&self, origin: &Origin, at: usize) -> Option<(String, u64, u64)> {
+        let (line, column) = position(&self.bytes(origin).ok()?, at);
+        Some((origin.to_string(), line, column))
     }
 
     /// Returns the kind of what a text imports by these words.
@@ -331,7 +356,7 @@ impl Job {
             answer = self.line.hear().map_err(lost)?;
         }
         match answer.tag {
-            NO_FILE => Err(Failure::Import),
+            NO_FILE => Err(Failure::Import { trace: Vec::new() }),
             SAME_FILE => String::from_utf8(answer.content)
                 .map(Rc::from)
                 .map_err(|_| unclear()),
@@ -361,6 +386,7 @@ fn refusal(origin: &Origin, bytes: &[u8], error: &SyntaxError) -> Failure {
         line,
         column,
         message: error.message.clone(),
+        trace: Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::imported::Imported;
 use super::kept::Warm;
 use super::library::Library;
-use super::{Job, Origin, Reader, exercise};
+use super::{Job, Origin, Reader, exercise, spare, words};
 use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::foreign::Call;
@@ -13,7 +13,6 @@ use crate::jsonnet::native::{Native, NativeError};
 use jrsonnet_evaluator::analyze::DiagLevel;
 use jrsonnet_evaluator::error::{ErrorKind, StackTraceElement};
 use jrsonnet_evaluator::function::CallLocation;
-use jrsonnet_evaluator::stack::limit_stack_depth;
 use jrsonnet_evaluator::tla::TlaArg;
 use jrsonnet_evaluator::{
     AsPathLike, Error, IStr, ImportResolver, NumValue, ObjValueBuilder, ResolvePath, Result, SourcePath,
@@ -60,7 +59,7 @@ impl Warm for Jrsonnet {
     }
 
     fn evaluate(&mut self, job: &Rc<Job>) -> std::result::Result<String, Failure> {
-        let _depth = limit_stack_depth(job.task.max_stack);
+        let _depth = spare::limit(job.task.max_stack);
         self.library.set_variables(job.task.ext_code.keys().map(|name| {
             let origin = Origin::External(name.as_str().into());
             (name.as_str().into(), lazily(&origin, job))
@@ -292,14 +291,16 @@ pub(super) fn call(native: Native, arguments: &[Val]) -> Result<Val> {
         Some(job) => job.run(call),
         None => Err(NativeError::off(call)),
     };
-    let answer = native.call(&arguments, &run).map_err(|error| {
-        let message = error.to_string();
-        if let (Some(cause), Some(job)) = (error.into_cause(), &job) {
-            job.note(cause);
-        }
-        Error::from(ErrorKind::RuntimeError(message.into()))
-    })?;
-    from_json(answer)
+    from_json(native.call(&arguments, &run).map_err(said)?)
+}
+
+/// An error of a native function in the engine's own terms. What the caller must know is noted.
+pub(super) fn said(error: NativeError) -> Error {
+    let message = error.to_string();
+    if let (Some(cause), Some(job)) = (error.into_cause(), Current::get()) {
+        job.note(cause);
+    }
+    ErrorKind::RuntimeError(message.into()).into()
 }
 
 /// Notes that the code at this place asked for what differs between tasks.
@@ -337,13 +338,13 @@ pub(super) fn to_json(value: &Val) -> Result<serde_json::Value> {
             serde_json::Value::Object(fields.collect::<Result<_>>()?)
         }
         Val::Func(_) => {
-            let message = "a native function takes no function";
+            let message = "couldn't manifest function as JSON";
             return Err(ErrorKind::RuntimeError(message.into()).into());
         }
     })
 }
 
-fn from_json(value: serde_json::Value) -> Result<Val> {
+pub(super) fn from_json(value: serde_json::Value) -> Result<Val> {
     Ok(match value {
         serde_json::Value::Null => Val::Null,
         serde_json::Value::Bool(value) => Val::Bool(value),
@@ -447,6 +448,18 @@ fn failure(error: &Error, job: &Job) -> Failure {
             }
         }
         ErrorKind::RuntimeError(message) => runtime(job, message.to_string(), error),
+        ErrorKind::ValueIndexMustBeTypeGot(value, _, index) => {
+            let message = match value.name() {
+                "object" => format!("Unexpected type {}, expected string", index.name()),
+                "array" | "string" => format!("Unexpected type {}, expected number", index.name()),
+                other => words::not_indexable(other),
+            };
+            runtime(job, message, error)
+        }
+        ErrorKind::ArrayBoundsError(index, length) => {
+            let message = format!("Index {index} out of bounds, not within [0, {length})");
+            runtime(job, message, error)
+        }
         kind => runtime(job, kind.to_string(), error),
     }
 }
@@ -466,6 +479,7 @@ fn syntax(job: &Job, span: &Span, message: &str) -> Failure {
         line,
         column,
         message: cut(message.to_owned()),
+        trace: Vec::new(),
     }
 }
 

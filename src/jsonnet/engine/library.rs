@@ -1,9 +1,15 @@
 //! The standard library of the first engine, with what Tanka adds to it, and corrected where it differs
 //! from Go's.
 
-use super::jrsonnet::{call, depends, to_json};
-use crate::jsonnet::native::{self, KeyQuotes, ListIndent, Native, YamlLayout, text, yaml_document};
-use crate::jsonnet::reading::TEXT_FUNCTION;
+use super::jrsonnet::{call, depends, from_json, said, to_json};
+use super::sum;
+use crate::jsonnet::native::{
+    self, KeyQuotes, ListIndent, Native, Standard, YamlLayout, bash, escaped_xml, shown, split, text,
+    yaml_document,
+};
+use crate::jsonnet::reading::{
+    EQUAL_FUNCTION, MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION, UNEQUAL_FUNCTION,
+};
 use jrsonnet_evaluator::error::ErrorKind;
 use jrsonnet_evaluator::function::builtin::{NativeCallback, NativeCallbackHandler};
 use jrsonnet_evaluator::function::{CallLocation, FuncVal, builtin};
@@ -19,19 +25,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Bits of the fraction of a number.
-const FRACTION_BITS: u32 = 52;
-/// The exponent, as it is stored, of a number from 1/2 up to 1.
-const EXPONENT_OF_HALF: u64 = 1_022;
-/// The bits of the exponent, moved to the end.
-const EXPONENT_MASK: u64 = 0x7ff;
-
 /// `std`, for every file of a state.
 #[derive(Clone, Trace)]
 pub(super) struct Library {
     std: ObjValue,
-    /// What makes a text of a value that is added to a text.
-    text: FuncVal,
+    /// The functions that stand in the texts for the engines.
+    functions: Vec<(IStr, FuncVal)>,
     settings: Cc<RefCell<Settings>>,
 }
 
@@ -69,9 +68,42 @@ impl Library {
         std.method("escapeStringJson", escape_string_json {});
         std.method("manifestYamlDoc", manifest_yaml_doc {});
         std.method("manifestYamlStream", manifest_yaml_stream {});
+        std.method("escapeStringPython", escape_string_python {});
+        std.method("format", format {});
+        std.method("mod", modulo {});
+        std.method("parseYaml", parse_yaml {});
+        std.method("manifestIni", manifest_ini {});
+        std.method("manifestToml", manifest_toml {});
+        std.method("manifestTomlEx", manifest_toml_ex {});
+        std.method("manifestPython", manifest_python {});
+        std.method("manifestPythonVars", manifest_python_vars {});
+        std.method("manifestXmlJsonml", manifest_xml_jsonml {});
+        std.method("base64", base64 {});
+        std.method("base64Decode", base64_decode {});
+        std.method("max", max {});
+        std.method("min", min {});
+        std.method("manifestJson", manifest_json {});
+        std.method("manifestJsonEx", manifest_json_ex {});
+        std.method("manifestJsonMinified", manifest_json_minified {});
+        std.method("escapeStringBash", escape_string_bash {});
+        std.method("escapeStringDollars", escape_string_dollars {});
+        std.method("escapeStringXML", escape_string_xml {});
+        std.method("equals", equals {});
+        std.method("trim", trim {});
+        std.method("log", log {});
+        std.method("log2", log2 {});
+        std.method("log10", log10 {});
+        std.method("pow", pow {});
+        let functions = [
+            (TEXT_FUNCTION, FuncVal::builtin(sum::text_of {})),
+            (PLUS_FUNCTION, FuncVal::builtin(sum::plus {})),
+            (MODULO_FUNCTION, FuncVal::builtin(sum::modulo_of {})),
+            (EQUAL_FUNCTION, FuncVal::builtin(sum::equal {})),
+            (UNEQUAL_FUNCTION, FuncVal::builtin(sum::unequal {})),
+        ];
         Self {
             std: std.build(),
-            text: FuncVal::builtin(to_string {}),
+            functions: functions.map(|(name, function)| (name.into(), function)).to_vec(),
             settings,
         }
     }
@@ -90,7 +122,9 @@ impl ContextInitializer for Library {
             .hide()
             .value(Val::string(source.source_path().to_string()));
         builder.bind("std", Thunk::evaluated(Val::Obj(std.build())));
-        builder.bind(TEXT_FUNCTION, Thunk::evaluated(Val::Func(self.text.clone())));
+        for (name, function) in &self.functions {
+            builder.bind(name.clone(), Thunk::evaluated(Val::Func(function.clone())));
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -140,6 +174,11 @@ fn exponent(x: f64) -> f64 {
     split(x).1
 }
 
+/// Calls a function that both engines have in the same way.
+fn standard(function: Standard, arguments: &[serde_json::Value]) -> Result<Val> {
+    from_json(function.call(arguments).map_err(said)?)
+}
+
 #[builtin]
 fn to_string(a: Val) -> Result<Val> {
     match a {
@@ -155,6 +194,155 @@ fn escape_string_json(str_: Val) -> Result<String> {
         value => text(&to_json(value)?),
     };
     Ok(text(&value.into()))
+}
+
+#[builtin]
+fn escape_string_python(str: Val) -> Result<String> {
+    Ok(text(&shown(&to_json(&str)?).into()))
+}
+
+#[builtin]
+fn format(str: IStr, vals: Val) -> Result<Val> {
+    sum::formatted(&str, &vals)
+}
+
+#[builtin]
+fn modulo(a: Val, b: Val) -> Result<Val> {
+    sum::modulo_of_values(&a, &b)
+}
+
+#[builtin]
+fn parse_yaml(str: IStr) -> Result<Val> {
+    standard(Standard::ParseYaml, &[str.as_str().into()])
+}
+
+#[builtin]
+fn manifest_ini(ini: ObjValue) -> Result<Val> {
+    let mut parts = serde_json::Map::new();
+    let has_main = ini.fields().iter().any(|name| name.as_str() == "main");
+    for name in ["main", "sections"] {
+        if (name != "main" || has_main)
+            && let Some(part) = ini.get(name.into())?
+        {
+            parts.insert(name.to_owned(), to_json(&part)?);
+        }
+    }
+    standard(Standard::Ini, &[parts.into()])
+}
+
+#[builtin]
+fn manifest_toml(value: Val) -> Result<Val> {
+    standard(Standard::TomlEx, &[to_json(&value)?, "  ".into()])
+}
+
+#[builtin]
+fn manifest_toml_ex(value: Val, indent: IStr) -> Result<Val> {
+    standard(Standard::TomlEx, &[to_json(&value)?, indent.as_str().into()])
+}
+
+#[builtin]
+fn manifest_python(v: Val) -> Result<Val> {
+    standard(Standard::Python, &[to_json(&v)?])
+}
+
+#[builtin]
+fn manifest_python_vars(conf: Val) -> Result<Val> {
+    standard(Standard::PythonVars, &[to_json(&conf)?])
+}
+
+#[builtin]
+fn manifest_xml_jsonml(value: Val) -> Result<Val> {
+    standard(Standard::Xml, &[to_json(&value)?])
+}
+
+#[builtin]
+fn base64(input: Val) -> Result<Val> {
+    standard(Standard::Base64, &[to_json(&input)?])
+}
+
+#[builtin]
+fn base64_decode(str: IStr) -> Result<Val> {
+    standard(Standard::Base64Decode, &[str.as_str().into()])
+}
+
+#[builtin]
+fn max(a: f64, b: f64) -> Result<Val> {
+    standard(Standard::Max, &[a.into(), b.into()])
+}
+
+#[builtin]
+fn min(a: f64, b: f64) -> Result<Val> {
+    standard(Standard::Min, &[a.into(), b.into()])
+}
+
+#[builtin]
+fn manifest_json(value: Val) -> Result<Val> {
+    let layout = ["    ", "\n", ": "].map(serde_json::Value::from);
+    standard(Standard::JsonEx, &[&[to_json(&value)?][..], &layout].concat())
+}
+
+#[builtin]
+fn manifest_json_ex(
+    value: Val,
+    indent: IStr,
+    newline: Option<IStr>,
+    key_val_sep: Option<IStr>,
+) -> Result<Val> {
+    let newline = newline.as_deref().unwrap_or("\n").into();
+    let separator = key_val_sep.as_deref().unwrap_or(": ").into();
+    let arguments = [to_json(&value)?, indent.as_str().into(), newline, separator];
+    standard(Standard::JsonEx, &arguments)
+}
+
+#[builtin]
+fn manifest_json_minified(value: Val) -> Result<Val> {
+    let layout = ["", "", ":"].map(serde_json::Value::from);
+    standard(Standard::JsonEx, &[&[to_json(&value)?][..], &layout].concat())
+}
+
+#[builtin]
+fn escape_string_bash(str_: Val) -> Result<String> {
+    Ok(bash(&shown(&to_json(&str_)?)))
+}
+
+#[builtin]
+fn escape_string_dollars(str_: Val) -> Result<String> {
+    Ok(shown(&to_json(&str_)?).replace('$', "$$"))
+}
+
+#[builtin]
+fn escape_string_xml(str_: Val) -> Result<String> {
+    Ok(escaped_xml(&shown(&to_json(&str_)?)))
+}
+
+#[builtin]
+fn equals(a: Val, b: Val) -> Result<bool> {
+    sum::are_equal(&a, &b)
+}
+
+#[builtin]
+fn trim(str: IStr) -> String {
+    str.trim().to_owned()
+}
+
+#[builtin]
+fn log(x: f64) -> Result<Val> {
+    standard(Standard::Log, &[x.into()])
+}
+
+#[builtin]
+fn log2(x: f64) -> Result<Val> {
+    standard(Standard::LogOf, &[2.into(), x.into()])
+}
+
+#[builtin]
+fn log10(x: f64) -> Result<Val> {
+    standard(Standard::LogOf, &[10.into(), x.into()])
+}
+
+#[builtin]
+fn pow(x: f64, n: f64) -> Result<Val> {
+    standard(Standard::Pow, &[x.into(), n.into()])
 }
 
 #[builtin]
@@ -197,51 +385,5 @@ fn layout(indent_array_in_object: bool, quote_keys: bool) -> YamlLayout {
             true => KeyQuotes::All,
             false => KeyQuotes::Needed,
         },
-    }
-}
-
-/// A number as a fraction from 1/2 up to 1, and the power of two it is multiplied by.
-fn split(number: f64) -> (f64, f64) {
-    if number == 0.0 || !number.is_finite() {
-        return (number, 0.0);
-    }
-    if number.is_subnormal() {
-        let (mantissa, exponent) = split(number * (1_u64 << FRACTION_BITS) as f64);
-        return (mantissa, exponent - f64::from(FRACTION_BITS));
-    }
-    let bits = number.to_bits();
-    let exponent = (bits >> FRACTION_BITS) & EXPONENT_MASK;
-    let others = bits & !(EXPONENT_MASK << FRACTION_BITS);
-    let mantissa = f64::from_bits(others | (EXPONENT_OF_HALF << FRACTION_BITS));
-    (mantissa, exponent as f64 - EXPONENT_OF_HALF as f64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split;
-
-    #[test]
-    fn a_number_is_split_exactly() {
-        for (number, mantissa, exponent) in [
-            (42.0, 0.656_25, 6.0),
-            (-42.0, -0.656_25, 6.0),
-            (0.42, 0.84, -1.0),
-            (1.0, 0.5, 1.0),
-            (0.0, 0.0, 0.0),
-            (5e-324, 0.5, -1073.0),
-            (f64::MAX, 1.0 - f64::EPSILON / 2.0, 1024.0),
-        ] {
-            assert_eq!(split(number), (mantissa, exponent), "{number}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn the_parts_make_the_number(number in proptest::num::f64::NORMAL) {
-            let (mantissa, exponent) = split(number);
-            let half = 2_f64.powi((exponent / 2.0) as i32);
-            let rest = 2_f64.powi(exponent as i32 - (exponent / 2.0) as i32);
-            proptest::prop_assert_eq!(mantissa * half * rest, number);
-        }
     }
 }

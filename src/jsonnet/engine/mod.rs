@@ -8,12 +8,16 @@ mod jrsonnet;
 mod kept;
 mod library;
 mod rsjsonnet;
+mod spare;
+mod sum;
+mod whole;
 mod words;
 
 use super::message::Failure;
 pub(super) use job::{Job, Line, Origin, Reader};
 use kept::Kept;
 use std::rc::Rc;
+pub(super) use words::is_vague;
 
 /// One implementation of the language.
 pub(super) trait Engine {

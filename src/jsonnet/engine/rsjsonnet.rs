@@ -11,7 +11,7 @@ use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
 use crate::jsonnet::native;
-use crate::jsonnet::reading::TEXT_FUNCTION;
+use crate::jsonnet::reading::{MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION};
 use rsjsonnet_lang::arena::Arena;
 use rsjsonnet_lang::interner::InternedStr;
 use rsjsonnet_lang::program::{
@@ -22,23 +22,29 @@ use rsjsonnet_lang::span::{SourceId, SpanContext, SpanId};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The native function that makes a text of any value.
-const TEXT: &str = "drydock.text";
-const TEXT_PARAMETERS: [&str; 1] = ["value"];
 /// The native function that gives a variable's name in this task to the code of a file.
 const VARIABLE: &str = "drydock.variable";
 const VARIABLE_PARAMETERS: [&str; 2] = ["file", "name"];
+/// The library that all programs share.
+const LIBRARY: &str = include_str!("second.libsonnet");
+/// The variable that has it. Those of a task have a number in front.
+const LIBRARY_VARIABLE: &str = "drydock";
+/// The beginning of names that are not told in traces.
+const OWN: &str = "_drydock";
+/// How much deeper than the first engine this one may go: it counts more steps.
+const DEPTH_FACTOR: usize = 4;
 
-/// Comes before every program, on its first line: the functions of `std` that make a text of any value
-/// write fractions as Go does, and variables are those of the task. `file` is the file whose value would
-/// be kept for other tasks, if it is one.
+/// Comes before every program, on its first line: the library, and variables that are those of the task. `file` is the
+/// file whose value would be kept for other tasks, if it is one.
 fn prelude(file: &str) -> String {
     let file = serde_json::Value::from(file);
+    let functions = [TEXT_FUNCTION, PLUS_FUNCTION, MODULO_FUNCTION];
+    let functions = functions.map(|name| format!(", {name} = drydock_library.{name}"));
     format!(
-        "local drydock = std; local std = drydock {{ local text = drydock.native('{TEXT}'), \
-         toString(a):: if drydock.isString(a) then a else text(a), \
-         escapeStringJson(str_):: text(std.toString(str_)), \
-         extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; local {TEXT_FUNCTION} = std.toString; "
+        "local drydock = std, drydock_library = drydock.extVar('{LIBRARY_VARIABLE}'){}; \
+         local std = drydock + drydock_library.std + {{ \
+         extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; ",
+        functions.concat()
     )
 }
 
@@ -54,14 +60,17 @@ impl Warm for Rsjsonnet {
         let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
         let mut program = Program::new(arena);
         let natives = native::ALL.map(|native| (native.name(), native.parameters()));
-        let ours = [
-            (TEXT, TEXT_PARAMETERS.as_slice()),
-            (VARIABLE, VARIABLE_PARAMETERS.as_slice()),
-        ];
-        for (name, parameters) in natives.into_iter().chain(ours) {
+        let standard = native::STANDARD.map(|(name, _, parameters)| (name, parameters));
+        let ours = [(VARIABLE, VARIABLE_PARAMETERS.as_slice())];
+        for (name, parameters) in natives.into_iter().chain(standard).chain(ours) {
             let parameters: Vec<InternedStr<'static>> =
                 parameters.iter().map(|name| program.intern_str(name)).collect();
             program.register_native_func(program.intern_str(name), &parameters);
+        }
+        let (context, _) = program.span_manager_mut().insert_source_context(LIBRARY.len());
+        // A library that cannot be read is missed by every program.
+        if let Ok(library) = program.load_source(context, LIBRARY.as_bytes(), true, LIBRARY_VARIABLE) {
+            program.add_ext_var(program.intern_str(LIBRARY_VARIABLE), &library);
         }
         Self {
             program,
@@ -84,7 +93,8 @@ impl Warm for Rsjsonnet {
     }
 
     fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
-        self.program.set_max_stack(job.task.max_stack);
+        self.program
+            .set_max_stack(job.task.max_stack.saturating_mul(DEPTH_FACTOR));
         self.texts.forget_task();
         let mut session = Session {
             job,
@@ -94,6 +104,7 @@ impl Warm for Rsjsonnet {
         match (result, job.take_cause()) {
             (Ok(value), None) => Ok(value),
             (Err(failure), None) => Err(failure),
+            (Err(Failure::Runtime { trace, .. }), Some(cause)) => Err(cause.within(trace)),
             (_, Some(cause)) => Err(cause),
         }
     }
@@ -286,6 +297,7 @@ impl<'p> Session<'_, 'p> {
                 line,
                 column,
                 message,
+                trace: Vec::new(),
             },
             None => Failure::runtime(message),
         }
@@ -298,14 +310,21 @@ impl<'p> Session<'_, 'p> {
         ) {
             return Failure::Stack(self.job.task.name.clone());
         }
-        let (message, span) = words::told(&error.kind);
+        let (mut message, span) = words::told(&error.kind);
+        let mut failed = span.and_then(|span| self.at(program, span));
+        if let Some((text, at)) = span.and_then(|span| self.place(program, span))
+            && let Some(told) = self.job.told(&text.origin, Reader::Second, at, &error.kind)
+        {
+            message = told.message.unwrap_or(message);
+            failed = self.job.begins(&text.origin, told.start);
+        }
         // The expression that failed comes first; the engine lists only what it is a part of.
-        let failed = span.and_then(|span| self.at(program, span)).map(|at| Frame {
+        let failed = failed.map(|at| Frame {
             at: shown(at),
             what: "expression".to_owned(),
         });
         let outer = error.stack_trace.iter().rev();
-        let outer = outer.map(|item| self.frame(program, item));
+        let outer = outer.filter_map(|item| self.frame(program, item));
         let mut trace: Vec<Frame> = failed.into_iter().chain(outer).collect();
         trace.dedup_by(|frame, before| {
             !frame.at.is_empty() && frame.at == before.at && frame.what == before.what
@@ -317,13 +336,15 @@ impl<'p> Session<'_, 'p> {
         }
     }
 
-    fn frame(&self, program: &Program<'p>, item: &EvalStackTraceItem) -> Frame {
+    /// A line of a trace; `None` for what is not part of the program.
+    fn frame(&self, program: &Program<'p>, item: &EvalStackTraceItem) -> Option<Frame> {
         let (span, what) = match item {
             EvalStackTraceItem::Expr { span } => (Some(*span), "expression".to_owned()),
-            EvalStackTraceItem::Call { span, name } => (
-                *span,
-                format!("function {}", name.as_deref().unwrap_or("<anonymous>")),
-            ),
+            EvalStackTraceItem::Call { span, name } => match name.as_deref().unwrap_or("<anonymous>") {
+                // It stands for an operator.
+                name if name.starts_with(OWN) => (*span, "expression".to_owned()),
+                name => (*span, format!("function {name}")),
+            },
             EvalStackTraceItem::Variable { span, name } => (Some(*span), format!("variable {name}")),
             EvalStackTraceItem::ArrayItem { span, index } => (*span, format!("array element {index}")),
             EvalStackTraceItem::ObjectField { span, name } => (*span, format!("field \"{name}\"")),
@@ -333,10 +354,15 @@ impl<'p> Session<'_, 'p> {
             EvalStackTraceItem::ManifestObjectField { name } => (None, format!("field \"{name}\"")),
             EvalStackTraceItem::Import { span } => (Some(*span), "import".to_owned()),
         };
+        let is_own = matches!(item, EvalStackTraceItem::Variable { name, .. } if name.starts_with(OWN));
         let at = span.and_then(|span| self.at(program, span));
-        Frame {
-            at: at.map_or_else(String::new, shown),
-            what: cut(what),
+        match (span, at) {
+            _ if is_own => None,
+            (Some(_), None) => None,
+            (_, at) => Some(Frame {
+                at: at.map_or_else(String::new, shown),
+                what: cut(what),
+            }),
         }
     }
 }
@@ -391,11 +417,13 @@ impl<'p> Callbacks<'p> for Session<'_, 'p> {
         let call = || -> Result<serde_json::Value, native::NativeError> {
             let arguments: Option<Vec<_>> = arguments.iter().map(to_json).collect();
             let arguments =
-                arguments.ok_or_else(|| native::NativeError::said("a native function takes no function"))?;
+                arguments.ok_or_else(|| native::NativeError::said("couldn't manifest function as JSON"))?;
             match name.value() {
-                TEXT => Ok(arguments.iter().map(native::text).collect::<String>().into()),
                 VARIABLE => Ok(self.named(&arguments)),
-                name => native::called(name)?.call(&arguments, &|call| self.job.run(call)),
+                name => match native::Standard::called(name) {
+                    Some(standard) => standard.call(&arguments),
+                    None => native::called(name)?.call(&arguments, &|call| self.job.run(call)),
+                },
             }
         };
         match call() {

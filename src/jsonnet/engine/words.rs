@@ -4,6 +4,49 @@ use rsjsonnet_lang::ast::{BinaryOp, UnaryOp};
 use rsjsonnet_lang::program::{AnalyzeError, EvalErrorKind, EvalErrorValueType};
 use rsjsonnet_lang::span::SpanId;
 
+/// Functions that Go has in its own code, which says of all arguments the same.
+const GO_FUNCTIONS: [&str; 39] = [
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "base64Decode",
+    "ceil",
+    "codepoint",
+    "cos",
+    "decodeUTF8",
+    "encodeUTF8",
+    "exp",
+    "exponent",
+    "filter",
+    "floor",
+    "foldl",
+    "foldr",
+    "isEmpty",
+    "join",
+    "log",
+    "makeArray",
+    "mantissa",
+    "md5",
+    "member",
+    "parseInt",
+    "parseJson",
+    "pow",
+    "range",
+    "remove",
+    "reverse",
+    "sin",
+    "sort",
+    "splitLimit",
+    "sqrt",
+    "strReplace",
+    "substr",
+    "sum",
+    "tan",
+    "trim",
+    "xor",
+];
+
 /// The message of an error, and the expression that failed. The engine does not know the latter of all of them.
 pub(super) fn told(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
     use EvalErrorKind as Error;
@@ -13,12 +56,10 @@ pub(super) fn told(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
             let message = message.clone().unwrap_or_else(|| "Assertion failed".to_owned());
             (message, Some(*span))
         }
-        Error::Other { span, message } => (message.clone(), *span),
+        Error::Other { span, message } => (standard(message), *span),
         Error::AssertEqualFailed { lhs, rhs } => (format!("Assertion failed. {lhs} != {rhs}"), None),
         Error::InfiniteRecursion | Error::StackOverflow => ("max stack frames exceeded.".to_owned(), None),
-        Error::InvalidIndexedType { span, got_type } => {
-            (format!("Value non indexable: {}", name(*got_type)), Some(*span))
-        }
+        Error::InvalidIndexedType { span, got_type } => (not_indexable(name(*got_type)), Some(*span)),
         Error::InvalidSlicedType { span, got_type } => {
             let got = name(*got_type);
             (
@@ -32,9 +73,7 @@ pub(super) fn told(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
         Error::ObjectIndexIsNotString { span, got_type } => (unexpected(*got_type, "string"), Some(*span)),
         Error::ForSpecValueIsNotArray { span, got_type } => (unexpected(*got_type, "array"), Some(*span)),
         Error::CondIsNotBool { span, got_type } => (unexpected(*got_type, "boolean"), Some(*span)),
-        Error::NumericIndexIsNotValid { span, index } => {
-            (format!("Index {index} is not an index"), Some(*span))
-        }
+        Error::NumericIndexIsNotValid { span, index } => (format!("Index {index}{NO_INDEX}"), Some(*span)),
         Error::NumericIndexOutOfRange { span, index, length } => (
             format!("Index {index} out of bounds, not within [0, {length})"),
             Some(*span),
@@ -47,7 +86,7 @@ pub(super) fn told(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
         Error::UnknownObjectField { span, field_name } => {
             (format!("Field does not exist: {field_name}"), Some(*span))
         }
-        Error::FieldOfNonObject { span } => ("Value non indexable".to_owned(), Some(*span)),
+        Error::FieldOfNonObject { span } => (NOT_INDEXABLE.to_owned(), Some(*span)),
         Error::SuperWithoutSuperObject { span } => (
             "Attempt to use super when there is no super class.".to_owned(),
             Some(*span),
@@ -93,12 +132,8 @@ pub(super) fn told(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
             got_type,
         } => {
             let expected: Vec<_> = expected_types.iter().map(|kind| name(*kind)).collect();
-            let (expected, place) = (expected.join(" or "), arg_index + 1);
-            let got = name(*got_type);
-            (
-                format!("std.{func_name}: argument {place} must be {expected}, got {got}"),
-                None,
-            )
+            let words = argument(func_name, *arg_index, &expected.join(" or "), name(*got_type));
+            (words, None)
         }
         Error::ImportFailed { span, path } => (
             format!("couldn't open import {path:?}: no match locally or in the Jsonnet library paths"),
@@ -114,15 +149,65 @@ pub(super) fn told(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
         Error::CompareBooleanInequality => ("Unexpected type boolean".to_owned(), None),
         Error::CompareObjectInequality => ("Unexpected type object".to_owned(), None),
         Error::CompareFunctions => ("Cannot test equality of functions".to_owned(), None),
-        Error::CompareDifferentTypesInequality { lhs_type, rhs_type } => {
-            (unexpected(*rhs_type, name(*lhs_type)), None)
-        }
+        Error::CompareDifferentTypesInequality { lhs_type, rhs_type } => match lhs_type {
+            EvalErrorValueType::Number | EvalErrorValueType::String | EvalErrorValueType::Array => {
+                (unexpected(*rhs_type, name(*lhs_type)), None)
+            }
+            lhs_type => (format!("Unexpected type {}", name(*lhs_type)), None),
+        },
         Error::PrimitiveEqualsNonPrimitive { got_type } => {
             let got = name(*got_type);
             (
                 format!("primitiveEquals operates on primitive types, got {got}"),
                 None,
             )
+        }
+    }
+}
+
+/// What is said where something is indexed that cannot be, and the engine does not know its type.
+const NOT_INDEXABLE: &str = "Value non indexable";
+/// The end of what is said of an index, where the engine does not know how many there are.
+const NO_INDEX: &str = " is not an index";
+
+/// True for a message that the first engine may know better.
+pub(in crate::jsonnet) fn is_vague(message: &str) -> bool {
+    message == NOT_INDEXABLE || message.ends_with(NO_INDEX)
+}
+
+/// What Go says of a value that cannot be indexed.
+pub(super) fn not_indexable(kind: &str) -> String {
+    let mut letters = kind.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    let kind: String = first.into_iter().chain(letters).collect();
+    format!("{NOT_INDEXABLE}: *jsonnet.value{kind}")
+}
+
+/// What a function of the standard library says in words of its own, in those of Go.
+fn standard(message: &str) -> String {
+    let number = message.strip_prefix("invalid base 10: '");
+    let number = number.and_then(|number| number.strip_suffix('\''));
+    let item = message.strip_prefix("array item must null or string, got ");
+    match (number, item) {
+        (Some(number), _) => format!("{number} is not a base 10 integer"),
+        (_, Some(item)) => format!("Unexpected type {item}, expected string"),
+        _ => message.to_owned(),
+    }
+}
+
+/// What a function of the standard library says of an argument of another type.
+fn argument(function: &str, index: usize, expected: &str, got: &str) -> String {
+    match (function, index) {
+        ("length", _) => format!("Unexpected type {got}"),
+        ("map", 0) => format!("std.map first param must be function, got {got}"),
+        ("map", _) => format!("std.map second param must be array / string, got {got}"),
+        (name, _) if GO_FUNCTIONS.contains(&name) => {
+            let expected = expected.split(" or ").next().unwrap_or_default();
+            format!("Unexpected type {got}, expected {expected}")
+        }
+        _ => {
+            let place = index + 1;
+            format!("std.{function}: argument {place} must be {expected}, got {got}")
         }
     }
 }
@@ -177,6 +262,11 @@ fn operands(operator: BinaryOp, left: EvalErrorValueType, right: EvalErrorValueT
         BinaryOp::LogicAnd | BinaryOp::LogicOr => unexpected(left, "boolean"),
         BinaryOp::In if matches!(left, Type::String) => unexpected(right, "object"),
         BinaryOp::In => unexpected(left, "string"),
+        BinaryOp::Rem => format!(
+            "Operator % cannot be used on types {} and {}.",
+            name(left),
+            name(right)
+        ),
         _ if is_number(left) => unexpected(right, "number"),
         _ => unexpected(left, "number"),
     }

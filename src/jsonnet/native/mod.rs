@@ -3,18 +3,28 @@
 
 mod case;
 mod foreign;
+mod format;
 mod json;
+mod manifest;
+mod math;
 mod named;
 mod regex;
+mod standard;
 mod text;
+mod toml;
 mod yaml;
 mod yaml_doc;
+mod yaml_scalar;
 
 pub(super) use self::foreign::Run;
 use super::foreign::Call;
 use super::message::Failure;
+pub(super) use format::{Format, Misfit};
+pub(super) use manifest::{bash, escaped_xml, shown};
+pub(super) use math::split;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+pub(super) use standard::{STANDARD, Standard};
 pub(super) use text::text;
 pub(super) use yaml_doc::{KeyQuotes, ListIndent, YamlLayout, yaml_document};
 
@@ -151,6 +161,18 @@ impl Native {
             let parameter = self.parameters().get(index).unwrap_or(&"argument");
             NativeError::said(format!("{}: {parameter} is not a string", self.name()))
         })
+    }
+}
+
+/// The name of the type of a value.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 

@@ -1,8 +1,11 @@
-//! `parseYaml`: YAML as Go's yaml.v3 reads it into plain values, every document of the stream.
+//! YAML as Go reads it into plain values: `parseYaml` of Tanka by yaml.v3, every document of the stream, and
+//! `std.parseYaml` by yaml.v2.
 
 use super::NativeError;
+use super::yaml_scalar::{Read, infinite_key, key as name, scalar};
+use crate::jsonnet::yaml::Profile;
 use libyaml_safer::{Event, EventData, Parser, ScalarStyle};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,22 +18,70 @@ const REPEATED_MAX: usize = 100_000;
 /// Bytes of text that count as a value.
 const TEXT_UNIT: usize = 64;
 const MERGE: &str = "<<";
+const MERGE_TAG: &str = "tag:yaml.org,2002:merge";
 
 /// The documents of a stream.
 pub(super) fn parse(text: &str) -> Result<Vec<Value>, NativeError> {
+    let documents = read(Profile::V3, text, |reader| reader.stream());
+    documents.map_err(|why| NativeError::said(format!("parseYaml: yaml: {why}")))
+}
+
+/// The value of `std.parseYaml`: a list where a line begins a document, otherwise the first document.
+pub(super) fn parse_standard(text: &str) -> Result<Value, NativeError> {
+    let (chunks, is_stream) = chunks(text);
+    let documents = chunks
+        .iter()
+        .map(|chunk| read(Profile::V2, chunk, |reader| reader.first()));
+    let documents: Result<Vec<Value>, String> = documents.collect();
+    let documents = documents.map_err(|why| {
+        let why = match why.starts_with("json: ") {
+            true => why,
+            false => format!("yaml: {why}"),
+        };
+        NativeError::said(format!(
+            "failed to parse YAML: error converting YAML to JSON: {why}"
+        ))
+    })?;
+    Ok(match is_stream {
+        true => Value::Array(documents),
+        false => documents.into_iter().next().unwrap_or_default(),
+    })
+}
+
+/// The parts of a text that begin with a line of `---`, and whether there is such a line. go-jsonnet reads one
+/// document of each part.
+fn chunks(text: &str) -> (Vec<String>, bool) {
+    let (mut chunks, mut is_stream) = (Vec::new(), false);
+    let mut chunk = String::new();
+    for line in text.lines() {
+        let begins = line.strip_prefix("---");
+        if begins.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t'])) {
+            is_stream = true;
+            if !chunk.is_empty() {
+                chunks.push(std::mem::take(&mut chunk));
+            }
+        }
+        chunk.push_str(line);
+        chunk.push('\n');
+    }
+    if !chunk.is_empty() {
+        chunks.push(chunk);
+    }
+    (chunks, is_stream)
+}
+
+fn read<T>(profile: Profile, text: &str, read: impl FnOnce(&mut Reader<'_, '_>) -> Read<T>) -> Read<T> {
     let mut input = text.as_bytes();
     let mut parser = Parser::new();
     parser.set_input_string(&mut input);
-    let mut reader = Reader {
+    read(&mut Reader {
         parser,
+        profile,
         anchors: HashMap::new(),
         repeated: 0,
         written: 0,
         kept: 0,
-    };
-    reader
-        .stream()
-        .map_err(|why| NativeError::said(format!("parseYaml: yaml: {why}")))
+    })
 }
 
 /// The next event of a stream. The parser gives up with a panic on some texts that are no YAML (`{!,`): they
@@ -44,6 +95,7 @@ pub(crate) fn event<R: BufRead>(parser: &mut Parser<R>) -> Result<Event, String>
 
 struct Reader<'a, 'b> {
     parser: Parser<&'a mut &'b [u8]>,
+    profile: Profile,
     anchors: HashMap<String, Anchored>,
     repeated: usize,
     written: usize,
@@ -57,8 +109,6 @@ struct Anchored {
     size: usize,
 }
 
-type Read<T> = Result<T, String>;
-
 impl Reader<'_, '_> {
     fn stream(&mut self) -> Read<Vec<Value>> {
         let mut documents = Vec::new();
@@ -70,6 +120,23 @@ impl Reader<'_, '_> {
                     self.anchors.clear();
                     let root = self.event()?;
                     documents.push(self.node(root.data, 0)?.value);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The first document; nothing where there is none.
+    fn first(&mut self) -> Read<Value> {
+        loop {
+            match self.event()?.data {
+                EventData::StreamEnd => return Ok(Value::Null),
+                EventData::DocumentStart { .. } => {
+                    let root = self.event()?;
+                    let document = self.node(root.data, 0)?.value;
+                    // What stands behind it must not be part of it.
+                    self.event()?;
+                    return Ok(document);
                 }
                 _ => {}
             }
@@ -97,7 +164,7 @@ impl Reader<'_, '_> {
                 let plain = style == ScalarStyle::Plain;
                 let size = 1 + value.len() / TEXT_UNIT;
                 written = size;
-                let value = scalar(tag.as_deref(), value, plain)?;
+                let value = scalar(self.profile, tag.as_deref(), value, plain)?;
                 (anchor, Anchored { value, size })
             }
             EventData::SequenceStart { anchor, .. } => (anchor, self.sequence(depth)?),
@@ -109,6 +176,24 @@ impl Reader<'_, '_> {
             self.keep(anchor, &node)?;
         }
         Ok(node)
+    }
+
+    /// A key. What is no finite number has a name in yaml.v2, where it has no value.
+    fn key(&mut self, event: EventData, depth: usize) -> Read<Anchored> {
+        if let EventData::Scalar {
+            value,
+            style: ScalarStyle::Plain,
+            tag: None,
+            ..
+        } = &event
+            && let (Profile::V2, Some(key)) = (self.profile, infinite_key(value))
+        {
+            return Ok(Anchored {
+                value: key.into(),
+                size: 1,
+            });
+        }
+        self.node(event, depth)
     }
 
     /// Keeps what is anchored a second time. Anchors within each other keep the innermost value once for each
@@ -155,21 +240,19 @@ impl Reader<'_, '_> {
             if event == EventData::MappingEnd {
                 break;
             }
-            let is_merge = matches!(&event, EventData::Scalar { value, style, tag, .. }
-                if value == MERGE && *style == ScalarStyle::Plain && tag.is_none());
-            let key = self.node(event, depth + 1)?;
+            let merges = matches!(&event, EventData::Scalar { value, style, tag, .. }
+                if value == MERGE && is_merge(style, tag.as_deref()));
+            let key = self.key(event, depth + 1)?;
             let event = self.event()?.data;
             let field = self.node(event, depth + 1)?;
             size += key.size + field.size;
-            match key.value {
-                _ if is_merge => merged.push(field.value),
-                Value::String(key) => {
-                    if fields.contains_key(&key) {
-                        return Err(format!("mapping key \"{key}\" already defined"));
-                    }
-                    fields.insert(key, field.value);
+            match self.profile {
+                Profile::V2 if merges => merge_over(&mut fields, field.value)?,
+                Profile::V2 => {
+                    fields.insert(name(key.value)?, field.value);
                 }
-                _ => return Err("a key of a mapping is not a string".to_owned()),
+                Profile::V3 if merges => merged.push(field.value),
+                Profile::V3 => add(&mut fields, key.value, field.value)?,
             }
         }
         for value in merged {
@@ -177,6 +260,41 @@ impl Reader<'_, '_> {
         }
         let value = Value::Object(fields);
         Ok(Anchored { value, size })
+    }
+}
+
+/// True for `<<` where it is no text.
+fn is_merge(style: &ScalarStyle, tag: Option<&str>) -> bool {
+    match tag {
+        None => *style == ScalarStyle::Plain,
+        Some(tag) => tag == MERGE_TAG,
+    }
+}
+
+/// Adds a field; yaml.v3 takes no name twice.
+fn add(fields: &mut Map<String, Value>, key: Value, value: Value) -> Read<()> {
+    let Value::String(key) = key else {
+        return Err("a key of a mapping is not a string".to_owned());
+    };
+    if fields.contains_key(&key) {
+        return Err(format!("mapping key \"{key}\" already defined"));
+    }
+    fields.insert(key, value);
+    Ok(())
+}
+
+/// Puts the fields over those that are there, as yaml.v2 does; of a list, the first counts.
+fn merge_over(fields: &mut Map<String, Value>, value: Value) -> Read<()> {
+    match value {
+        Value::Object(more) => {
+            fields.extend(more);
+            Ok(())
+        }
+        Value::Array(all) if all.iter().all(Value::is_object) => all
+            .into_iter()
+            .rev()
+            .try_for_each(|value| merge_over(fields, value)),
+        _ => Err("map merge requires map or sequence of maps as the value".to_owned()),
     }
 }
 
@@ -194,166 +312,6 @@ fn merge(fields: &mut Map<String, Value>, value: Value) -> Read<()> {
         }
         _ => Err("map merge requires map or sequence of maps as the value".to_owned()),
     }
-}
-
-/// The value of a scalar: what its tag says, or what a plain one looks like.
-fn scalar(tag: Option<&str>, text: String, plain: bool) -> Read<Value> {
-    let tag = tag.map(|tag| tag.strip_prefix("tag:yaml.org,2002:").unwrap_or(tag));
-    match tag {
-        Some("str" | "!") => Ok(Value::String(text)),
-        Some("binary") => binary(&text),
-        Some(tag @ ("null" | "bool" | "int" | "float")) => {
-            let value = resolve(&text).unwrap_or(Value::String(text));
-            let fits = match tag {
-                "null" => value.is_null(),
-                "bool" => value.is_boolean(),
-                _ => value.is_number(),
-            };
-            match fits {
-                true => Ok(value),
-                false => Err(format!("cannot decode !!str as a !!{tag}")),
-            }
-        }
-        Some("timestamp") => {
-            timestamp(&text).ok_or_else(|| format!("cannot decode `{text}` as a !!timestamp"))
-        }
-        None if plain => Ok(match resolve(&text) {
-            Some(value) => value,
-            None => timestamp(&text).unwrap_or(Value::String(text)),
-        }),
-        // Tags of one's own mean nothing here.
-        Some(_) | None => Ok(Value::String(text)),
-    }
-}
-
-fn binary(text: &str) -> Read<Value> {
-    use base64::Engine as _;
-    let text: String = text.chars().filter(|next| !next.is_ascii_whitespace()).collect();
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(text)
-        .map_err(|_| "!!binary value contains invalid base64 data".to_owned())?;
-    // Go's JSON replaces what is not UTF-8.
-    Ok(String::from_utf8_lossy(&bytes).into_owned().into())
-}
-
-/// What a plain scalar is when it is not text.
-fn resolve(text: &str) -> Option<Value> {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => Some(Value::Null),
-        "true" | "True" | "TRUE" => Some(Value::Bool(true)),
-        "false" | "False" | "FALSE" => Some(Value::Bool(false)),
-        _ => {
-            let first = text.chars().next()?;
-            match first.is_ascii_digit() || "+-.".contains(first) {
-                true => number(text).and_then(Number::from_f64).map(Value::Number),
-                false => None,
-            }
-        }
-    }
-}
-
-fn number(text: &str) -> Option<f64> {
-    let plain = text.replace('_', "");
-    if let Some(whole) = whole_number(&plain) {
-        return Some(whole);
-    }
-    is_float(&plain).then(|| plain.parse().ok()).flatten()
-}
-
-/// A whole number of 64 bits, in the bases Go reads.
-fn whole_number(text: &str) -> Option<f64> {
-    let (negative, digits) = match text.strip_prefix(['+', '-']) {
-        Some(digits) => (text.starts_with('-'), digits),
-        None => (false, text),
-    };
-    let lower = digits.to_ascii_lowercase();
-    let (base, digits) = match lower.as_bytes() {
-        [b'0', b'x', ..] => (16, lower.get(2..)?),
-        [b'0', b'b', ..] => (2, lower.get(2..)?),
-        [b'0', b'o', ..] => (8, lower.get(2..)?),
-        [b'0', _, ..] => (8, lower.get(1..)?),
-        _ => (10, lower.as_str()),
-    };
-    if !digits.starts_with(|next: char| next.is_digit(base)) {
-        return None;
-    }
-    let value = u64::from_str_radix(digits, base).ok()?;
-    match negative {
-        true if value > i64::MIN.unsigned_abs() => None,
-        true => Some(-(value as f64)),
-        false => Some(value as f64),
-    }
-}
-
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
-fn is_float(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.chars().all(|next| next.is_ascii_digit());
-    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.strip_prefix(['+', '-']).unwrap_or(exponent)),
-        None => (text, "0"),
-    };
-    let mantissa = match mantissa.split_once('.') {
-        Some(("", fraction)) => digits(fraction),
-        Some((whole, fraction)) => digits(whole) && (fraction.is_empty() || digits(fraction)),
-        None => digits(mantissa),
-    };
-    mantissa && digits(exponent)
-}
-
-/// A date, or a date with a time, as Go prints it in JSON.
-fn timestamp(text: &str) -> Option<Value> {
-    let year = text.get(..4)?;
-    if !year.chars().all(|next| next.is_ascii_digit()) || !text.get(4..)?.starts_with('-') {
-        return None;
-    }
-    let (date, time) = match text.split_once(['T', 't', ' ']) {
-        Some((date, time)) => (date, Some(time)),
-        None => (text, None),
-    };
-    let mut parts = date.split('-');
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
-    let short = |text: &str| matches!(text.len(), 1 | 2) && text.chars().all(|next| next.is_ascii_digit());
-    if parts.next().is_some() || !short(month) || !short(day) {
-        return None;
-    }
-    let date = jiff::civil::Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()?;
-    let zone_required = !text.contains(' ');
-    let time = match time {
-        None => "00:00:00Z".to_owned(),
-        Some(time) => clock(time, zone_required)?,
-    };
-    Some(format!("{date}T{time}").into())
-}
-
-/// `15:4:5.999Z`, `15:4:5+01:00`; without a zone it is in UTC.
-fn clock(text: &str, zone_required: bool) -> Option<String> {
-    let at = text.find(['Z', '+', '-']);
-    let (time, zone) = match at {
-        Some(at) if zone_required => text.split_at_checked(at)?,
-        None if !zone_required => (text, "Z"),
-        Some(_) | None => return None,
-    };
-    let zone_fits = zone == "Z"
-        || matches!(zone.as_bytes(), [b'+' | b'-', a, b, b':', c, d] if [a, b, c, d].iter().all(|next| next.is_ascii_digit()));
-    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let mut parts = time.split(':');
-    let mut part = |below: u32| {
-        let part: u32 = parts
-            .next()
-            .filter(|text| matches!(text.len(), 1 | 2))?
-            .parse()
-            .ok()?;
-        (part < below).then_some(part)
-    };
-    let (hour, minute, second) = (part(24)?, part(60)?, part(60)?);
-    if parts.next().is_some() || !zone_fits || !fraction.chars().all(|next| next.is_ascii_digit()) {
-        return None;
-    }
-    let fraction = fraction.get(..9).unwrap_or(fraction).trim_end_matches('0');
-    let dot = if fraction.is_empty() { "" } else { "." };
-    let zone = if zone == "+00:00" { "Z" } else { zone };
-    Some(format!("{hour:02}:{minute:02}:{second:02}{dot}{fraction}{zone}"))
 }
 
 #[cfg(test)]

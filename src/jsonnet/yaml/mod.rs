@@ -9,6 +9,8 @@ mod resolve;
 mod scalar;
 
 pub use json::{compact, indented};
+pub(super) use number::short_float;
+pub(super) use resolve::old_boolean;
 
 use serde_json::Value;
 

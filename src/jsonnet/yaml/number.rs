@@ -21,6 +21,16 @@ pub(super) fn yaml(number: f64) -> String {
     }
 }
 
+/// As the name of a field, of which Go writes no more than single precision needs.
+pub(in crate::jsonnet) fn short_float(number: f64) -> String {
+    let short = number as f32;
+    match short.is_finite() {
+        true => short.to_string().parse().map_or_else(|_| yaml(number), yaml),
+        false if number < 0.0 => "-.inf".to_owned(),
+        false => ".inf".to_owned(),
+    }
+}
+
 /// As JSON: an exponent below 0.000001 and from 1e21 on, and no padding of a negative one.
 pub(super) fn json(number: f64) -> String {
     if number == 0.0 {

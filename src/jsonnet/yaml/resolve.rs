@@ -4,9 +4,8 @@ use super::Profile;
 use regex::Regex;
 use std::sync::LazyLock;
 
-const OLD_BOOLEANS: [&str; 16] = [
-    "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF",
-];
+const OLD_TRUE: [&str; 8] = ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"];
+const OLD_FALSE: [&str; 8] = ["n", "N", "no", "No", "NO", "off", "Off", "OFF"];
 const NAMED: [&str; 23] = [
     "", "~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", ".nan", ".NaN",
     ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF",
@@ -22,9 +21,18 @@ static FLOAT: LazyLock<Regex> = LazyLock::new(|| {
 static SEXAGESIMAL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$").expect("a pattern"));
 
+/// The truth value of a word that is one in YAML 1.1 only.
+pub(in crate::jsonnet) fn old_boolean(text: &str) -> Option<bool> {
+    match text {
+        _ if OLD_TRUE.contains(&text) => Some(true),
+        _ if OLD_FALSE.contains(&text) => Some(false),
+        _ => None,
+    }
+}
+
 /// Whether `text` may be written without quotes as far as its meaning goes.
 pub(super) fn is_read_as_text(profile: Profile, text: &str) -> bool {
-    if text.len() <= NAMED_BYTES_MAX && (NAMED.contains(&text) || OLD_BOOLEANS.contains(&text)) {
+    if text.len() <= NAMED_BYTES_MAX && (NAMED.contains(&text) || old_boolean(text).is_some()) {
         return false;
     }
     match text.bytes().next() {

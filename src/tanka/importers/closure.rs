@@ -4,7 +4,7 @@
 use super::look::{Looked, Looks, Program, State, hex};
 use super::outline::ImportOf;
 use crate::jsonnet::path::clean;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, quoted};
 use crate::tanka::layout::Layout;
 use crate::tanka::listing::{join, parent};
 use sha2::{Digest as _, Sha256};
@@ -231,11 +231,16 @@ impl Building<'_, '_> {
         }
         let own = importer.parent().unwrap_or("");
         let libraries = Arc::clone(&self.libraries);
+        let mut searched: Vec<String> = Vec::new();
         for directory in std::iter::once(own).chain(libraries.iter().map(String::as_str)) {
             let Some(candidate) = clean(directory, &import.path) else {
                 continue;
             };
             let candidate = RepoPath::parse(&candidate).map_err(|err| err.to_string())?;
+            let named = quoted(candidate.as_str());
+            if !searched.contains(&named) {
+                searched.push(named);
+            }
             match &self.look(&candidate, Role::Import, Some(importer)).state {
                 State::File { .. } => return Ok(Some(candidate)),
                 State::Absent => {}
@@ -243,7 +248,11 @@ impl Building<'_, '_> {
                 State::Unreadable { why } => return Err(why.clone()),
             }
         }
-        Err("no match locally or in the Jsonnet library paths".to_owned())
+        let no_match = "no match locally or in the Jsonnet library paths";
+        Err(match searched.is_empty() {
+            true => no_match.to_owned(),
+            false => format!("{no_match}; looked for {}", searched.join(", ")),
+        })
     }
 
     fn enqueue(&mut self, program: RepoPath) {

@@ -1,6 +1,8 @@
-//! What is told of programs that fail, compared with what go-jsonnet 0.22 says of our own programs: the message, and the
-//! place of the expression that failed. Frames inside of its standard library have no counterpart.
+//! What is told of programs that fail, compared with what go-jsonnet 0.22 says of our own programs: the message, the
+//! place of the expression that failed, and the places that led there. Frames inside of its standard library have no
+//! counterpart.
 
+use super::pack::own;
 use crate::support::evaluation::{Files, evaluate, evaluator, path, snippet};
 use drydock::jsonnet::{EvalError, EvalLimits, Request};
 use drydock::workspace::Tree;
@@ -8,13 +10,10 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const PACK: &str = include_str!("errors.json");
-const KNOWN: &str = include_str!("known.toml");
-
 #[derive(Debug, Deserialize)]
 struct Pack {
-    /// The text of `m.libsonnet`.
-    library: String,
+    /// Files that programs import.
+    files: BTreeMap<String, String>,
     cases: Vec<Case>,
 }
 
@@ -26,11 +25,15 @@ struct Case {
     message: String,
     /// Empty where it names no place of the program.
     at: String,
+    /// The places of the program in its trace, innermost first.
+    chain: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Known {
     errors: BTreeMap<String, String>,
+    said: BTreeMap<String, String>,
+    chains: BTreeMap<String, String>,
 }
 
 /// The message and the place that are told of an error.
@@ -48,18 +51,55 @@ fn told(error: &EvalError) -> (String, String) {
             line,
             column,
             message,
+            ..
         } => (message.clone(), format!("{path}:{line}:{column}")),
-        error => (error.to_string(), String::new()),
+        error => {
+            let place = error.trace().first().map(|frame| frame.at.clone());
+            let place = place.unwrap_or_default();
+            let message = error.to_string();
+            let at = format!(" (at {place})");
+            (message.strip_suffix(&at).unwrap_or(&message).to_owned(), place)
+        }
+    }
+}
+
+/// True where the places of theirs are among ours, in the same order.
+fn leads_there(theirs: &[String], ours: &[&str]) -> bool {
+    let mut ours = ours.iter();
+    let mut theirs = theirs.to_vec();
+    theirs.dedup();
+    theirs.iter().all(|place| ours.any(|at| at == place))
+}
+
+/// What is compared of all programs: how many are equal and known, and what was not expected.
+#[derive(Debug, Default)]
+struct Compared {
+    equal: usize,
+    known: usize,
+    unexpected: Vec<String>,
+}
+
+impl Compared {
+    fn add(&mut self, name: &str, difference: Option<String>, known: Option<&String>) {
+        match (difference, known) {
+            (None, None) => self.equal += 1,
+            (Some(_), Some(_)) => self.known += 1,
+            (None, Some(_)) => self
+                .unexpected
+                .push(format!("{name} is listed as known, and is equal")),
+            (Some(difference), None) => self.unexpected.push(format!("{name}: {difference}")),
+        }
     }
 }
 
 #[tokio::test]
 async fn errors_have_the_words_and_the_place_that_go_jsonnet_gives_them() {
-    let pack: Pack = serde_json::from_str(PACK).expect("the recorded errors");
-    let known: Known = toml::from_str(KNOWN).expect("the list of known differences");
-    let tree: Arc<dyn Tree> = Files::from_pairs([(path("m.libsonnet"), pack.library.as_str())].into_iter());
+    let pack: Pack = serde_json::from_str(&own("errors.json")).expect("the recorded errors");
+    let known: Known = toml::from_str(&own("known.toml")).expect("the list of known differences");
+    let files = pack.files.iter().map(|(name, text)| (path(name), text.as_str()));
+    let tree: Arc<dyn Tree> = Files::from_pairs(files);
     let evaluator = evaluator(EvalLimits::default());
-    let (mut equal, mut expected, mut unexpected) = (0, 0, Vec::new());
+    let (mut words, mut chains) = (Compared::default(), Compared::default());
     for case in &pack.cases {
         let request = Request {
             tree: tree.clone(),
@@ -68,23 +108,37 @@ async fn errors_have_the_words_and_the_place_that_go_jsonnet_gives_them() {
         let error = evaluate(&evaluator, request).await.expect_err("no value");
         let (message, at) = told(&error);
         let is_equal = message == case.message && (at == case.at || case.at.is_empty());
-        match (is_equal, known.errors.get(&case.name)) {
-            (true, None) => equal += 1,
-            (false, Some(_)) => expected += 1,
-            (true, Some(_)) => unexpected.push(format!("{} is listed as known, and is equal", case.name)),
-            (false, None) => unexpected.push(format!(
-                "{}: theirs {:?} at {}, ours {message:?} at {at}",
-                case.name, case.message, case.at
-            )),
+        let theirs = (&case.message, &case.at);
+        let difference = (!is_equal).then(|| format!("theirs {theirs:?}, ours {:?}", (&message, &at)));
+        words.add(&case.name, difference, known.errors.get(&case.name));
+        if known.errors.contains_key(&case.name) {
+            let said = known.said.get(&case.name).cloned().unwrap_or_default();
+            let ours = format!("{message} (at {at})");
+            if said != ours {
+                words
+                    .unexpected
+                    .push(format!("{} says {ours:?}, and listed is {said:?}", case.name));
+            }
         }
+        let places: Vec<&str> = error.trace().iter().map(|frame| frame.at.as_str()).collect();
+        let leads = leads_there(&case.chain, &places);
+        let difference = (!leads).then(|| format!("theirs {:?}, ours {places:?}", case.chain));
+        chains.add(&case.name, difference, known.chains.get(&case.name));
     }
+    let all = pack.cases.len();
     println!(
-        "errors {}/{} ({expected} known)",
-        equal + expected,
-        pack.cases.len()
+        "errors {}/{all} ({} known)",
+        words.equal + words.known,
+        words.known
     );
+    println!(
+        "chains {}/{all} ({} known)",
+        chains.equal + chains.known,
+        chains.known
+    );
+    let unexpected = [words.unexpected, chains.unexpected].concat();
     assert!(unexpected.is_empty(), "\n{}", unexpected.join("\n"));
-    for name in known.errors.keys() {
+    for name in known.errors.keys().chain(known.chains.keys()) {
         assert!(
             pack.cases.iter().any(|case| case.name == *name),
             "no program is called `{name}`"

@@ -19,6 +19,7 @@ mod programs;
 mod reading;
 pub(crate) mod sources;
 mod tk;
+mod values;
 mod written;
 mod yaml;
 

@@ -1,4 +1,4 @@
-//! Where recorded packs are read from: beside the checkout, never from it.
+//! Where recorded packs are read from: those of other programs beside the checkout, our own from it.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -20,4 +20,10 @@ pub(super) fn pack(name: &str) -> Option<String> {
         .read_to_string(&mut text)
         .expect("a pack is compressed text");
     Some(text)
+}
+
+/// The text of a file beside this one: a pack of our own programs, or the list of known differences.
+pub(super) fn own(name: &str) -> String {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/conformance");
+    std::fs::read_to_string(directory.join(name)).expect("the file is there")
 }

@@ -95,9 +95,16 @@ fn circles_end_and_what_is_missing_is_told() {
     assert_eq!(
         unresolved,
         [
-            ("../../x", no_match),
+            (
+                "../../x",
+                "no match locally or in the Jsonnet library paths; looked for `x`",
+            ),
             ("../e", "it is a directory"),
-            ("gone", no_match),
+            (
+                "gone",
+                "no match locally or in the Jsonnet library paths; looked for `e/gone`, `lib/gone`, `e/vendor/gone`, \
+                 `vendor/gone`",
+            ),
             ("/etc/passwd", no_match),
         ]
     );

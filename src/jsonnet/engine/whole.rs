@@ -1,0 +1,108 @@
+//! The expression that Go names where the second engine names a part of it, and what its words need to know of it.
+
+use crate::jsonnet::nesting::next_token;
+use crate::jsonnet::syntax::{self, FieldKind, ForSpec, Kind, NodeId, Tree};
+use rsjsonnet_lang::program::EvalErrorKind;
+
+/// A word of the language, after which a condition stands.
+const ASSERT: &[u8] = b"assert";
+
+/// A part of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// The condition of an `if`, and what a comprehension goes through.
+    Condition,
+    /// The name of a field.
+    Name,
+    /// An argument of a call.
+    Argument,
+    /// A condition that must hold.
+    Assertion,
+}
+
+/// What an error is told as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::jsonnet) struct Told {
+    /// The byte at which the expression begins.
+    pub(super) start: usize,
+    /// The message, where it is another one.
+    pub(super) message: Option<String>,
+}
+
+/// Looks for the expression in its text. `at` is the byte that the engine names.
+pub(super) fn told(kind: &EvalErrorKind, text: &str, at: usize, depth_max: usize) -> Option<Told> {
+    use EvalErrorKind as Error;
+    let part = match kind {
+        Error::CondIsNotBool { .. } | Error::ForSpecValueIsNotArray { .. } => Part::Condition,
+        Error::FieldNameIsNotString { .. } | Error::RepeatedFieldName { .. } => Part::Name,
+        Error::TooManyCallArgs { .. } | Error::UnknownCallParam { .. } | Error::RepeatedCallParam { .. } => {
+            Part::Argument
+        }
+        Error::AssertFailed { message: None, .. } => Part::Assertion,
+        _ => return None,
+    };
+    let tree = syntax::parse_within(text, depth_max).ok()?;
+    if part == Part::Assertion {
+        return is_of_object(&tree, at).then(|| Told {
+            start: at,
+            message: Some("Object assertion failed.".to_owned()),
+        });
+    }
+    let all = tree.nodes.iter().filter(|node| {
+        let range = node.span.start as usize..=node.span.end as usize;
+        range.contains(&at) && has(&tree, &node.kind, part, at)
+    });
+    let whole = all.min_by_key(|node| node.span.end - node.span.start)?;
+    let message = match (kind, &whole.kind) {
+        (Error::TooManyCallArgs { num_params, .. }, Kind::Apply(apply)) => Some(format!(
+            "function expected {num_params} positional argument(s), but got {}",
+            apply.positional.len()
+        )),
+        _ => None,
+    };
+    Some(Told {
+        start: whole.span.start as usize,
+        message,
+    })
+}
+
+/// True for an expression that has a part of that kind at a place.
+fn has(tree: &Tree<'_>, kind: &Kind<'_>, part: Part, at: usize) -> bool {
+    let begins = |id: NodeId| tree.node(id).span.start as usize == at;
+    let of_spec = |spec: &ForSpec<'_>| {
+        begins(spec.array)
+            || spec
+                .conditions
+                .iter()
+                .any(|condition| begins(condition.condition))
+    };
+    match (part, kind) {
+        (Part::Condition, Kind::Conditional(conditional)) => begins(conditional.condition),
+        (
+            Part::Condition,
+            Kind::ArrayComprehension { specs, .. } | Kind::ObjectComprehension { specs, .. },
+        ) => specs.iter().any(of_spec),
+        (Part::Name, Kind::Object { .. } | Kind::ObjectComprehension { .. }) => true,
+        (Part::Argument, Kind::Apply(_)) => true,
+        _ => false,
+    }
+}
+
+/// True where the condition at a place is one of an object.
+fn is_of_object(tree: &Tree<'_>, at: usize) -> bool {
+    let source = tree.text.as_bytes();
+    let behind = source.get(at..).is_some_and(|rest| rest.starts_with(ASSERT));
+    let condition = match behind {
+        true => next_token(source, at + ASSERT.len()),
+        false => Some(at),
+    };
+    tree.nodes.iter().any(|node| {
+        let Kind::Object { fields, .. } = &node.kind else {
+            return false;
+        };
+        fields.iter().any(|field| {
+            matches!(field.kind, FieldKind::Assert { .. })
+                && Some(tree.node(field.value).span.start as usize) == condition
+        })
+    })
+}

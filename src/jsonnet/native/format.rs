@@ -1,0 +1,485 @@
+//! `std.format` and `%` as go-jsonnet has them: a text with places for values.
+
+use super::{kind, math, text};
+use serde_json::Value;
+
+/// The words for a text that ends within a place.
+const TRUNCATED: &str = "Truncated format code.";
+/// The digits of a fraction where nobody says how many.
+const PRECISION: f64 = 6.0;
+
+/// A format that does not fit its values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(in crate::jsonnet) struct Misfit(pub(in crate::jsonnet) String);
+
+type Fits<T> = Result<T, Misfit>;
+
+/// A text with places for values.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::jsonnet) struct Format(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Piece {
+    Text(String),
+    Code(Code),
+}
+
+/// A place for a value.
+#[derive(Clone, Debug, PartialEq)]
+struct Code {
+    key: Option<String>,
+    flags: Flags,
+    width: Amount,
+    precision: Option<Amount>,
+    conversion: char,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flags {
+    /// `#`
+    alternate: bool,
+    /// `0`
+    zero: bool,
+    /// `-`
+    left: bool,
+    /// A blank.
+    blank: bool,
+    /// `+`
+    plus: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Amount {
+    Given(f64),
+    /// `*`: a value says it.
+    Value,
+}
+
+/// The sign and the layout of a number.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// The characters that zeros fill up to.
+    width: f64,
+    flags: Flags,
+    is_capital: bool,
+}
+
+impl Format {
+    /// Reads a format.
+    pub(in crate::jsonnet) fn parse(format: &str) -> Fits<Self> {
+        let mut pieces = Vec::new();
+        let mut rest = Rest(format);
+        while let Some((before, after)) = rest.0.split_once('%') {
+            if !before.is_empty() {
+                pieces.push(Piece::Text(before.to_owned()));
+            }
+            rest = Rest(after);
+            pieces.push(Piece::Code(rest.code()?));
+        }
+        if !rest.0.is_empty() {
+            pieces.push(Piece::Text(rest.0.to_owned()));
+        }
+        Ok(Self(pieces))
+    }
+
+    /// The names of the fields that an object is asked for, in the order of the places.
+    pub(in crate::jsonnet) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Code(code) => code.key.as_deref(),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// The text with so many values in the order of the places. `value` gives one of them.
+    pub(in crate::jsonnet) fn list<E: From<Misfit>>(
+        &self,
+        count: usize,
+        mut value: impl FnMut(usize) -> Result<Value, E>,
+    ) -> Result<String, E> {
+        let mut out = String::new();
+        let mut used = 0;
+        let few = |than: &str, used: usize| {
+            Misfit(format!(
+                "Not enough values to format: {count}, expected {than} {used}"
+            ))
+        };
+        for piece in &self.0 {
+            let code = match piece {
+                Piece::Text(text) => {
+                    out.push_str(text);
+                    continue;
+                }
+                Piece::Code(code) => code,
+            };
+            let mut amount = |given: Amount, used: &mut usize| match given {
+                Amount::Given(amount) => Ok(amount),
+                Amount::Value if *used >= count => Err(E::from(few("at least", *used))),
+                Amount::Value => {
+                    *used += 1;
+                    Ok(number(&value(*used - 1)?)?)
+                }
+            };
+            let width = amount(code.width, &mut used)?;
+            let precision = code
+                .precision
+                .map(|precision| amount(precision, &mut used))
+                .transpose()?;
+            let shown = match code.conversion {
+                '%' => "%".to_owned(),
+                _ if used >= count => return Err(few("more than", used).into()),
+                _ => {
+                    used += 1;
+                    let shown = value(used - 1)?;
+                    code.shown(&shown, width, precision, &(used - 1).to_string())?
+                }
+            };
+            code.pad(&shown, width, &mut out);
+        }
+        match used < count {
+            true => Err(Misfit(format!("Too many values to format: {count}, expected {used}")).into()),
+            false => Ok(out),
+        }
+    }
+
+    /// The text with the fields of an object. `value` gives one of them, or nothing where there is none of that name.
+    pub(in crate::jsonnet) fn object<E: From<Misfit>>(
+        &self,
+        mut value: impl FnMut(&str) -> Result<Option<Value>, E>,
+    ) -> Result<String, E> {
+        let mut out = String::new();
+        for piece in &self.0 {
+            let code = match piece {
+                Piece::Text(text) => {
+                    out.push_str(text);
+                    continue;
+                }
+                Piece::Code(code) => code,
+            };
+            let amount = |given: Amount, what: &str| match given {
+                Amount::Given(amount) => Ok(amount),
+                Amount::Value => Err(Misfit(format!("Cannot use * {what} with object."))),
+            };
+            let (width, precision, key) = match code.conversion {
+                '%' => (amount(code.width, "field width")?, None, ""),
+                _ => (
+                    amount(code.width, "field width")?,
+                    code.precision
+                        .map(|precision| amount(precision, "precision"))
+                        .transpose()?,
+                    code.key
+                        .as_deref()
+                        .ok_or_else(|| Misfit("Mapping keys required.".to_owned()))?,
+                ),
+            };
+            let shown = match code.conversion {
+                '%' => "%".to_owned(),
+                _ => {
+                    let field = value(key)?;
+                    let field = field.ok_or_else(|| Misfit(format!("No such field: {key}")))?;
+                    code.shown(&field, width, precision, key)?
+                }
+            };
+            code.pad(&shown, width, &mut out);
+        }
+        Ok(out)
+    }
+}
+
+/// The rest of a format.
+struct Rest<'a>(&'a str);
+
+impl Rest<'_> {
+    /// The next character, which is not taken.
+    fn next(&self) -> Fits<char> {
+        self.0.chars().next().ok_or_else(|| Misfit(TRUNCATED.to_owned()))
+    }
+
+    fn take(&mut self, expected: char) -> bool {
+        match self.0.strip_prefix(expected) {
+            Some(rest) => {
+                self.0 = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A place, after its `%`.
+    fn code(&mut self) -> Fits<Code> {
+        self.next()?;
+        let key = match self.take('(') {
+            true => {
+                let (key, rest) = self
+                    .0
+                    .split_once(')')
+                    .ok_or_else(|| Misfit(TRUNCATED.to_owned()))?;
+                self.0 = rest;
+                Some(key.to_owned())
+            }
+            false => None,
+        };
+        let flags = self.flags()?;
+        let width = self.amount()?;
+        self.next()?;
+        let precision = match self.take('.') {
+            true => Some(self.amount()?),
+            false => None,
+        };
+        if matches!(self.next()?, 'h' | 'l' | 'L') {
+            self.take(self.next()?);
+        }
+        let conversion = self.next()?;
+        self.take(conversion);
+        match conversion {
+            'd' | 'i' | 'u' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'c' | 's' | '%' => {
+                Ok(Code {
+                    key,
+                    flags,
+                    width,
+                    precision,
+                    conversion,
+                })
+            }
+            other => Err(Misfit(format!("Unrecognised conversion type: {other}"))),
+        }
+    }
+
+    fn flags(&mut self) -> Fits<Flags> {
+        let mut flags = Flags::default();
+        loop {
+            let flag = match self.next()? {
+                '#' => &mut flags.alternate,
+                '0' => &mut flags.zero,
+                '-' => &mut flags.left,
+                ' ' => &mut flags.blank,
+                '+' => &mut flags.plus,
+                _ => return Ok(flags),
+            };
+            *flag = true;
+            self.take(self.next()?);
+        }
+    }
+
+    fn amount(&mut self) -> Fits<Amount> {
+        if self.take('*') {
+            return Ok(Amount::Value);
+        }
+        let mut amount = 0.0;
+        while let Some(digit) = self.next()?.to_digit(10) {
+            amount = amount * 10.0 + f64::from(digit);
+            self.take(self.next()?);
+        }
+        Ok(Amount::Given(amount))
+    }
+}
+
+impl Code {
+    /// The text of a value, before it is padded. `place` is told where the value does not fit.
+    fn shown(&self, value: &Value, width: f64, precision: Option<f64>, place: &str) -> Fits<String> {
+        match self.conversion {
+            's' => {
+                return Ok(match value {
+                    Value::String(value) => value.clone(),
+                    value => text(value),
+                });
+            }
+            'c' => return character(value),
+            _ => {}
+        }
+        let Some(number) = value.as_f64() else {
+            let got = kind(value);
+            return Err(Misfit(format!("Format required number at {place}, got {got}")));
+        };
+        let layout = Layout {
+            width: match self.flags.zero && !self.flags.left {
+                true => width,
+                false => 0.0,
+            },
+            flags: self.flags,
+            is_capital: self.conversion.is_ascii_uppercase(),
+        };
+        let digits = precision.unwrap_or(PRECISION);
+        let digits_min = precision.unwrap_or_default();
+        let is_alternate = self.flags.alternate;
+        Ok(match self.conversion.to_ascii_lowercase() {
+            'o' => {
+                let zero = if is_alternate { "0" } else { "" };
+                let digits = octal(number.abs().floor(), zero);
+                layout.signed(number <= -1.0, &digits, digits_min, "")
+            }
+            'x' => {
+                let digits = hexadecimal(number.floor().abs());
+                let (digits, prefix) = match layout.is_capital {
+                    true => (digits.to_ascii_uppercase(), "0X"),
+                    false => (digits, "0x"),
+                };
+                let prefix = if is_alternate { prefix } else { "" };
+                layout.signed(number < 0.0, &digits, digits_min, prefix)
+            }
+            'f' => layout.decimal(number, digits, is_alternate, true),
+            'e' => layout.scientific(number, digits, is_alternate, true),
+            'g' => {
+                let exponent = exponent(number);
+                if exponent < -4.0 || exponent >= digits {
+                    layout.scientific(number, digits - 1.0, is_alternate, is_alternate)
+                } else {
+                    let before_point = (exponent + 1.0).max(1.0);
+                    layout.decimal(number, digits - before_point, is_alternate, is_alternate)
+                }
+            }
+            _ => layout.signed(number <= -1.0, &whole(number.abs().floor()), digits_min, ""),
+        })
+    }
+
+    fn pad(&self, shown: &str, width: f64, out: &mut String) {
+        let blanks = " ".repeat(missing(shown, width));
+        match self.flags.left {
+            true => out.extend([shown, &blanks]),
+            false => out.extend([&blanks, shown]),
+        }
+    }
+}
+
+impl Layout {
+    /// Digits with a sign, filled up with zeros.
+    fn signed(self, is_negative: bool, digits: &str, digits_min: f64, prefix: &str) -> String {
+        let Flags { blank, plus, .. } = self.flags;
+        let sign = match (is_negative, plus, blank) {
+            (true, _, _) => "-",
+            (false, true, _) => "+",
+            (false, false, true) => " ",
+            (false, false, false) => "",
+        };
+        let width = self.width - (sign.len() + prefix.len()) as f64;
+        let zeros = "0".repeat(missing(digits, width.max(digits_min)));
+        [sign, prefix, &zeros, digits].concat()
+    }
+
+    /// With a fraction of so many digits.
+    fn decimal(self, number: f64, digits: f64, has_point: bool, has_zeros: bool) -> String {
+        let magnitude = number.abs();
+        let denominator = math::pow(10.0, digits);
+        let numerator = magnitude * denominator + 0.5;
+        let before = match magnitude == 0.0 {
+            true => 0.0,
+            false => (numerator / denominator).floor(),
+        };
+        let fraction = numerator.floor() % denominator;
+        let point = if digits == 0.0 && !has_point { 0.0 } else { 1.0 };
+        let layout = Self {
+            width: self.width - digits - point,
+            ..self
+        };
+        let mut shown = layout.signed(number < 0.0, &whole(before), 0.0, "");
+        if digits == 0.0 {
+            if has_point {
+                shown.push('.');
+            }
+        } else if has_zeros || fraction > 0.0 {
+            let fraction = whole(fraction);
+            let zeros = "0".repeat(missing(&fraction, digits));
+            let fraction = zeros + &fraction;
+            shown.push('.');
+            shown.push_str(match has_zeros {
+                true => &fraction,
+                false => fraction.trim_end_matches('0'),
+            });
+        }
+        shown
+    }
+
+    /// With one digit before the point, and a power of ten.
+    fn scientific(self, number: f64, digits: f64, has_point: bool, has_zeros: bool) -> String {
+        let exponent = exponent(number);
+        let power = Self {
+            width: 0.0,
+            flags: Flags {
+                plus: true,
+                ..Flags::default()
+            },
+            is_capital: false,
+        };
+        // The sign counts among the three characters.
+        let power = Self { width: 3.0, ..power }.signed(exponent < 0.0, &whole(exponent.abs()), 0.0, "");
+        let mark = if self.is_capital { 'E' } else { 'e' };
+        let mantissa = match exponent == -324.0 {
+            true => number * 10.0 / math::pow(10.0, exponent + 1.0),
+            false => number / math::pow(10.0, exponent),
+        };
+        let layout = Self {
+            width: self.width - (power.len() + 1) as f64,
+            ..self
+        };
+        let mantissa = layout.decimal(mantissa, digits, has_point, has_zeros);
+        format!("{mantissa}{mark}{power}")
+    }
+}
+
+/// The characters that a text lacks.
+fn missing(text: &str, width: f64) -> usize {
+    // A width may be any number; a negative one is none.
+    (width - text.chars().count() as f64).ceil() as usize
+}
+
+fn number(value: &Value) -> Fits<f64> {
+    let got = || Misfit(format!("Unexpected type {}, expected number", kind(value)));
+    value.as_f64().ok_or_else(got)
+}
+
+fn character(value: &Value) -> Fits<String> {
+    match value {
+        Value::Number(number) => {
+            let code = number.as_f64().unwrap_or_default();
+            match char::from_u32(code as u32) {
+                _ if code < 0.0 => Err(Misfit(format!("Codepoints must be >= 0, got {code}"))),
+                Some(character) => Ok(character.to_string()),
+                None => Err(Misfit(format!("Invalid unicode codepoint, got {code}"))),
+            }
+        }
+        Value::String(text) => match text.chars().count() {
+            1 => Ok(text.clone()),
+            count => Err(Misfit(format!("%c expected 1-sized string got: {count}"))),
+        },
+        other => Err(Misfit(format!(
+            "%c expected number / string, got: {}",
+            kind(other)
+        ))),
+    }
+}
+
+/// The power of ten of a number.
+fn exponent(number: f64) -> f64 {
+    match number == 0.0 {
+        true => 0.0,
+        false => (math::log(number.abs()) / math::log(10.0)).floor(),
+    }
+}
+
+/// The digits of a whole number.
+fn whole(number: f64) -> String {
+    digits(number, 10.0, "")
+}
+
+fn octal(number: f64, zero: &str) -> String {
+    digits(number, 8.0, zero)
+}
+
+fn hexadecimal(number: f64) -> String {
+    digits(number, 16.0, "")
+}
+
+/// The digits of a whole number, taken off one by one, as a division of fractions gives them.
+fn digits(number: f64, radix: f64, first: &str) -> String {
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    let mut digits = Vec::new();
+    let mut rest = number;
+    while rest > 0.0 && rest.is_finite() {
+        digits.push(char::from_digit((rest % radix) as u32, 16).unwrap_or('0'));
+        rest = (rest / radix).floor();
+    }
+    digits.extend(first.chars());
+    digits.iter().rev().collect()
+}

@@ -1,0 +1,191 @@
+//! The operands of `+`, `%` and `==` as far as their text says what they are: whether one may be a text, whether the
+//! other may have a fraction that becomes part of it, and whether both may be numbers that are nearly equal.
+
+use super::syntax::{BinaryOperator, ImportKind, Kind, NodeId, Tree, UnaryOperator};
+
+/// What is known of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Operand {
+    pub(super) text: Text,
+    pub(super) fraction: Fraction,
+    /// True for objects and arrays that are written there.
+    pub(super) is_container: bool,
+    /// True where it may be, or have, a number that is nearly another one.
+    pub(super) is_near: bool,
+    /// How deep sums nest on its left side.
+    pub(super) sums: usize,
+}
+
+/// Whether an expression is a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Text {
+    No,
+    Maybe,
+    Yes,
+}
+
+/// Whether an expression may be or have a number that is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fraction {
+    No,
+    Maybe,
+}
+
+/// Nothing is known.
+const UNKNOWN: Operand = Operand {
+    text: Text::Maybe,
+    fraction: Fraction::Maybe,
+    is_container: false,
+    is_near: true,
+    sums: 0,
+};
+/// A text.
+const TEXT: Operand = Operand {
+    text: Text::Yes,
+    fraction: Fraction::No,
+    is_near: false,
+    ..UNKNOWN
+};
+/// A truth value, null, or no value at all.
+const PLAIN: Operand = Operand {
+    text: Text::No,
+    fraction: Fraction::No,
+    is_near: false,
+    ..UNKNOWN
+};
+/// A whole number.
+const WHOLE: Operand = Operand {
+    is_near: true,
+    ..PLAIN
+};
+/// From this number on, two numbers differ by more than what the first engine takes for nothing.
+const APART: f64 = 3.0;
+/// A number.
+const NUMBER: Operand = Operand {
+    text: Text::No,
+    ..UNKNOWN
+};
+/// An object or an array.
+const CONTAINER: Operand = Operand {
+    text: Text::No,
+    is_container: true,
+    ..UNKNOWN
+};
+
+/// What is known of each node of a tree.
+pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
+    let mut known: Vec<Operand> = Vec::with_capacity(tree.nodes.len());
+    for node in &tree.nodes {
+        // Children come before their parents.
+        let of = |id: &NodeId| known.get(id.index()).copied().unwrap_or(UNKNOWN);
+        let operand = match &node.kind {
+            Kind::Text { .. } => TEXT,
+            Kind::Import { kind, .. } => match kind {
+                ImportKind::Text => TEXT,
+                ImportKind::Code | ImportKind::Bytes => CONTAINER,
+            },
+            Kind::Number(written) => match written.contains(['.', 'e', 'E']) {
+                true => NUMBER,
+                false => Operand {
+                    is_near: written.parse().is_ok_and(|number: f64| number < APART),
+                    ..WHOLE
+                },
+            },
+            Kind::Apply(apply) => called(tree, apply.target),
+            Kind::Boolean(_) | Kind::Null | Kind::Error(_) | Kind::InSuper { .. } | Kind::Function { .. } => {
+                PLAIN
+            }
+            Kind::Array { .. }
+            | Kind::ArrayComprehension { .. }
+            | Kind::Object { .. }
+            | Kind::ObjectComprehension { .. }
+            | Kind::ApplyBrace { .. }
+            | Kind::SelfObject
+            | Kind::Dollar => CONTAINER,
+            Kind::Unary { operator, operand } => match operator {
+                UnaryOperator::Minus | UnaryOperator::Plus => Operand {
+                    fraction: of(operand).fraction,
+                    ..NUMBER
+                },
+                UnaryOperator::Not => PLAIN,
+                UnaryOperator::BitNot => WHOLE,
+            },
+            Kind::Binary {
+                left,
+                operator,
+                right,
+                ..
+            } => binary(of(left), *operator, of(right)),
+            Kind::Parens { inner, .. } => of(inner),
+            Kind::Local { body, .. } | Kind::Assert { rest: body, .. } => Operand { sums: 0, ..of(body) },
+            Kind::Conditional(conditional) => {
+                let otherwise = conditional.if_false.as_ref().map(|(_, other)| of(other));
+                either(of(&conditional.if_true), otherwise.unwrap_or(PLAIN))
+            }
+            _ => UNKNOWN,
+        };
+        known.push(operand);
+    }
+    known
+}
+
+fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
+    use BinaryOperator as Operator;
+    match operator {
+        Operator::Plus => {
+            let sums = left.sums.max(right.sums) + 1;
+            let sum = match (left.text, right.text) {
+                (Text::Yes, _) | (_, Text::Yes) => TEXT,
+                _ if left.is_container || right.is_container => CONTAINER,
+                (left_text, right_text) => Operand {
+                    text: left_text.max(right_text),
+                    fraction: left.fraction.max(right.fraction),
+                    ..UNKNOWN
+                },
+            };
+            Operand { sums, ..sum }
+        }
+        Operator::Modulo => match left.text {
+            Text::Yes => TEXT,
+            Text::Maybe => UNKNOWN,
+            Text::No => NUMBER,
+        },
+        Operator::Minus | Operator::Multiply | Operator::Divide => NUMBER,
+        Operator::ShiftLeft
+        | Operator::ShiftRight
+        | Operator::BitAnd
+        | Operator::BitXor
+        | Operator::BitOr => WHOLE,
+        _ => PLAIN,
+    }
+}
+
+/// What is known of the value of a function by its name. Libraries that make objects of Kubernetes name the functions
+/// for it `new` and `withName`; sums of those are long, and writing them in another way would cost much.
+fn called(tree: &Tree<'_>, function: NodeId) -> Operand {
+    let Kind::Member { target, name, .. } = &tree.node(function).kind else {
+        return UNKNOWN;
+    };
+    let is_standard = matches!(tree.node(*target).kind, Kind::Variable("std"));
+    let sets = name.strip_prefix("with");
+    match name.as_ref() {
+        "length" if is_standard => WHOLE,
+        "new" => CONTAINER,
+        _ if sets.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase())) => CONTAINER,
+        _ => UNKNOWN,
+    }
+}
+
+/// What is known of one of two.
+fn either(one: Operand, other: Operand) -> Operand {
+    Operand {
+        text: match one.text == other.text {
+            true => one.text,
+            false => Text::Maybe,
+        },
+        fraction: one.fraction.max(other.fraction),
+        is_container: one.is_container && other.is_container,
+        is_near: one.is_near || other.is_near,
+        sums: 0,
+    }
+}

@@ -1,0 +1,77 @@
+//! Values of the standard library and of operators, compared with what go-jsonnet 0.22 makes of our own programs: the
+//! scalars of YAML, formats, fractions in texts, last digits. Both engines must have the same value.
+
+use super::pack::own;
+use crate::support::evaluation::{evaluator, snippet};
+use drydock::jsonnet::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tokio_util::sync::CancellationToken;
+
+/// A program, and what go-jsonnet makes of it: a value, or what it says.
+#[derive(Debug, Deserialize)]
+struct Case {
+    program: String,
+    value: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Known {
+    values: BTreeMap<String, String>,
+}
+
+/// The reason why ours is not theirs; `None` where it is.
+fn difference(case: &Case, ours: &Result<Evaluated, EvalError>) -> Option<String> {
+    match (&case.value, &case.error, ours) {
+        (Some(theirs), _, Ok(evaluated)) => {
+            let theirs: Value = serde_json::from_str(theirs).expect("recorded JSON");
+            let ours: Value = serde_json::from_slice(&evaluated.json).expect("our JSON");
+            let (theirs, ours) = (theirs.to_string(), ours.to_string());
+            match &evaluated.second_opinion {
+                SecondOpinion::Agrees if theirs == ours => None,
+                SecondOpinion::Agrees => Some(format!("theirs {theirs}, ours {ours}")),
+                opinion => Some(format!("theirs {theirs}, ours {ours}, and {opinion:?}")),
+            }
+        }
+        (Some(theirs), _, Err(error)) => Some(format!("theirs {theirs}, ours {error}")),
+        (None, theirs, Ok(evaluated)) => {
+            let ours = String::from_utf8_lossy(&evaluated.json);
+            Some(format!("theirs {theirs:?}, ours {ours}"))
+        }
+        (None, _, Err(EvalError::Jail(why))) => Some(format!("the jail: {why}")),
+        (None, _, Err(_)) => None,
+    }
+}
+
+#[tokio::test]
+async fn values_are_those_of_go_jsonnet_in_both_engines() {
+    let cases: Vec<Case> = serde_json::from_str(&own("values.json")).expect("the recorded values");
+    let known: Known = toml::from_str(&own("known.toml")).expect("the list of known differences");
+    let requests = cases.iter().map(|case| Request {
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet(&case.program)
+    });
+    let evaluator = evaluator(EvalLimits::default());
+    let ours = evaluator
+        .evaluate_all(requests.collect(), &CancellationToken::new())
+        .await;
+    let (mut equal, mut expected, mut unexpected) = (0, 0, Vec::new());
+    for (case, ours) in cases.iter().zip(&ours) {
+        match (difference(case, ours), known.values.get(&case.program)) {
+            (None, None) => equal += 1,
+            (Some(_), Some(_)) => expected += 1,
+            (None, Some(_)) => unexpected.push(format!("{} is listed as known, and is equal", case.program)),
+            (Some(difference), None) => unexpected.push(format!("{}: {difference}", case.program)),
+        }
+    }
+    println!("values {}/{} ({expected} known)", equal + expected, cases.len());
+    assert!(unexpected.is_empty(), "\n{}", unexpected.join("\n"));
+    for program in known.values.keys() {
+        assert!(
+            cases.iter().any(|case| case.program == *program),
+            "no program is `{program}`"
+        );
+    }
+}
