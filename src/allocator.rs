@@ -88,11 +88,7 @@ pub(super) fn give_back_at_once() {
             mi_option_set(PURGE_DELAY, 0);
         }
     }
-    #[cfg(target_env = "gnu")]
-    // SAFETY: as above.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES as libc::c_int);
-    }
+    drydock::system::map_large_blocks(LARGE_BYTES);
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 // Only in builds that are broken on purpose.
 mod crash_point;
 mod planted;
+// The operating system: the one place that asks which it is.
+pub mod system;
 // Nouns: no I/O, no clock, no async.
 pub mod model;
 mod parallel;

@@ -1,8 +1,8 @@
 //! The socket through which an operator asks a running server: one line of JSON each way.
 
 use super::{Admin, Answer, Request};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use crate::system::on_open_directory;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -13,8 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The socket of a running server, in its data directory.
 const SOCKET: &str = "admin.sock";
-/// Bytes of a socket's path; the kernel takes no longer one.
-const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Longest question.
 const QUESTION_BYTES_MAX: u64 = 64 * 1024;
 /// Longest answer.
@@ -23,19 +21,6 @@ const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const OPERATORS_MAX: usize = 8;
 /// The longest time of one exchange.
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
-
-/// A name for the socket of a data directory that is short enough for the kernel. The directory's
-/// handle must live as long as the name is used.
-fn short_name(data: &Path) -> std::io::Result<(PathBuf, Option<OwnedFd>)> {
-    let path = data.join(SOCKET);
-    if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
-        return Ok((path, None));
-    }
-    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
-    let directory = rustix::fs::open(data, flags, rustix::fs::Mode::empty())?;
-    let name = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
-    Ok((PathBuf::from(name), Some(directory)))
-}
 
 /// Opens the socket of a running server: `admin.sock` in the data directory, mode 0600.
 pub fn listen(data: &Path) -> std::io::Result<UnixListener> {
@@ -46,7 +31,7 @@ pub fn listen(data: &Path) -> std::io::Result<UnixListener> {
         Err(error) => return Err(error),
     }
     // The data directory is 0700, so nobody else reaches the socket before its own mode is set.
-    let (name, _directory) = short_name(data)?;
+    let (name, _directory) = on_open_directory(data, SOCKET)?;
     let listener = UnixListener::bind(&name)?;
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(listener)
@@ -114,7 +99,7 @@ fn written(answer: &Answer) -> std::io::Result<String> {
 
 /// Asks the running server of a data directory; `None` if none is running.
 pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answer>> {
-    let connected = match short_name(data) {
+    let connected = match on_open_directory(data, SOCKET) {
         Ok((name, _directory)) => UnixStream::connect(name).await,
         Err(error) => Err(error),
     };

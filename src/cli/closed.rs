@@ -1,12 +1,13 @@
 //! Keeps what this process knows to itself: no other process of its user reads its memory or its environment, it leaves no
 //! core behind, and what a panic says is not printed as it is.
 
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use crate::system;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::Write;
 
 /// Closes this process to all others. What it starts later is closed by the jail.
 pub(super) fn close() -> std::io::Result<()> {
-    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    system::close_to_others()?;
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),

@@ -70,19 +70,21 @@ mod tests {
 
     #[test]
     fn a_missing_layer_is_named_with_what_it_means_and_both_ways_out() {
-        let may_lack = ["parent_death".to_owned()];
-        let expected = "\
-This system lacks Landlock, seccomp of the jail that programs of a repository are evaluated in.
-  Landlock: One layer less keeps a program that is evaluated from files and the network: seccomp alone does.
-  seccomp: A program that breaks out of the evaluator may use every system call of its user; Landlock alone keeps it from files.
-Nothing was started. There are two ways out:
-  a newer kernel, or a runtime that lets it through: Landlock needs Linux 5.13 or newer, built with it and started with \
-`landlock` in its list `lsm=` (see /sys/kernel/security/lsm); seccomp needs Linux 4.8 or newer, built with CONFIG_SECCOMP_FILTER.
-  doing without, if you trust what is evaluated: `sandbox.layers_missing = [\"parent_death\", \"landlock\", \"system_calls\"]` in the configuration,
-    DRYDOCK_SANDBOX__LAYERS_MISSING=parent_death,landlock,system_calls in the environment, or `--layers-missing parent_death,landlock,system_calls` of the demo.
-SECURITY.md says which systems have which layers.";
-        let missing = [LayerName::Landlock, LayerName::SystemCalls];
-        assert_eq!(explained(&missing, &may_lack), expected);
+        let [listed, missing, ..] = LayerName::ALL;
+        let text = explained(&[missing], &[listed.name().to_owned()]);
+        let (listed, name) = (listed.name(), missing.name());
+        for said in [
+            format!(
+                "This system lacks {missing} of the jail that programs of a repository are evaluated in.\n"
+            ),
+            format!("\n  {missing}: {}\n", missing.loss()),
+            format!("through: {missing} needs {}.\n", missing.origin()),
+            format!("`sandbox.layers_missing = [\"{listed}\", \"{name}\"]` in the configuration"),
+            format!("DRYDOCK_SANDBOX__LAYERS_MISSING={listed},{name} in the environment"),
+            format!("`--layers-missing {listed},{name}` of the demo"),
+        ] {
+            assert!(text.contains(&said), "{said}\n{text}");
+        }
     }
 
     #[test]
@@ -92,10 +94,11 @@ SECURITY.md says which systems have which layers.";
             absent,
         };
         assert_eq!(told(&with(Vec::new())), None);
-        let told = told(&with(vec![LayerName::Landlock])).unwrap_or_default();
-        assert!(
-            told.starts_with("this system lacks Landlock, and does without, as configured. One layer less"),
-            "{told}"
+        let [missing, ..] = LayerName::ALL;
+        let expected = format!(
+            "this system lacks {missing}, and does without, as configured. {}",
+            missing.loss()
         );
+        assert_eq!(told(&with(vec![missing])), Some(expected));
     }
 }

@@ -5,6 +5,7 @@ use crate::app::{App, Ended, StartError, World};
 use crate::config::Config;
 use crate::redact::Redactor;
 use crate::store::OpenError;
+use crate::system;
 use crate::telemetry::{self, Format};
 use jiff::Timestamp;
 use std::io::IsTerminal;
@@ -22,9 +23,7 @@ const FAREWELL_MAX: Duration = Duration::from_secs(2);
 const TASKS_LEFT_MAX: Duration = Duration::from_secs(15);
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
-    // The allocator asks for large pages, and a gateway that mostly waits would hold them whole. A kernel
-    // that has none refuses, and that is as good.
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
+    system::without_large_pages();
     let limit = descriptors::raise();
     let mut config = Config::load(global.sources()?).map_err(Failure::config)?;
     let format = if std::io::stderr().is_terminal() {

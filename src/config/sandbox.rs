@@ -6,17 +6,9 @@ use crate::config::load::hosts;
 use crate::config::reader::Reader;
 use crate::config::settings::{ProgramSettings, SandboxSettings};
 use crate::config::sources::Sources;
+use crate::system::LayerName;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// The layers of the jail, by the names an operator gives them.
-const LAYERS: [&str; 5] = [
-    "parent_death",
-    "resource_limits",
-    "landlock",
-    "system_calls",
-    "no_new_privileges",
-];
 
 pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
     let settings = SandboxSettings {
@@ -53,11 +45,12 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
         }
     }
     for (place, layer) in settings.layers_missing.iter().enumerate() {
-        if !LAYERS.contains(&layer.as_str()) {
+        let known = LayerName::ALL.map(LayerName::name);
+        if !known.contains(&layer.as_str()) {
             let why = format!(
-                "entry {} is no layer; the layers are {}",
+                "entry {} is no layer of this system; its layers are {}",
                 place + 1,
-                LAYERS.join(", ")
+                known.join(", ")
             );
             reader.problem("sandbox.layers_missing", why);
         }

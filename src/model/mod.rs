@@ -5,6 +5,7 @@ mod change;
 mod counted;
 mod edits;
 mod effect;
+mod folded;
 mod history;
 mod ids;
 mod inbound;
@@ -22,6 +23,7 @@ pub use change::{Change, Check, CheckState, FileChange, FileVersion, Mode, Need,
 pub use counted::counted;
 pub use edits::edits;
 pub use effect::Effect;
+pub use folded::{composed, folded, respelled};
 pub use history::{
     Assistant, Block, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
     json_bytes, result_bytes,

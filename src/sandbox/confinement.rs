@@ -1,23 +1,13 @@
 //! The inmate's side: what the process does to itself before it does anything else. Once it is
 //! confined it can compute, read the task it is given and write the answer, and nothing more.
 
-use super::layer::LayerName;
-use super::{descriptors, filter, frame};
-use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope,
-};
-use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use super::frame;
+use crate::system::{Bounds, Entering};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{Read, Seek};
 use std::process::ExitCode;
 
 /// The hidden first argument of an inmate.
 pub(super) const ARGUMENT: &str = "__jail";
-/// Files an inmate may have open: its three pipes, and room for none.
-const FILES_MAX: u64 = 3;
-/// Bytes of what the system says about a process.
-const STATUS_BYTES_MAX: u64 = 8_192;
 
 /// How an inmate confines itself. It travels as the second argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,22 +63,13 @@ impl Confinement {
     /// Confines this process, says so, and runs the task on a thread with the stack it was promised.
     /// The task is not started if the parent does not find the layers enough: it ends the process.
     pub fn enter(self, task: fn(Cell) -> ExitCode) -> ExitCode {
-        descriptors::close_inherited();
-        let mut present = Vec::new();
-        if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok() {
-            present.push(LayerName::ParentDeath);
-        }
-        // A server does without large pages, and what it starts inherits that. Here they save time.
-        let _ = rustix::thread::disable_transparent_huge_pages(false);
-        // Opened now: once the files are gone, so is the way to ask.
-        let Ok(memory) = open_memory() else {
+        let Ok(entering) = Entering::begin() else {
             return ExitCode::FAILURE;
         };
-        present.extend(leave_files());
         let stack = usize::try_from(self.stack_bytes_max).unwrap_or(usize::MAX);
         let inside = std::thread::Builder::new()
             .stack_size(stack)
-            .spawn(move || self.inside(memory, present, task));
+            .spawn(move || self.inside(entering, task));
         match inside.map(std::thread::JoinHandle::join) {
             Ok(Ok(code)) => code,
             Ok(Err(_)) | Err(_) => ExitCode::FAILURE,
@@ -96,17 +77,11 @@ impl Confinement {
     }
 
     /// On the task's own thread: its stack is already part of the memory that is counted.
-    fn inside(self, memory: File, mut present: Vec<LayerName>, task: fn(Cell) -> ExitCode) -> ExitCode {
-        if self.limit(memory).is_ok() {
-            present.push(LayerName::ResourceLimits);
-        }
-        if filter::install().is_ok() {
-            present.push(LayerName::SystemCalls);
-            // The filter cannot be installed without it, and it holds for every thread then.
-            present.push(LayerName::NoNewPrivileges);
-        }
-        present.sort();
-        present.dedup();
+    fn inside(self, entering: Entering, task: fn(Cell) -> ExitCode) -> ExitCode {
+        let present = entering.finish(Bounds {
+            memory_bytes_max: self.memory_bytes_max,
+            processor_seconds_max: self.processor_seconds_max,
+        });
         let mut output = std::io::stdout();
         let Ok(report) = serde_json::to_vec(&present) else {
             return ExitCode::FAILURE;
@@ -120,69 +95,4 @@ impl Confinement {
             confinement: self,
         })
     }
-
-    fn limit(&self, memory: File) -> std::io::Result<()> {
-        let has = memory_bytes(memory)?;
-        let memory = has.saturating_add(self.memory_bytes_max);
-        // The first bound of time is announced by a signal of its own, the second ends the process.
-        let seconds = self.processor_seconds_max;
-        let bounds = [
-            (Resource::As, memory, memory),
-            (Resource::Cpu, seconds, seconds.saturating_add(1)),
-            (Resource::Fsize, 0, 0),
-            (Resource::Core, 0, 0),
-            (Resource::Nproc, 0, 0),
-            (Resource::Nofile, FILES_MAX, FILES_MAX),
-        ];
-        for (resource, current, maximum) in bounds {
-            let limit = Rlimit {
-                current: Some(current),
-                maximum: Some(maximum),
-            };
-            setrlimit(resource, limit)?;
-        }
-        Ok(())
-    }
-}
-
-/// Gives up the file system, the network and every process outside. What the system does not know of
-/// Landlock beyond its first version is left to the filter of system calls, which lets no process name
-/// another one.
-fn leave_files() -> Option<LayerName> {
-    let ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(ABI::V1))
-        .ok()?
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(ABI::V6))
-        .ok()?
-        .handle_access(AccessNet::from_all(ABI::V6))
-        .ok()?
-        .scope(Scope::from_all(ABI::V6))
-        .ok()?;
-    let status = ruleset.create().ok()?.restrict_self().ok()?;
-    match status.ruleset {
-        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Some(LayerName::Landlock),
-        RulesetStatus::NotEnforced => None,
-    }
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the process asks the system for its own size, before it gives up the file system"
-)]
-fn open_memory() -> std::io::Result<File> {
-    File::open("/proc/self/status")
-}
-
-/// The address space this process has now.
-fn memory_bytes(mut status: File) -> std::io::Result<u64> {
-    let mut text = String::new();
-    status.rewind()?;
-    status.take(STATUS_BYTES_MAX).read_to_string(&mut text)?;
-    let size = text.lines().find_map(|line| line.strip_prefix("VmSize:"));
-    let kibibytes: Option<u64> = size.and_then(|size| size.split_ascii_whitespace().next()?.parse().ok());
-    Ok(kibibytes
-        .ok_or(std::io::ErrorKind::InvalidData)?
-        .saturating_mul(1_024))
 }

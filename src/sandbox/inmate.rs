@@ -2,12 +2,11 @@
 
 use super::confinement::ARGUMENT;
 use super::frame::{self, Frame};
-use super::layer::LayerName;
-use super::{Confinement, JailError, launch};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process};
+use super::{Confinement, JailError, LayerName, launch};
+use crate::system;
+use rustix::process::{Pid, Signal, kill_process, setpriority_process};
 use std::ffi::OsString;
 use std::io::{BufReader, Read};
-use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -25,7 +24,7 @@ pub struct Program(PathBuf);
 impl Program {
     /// The program that is running, even if its file was replaced since.
     pub fn this() -> Self {
-        Self("/proc/self/exe".into())
+        Self(system::this_program())
     }
 
     /// Another build of it.
@@ -84,7 +83,6 @@ pub struct Inmate {
 /// Ends an inmate from anywhere, at any time, also when it is already gone.
 #[derive(Clone, Debug)]
 pub struct Killer {
-    handle: Arc<OwnedFd>,
     /// Its number; none from the moment it may be waited for, since the number may be somebody else's then.
     process: Arc<Mutex<Option<Pid>>>,
 }
@@ -95,14 +93,12 @@ const STANDS_BACK: i32 = 10;
 impl Killer {
     /// Ends the inmate now. It cannot refuse.
     pub fn kill(&self) {
-        // The only other answer is that it has ended already. The handle names this process and no
-        // later one that might get its number.
-        let _gone = pidfd_send_signal(&self.handle, Signal::KILL);
+        end(*self.process());
     }
 
     /// Lets others have the processor first from now on. One that has ended is left alone.
     pub fn stand_back(&self) {
-        // There is no call for this that takes the handle. Nobody waits for the process while its number is in hand.
+        // Nobody waits for the process while its number is in hand.
         if let Some(process) = *self.process() {
             let _gone = setpriority_process(Some(process), STANDS_BACK);
         }
@@ -110,12 +106,21 @@ impl Killer {
 
     /// Ends the inmate, and forgets its number: it may be waited for now.
     fn end(&self) {
-        self.kill();
-        *self.process() = None;
+        let mut process = self.process();
+        end(*process);
+        *process = None;
     }
 
     fn process(&self) -> MutexGuard<'_, Option<Pid>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the process of a number. The only other answer is that it has ended already: nobody has waited for it, so the
+/// number is still its own.
+fn end(process: Option<Pid>) {
+    if let Some(process) = process {
+        let _gone = kill_process(process, Signal::KILL);
     }
 }
 
@@ -138,17 +143,8 @@ impl Inmate {
         let mut child = program
             .start(ARGUMENT, confinement)
             .map_err(|error| started(&error))?;
-        let killer = match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
-            Ok(handle) => Killer {
-                handle: Arc::new(handle),
-                process: Arc::new(Mutex::new(Some(Pid::from_child(&child)))),
-            },
-            Err(error) => {
-                // Without a handle it could not be ended safely later, so it is ended now.
-                let _gone = child.kill();
-                let _reaped = child.wait();
-                return Err(started(&error));
-            }
+        let killer = Killer {
+            process: Arc::new(Mutex::new(Some(Pid::from_child(&child)))),
         };
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
             (Some(input), Some(output), errors) => Ok(Self {
@@ -208,15 +204,8 @@ impl Inmate {
     }
 
     /// Bytes of memory it uses now; `None` when it is gone.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the system says how large a process is in a file, and the process is ours"
-    )]
     pub fn resident_bytes(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        let kibibytes: u64 = size.split_ascii_whitespace().next()?.parse().ok()?;
-        Some(kibibytes.saturating_mul(1_024))
+        system::resident_bytes(self.child.id())
     }
 
     /// Why it ended, after it stopped talking. Ends it if it has not: nothing is waited for.

@@ -6,9 +6,7 @@
 //! for it, too, confines itself, and then becomes that program.
 
 mod confinement;
-mod descriptors;
 mod errand;
-mod filter;
 mod frame;
 mod inmate;
 mod launch;
@@ -16,12 +14,13 @@ mod layer;
 mod nursery;
 mod scratch;
 
+pub use crate::system::LayerName;
 pub use confinement::{Cell, Confinement, task_of};
 pub use errand::{Errand, ErrandError, Ran};
 pub use frame::{Frame, read_frame, write_frame};
 pub use inmate::{Inmate, Killer, PostMortem, Program};
 pub use launch::{Launch, launch_of};
-pub use layer::{Layer, LayerName, Standing, layers, standing};
+pub use layer::{Layer, Standing, layers, standing};
 pub use nursery::Nursery;
 pub use scratch::{Scratch, ScratchError};
 

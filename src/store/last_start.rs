@@ -2,6 +2,7 @@
 //! holds as well, and which run of the machine it was. A database that has a lower number is an older one that was
 //! put in the place of the one that was used here.
 
+use crate::system::boot;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -67,11 +68,6 @@ impl LastStart {
 /// The file that says so.
 pub(super) fn path(directory: &Path) -> PathBuf {
     directory.join(FILE)
-}
-
-fn boot() -> Option<String> {
-    let id = read(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
-    Some(id.trim().to_owned())
 }
 
 #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]

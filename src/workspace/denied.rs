@@ -1,6 +1,8 @@
 //! Files that hold secrets by their names: nobody looks into them.
 
+use crate::model::composed;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use std::borrow::Cow;
 
 /// What an entry begins with that takes files out again.
 const ALLOWS: char = '!';
@@ -19,7 +21,8 @@ struct List {
 }
 
 impl Denied {
-    /// The files of one list. Names are compared without regard to case: a directory at a terminal may do so, too.
+    /// The files of one list. Names are compared without regard to case and to the forms of Unicode: a directory at a
+    /// terminal may do so, too.
     pub fn new<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
         let (mut globs, mut allows) = (GlobSetBuilder::new(), Vec::new());
         for entry in entries {
@@ -47,17 +50,26 @@ impl Denied {
 
     /// True if nobody looks into the file at this path. Links are not followed.
     pub fn holds(&self, path: &str) -> bool {
+        let path = comparable(path);
         self.lists.iter().any(|list| {
-            let last = list.globs.matches(path).last().copied();
+            let last = list.globs.matches(path.as_ref()).last().copied();
             last.is_some_and(|last| list.allows.get(last) == Some(&false))
         })
+    }
+}
+
+/// A path or a glob with each letter in one form and one case. What is ASCII is left to the globs.
+fn comparable(text: &str) -> Cow<'_, str> {
+    match text.is_ascii() {
+        true => text.into(),
+        false => composed(&text.to_lowercase()).into_owned().into(),
     }
 }
 
 /// One entry as a glob.
 fn glob(entry: &str) -> Result<Glob, globset::Error> {
     let glob = entry.strip_prefix(ALLOWS).unwrap_or(entry);
-    GlobBuilder::new(glob).case_insensitive(true).build()
+    GlobBuilder::new(&comparable(glob)).case_insensitive(true).build()
 }
 
 #[cfg(test)]
@@ -82,6 +94,15 @@ mod tests {
             assert_eq!(denied.holds(path), holds, "{path}");
         }
         assert!(!Denied::default().holds(".env"));
+        let denied = Denied::new(["gr\u{f6}\u{df}e/**", "sche\u{301}ma"]).unwrap();
+        for path in [
+            "gro\u{308}\u{df}e/x",
+            "GR\u{d6}\u{df}E/x",
+            "sch\u{e9}ma",
+            "SCHE\u{301}MA",
+        ] {
+            assert!(denied.holds(path), "{path}");
+        }
     }
 
     #[test]

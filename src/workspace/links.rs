@@ -2,7 +2,8 @@
 //! link to the system, and rules that hold for writes to any tree.
 
 use super::TreeError;
-use crate::model::{Mode, RepoPath, is_invisible};
+use super::spelling::{self, Names};
+use crate::model::{Mode, RepoPath, folded, is_invisible};
 
 /// Links followed for one path.
 const LINKS_MAX: usize = 8;
@@ -105,9 +106,9 @@ fn is_settings(component: &str) -> bool {
     [".gitattributes", ".gitmodules"].contains(&name.as_str()) || is_short("gitatt~") || is_short("gitmod~")
 }
 
-/// Refuses a file that would make a directory pass for a git directory: one with `HEAD`, `objects`
-/// and `refs`. `exists` says whether there is a file or directory of that name.
-pub(super) fn check_git_directory(path: &RepoPath, exists: &dyn Fn(&str) -> bool) -> Result<(), TreeError> {
+/// Refuses a file that would make a directory pass for a git directory: one with `HEAD`, `objects` and `refs`, in any
+/// spelling.
+pub(super) fn check_git_directory(path: &RepoPath, names: &dyn Names) -> Result<(), TreeError> {
     let text = path.as_str();
     let directories = std::iter::once("").chain(ancestors(path));
     for directory in directories {
@@ -115,16 +116,13 @@ pub(super) fn check_git_directory(path: &RepoPath, exists: &dyn Fn(&str) -> bool
             "" => text,
             _ => text.get(directory.len() + 1..).unwrap_or_default(),
         };
-        let named = inner.split('/').next().unwrap_or_default();
-        let parts = ["HEAD", "objects", "refs"];
-        if !parts.contains(&named) && named != "config" {
+        let named = folded(inner.split('/').next().unwrap_or_default());
+        let parts = ["head", "objects", "refs"];
+        if !parts.contains(&named.as_ref()) && named != "config" {
             continue;
         }
-        let there = |part: &&str| match directory {
-            "" => exists(part),
-            _ => exists(&format!("{directory}/{part}")),
-        };
-        if parts.iter().filter(|part| **part != named).all(there) {
+        let mut others = parts.iter().filter(|part| **part != named);
+        if others.all(|part| spelling::is_in(directory, part, names)) {
             return Err(TreeError::Refused {
                 path: path.clone(),
                 why: "git metadata is read-only, and this would make its directory a git repository",

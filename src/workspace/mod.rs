@@ -20,6 +20,7 @@ mod nearest;
 mod overlay;
 pub mod patch;
 mod repository;
+mod spelling;
 mod unused;
 
 pub use base::{Base, Progress, Skipped, clear_unfinished, old_packs, remove_pack};

@@ -29,6 +29,9 @@ mod require;
 mod script;
 mod secrets;
 mod table;
+#[cfg_attr(target_os = "linux", path = "touches/linux.rs")]
+#[cfg_attr(target_os = "macos", path = "touches/macos.rs")]
+mod touches;
 mod watch;
 mod words;
 #[allow(dead_code, reason = "nobody moves the clock here")]

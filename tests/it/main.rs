@@ -61,6 +61,7 @@ mod moves;
 mod object_format;
 mod mutations;
 mod no_apply;
+mod other_systems;
 mod outbox;
 mod packages;
 mod packages_in_chat;

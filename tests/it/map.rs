@@ -139,3 +139,95 @@ fn no_test_file_is_forgotten() {
         );
     }
 }
+
+/// Where it is asked what something is compiled for: once in the program, and once in each program of tests.
+const CHOICES: [&str; 3] = ["src/system/mod.rs", "tests/dojo/main.rs", "tests/it/main.rs"];
+
+#[test]
+fn what_differs_by_system_is_chosen_in_one_place() {
+    let asks = [
+        "target_os",
+        "target_arch",
+        "target_env",
+        "target_family",
+        "target_vendor",
+        "cfg(unix",
+        "cfg(windows",
+    ];
+    let mut found = BTreeSet::new();
+    for folder in ["src", "tests", "benches", "torture"] {
+        for (path, text) in rust_files(folder) {
+            // This file names what it looks for.
+            let is_this = path == "tests/it/map.rs";
+            if !is_this
+                && text
+                    .lines()
+                    .map(without_comment)
+                    .any(|line| asks.iter().any(|asked| line.contains(asked)))
+            {
+                found.insert(path);
+            }
+        }
+    }
+    assert_eq!(found, CHOICES.map(str::to_owned).into());
+}
+
+#[test]
+fn every_system_offers_the_same_and_what_is_only_linux_stays_with_it() {
+    let text = |path: &str| std::fs::read_to_string(root().join(path)).expect("a file of the project");
+    let offered = |path: &str| -> BTreeSet<String> {
+        let text = text(path);
+        let uses = text.split(';').filter_map(|item| {
+            let item = item
+                .trim_start()
+                .trim_start_matches("pub(crate) ")
+                .trim_start_matches("pub ");
+            item.strip_prefix("use ")
+        });
+        let names = uses.flat_map(|used| {
+            let names = used
+                .rsplit("::")
+                .next()
+                .unwrap_or_default()
+                .trim_matches(['{', '}', '\n', ' ']);
+            names
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .collect::<Vec<_>>()
+        });
+        names.filter(|name| !name.is_empty()).collect()
+    };
+    let linux = offered("src/system/linux/mod.rs");
+    assert!(
+        linux.contains("open_beneath") && linux.contains("LayerName"),
+        "{linux:?}"
+    );
+    assert_eq!(linux, offered("src/system/macos/mod.rs"));
+    // Words that no other system knows.
+    let only_linux = [
+        "landlock::",
+        "seccompiler::",
+        "openat2",
+        "OFlags::PATH",
+        "/proc/",
+        "pidfd",
+        "libc::SYS_",
+    ];
+    let mut strays = Vec::new();
+    for (path, text) in rust_files("src") {
+        let code = text.split("\nmod tests {").next().unwrap_or_default();
+        let is_test =
+            path.contains("/tests/") || path.ends_with("/tests.rs") || path.starts_with("src/tool/");
+        let is_linux = path.starts_with("src/system/linux/");
+        let code = code.lines().map(without_comment);
+        if !is_test
+            && !is_linux
+            && code
+                .clone()
+                .any(|line| only_linux.iter().any(|word| line.contains(word)))
+        {
+            strays.push(path);
+        }
+    }
+    assert_eq!(strays, Vec::<String>::new());
+}

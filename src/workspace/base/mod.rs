@@ -191,6 +191,30 @@ impl Base {
             .filter_map(|name| std::str::from_utf8(name).ok())
     }
 
+    /// The names of all that is in a directory; the root is `""`. It is as quick as there are few.
+    pub fn names(&self, directory: &str) -> Vec<String> {
+        let prefix = match directory {
+            "" => String::new(),
+            _ => format!("{directory}/"),
+        };
+        let mut names = Vec::new();
+        let mut index = self.pack.lower_bound(prefix.as_bytes());
+        while let Some(record) = self.pack.record(index) {
+            let Some(inner) = self.pack.name(&record).strip_prefix(prefix.as_bytes()) else {
+                break;
+            };
+            let end = inner.iter().position(|byte| *byte == b'/');
+            let name = inner.get(..end.unwrap_or(inner.len())).unwrap_or_default();
+            names.extend(std::str::from_utf8(name).map(str::to_owned));
+            index = match end {
+                // Whatever is below that name comes before what begins with the character after `/`.
+                Some(_) => self.pack.lower_bound(&[prefix.as_bytes(), name, b"0"].concat()),
+                None => index + 1,
+            };
+        }
+        names
+    }
+
     /// The file at `path` as the commit has it, whatever its size; `None` when there is none.
     pub fn read(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         let Some(record) = self.record(path) else {

@@ -180,3 +180,20 @@ fn the_next_base_takes_over_what_did_not_change() {
     assert_eq!(base.stat(&path("new")), Some((Mode::Executable, 4)));
     assert_eq!(*base.files(), ["kept", "moved/kept", "new"].map(path));
 }
+
+#[test]
+fn the_names_in_a_directory_are_those_of_its_files_and_directories() {
+    let fixture = Fixture::with(&[
+        text("a-b/x", "1"),
+        text("a/b/c", "1"),
+        text("a/b/d", "1"),
+        text("a/e", "1"),
+        text("a.txt", "1"),
+        text("z", "1"),
+    ]);
+    let base = fixture.base();
+    assert_eq!(base.names(""), ["a-b", "a.txt", "a", "z"]);
+    assert_eq!(base.names("a"), ["b", "e"]);
+    assert_eq!(base.names("a/b"), ["c", "d"]);
+    assert_eq!(base.names("nowhere"), Vec::<String>::new());
+}

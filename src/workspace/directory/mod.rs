@@ -2,6 +2,7 @@
 //! of it, nothing in `.git`, and nothing that is not a regular file.
 
 mod handle;
+mod spelled;
 
 /// Why there are no files to work on.
 fn no_work_tree(start: &Path, inside: &Path) -> String {
@@ -29,9 +30,12 @@ use crate::workspace::lines::{self, Found};
 use crate::workspace::overlay::{check_read, check_written};
 use crate::workspace::{
     Entry, FILE_BYTES_MAX, FILE_BYTES_MAX_KEY, Match, RepositoryError, Tree, TreeError, links, nearest,
+    spelling,
 };
 use bytes::Bytes;
 use handle::{Handle, Node};
+use rustix::fs::Mode as Permissions;
+use spelled::Spelled;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,16 +47,24 @@ const KEPT_BYTES_MAX: u64 = 16 << 20;
 /// Largest file that is compared with a commit.
 const COMPARED_BYTES_MAX: u64 = 256 << 20;
 
+/// The permissions of a new program, which all may run.
+const OF_A_PROGRAM: Permissions = Permissions::RWXU
+    .union(Permissions::RGRP)
+    .union(Permissions::XGRP)
+    .union(Permissions::ROTH)
+    .union(Permissions::XOTH);
+
 /// The work tree around a directory.
 pub struct Directory {
     root: PathBuf,
     handle: Handle,
     file_bytes_max: u64,
+    spelled: Spelled,
     // What files were before this session changed them. Held while one is changed, so that two
     // changes of one file keep the older content.
     before: Mutex<BTreeMap<RepoPath, Option<FileVersion>>>,
     // The permissions of files this session deleted, for putting them back.
-    deleted: Mutex<BTreeMap<RepoPath, u32>>,
+    deleted: Mutex<BTreeMap<RepoPath, Permissions>>,
 }
 
 impl std::fmt::Debug for Directory {
@@ -66,6 +78,13 @@ impl std::fmt::Debug for Directory {
 impl Directory {
     /// Opens the work tree that `start` lies in, from any directory inside it.
     pub fn open(start: &Path) -> Result<Self, RepositoryError> {
+        Self::open_by(Handle::open, start)
+    }
+
+    fn open_by(
+        handle: impl FnOnce(&Path) -> rustix::io::Result<Handle>,
+        start: &Path,
+    ) -> Result<Self, RepositoryError> {
         let refused = |why: String| RepositoryError::Refused(why);
         let inside = start
             .canonicalize()
@@ -74,17 +93,13 @@ impl Directory {
             .ancestors()
             .find(|directory| directory.join(".git").exists())
             .ok_or_else(|| refused(no_work_tree(start, &inside)))?;
-        let handle = Handle::open(root).map_err(|err| match err {
-            rustix::io::Errno::NOSYS => refused(
-                "this kernel has no `openat2`, which keeps files inside the repository; Linux 5.6 or newer has it"
-                    .to_owned(),
-            ),
-            err => refused(format!("`{}` cannot be opened: {err}", root.display())),
-        })?;
+        let handle =
+            handle(root).map_err(|err| refused(format!("`{}` cannot be opened: {err}", root.display())))?;
         Ok(Self {
             root: root.to_owned(),
             handle,
             file_bytes_max: FILE_BYTES_MAX,
+            spelled: Spelled::default(),
             before: Mutex::new(BTreeMap::new()),
             deleted: Mutex::new(BTreeMap::new()),
         })
@@ -146,23 +161,28 @@ impl Directory {
     }
 
     /// The permissions of a file that is put back: those it has, else those it had.
-    fn permissions(&self, path: &RepoPath, mode: Mode) -> Result<Option<u32>, TreeError> {
-        let fits = |bits: &u32| (bits & 0o100 != 0) == (mode == Mode::Executable);
+    fn permissions(&self, path: &RepoPath, mode: Mode) -> Result<Option<Permissions>, TreeError> {
+        let fits = |bits: &Permissions| bits.contains(Permissions::XUSR) == (mode == Mode::Executable);
         let present = match self.node(path)? {
             Some(Node::File { permissions, .. }) => Some(permissions),
             Some(Node::Directory | Node::Symlink | Node::Other) | None => None,
         };
         let deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
         let known = present.filter(fits).or(deleted.get(path).copied().filter(fits));
-        Ok(known.or((mode == Mode::Executable).then_some(0o755)))
+        Ok(known.or((mode == Mode::Executable).then_some(OF_A_PROGRAM)))
     }
 
     fn before(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What there is at a path, if its names are spelled as they are on disk.
     fn node(&self, path: &RepoPath) -> Result<Option<Node>, TreeError> {
-        self.handle.node(path.as_str()).map_err(|err| failed(path, err))
+        match self.spelled.is_as_on_disk(&self.handle, path.as_str()) {
+            Ok(true) => self.handle.node(path.as_str()).map_err(|err| failed(path, err)),
+            Ok(false) => Err(spelling::otherwise(path)),
+            Err(err) => Err(failed(path, err)),
+        }
     }
 
     /// The file or symlink at `path` as git would store it; `None` when there is nothing.
@@ -198,10 +218,9 @@ impl Directory {
                     .handle
                     .read(path.as_str(), bytes_max)
                     .map_err(|err| io(path, &err))?;
-                let mode = if permissions & 0o100 == 0 {
-                    Mode::Regular
-                } else {
-                    Mode::Executable
+                let mode = match permissions.contains(Permissions::XUSR) {
+                    false => Mode::Regular,
+                    true => Mode::Executable,
                 };
                 // It was a small regular file a moment ago: it grew, or something took its place.
                 let content = content.ok_or_else(|| too_large(bytes))?;
@@ -239,10 +258,10 @@ impl Directory {
     /// Refuses a place behind a symlink or a file.
     fn check_place(&self, path: &RepoPath) -> Result<(), TreeError> {
         for ancestor in links::ancestors(path) {
-            match self.handle.node(ancestor).map_err(|err| failed(path, err))? {
+            let ancestor = RepoPath::parse(ancestor).unwrap_or_else(|_| path.clone());
+            match self.node(&ancestor)? {
                 Some(Node::Symlink) => return Err(behind_symlink(path)),
                 Some(Node::File { .. } | Node::Other) => {
-                    let ancestor = RepoPath::parse(ancestor).unwrap_or_else(|_| path.clone());
                     return Err(TreeError::WrongKind {
                         path: ancestor,
                         what: "file",
@@ -393,10 +412,7 @@ impl Tree for Directory {
         let mut before = self.before();
         self.check_change(path)?;
         check_written(path, content.len() as u64)?;
-        links::check_git_directory(path, &|name| {
-            // What cannot be looked at counts as there, which refuses the write.
-            self.handle.node(name).map_or(true, |node| node.is_some())
-        })?;
+        links::check_git_directory(path, &self.handle)?;
         let permissions = match self.node(path)? {
             Some(Node::File { permissions, .. }) => Some(permissions),
             Some(Node::Symlink) => {
@@ -405,7 +421,11 @@ impl Tree for Directory {
                     why: "it is a symlink; write to the file it points to",
                 });
             }
-            Some(Node::Directory | Node::Other) | None => None,
+            Some(Node::Directory | Node::Other) => None,
+            None => {
+                spelling::check_new(path, &self.handle)?;
+                None
+            }
         };
         let was = self.version(path, self.kept_bytes_max())?;
         self.handle
@@ -437,9 +457,14 @@ impl Tree for Directory {
             path: directory.to_owned(),
             why: format!("{err}"),
         };
-        let named = if directory.is_empty() { "." } else { directory };
+        let named = RepoPath::parse(directory).ok().filter(|_| !directory.is_empty());
+        let node = match (&named, directory) {
+            (Some(named), _) => self.node(named)?,
+            (None, "") => self.handle.node(".").map_err(at)?,
+            (None, _) => None,
+        };
         // Not a symlink: the walk would follow it.
-        match self.handle.node(named).map_err(at)? {
+        match node {
             Some(Node::Directory) => {}
             Some(Node::File { .. } | Node::Symlink | Node::Other) | None => return Ok(Vec::new()),
         }
@@ -474,10 +499,7 @@ impl Tree for Directory {
             }
             Some(version) => {
                 self.check_kept(path, version.content.len() as u64)?;
-                links::check_git_directory(path, &|name| {
-                    // What cannot be looked at counts as there, which refuses the write.
-                    self.handle.node(name).map_or(true, |node| node.is_some())
-                })?;
+                links::check_git_directory(path, &self.handle)?;
                 if was
                     .as_ref()
                     .is_some_and(|was| was.mode == Mode::Symlink || version.mode == Mode::Symlink)

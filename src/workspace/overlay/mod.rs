@@ -8,6 +8,7 @@ mod tests;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::base::Base;
 use crate::workspace::lines::{self, Found};
+use crate::workspace::spelling::{self, Names};
 use crate::workspace::{Entry, FILE_BYTES_MAX_KEY, Match, Tree, TreeError, links, nearest, with_blob};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -142,6 +143,10 @@ impl Overlay {
             || self.is_directory(edits, path)
     }
 
+    fn names<'a>(&'a self, edits: &'a Edits) -> Present<'a> {
+        Present { tree: self, edits }
+    }
+
     fn not_found(&self, edits: &Edits, path: &RepoPath) -> TreeError {
         TreeError::NotFound {
             path: path.clone(),
@@ -214,6 +219,30 @@ impl Overlay {
         }
         state.files = None;
         Ok(())
+    }
+}
+
+/// What there is of names.
+struct Present<'a> {
+    tree: &'a Overlay,
+    edits: &'a Edits,
+}
+
+impl Names for Present<'_> {
+    fn has(&self, path: &str) -> bool {
+        self.tree.exists(self.edits, path)
+    }
+
+    fn names(&self, directory: &str) -> Option<Vec<String>> {
+        let mut names = self.tree.base.names(directory);
+        names.extend(self.edits.keys().filter_map(|path| {
+            let inner = match directory {
+                "" => path.as_str(),
+                _ => path.as_str().strip_prefix(directory)?.strip_prefix('/')?,
+            };
+            Some(inner.split('/').next()?.to_owned())
+        }));
+        Some(names)
     }
 }
 
@@ -317,7 +346,7 @@ impl Tree for Overlay {
         let mut state = self.state();
         self.check_change(&state.edits, path)?;
         check_written(path, content.len() as u64)?;
-        links::check_git_directory(path, &|name| self.exists(&state.edits, name))?;
+        links::check_git_directory(path, &self.names(&state.edits))?;
         let kept = self.mode(&state.edits, path);
         if kept == Some(Mode::Symlink) {
             return Err(TreeError::Refused {
@@ -330,6 +359,9 @@ impl Tree for Overlay {
                 path: path.clone(),
                 what: "directory",
             });
+        }
+        if kept.is_none() {
+            spelling::check_new(path, &self.names(&state.edits))?;
         }
         // A file that was deleted and is written again is the same file to git.
         let before = self
@@ -386,7 +418,7 @@ impl Tree for Overlay {
         self.check_place(&state.edits, path)?;
         if let Some(after) = &after {
             check_stored(path, after.content.len() as u64)?;
-            links::check_git_directory(path, &|name| self.exists(&state.edits, name))?;
+            links::check_git_directory(path, &self.names(&state.edits))?;
             if self.mode(&state.edits, path).is_none() && self.is_directory(&state.edits, path.as_str()) {
                 return Err(TreeError::WrongKind {
                     path: path.clone(),

@@ -624,3 +624,48 @@ proptest! {
         }
     }
 }
+
+/// Where a patch is applied, two names may be one.
+#[test]
+fn no_new_file_is_another_spelling_of_one_that_is_there() {
+    let fixture = Fixture::with(&[
+        text("environments/prod/main.jsonnet", "{}\n"),
+        text("lib/a-b/x", "x\n"),
+        text("lib/a/x", "x\n"),
+    ]);
+    let tree = overlay(&fixture.base());
+    tree.write(&path("docs/Plan.md"), bytes("x\n")).unwrap();
+    for name in [
+        "environments/Prod/main.jsonnet",
+        "Environments/prod/spec.json",
+        "environments/prod/MAIN.jsonnet",
+        "lib/A/y",
+        "docs/plan.md",
+        "DOCS/other.md",
+    ] {
+        let refused = said(tree.write(&path(name), bytes("x\n")));
+        assert!(
+            refused.contains("under a name that is spelled otherwise"),
+            "{name}: {refused}"
+        );
+    }
+    tree.delete(&path("docs/Plan.md")).unwrap();
+    for name in [
+        "docs/plan.md",
+        "lib/a/y",
+        "environments/prod/main.jsonnet",
+        "lib/A-c",
+    ] {
+        tree.write(&path(name), bytes("{}\n")).unwrap();
+    }
+}
+
+#[test]
+fn no_spelling_makes_a_directory_a_repository_of_git() {
+    let fixture = Fixture::with(&[text("a/Objects/x", "x\n"), text("a/refs/x", "x\n")]);
+    let tree = overlay(&fixture.base());
+    for name in ["a/HEAD", "a/head", "a/Config"] {
+        let refused = tree.write(&path(name), bytes("x\n"));
+        assert_eq!(refused.is_err(), name != "a/Config", "{name}");
+    }
+}

@@ -1,16 +1,14 @@
 //! Files: what was opened outside, and what was changed.
 
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use crate::touches::Touches;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// A directory beside the repository whose files nobody opens.
 pub(crate) struct Outside {
     pub(crate) directory: PathBuf,
-    watch: OwnedFd,
+    watch: Touches,
 }
 
 impl Outside {
@@ -19,9 +17,7 @@ impl Outside {
         for name in ["canary.txt", "main.jsonnet", "config"] {
             std::fs::write(directory.join(name), format!("CANARY-OUTSIDE {name}\n")).unwrap();
         }
-        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
-        let flags = WatchFlags::OPEN | WatchFlags::CREATE | WatchFlags::MODIFY | WatchFlags::DELETE;
-        inotify::add_watch(&watch, &directory, flags).unwrap();
+        let watch = Touches::of(&directory);
         Self { directory, watch }
     }
 
@@ -32,18 +28,7 @@ impl Outside {
 
     /// What was done to its files since the last look.
     pub(crate) fn touched(&self) -> Vec<String> {
-        let mut buffer = [MaybeUninit::uninit(); 4_096];
-        let mut reader = inotify::Reader::new(&self.watch, &mut buffer);
-        let mut touched = Vec::new();
-        while let Ok(event) = reader.next() {
-            // A directory that is listed is opened as well; only its files count.
-            if event.events().contains(ReadFlags::ISDIR) {
-                continue;
-            }
-            let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
-            touched.push(format!("{:?} {}", event.events(), name.unwrap_or_default()));
-        }
-        touched
+        self.watch.since_the_last_look()
     }
 }
 

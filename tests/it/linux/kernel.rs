@@ -37,6 +37,20 @@ pub(super) const LANDLOCK: &[Missing] = &[
     call(libc::SYS_landlock_add_rule),
     call(libc::SYS_landlock_restrict_self),
 ];
+/// What Linux 4.18 does not have yet of what this program asks for.
+pub(super) const SINCE_4_18: &[Missing] = &[
+    call(libc::SYS_landlock_create_ruleset),
+    call(libc::SYS_landlock_add_rule),
+    call(libc::SYS_landlock_restrict_self),
+    call(libc::SYS_openat2),
+    call(libc::SYS_pidfd_open),
+    call(libc::SYS_pidfd_send_signal),
+    call(libc::SYS_close_range),
+    call(libc::SYS_clone3),
+    call(libc::SYS_faccessat2),
+    call(libc::SYS_fchmodat2),
+    call(libc::SYS_epoll_pwait2),
+];
 /// A kernel that filters no system calls.
 pub(super) const SECCOMP: &[Missing] = &[
     call(libc::SYS_seccomp),

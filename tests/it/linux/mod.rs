@@ -1,4 +1,6 @@
 //! What only Linux can show.
 
+mod folded_names;
+mod folding;
 mod kernel;
 mod missing_layers;

@@ -67,6 +67,15 @@ fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
             "strace",
             "apt-get install strace, and allow ptrace",
         ),
+        "fuse" => (
+            &[
+                "sh",
+                "-c",
+                "test -w /dev/fuse && test \"$(id -u)\" = 0 && unshare -m true",
+            ],
+            "a file system served from the test",
+            "run as root with /dev/fuse, where mounts are allowed",
+        ),
         "tmpfs" => (
             &[
                 "unshare",

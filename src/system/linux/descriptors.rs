@@ -1,5 +1,5 @@
-//! Closes what a process may have inherited by accident. One of two places with `unsafe`, beside the
-//! memory map of a base: a descriptor this process never opened has no owner that could close it.
+//! Closes what a process may have inherited by accident: a descriptor this process never opened has no owner that could
+//! close it.
 #![allow(
     unsafe_code,
     reason = "closing a descriptor that no value of this process owns cannot be said safely"

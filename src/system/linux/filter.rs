@@ -8,6 +8,7 @@
 //! What could name another process is allowed for the process itself only: signals, bounds, and who is told
 //! about a file. Landlock keeps that apart as well, but only since Linux 6.12.
 
+use crate::system::older_calls::OLDER;
 use seccompiler::SeccompCmpArgLen::{self, Dword, Qword};
 use seccompiler::{BpfProgram, SeccompAction, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
 use std::collections::BTreeMap;
@@ -102,28 +103,6 @@ const ALLOWED_TO_PROGRAM: &[i64] = &[
     libc::SYS_sysinfo,
 ];
 
-/// The same for processors that have older forms of these calls.
-#[cfg(target_arch = "x86_64")]
-const ALLOWED_TO_PROGRAM_HERE: &[i64] = &[
-    libc::SYS_arch_prctl,
-    libc::SYS_access,
-    libc::SYS_open,
-    libc::SYS_stat,
-    libc::SYS_lstat,
-    libc::SYS_readlink,
-    libc::SYS_mkdir,
-    libc::SYS_unlink,
-    libc::SYS_rmdir,
-    libc::SYS_rename,
-    libc::SYS_dup2,
-    libc::SYS_pipe,
-    libc::SYS_poll,
-    libc::SYS_epoll_wait,
-    libc::SYS_getrlimit,
-];
-#[cfg(not(target_arch = "x86_64"))]
-const ALLOWED_TO_PROGRAM_HERE: &[i64] = &[];
-
 /// Kinds of `fcntl`: copies of a descriptor, its flags, locks of a file. Others name a process that is to be
 /// told about a file, by a signal.
 const FILE_CONTROLS: &[i32] = &[
@@ -167,7 +146,7 @@ pub(super) fn install() -> Result<(), NotInstalled> {
 
 /// Installs the filter of a program that is not ours.
 pub(super) fn install_for_program() -> Result<(), NotInstalled> {
-    let allowed = [ALLOWED, ALLOWED_TO_PROGRAM, ALLOWED_TO_PROGRAM_HERE].concat();
+    let allowed = [ALLOWED, ALLOWED_TO_PROGRAM, OLDER].concat();
     let mut rules: Rules = allowed.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_tgkill, to_itself()?);
     // Nought is the process itself, too.

@@ -1,9 +1,9 @@
 //! The working directory as a tree.
 
-use super::Directory;
+use super::open;
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::fixture::{path, snapshot};
-use crate::workspace::{Entry, RepositoryError, Tree, TreeError};
+use crate::workspace::{Directory, Entry, RepositoryError, Tree, TreeError};
 use bytes::Bytes;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ impl Work {
     }
 
     fn open(&self) -> Directory {
-        Directory::open(&self.at("")).unwrap()
+        open(&self.at("")).unwrap()
     }
 }
 
@@ -50,6 +50,11 @@ fn version(content: &str) -> FileVersion {
 
 fn bytes(content: &str) -> Bytes {
     Bytes::copy_from_slice(content.as_bytes())
+}
+
+fn pipe(place: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(place).status();
+    assert!(made.unwrap().success());
 }
 
 fn all(_: &str) -> bool {
@@ -86,7 +91,7 @@ fn what_stands_at_a_path_is_told_without_following_it() {
 fn paths_start_at_the_root_of_the_repository_wherever_it_is_opened() {
     let work = Work::new();
     work.put("deep/er/file", "content\n");
-    let tree = Directory::open(&work.at("deep/er")).unwrap();
+    let tree = open(&work.at("deep/er")).unwrap();
     assert_eq!(tree.root(), work.at("").canonicalize().unwrap());
     assert_eq!(tree.read(&path("deep/er/file")).unwrap(), version("content\n"));
 }
@@ -95,7 +100,7 @@ fn paths_start_at_the_root_of_the_repository_wherever_it_is_opened() {
 #[test]
 fn outside_a_repository_it_says_so_at_once() {
     let home = tempfile::tempdir().unwrap();
-    let Err(RepositoryError::Refused(why)) = Directory::open(home.path()) else {
+    let Err(RepositoryError::Refused(why)) = open(home.path()) else {
         panic!("opened")
     };
     assert_eq!(
@@ -112,7 +117,7 @@ fn a_bare_repository_is_told_from_none() {
     let home = tempfile::tempdir().unwrap();
     gix::init_bare(home.path()).unwrap();
     for start in [home.path().to_owned(), home.path().join("objects")] {
-        let Err(RepositoryError::Refused(why)) = Directory::open(&start) else {
+        let Err(RepositoryError::Refused(why)) = open(&start) else {
             panic!("opened")
         };
         assert!(why.contains("is in a bare repository"), "{why}");
@@ -276,15 +281,7 @@ fn links_lead_nowhere_but_inside() {
 #[test]
 fn pipes_devices_sockets_and_huge_files_are_refused_without_waiting() {
     let work = Work::new();
-    let mode = rustix::fs::Mode::from_raw_mode(0o644);
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        work.at("pipe"),
-        rustix::fs::FileType::Fifo,
-        mode,
-        0,
-    )
-    .unwrap();
+    pipe(&work.at("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(work.at("socket")).unwrap();
     std::fs::File::create(work.at("sparse"))
         .unwrap()
@@ -325,14 +322,7 @@ fn pipes_devices_sockets_and_huge_files_are_refused_without_waiting() {
     // A pipe where an ignore file should be is not waited for either.
     std::fs::create_dir(work.at("trap")).unwrap();
     work.put("trap/file", "x");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        work.at("trap/.gitignore"),
-        rustix::fs::FileType::Fifo,
-        mode,
-        0,
-    )
-    .unwrap();
+    pipe(&work.at("trap/.gitignore"));
     assert!(!tree.files().unwrap().contains(&path("trap/file")));
 }
 

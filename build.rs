@@ -1,0 +1,17 @@
+//! Says in one sentence where Drydock can be built, before dependencies say it in many.
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "this is how a build script and cargo speak to each other"
+)]
+
+/// The systems it is written for.
+const SYSTEMS: [&str; 2] = ["linux", "macos"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let system = std::env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    if !SYSTEMS.contains(&system.as_str()) {
+        println!("cargo::error=Drydock runs on Linux and macOS. Windows: use WSL 2.");
+    }
+}

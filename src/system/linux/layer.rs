@@ -1,0 +1,90 @@
+//! The layers of the jail on Linux.
+
+use serde::{Deserialize, Serialize};
+
+/// One layer of the jail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LayerName {
+    /// It dies with the process that started it.
+    ParentDeath,
+    /// Bounds on memory, processor time, files and processes.
+    ResourceLimits,
+    /// No file can be opened, made or named, and no socket connected.
+    Landlock,
+    /// Only the system calls of a calculation work: no open, socket, fork, exec.
+    SystemCalls,
+    /// No program it might start could gain rights.
+    NoNewPrivileges,
+}
+
+impl LayerName {
+    /// All of them. What is required unless someone says otherwise.
+    pub const ALL: [Self; 5] = [
+        Self::ParentDeath,
+        Self::ResourceLimits,
+        Self::Landlock,
+        Self::SystemCalls,
+        Self::NoNewPrivileges,
+    ];
+
+    /// What a program could do without it, as a whole sentence.
+    pub fn loss(self) -> &'static str {
+        match self {
+            Self::ParentDeath => {
+                "If this program is killed, an evaluation it has started goes on until its bound of processor time."
+            }
+            Self::ResourceLimits => {
+                "A program that is evaluated may take all memory and processor time of this machine until its time is over."
+            }
+            Self::Landlock => {
+                "One layer less keeps a program that is evaluated from files and the network: seccomp alone does."
+            }
+            Self::SystemCalls => {
+                "A program that breaks out of the evaluator may use every system call of its user; Landlock alone keeps it \
+                 from files."
+            }
+            Self::NoNewPrivileges => {
+                "A program that breaks out of the evaluator may start one that has more rights than this user."
+            }
+        }
+    }
+
+    /// The system that has it.
+    pub fn origin(self) -> &'static str {
+        match self {
+            Self::ParentDeath | Self::ResourceLimits => {
+                "every Linux has it; a container runtime or a supervisor that filters system calls takes it away"
+            }
+            Self::Landlock => {
+                "Linux 5.13 or newer, built with it and started with `landlock` in its list `lsm=` (see \
+                 /sys/kernel/security/lsm)"
+            }
+            Self::SystemCalls => "Linux 4.8 or newer, built with CONFIG_SECCOMP_FILTER",
+            Self::NoNewPrivileges => "Linux 3.5 or newer; it comes with the filter of system calls",
+        }
+    }
+
+    /// The name an operator writes in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ParentDeath => "parent_death",
+            Self::ResourceLimits => "resource_limits",
+            Self::Landlock => "landlock",
+            Self::SystemCalls => "system_calls",
+            Self::NoNewPrivileges => "no_new_privileges",
+        }
+    }
+}
+
+impl std::fmt::Display for LayerName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ParentDeath => "death with its parent",
+            Self::ResourceLimits => "resource limits",
+            Self::Landlock => "Landlock",
+            Self::SystemCalls => "seccomp",
+            Self::NoNewPrivileges => "no_new_privs",
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! Files below a directory, and directories by the number of a handle.
+
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Opens a directory to find others in it: this system knows no handle that is a place only.
+pub(crate) const PATH_ONLY: OFlags = OFlags::RDONLY;
+/// Bytes of a socket's name; the kernel takes no longer one.
+const SOCKET_NAME_BYTES_MAX: usize = 103;
+
+/// Always `ENOSYS`: the kernel does not resolve a path beneath a directory. Whoever asks walks by itself.
+pub(crate) fn open_beneath(
+    _directory: BorrowedFd<'_>,
+    _path: &str,
+    _flags: OFlags,
+    _mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    Err(Errno::NOSYS)
+}
+
+/// The name of a socket in a directory, if it is short enough for the kernel.
+pub(crate) fn on_open_directory(
+    directory: &Path,
+    socket: &str,
+) -> std::io::Result<(PathBuf, Option<OwnedFd>)> {
+    let path = directory.join(socket);
+    match path.as_os_str().len() <= SOCKET_NAME_BYTES_MAX {
+        true => Ok((path, None)),
+        false => Err(Error::new(
+            ErrorKind::InvalidInput,
+            "the name of the data directory is too long for a socket in it; choose a shorter one",
+        )),
+    }
+}

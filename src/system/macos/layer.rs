@@ -1,0 +1,62 @@
+//! The layers of the jail on macOS.
+
+use serde::{Deserialize, Serialize};
+
+/// One layer of the jail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LayerName {
+    /// It ends when the process that started it is gone.
+    ParentDeath,
+    /// Bounds on memory, processor time, files and processes.
+    ResourceLimits,
+    /// No file can be opened, no socket made, no program started and no service of the system asked.
+    Seatbelt,
+}
+
+impl LayerName {
+    /// All of them. What is required unless someone says otherwise.
+    pub const ALL: [Self; 3] = [Self::ParentDeath, Self::ResourceLimits, Self::Seatbelt];
+
+    /// What a program could do without it, as a whole sentence.
+    pub fn loss(self) -> &'static str {
+        match self {
+            Self::ParentDeath => {
+                "If this program is killed, an evaluation it has started goes on until its bound of processor time."
+            }
+            Self::ResourceLimits => {
+                "A program that is evaluated may take all memory and processor time of this machine until its time is over."
+            }
+            Self::Seatbelt => {
+                "A program that breaks out of the evaluator may do whatever this user may: read files, connect, start programs."
+            }
+        }
+    }
+
+    /// The system that has it.
+    pub fn origin(self) -> &'static str {
+        match self {
+            Self::ParentDeath | Self::ResourceLimits => "nothing that a Mac lacks",
+            Self::Seatbelt => "macOS 10.13 or newer, and no sandbox around this program already",
+        }
+    }
+
+    /// The name an operator writes in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ParentDeath => "parent_death",
+            Self::ResourceLimits => "resource_limits",
+            Self::Seatbelt => "seatbelt",
+        }
+    }
+}
+
+impl std::fmt::Display for LayerName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ParentDeath => "death with its parent",
+            Self::ResourceLimits => "resource limits",
+            Self::Seatbelt => "Seatbelt",
+        })
+    }
+}

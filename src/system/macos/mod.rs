@@ -1,0 +1,16 @@
+//! macOS. `.ci/platforms/macos` compiles it, on Linux. It was not run by us.
+
+mod beneath;
+mod descriptors;
+mod foreign;
+mod inmate;
+mod layer;
+mod process;
+mod seatbelt;
+mod watch;
+
+pub(crate) use beneath::{PATH_ONLY, on_open_directory, open_beneath};
+pub(crate) use foreign::confine_foreign;
+pub(crate) use inmate::Entering;
+pub use layer::LayerName;
+pub(crate) use process::{boot, close_to_others, resident_bytes, this_program, without_large_pages};

@@ -1,0 +1,98 @@
+//! Seatbelt, the sandbox of the system: a profile that denies by default.
+#![allow(unsafe_code, reason = "the call of the system has no safe form")]
+
+use super::LayerName;
+use std::ffi::{CString, c_char, c_int};
+use std::path::Path;
+
+/// The profile of an inmate. What it has open it may use; it opens, makes, names, starts and asks nothing.
+const OF_AN_INMATE: &str = "\
+(version 1)
+(deny default)
+(allow process-info* (target self))
+(allow signal (target self))
+";
+
+unsafe extern "C" {
+    fn sandbox_init(profile: *const c_char, flags: u64, error: *mut *mut c_char) -> c_int;
+    fn sandbox_free_error(error: *mut c_char);
+}
+
+/// Confines this process for good as an inmate.
+pub(super) fn confine_inmate() -> Option<LayerName> {
+    confine(OF_AN_INMATE.to_owned())
+}
+
+/// Confines this process for good so that it can become one program, which sees one directory.
+pub(super) fn confine_program(program: &Path, directory: &Path, writes: Writes) -> Option<LayerName> {
+    confine(profile_of_program(program, directory, writes)?)
+}
+
+/// Whether a program may write into its directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writes {
+    Nothing,
+    Files,
+}
+
+fn profile_of_program(program: &Path, directory: &Path, writes: Writes) -> Option<String> {
+    // Seatbelt compares places with every link on the way followed.
+    let program = quoted(&program.canonicalize().ok()?)?;
+    let directory = quoted(&directory.canonicalize().ok()?)?;
+    let writing = match writes {
+        Writes::Nothing => String::new(),
+        Writes::Files => format!("(allow file-write* (subpath {directory}))\n"),
+    };
+    Some(format!(
+        "(version 1)\n(deny default)\n\
+         (allow process-info* (target self))\n(allow signal (target self))\n(allow sysctl-read)\n\
+         (allow process-exec (literal {program}))\n\
+         (allow file-read* (literal \"/\") (literal {program}) (subpath {directory})\n  \
+         (subpath \"/usr/lib\") (subpath \"/System/Library\") (subpath \"/System/Volumes/Preboot/Cryptexes\")\n  \
+         (literal \"/dev/null\") (literal \"/dev/urandom\") (literal \"/dev/random\"))\n\
+         (allow file-read-metadata)\n\
+         (allow file-write-data (literal \"/dev/null\"))\n{writing}"
+    ))
+}
+
+/// A path as a text of a profile; `None` for one that is no text, or holds a control character.
+fn quoted(path: &Path) -> Option<String> {
+    let text = path.to_str().filter(|text| !text.contains(char::is_control))?;
+    Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
+fn confine(profile: String) -> Option<LayerName> {
+    let profile = CString::new(profile).ok()?;
+    let mut error = std::ptr::null_mut();
+    // SAFETY: the profile ends with nought and lives until the call is over; the text of an error is freed by who made it.
+    unsafe {
+        if sandbox_init(profile.as_ptr(), 0, &raw mut error) == 0 {
+            return Some(LayerName::Seatbelt);
+        }
+        if !error.is_null() {
+            sandbox_free_error(error);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Writes, profile_of_program, quoted};
+    use std::path::Path;
+
+    #[test]
+    fn a_path_cannot_end_the_text_it_stands_in() {
+        assert_eq!(quoted(Path::new("/a \"b\\")).unwrap(), "\"/a \\\"b\\\\\"");
+        assert_eq!(quoted(Path::new("/a\nb")), None);
+    }
+
+    #[test]
+    fn a_program_writes_only_where_it_may() {
+        let place = tempfile::tempdir().unwrap();
+        let profile = |writes| profile_of_program(Path::new("/bin/ls"), place.path(), writes).unwrap();
+        assert!(!profile(Writes::Nothing).contains("file-write*"));
+        assert!(profile(Writes::Files).contains("(allow file-write* (subpath \""));
+    }
+}

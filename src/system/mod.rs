@@ -1,0 +1,40 @@
+//! What differs from one operating system to another: one seam for each subject, and beside this file one directory for
+//! each system, with the same names in it. This file alone chooses; no other asks which system, which C library or which
+//! processor it is compiled for.
+
+#[cfg(target_os = "linux")]
+#[path = "linux/mod.rs"]
+mod chosen;
+#[cfg(target_os = "macos")]
+#[path = "macos/mod.rs"]
+mod chosen;
+
+/// System calls that only some processors have.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[path = "linux/calls_x86_64.rs"]
+mod older_calls;
+#[cfg(all(target_os = "linux", not(target_arch = "x86_64")))]
+#[path = "linux/calls_newer.rs"]
+mod older_calls;
+
+/// The system's allocator.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[path = "linux/allocator_gnu.rs"]
+mod allocator;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[path = "allocator_other.rs"]
+mod allocator;
+
+// `build.rs` says the same before any dependency is compiled.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+compile_error!("Drydock runs on Linux and macOS. Windows: use WSL 2.");
+
+mod bounds;
+
+pub use allocator::map_large_blocks;
+pub(crate) use bounds::{Bounds, Foreign};
+pub use chosen::LayerName;
+pub(crate) use chosen::{
+    Entering, PATH_ONLY, boot, close_to_others, confine_foreign, on_open_directory, open_beneath,
+    resident_bytes, this_program, without_large_pages,
+};

@@ -1,0 +1,286 @@
+//! File operations below one directory handle. The kernel resolves every path beneath it and follows
+//! no symlink, so nothing outside can be reached, whatever changes on disk in between. Where a kernel cannot do that, each
+//! path is walked by descriptors, with the same result.
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod folding;
+mod walk;
+
+use crate::system::{self, PATH_ONLY};
+use crate::workspace::spelling::Names;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Dev, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Names tried for a temporary file.
+const TEMPORARY_NAMES_MAX: u32 = 16;
+/// Who may read, write and execute a file.
+const ACCESS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+
+/// What there is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    /// A regular file, its permission bits and its size.
+    File {
+        permissions: Mode,
+        bytes: u64,
+    },
+    Directory,
+    Symlink,
+    /// A pipe, device or socket.
+    Other,
+}
+
+/// A directory, opened once.
+#[derive(Debug)]
+pub(super) struct Handle {
+    root: OwnedFd,
+    way: Way,
+}
+
+/// Who resolves a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The kernel, in one step.
+    Kernel,
+    /// This program, one component after the other.
+    Walk,
+    /// The same, as on a file system that takes several spellings for one name.
+    #[cfg(test)]
+    Folding,
+}
+
+impl Handle {
+    /// Opens the directory. The kernel resolves what is below it, where it can.
+    pub(super) fn open(path: &Path) -> rustix::io::Result<Self> {
+        let kernel = Self::by(Way::Kernel, path)?;
+        match kernel.beneath(".", PATH_ONLY | OFlags::DIRECTORY, Mode::empty()) {
+            Ok(_) => Ok(kernel),
+            // The kernel has no such call, or what filters its calls knows none.
+            Err(Errno::NOSYS | Errno::PERM) => Self::by(Way::Walk, path),
+            Err(err) => Err(err),
+        }
+    }
+
+    /// Opens the directory for one way of resolution.
+    pub(super) fn by(way: Way, path: &Path) -> rustix::io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Self { root, way })
+    }
+
+    /// What there is at `path`, without following it; `None` when there is nothing.
+    pub(super) fn node(&self, path: &str) -> rustix::io::Result<Option<Node>> {
+        match self.stat(path) {
+            Ok(stat) => Ok(Some(node_of(&stat))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(err) => Err(err),
+        }
+    }
+
+    fn stat(&self, path: &str) -> rustix::io::Result<Stat> {
+        match self.way {
+            Way::Kernel => self
+                .beneath(path, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty())
+                .and_then(rustix::fs::fstat),
+            Way::Walk => walk::stat(self.root.as_fd(), path),
+            #[cfg(test)]
+            Way::Folding => walk::stat(self.root.as_fd(), &folding::found(self.root.as_fd(), path)),
+        }
+    }
+
+    /// The target of the symlink at `path`.
+    pub(super) fn target(&self, path: &str) -> rustix::io::Result<Vec<u8>> {
+        match self.way {
+            Way::Kernel => {
+                let link = self.beneath(path, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
+                rustix::fs::readlinkat(&link, "", Vec::new()).map(std::ffi::CString::into_bytes)
+            }
+            Way::Walk => walk::read_link(self.root.as_fd(), path),
+            #[cfg(test)]
+            Way::Folding => walk::read_link(self.root.as_fd(), &folding::found(self.root.as_fd(), path)),
+        }
+    }
+
+    /// What tells the entry at `path` from all others, without following it; `None` when there is nothing.
+    pub(super) fn identity(&self, path: &str) -> rustix::io::Result<Option<(Dev, u64)>> {
+        match self.stat(path) {
+            Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(err) => Err(err),
+        }
+    }
+
+    /// The names in a directory; the root is `""`. What is no text has no name here.
+    pub(super) fn list(&self, directory: &str) -> rustix::io::Result<Vec<String>> {
+        let named = if directory.is_empty() { "." } else { directory };
+        let opened = self.beneath(named, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let mut names = Vec::new();
+        for entry in Dir::new(opened)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().to_str()
+                && !matches!(name, "." | "..")
+            {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// The bytes of a regular file, at most `bytes_max`; `None` when it has more or is none. It never
+    /// waits for a pipe or a device.
+    pub(super) fn read(&self, path: &str, bytes_max: u64) -> std::io::Result<Option<Vec<u8>>> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+        let file = File::from(self.beneath(path, flags, Mode::empty())?);
+        let Node::File { bytes, .. } = node_of(&rustix::fs::fstat(&file)?) else {
+            return Ok(None);
+        };
+        if bytes > bytes_max {
+            return Ok(None);
+        }
+        let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+        // The file may grow while it is read.
+        file.take(bytes_max + 1).read_to_end(&mut content)?;
+        Ok((content.len() as u64 <= bytes_max).then_some(content))
+    }
+
+    /// Replaces or creates the file at `path`, all or nothing, and creates the directories it lies in.
+    /// What is there is replaced, never written through.
+    pub(super) fn write(&self, path: &str, content: &[u8], permissions: Option<Mode>) -> std::io::Result<()> {
+        let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.create_directories(parents)?;
+        let (temporary, mut file) = self.create_temporary(parent.as_fd())?;
+        let written = file
+            .write_all(content)
+            .and_then(|()| match permissions {
+                Some(bits) => Ok(rustix::fs::fchmod(&file, bits & ACCESS)?),
+                None => Ok(()),
+            })
+            .and_then(|()| file.sync_data())
+            .and_then(|()| Ok(rustix::fs::renameat(&parent, temporary.as_str(), &parent, name)?));
+        if written.is_err() {
+            // The first error is the one to report; a file left over is harmless.
+            let _ = rustix::fs::unlinkat(&parent, temporary.as_str(), AtFlags::empty());
+        }
+        written
+    }
+
+    /// Creates a symlink where nothing is, and the directories it lies in.
+    pub(super) fn link(&self, path: &str, target: &[u8]) -> rustix::io::Result<()> {
+        let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.create_directories(parents)?;
+        rustix::fs::symlinkat(target, &parent, name)
+    }
+
+    /// Removes the file or symlink at `path`.
+    pub(super) fn delete(&self, path: &str) -> rustix::io::Result<()> {
+        let (parents, name) = path.rsplit_once('/').unwrap_or((".", path));
+        let parent = self.beneath(parents, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
+        rustix::fs::unlinkat(&parent, name, AtFlags::empty())
+    }
+
+    /// Removes the directories a path lies in, as far as nothing is in them.
+    pub(super) fn prune(&self, path: &str) {
+        let mut path = path;
+        while let Some((directory, _)) = path.rsplit_once('/') {
+            let (parents, name) = directory.rsplit_once('/').unwrap_or((".", directory));
+            let Ok(parent) = self.beneath(parents, PATH_ONLY | OFlags::DIRECTORY, Mode::empty()) else {
+                return;
+            };
+            // The kernel removes no directory that holds anything.
+            if rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_err() {
+                return;
+            }
+            path = directory;
+        }
+    }
+
+    fn create_directories(&self, parents: &str) -> rustix::io::Result<OwnedFd> {
+        let open = PATH_ONLY | OFlags::DIRECTORY;
+        let mut directory = self.beneath(".", open, Mode::empty())?;
+        for name in parents.split('/').filter(|name| !name.is_empty()) {
+            directory = match self.below(directory.as_fd(), name, open, Mode::empty()) {
+                Err(Errno::NOENT) => {
+                    match rustix::fs::mkdirat(&directory, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(err) => return Err(err),
+                    }
+                    self.below(directory.as_fd(), name, open, Mode::empty())?
+                }
+                other => other?,
+            };
+        }
+        Ok(directory)
+    }
+
+    fn create_temporary(&self, directory: BorrowedFd<'_>) -> rustix::io::Result<(String, File)> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        for _ in 0..TEMPORARY_NAMES_MAX {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".drydock-{}-{number}.tmp", std::process::id());
+            match self.below(
+                directory,
+                &name,
+                flags,
+                ACCESS & !(Mode::XUSR | Mode::XGRP | Mode::XOTH),
+            ) {
+                Ok(file) => return Ok((name, File::from(file))),
+                Err(Errno::EXIST) => {}
+                Err(err) => return Err(err),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    fn beneath(&self, path: &str, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+        self.below(self.root.as_fd(), path, flags, mode)
+    }
+
+    fn below(
+        &self,
+        directory: BorrowedFd<'_>,
+        path: &str,
+        flags: OFlags,
+        mode: Mode,
+    ) -> rustix::io::Result<OwnedFd> {
+        match self.way {
+            Way::Kernel => system::open_beneath(directory, path, flags, mode),
+            Way::Walk => walk::open(directory, path, flags, mode),
+            #[cfg(test)]
+            Way::Folding => walk::open(directory, &folding::found(directory, path), flags, mode),
+        }
+    }
+}
+
+impl Names for Handle {
+    fn has(&self, path: &str) -> bool {
+        // What cannot be looked at counts as there, which refuses a write.
+        self.node(path).map_or(true, |node| node.is_some())
+    }
+
+    fn names(&self, directory: &str) -> Option<Vec<String>> {
+        match self.list(directory) {
+            Ok(names) => Some(names),
+            Err(Errno::NOENT | Errno::NOTDIR) => Some(Vec::new()),
+            Err(_) => None,
+        }
+    }
+}
+
+fn node_of(stat: &Stat) -> Node {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Node::File {
+            permissions: Mode::from_raw_mode(stat.st_mode) & ACCESS,
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        },
+        FileType::Directory => Node::Directory,
+        FileType::Symlink => Node::Symlink,
+        _ => Node::Other,
+    }
+}

@@ -1,0 +1,13 @@
+//! Paths are walked, component by component.
+
+use crate::workspace::directory::handle::{Handle, Way};
+use crate::workspace::{Directory, RepositoryError};
+use std::path::Path;
+
+fn open(start: &Path) -> Result<Directory, RepositoryError> {
+    Directory::open_by(|root| Handle::by(Way::Walk, root), start)
+}
+
+#[allow(clippy::duplicate_mod, reason = "the same cases, with the other resolution")]
+#[path = "cases.rs"]
+mod cases;

@@ -1,0 +1,127 @@
+//! Names that only differ in how they are spelled: some file systems take `Secrets` and `secrets`, or two forms of `ö`, for
+//! one. A rule that was kept for one of them must hold for the other, here and wherever a patch is applied.
+
+use super::{TreeError, links};
+use crate::model::{RepoPath, folded};
+
+/// What is known of a tree of files.
+pub(super) trait Names {
+    /// Whether there is a file or a directory of exactly this path.
+    fn has(&self, path: &str) -> bool;
+
+    /// The names of all that is in a directory; the root is `""`. `None` if it cannot be listed.
+    fn names(&self, directory: &str) -> Option<Vec<String>>;
+}
+
+/// Refuses a new file where there is one, or a directory on its way, that some file system takes for the same.
+pub(super) fn check_new(path: &RepoPath, names: &dyn Names) -> Result<(), TreeError> {
+    let mut directory = "";
+    for here in links::ancestors(path).chain([path.as_str()]) {
+        if names.has(here) {
+            directory = here;
+            continue;
+        }
+        let name = last(here);
+        // All below it is as new as it is.
+        return match is_in(directory, name, names) {
+            true => Err(otherwise(path)),
+            false => Ok(()),
+        };
+    }
+    Ok(())
+}
+
+/// Whether a directory has a name in any spelling. What cannot be listed counts as having it.
+pub(super) fn is_in(directory: &str, name: &str, names: &dyn Names) -> bool {
+    let wanted = folded(name);
+    let Some(present) = names.names(directory) else {
+        return true;
+    };
+    present
+        .iter()
+        .filter(|present| folded(present) == wanted)
+        .any(|present| names.has(&below(directory, present)))
+}
+
+/// The path of a name in a directory.
+pub(super) fn below(directory: &str, name: &str) -> String {
+    match directory {
+        "" => name.to_owned(),
+        _ => format!("{directory}/{name}"),
+    }
+}
+
+/// The name at the end of a path.
+pub(super) fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Another spelling of the name is there.
+pub(super) fn otherwise(path: &RepoPath) -> TreeError {
+    TreeError::Refused {
+        path: path.clone(),
+        why: "it is there already under a name that is spelled otherwise; list the directory, and use the name it has",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Names, check_new};
+    use crate::model::RepoPath;
+
+    struct Files(&'static [&'static str]);
+
+    impl Names for Files {
+        fn has(&self, path: &str) -> bool {
+            let inside = format!("{path}/");
+            self.0
+                .iter()
+                .any(|file| *file == path || file.starts_with(&inside))
+        }
+
+        fn names(&self, directory: &str) -> Option<Vec<String>> {
+            let inside = match directory {
+                "" => String::new(),
+                _ => format!("{directory}/"),
+            };
+            let names = self
+                .0
+                .iter()
+                .filter_map(|file| file.strip_prefix(inside.as_str()));
+            Some(
+                names
+                    .map(|name| name.split('/').next().unwrap().to_owned())
+                    .collect(),
+            )
+        }
+    }
+
+    #[test]
+    fn a_new_name_is_refused_beside_one_that_is_the_same_to_some_file_system() {
+        let files = Files(&["environments/prod/main.jsonnet", "Lib/gr\u{f6}\u{df}e", "lib/a"]);
+        let refused = |path: &str| check_new(&RepoPath::parse(path).unwrap(), &files).is_err();
+        for path in [
+            "Environments/prod/main.jsonnet",
+            "environments/Prod/main.jsonnet",
+            "environments/PROD/new.jsonnet",
+            "environments/prod/MAIN.jsonnet",
+            "environments/prod/main.jsonnet.",
+            "Lib/gro\u{308}\u{df}e",
+            "Lib/GR\u{d6}SSE/x",
+            "LIB/a",
+        ] {
+            assert!(refused(path), "{path}");
+        }
+        for path in [
+            "environments/prod/main.jsonnet",
+            "environments/prod/new.jsonnet",
+            "environments/dev/main.jsonnet",
+            "lib/gr\u{f6}\u{df}e",
+            "Lib/a",
+            "new/Environments/prod",
+        ] {
+            assert!(!refused(path), "{path}");
+        }
+    }
+}

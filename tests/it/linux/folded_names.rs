@@ -1,0 +1,92 @@
+//! A work tree on a file system that folds case, as on a Mac: another spelling of a name is no way around a rule, and ordinary
+//! work goes on.
+
+use super::folding::Folding;
+use crate::support::require;
+use crate::support::shell::{Model, Shell};
+use drydock::emulator::model::{calls, queue, says};
+use serde_json::{Value, json};
+
+const MAIN: &str = "environments/dev/main.jsonnet";
+const KEY: &str = "SECRET-OF-THE-KEY-0123456789";
+
+/// A shell whose work tree is on such a file system.
+fn shell() -> Option<(Shell, Folding)> {
+    require::component("fuse")?;
+    let shell = Shell::with_repository(&[
+        (MAIN, "{ replicas: 2 }\n"),
+        (
+            "environments/dev/spec.json",
+            "{\"apiVersion\":\"tanka.dev/v1alpha1\",\"kind\":\"Environment\",\"metadata\":{\"name\":\"dev\"},\
+             \"spec\":{\"namespace\":\"dev\"}}\n",
+        ),
+        ("secrets/prod.key", KEY),
+        ("reading/main.jsonnet", "importstr '../Secrets/PROD.key'\n"),
+    ]);
+    let files = shell.home().join("files");
+    std::fs::rename(shell.work(), &files).unwrap();
+    std::fs::create_dir(shell.work()).unwrap();
+    let mount = Folding::mount(&files, &shell.work()).expect("a mount");
+    assert_eq!(shell.get("SECRETS/prod.KEY"), KEY, "it folds");
+    Some((shell.set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789"), mount))
+}
+
+#[test]
+fn another_spelling_reaches_nothing_that_its_name_denies() {
+    let Some((shell, _mount)) = shell() else { return };
+    let write = |path: &str| ("file_write", json!({ "path": path, "content": "{}\n" }));
+    let attempts: Vec<(&str, Value)> = vec![
+        ("file_read", json!({ "path": "Secrets/prod.key" })),
+        ("file_read", json!({ "path": "secrets/PROD.KEY" })),
+        ("file_read", json!({ "path": "Environments/dev/main.jsonnet" })),
+        write("Environments/dev/main.jsonnet"),
+        write("environments/DEV/new.jsonnet"),
+        write("secrets/PROD.key"),
+        write(".GIT/config"),
+        write(".GitAttributes"),
+        ("file_delete", json!({ "path": "environments/dev/MAIN.jsonnet" })),
+    ];
+    let answers = attempts
+        .iter()
+        .map(|(tool, arguments)| calls(*tool, arguments.clone()));
+    let model = Model::start(queue(answers.chain([says("No way.")])));
+    let shell = shell.set("DRYDOCK_PROVIDERS__ANTHROPIC__BASE_URL", &model.url());
+    let ended = shell.run(&["ask", "do it"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!format!("{ended:?}").contains(KEY), "{ended:?}");
+    let asked = model.asked();
+    for (asked, (tool, arguments)) in asked.iter().skip(1).zip(&attempts) {
+        let result = format!("{:?}", asked.last_results());
+        assert!(result.contains("is_error: true"), "{tool} {arguments}: {result}");
+        assert!(!result.contains(KEY), "{tool} {arguments}: {result}");
+    }
+    assert_eq!(shell.get(MAIN), "{ replicas: 2 }\n");
+    assert_eq!(shell.get("secrets/prod.key"), KEY);
+    let read = shell.run(&["tanka", "env", "show", "reading"]);
+    assert!(
+        read.code == Some(1) && !format!("{read:?}").contains(KEY),
+        "{read:?}"
+    );
+}
+
+#[test]
+fn ordinary_work_goes_on_where_names_are_folded() {
+    let Some((shell, _mount)) = shell() else { return };
+    let model = Model::start(queue([
+        calls(
+            "file_edit",
+            json!({ "path": MAIN, "old": "replicas: 2", "new": "replicas: 4" }),
+        ),
+        calls(
+            "file_write",
+            json!({ "path": "environments/dev/Extra.libsonnet", "content": "{}\n" }),
+        ),
+        says("Done."),
+    ]));
+    let shell = shell.set("DRYDOCK_PROVIDERS__ANTHROPIC__BASE_URL", &model.url());
+    let ended = shell.run(&["ask", "four replicas"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
+    assert_eq!(shell.get("environments/dev/Extra.libsonnet"), "{}\n");
+    assert!(ended.out.contains("+{ replicas: 4 }"), "{ended:?}");
+}
