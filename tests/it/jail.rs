@@ -513,7 +513,9 @@ async fn the_second_engine_cannot_cost_the_first_ones_value() {
     });
     let request = Request {
         second_opinion: SecondOpinionWanted::Yes,
-        ..snippet("{ a: std.member([0.1 + 0.2], 0.3) || std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) > 0 }")
+        ..snippet(
+            "{ a: std.member([0.1 + 0.2], 0.3) || std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) > 0 }",
+        )
     };
     let evaluated = evaluate(&evaluator, request).await.expect("a value");
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(r#"{"a":true}"#));
