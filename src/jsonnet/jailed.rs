@@ -59,13 +59,13 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
 }
 
 /// A failure of the first engine with the place of the expression that failed, which the second engine knows better: it
-/// evaluates the program again, unless that may take long. Where both fail, its words are told: they are Go's.
+/// evaluates the program again, unless that may take long or runs a program outside once more. Where both fail, its words are told: they are Go's.
 fn placed(engine: &mut impl Engine, job: &Rc<Job>, failure: Failure, took: Duration) -> Failure {
     let is_placed = matches!(
         failure,
         Failure::Runtime { .. } | Failure::Syntax { .. } | Failure::Import { .. }
     );
-    if !is_placed || took > AGAIN_MAX {
+    if !is_placed || took > AGAIN_MAX || job.is_let_down() {
         return failure;
     }
     // It may take too much of what there is for both.

@@ -611,7 +611,16 @@ async fn no_name_forges_a_fact_of_ours() {
         assert!(!refused.content.contains('\n'), "{}", refused.content);
     }
     assert!(result.text.contains("1 file, "), "{}", result.text);
-    assert!(!result.text.contains("reviewed"), "{}", result.text);
+    // What was refused is told in one line, in quotes.
+    let is_told = |line: &&str| line.contains("reviewed");
+    let told: Vec<&str> = result.text.lines().filter(is_told).collect();
+    assert!(
+        matches!(told.as_slice(), [line] if line.starts_with("2 writes were refused: ")),
+        "{}",
+        result.text
+    );
+    let is_fact = |line: &&str| line.starts_with("no secrets in added lines");
+    assert_eq!(result.text.lines().filter(is_fact).count(), 1, "{}", result.text);
 
     let listed = app.command_in(ALICE, &result.thread, "@drydock envs").await;
     let prod: Vec<&str> = listed

@@ -121,6 +121,7 @@ impl Line {
             found: RefCell::default(),
             imported: RefCell::default(),
             cause: RefCell::default(),
+            is_let_down: Cell::new(false),
         }))
     }
 
@@ -153,6 +154,8 @@ pub(in crate::jsonnet) struct Job {
     /// By the text and the words in it.
     imported: RefCell<HashMap<(Origin, String), Imported>>,
     cause: RefCell<Option<Failure>>,
+    /// True once a program outside had no answer.
+    is_let_down: Cell<bool>,
 }
 
 impl Job {
@@ -321,13 +324,21 @@ impl Job {
         let answer = self.line.hear().map_err(|_| lost())?;
         match answer.tag {
             OUTPUT => String::from_utf8(answer.content).map_err(|_| lost()),
-            NO_OUTPUT => Err(match serde_json::from_slice(&answer.content) {
-                Ok(Refusal::Off) => NativeError::off(call),
-                Ok(Refusal::Said(why)) => NativeError::said(why),
-                Err(_) => lost(),
-            }),
+            NO_OUTPUT => {
+                self.is_let_down.set(true);
+                Err(match serde_json::from_slice(&answer.content) {
+                    Ok(Refusal::Off) => NativeError::off(call),
+                    Ok(Refusal::Said(why)) => NativeError::said(why),
+                    Err(_) => lost(),
+                })
+            }
             _ => Err(lost()),
         }
+    }
+
+    /// True once a program outside had no answer. It would be run again by whoever evaluates this again.
+    pub(in crate::jsonnet) fn is_let_down(&self) -> bool {
+        self.is_let_down.get()
     }
 
     /// Notes why the evaluation is about to fail. The first reason stays.

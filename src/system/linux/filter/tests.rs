@@ -152,8 +152,6 @@ fn of_a_program() -> Vec<Call> {
     let here = c_long::from(libc::AT_FDCWD);
     vec![
         call("openat", libc::SYS_openat, [here, file]),
-        #[cfg(target_arch = "x86_64")]
-        call("open", libc::SYS_open, [file]),
         call("execve", libc::SYS_execve, [nowhere]),
     ]
 }
