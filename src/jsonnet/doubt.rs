@@ -5,11 +5,17 @@
 //!   `{ a: : 1 }`).
 //! - Its unary operators bind less tightly than `*`, `/` and `%`, which shows with `~`, and in `a / -b / c`.
 //! - A fraction that is added to a text gets fewer digits, and so does one that `%` puts into one.
-//! - Two numbers are equal where they differ by less than 2^-52.
+//! - A whole number from 2^53 on is written with other digits.
+//! - Two numbers are equal where they differ by no more than 2^-52.
+//! - The third list of a comprehension is evaluated once where it names nothing but what the second one gives.
+//! - A file is read once, as code or as text, whatever it is imported as.
 //! - A list of locals may be empty or end with a comma, `super` may stand alone, and the path of an import may stand in
 //!   parentheses or in a text block.
 
 use std::ops::Range;
+
+/// Digits of a number that is certainly below 2^53.
+const WHOLE_DIGITS_MAX: usize = 15;
 
 /// The doubts about a text, as far as it was seen.
 pub(super) struct Doubt<'a> {
@@ -22,6 +28,8 @@ pub(super) struct Doubt<'a> {
     awaited: Option<Awaited>,
     /// True after a `+` behind an object.
     extends: bool,
+    /// True after an object or an array that is added to something.
+    ends_added: bool,
 }
 
 /// What has to follow a word.
@@ -42,17 +50,24 @@ impl<'a> Doubt<'a> {
             last: (0, 0),
             awaited: None,
             extends: false,
+            ends_added: false,
         }
     }
 
     /// Sees the byte at a place, which is not part of a string, a comment or a blank. `string` is the last string
     /// before it.
     pub(super) fn see(&mut self, byte: u8, at: usize, string: Option<&Range<usize>>) {
+        if self.is_there {
+            return;
+        }
         if let Some(awaited) = self.awaited {
             self.await_at(awaited, byte, at, string);
         }
         self.is_there |= self.is_added(string) || (self.last.0 == b'+' && self.may_be_text(byte, at));
         self.is_there |= self.is_compared(byte, at) && !self.is_after(string);
+        // What is added is not all of it, but a part.
+        self.is_there |= self.ends_added && matches!(byte, b'.' | b'[' | b'(');
+        self.ends_added = false;
         match byte {
             b'~' | b'%' => self.is_there = true,
             b';' => self.is_there |= self.has_no_local_before(),
@@ -63,9 +78,10 @@ impl<'a> Doubt<'a> {
                 self.is_there |= byte == b'+' && self.is_after(string) && !is_field;
                 self.extends = self.last.0 == b'}';
             }
-            b'i' => {
+            b'i' if self.source.get(at + 1) == Some(&b'm') => {
                 let word = [&b"importstr"[..], b"importbin", b"import"];
                 let word = word.into_iter().find(|word| self.is_word(word, at));
+                self.is_there |= word.is_some_and(|word| word != b"import");
                 self.awaited = word.map(|word| Awaited::Path(at + word.len())).or(self.awaited);
             }
             b's' if self.is_word(b"super", at) => self.awaited = Some(Awaited::Index(at + 5)),
@@ -79,6 +95,22 @@ impl<'a> Doubt<'a> {
             self.symbols.end = at + 1;
         }
         self.last = (byte, at + 1);
+    }
+
+    /// True directly after a `+`, and after an object or an array that is added.
+    pub(super) fn follows_plus(&self) -> bool {
+        self.last.0 == b'+' || self.ends_added
+    }
+
+    /// Goes on after a bracket that was opened after a `+`.
+    pub(super) fn end_added(&mut self) {
+        self.ends_added = true;
+    }
+
+    /// Goes on after a word whose first byte was seen and that ends at a place.
+    pub(super) fn end_word(&mut self, end: usize) {
+        let last = end.checked_sub(1).and_then(|last| self.source.get(last));
+        self.last = last.map_or(self.last, |last| (*last, end));
     }
 
     /// True where anything was doubtful. `string` is the last string of the text.
@@ -109,23 +141,32 @@ impl<'a> Doubt<'a> {
 
     /// True where what begins with a byte after a `==` or `!=` may be a number that is nearly another one.
     fn is_compared(&self, byte: u8, at: usize) -> bool {
+        if self.symbols.end != self.last.1 {
+            return false;
+        }
         let rest = self.source.get(at..).unwrap_or_default();
         let symbols = self.source.get(self.symbols.clone()).unwrap_or_default();
-        let follows = self.symbols.end == self.last.1 && matches!(symbols, b"==" | b"!=");
-        let is_word = [&b"null"[..], b"true", b"false"]
-            .iter()
-            .any(|word| rest.starts_with(word));
-        let is_apart = matches!(rest, [b'3'..=b'9', ..] | [b'1' | b'2', b'0'..=b'9', ..]);
-        follows && !is_symbol(byte) && !is_word && !is_apart
+        let follows = matches!(symbols, b"==" | b"!=");
+        let is_value = || {
+            [&b"null"[..], b"true", b"false"]
+                .iter()
+                .any(|word| self.is_word(word, at))
+        };
+        let is_apart = || {
+            let is_apart = matches!(rest, [b'3'..=b'9', ..] | [b'1' | b'2', b'0'..=b'9', ..]);
+            is_apart && !matches!(after_number(rest), Some(b'e' | b'E'))
+        };
+        follows && byte != b'!' && !is_value() && !is_apart()
     }
 
     /// True where what begins with a byte after a `+` may be added to a text, or be one: it is no object, no array and
     /// no whole number.
     fn may_be_text(&self, byte: u8, at: usize) -> bool {
         let rest = self.source.get(at..).unwrap_or_default();
-        let after = rest.iter().find(|byte| !byte.is_ascii_digit());
-        let is_whole = byte.is_ascii_digit() && !matches!(after, Some(b'.' | b'e' | b'E' | b'_'));
-        !self.extends && !is_whole && !matches!(byte, b':' | b'{' | b'[')
+        if self.extends {
+            return matches!(byte, b'0'..=b'9' | b'-' | b'(') && !is_whole(rest);
+        }
+        !is_whole(rest) && !matches!(byte, b':' | b'{' | b'[')
     }
 
     fn await_at(&mut self, awaited: Awaited, byte: u8, at: usize, string: Option<&Range<usize>>) {
@@ -179,6 +220,21 @@ impl<'a> Doubt<'a> {
                 | [_, b'+' | b'-' | b'~' | b'!' | b'$']
         )
     }
+}
+
+/// What stands directly after a number without an exponent.
+fn after_number(rest: &[u8]) -> Option<u8> {
+    let continues = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'_');
+    rest.iter().find(|byte| !continues(byte)).copied()
+}
+
+/// True for a whole number that every engine writes in the same way, and that is all of what is added.
+fn is_whole(rest: &[u8]) -> bool {
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let after = rest.get(digits..).unwrap_or_default();
+    let next = after.iter().find(|byte| !byte.is_ascii_whitespace());
+    let ends = matches!(next, None | Some(b',' | b';' | b')' | b']' | b'}' | b'+'));
+    (1..=WHOLE_DIGITS_MAX).contains(&digits) && ends
 }
 
 fn is_symbol(byte: u8) -> bool {

@@ -25,11 +25,6 @@ enum Side {
 }
 
 impl Edits {
-    /// True where nothing is written in another way.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Puts blanks in place of a part; its lines stay.
     pub(super) fn blank(&mut self, source: &[u8], range: Range<usize>) {
         let body = source.get(range.clone()).unwrap_or_default();
@@ -50,8 +45,11 @@ impl Edits {
         self.put(range.end..range.end, after, Side::Closes);
     }
 
-    /// Writes a part in another way.
+    /// Writes a part in another way, also where it was to be written in another one before.
     pub(super) fn replace(&mut self, range: Range<usize>, text: &str) {
+        if self.0.last().is_some_and(|last| last.range == range) {
+            self.0.pop();
+        }
         self.put(range, text, Side::Opens);
     }
 

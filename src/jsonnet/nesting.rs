@@ -16,6 +16,22 @@ pub(super) struct Look {
     /// True where something stands that the first engine takes in another way than the language, or takes although
     /// the language refuses it. A parser has to look then.
     pub(super) is_doubtful: bool,
+    /// Where a name stands that only the texts for the engines may have.
+    pub(super) reserved: Option<usize>,
+}
+
+/// The beginning of the names that only the texts for the engines have.
+pub(super) const RESERVED: &str = "_drydock";
+
+/// A bracket that is open.
+struct Open {
+    bracket: u8,
+    /// The place after it.
+    at: usize,
+    /// How often `for` stands in it.
+    fors: usize,
+    /// True after a `+`.
+    is_added: bool,
 }
 
 impl Look {
@@ -29,22 +45,46 @@ impl Look {
             has_odd_escape: false,
         };
         let mut found = Self::default();
-        let mut open = Vec::new();
+        let mut open: Vec<Open> = Vec::new();
         let mut doubt = Doubt::new(source);
         while let Some(token) = scan.next() {
+            let at = scan.at() - 1;
             match token {
-                b' ' | b'\n' | b'\t' | b'\r' => continue,
                 b'{' | b'[' | b'(' => {
-                    open.push((token, scan.at()));
+                    open.push(Open {
+                        bracket: token,
+                        at: scan.at(),
+                        fors: 0,
+                        is_added: doubt.follows_plus(),
+                    });
                     found.depth = found.depth.max(open.len());
                 }
-                b'}' | b']' | b')' => drop(open.pop()),
                 b'f' if scan.is_word(b"or") => {
-                    found.is_doubtful |= scan.is_doubtful_comprehension(open.last())
+                    if let Some(open) = open.last_mut() {
+                        open.fors += 1;
+                        found.is_doubtful |= open.fors > 2;
+                        found.is_doubtful =
+                            found.is_doubtful || (open.fors == 1 && scan.is_doubtful_comprehension(open));
+                    }
+                }
+                b'_' if source
+                    .get(at..)
+                    .is_some_and(|rest| rest.starts_with(RESERVED.as_bytes())) =>
+                {
+                    found.reserved = found.reserved.or(Some(at));
                 }
                 _ => {}
             }
-            doubt.see(token, scan.at() - 1, scan.last_string.as_ref());
+            doubt.see(token, at, scan.last_string.as_ref());
+            if let b'}' | b']' | b')' = token
+                && open.pop().is_some_and(|open| open.is_added)
+            {
+                doubt.end_added();
+            }
+            if is_letter(token) {
+                scan.skip_word();
+                doubt.end_word(scan.at());
+            }
         }
         found.is_doubtful |= doubt.is_there(scan.last_string.as_ref()) || scan.has_odd_escape;
         found.misread = scan.misread;
@@ -62,12 +102,12 @@ pub(super) fn next_token(source: &[u8], from: usize) -> Option<usize> {
         last_string: None,
         has_odd_escape: false,
     };
-    while let Some(byte) = scan.next() {
-        if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
-            return Some(from + scan.at() - 1);
-        }
-    }
-    None
+    scan.next().map(|_| from + scan.at() - 1)
+}
+
+/// True for what a word begins with.
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_'
 }
 
 struct Scan<'a> {
@@ -81,11 +121,12 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// The next byte that is not part of a string or comment.
+    /// The next byte that is not part of a string or comment, nor a blank.
     fn next(&mut self) -> Option<u8> {
         loop {
             let byte = *self.rest.first()?;
             match self.rest {
+                [b' ' | b'\n' | b'\t' | b'\r', ..] => self.skip(1),
                 [b'#', ..] => self.skip_line_comment(1),
                 [b'/', b'/', ..] => self.skip_line_comment(2),
                 [b'/', b'*', ..] => self.skip_block_comment(),
@@ -112,6 +153,13 @@ impl Scan<'_> {
         }
     }
 
+    /// Skips what is left of a word.
+    fn skip_word(&mut self) {
+        let continues = |byte: &u8| is_letter(*byte) || byte.is_ascii_digit();
+        let length = self.rest.iter().position(|byte| !continues(byte));
+        self.skip(length.unwrap_or(self.rest.len()));
+    }
+
     /// Skips a string, and notes where it stood.
     fn string(&mut self, skip: impl FnOnce(&mut Self)) {
         let start = self.at();
@@ -119,18 +167,15 @@ impl Scan<'_> {
         self.last_string = Some(start..self.at());
     }
 
-    /// True where a comprehension goes on with `for` whose bracket is this one, and which the first engine takes in
-    /// another way: an object, and an array of a name.
-    fn is_doubtful_comprehension(&self, open: Option<&(u8, usize)>) -> bool {
-        let Some((bracket, start)) = open else {
-            return false;
-        };
+    /// True where a comprehension begins to go on with `for` whose bracket is this one, and which the first engine takes
+    /// in another way: an object, and an array of a name.
+    fn is_doubtful_comprehension(&self, open: &Open) -> bool {
         let end = self.at().saturating_sub(1);
-        let body = self.source.get(*start..end).unwrap_or_default();
+        let body = self.source.get(open.at..end).unwrap_or_default();
         let is_around = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b')' | b',');
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
         let is_comment = |byte: &u8| matches!(byte, b'/' | b'#');
-        match bracket {
+        match open.bracket {
             b'{' => true,
             b'[' => body.iter().all(|byte| is_around(byte) || is_name(byte)) || body.iter().any(is_comment),
             _ => false,

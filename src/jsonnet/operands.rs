@@ -8,7 +8,7 @@ use super::syntax::{BinaryOperator, ImportKind, Kind, NodeId, Tree, UnaryOperato
 pub(super) struct Operand {
     pub(super) text: Text,
     pub(super) fraction: Fraction,
-    /// True for objects and arrays that are written there.
+    /// True for what is, or is taken for, an object or an array.
     pub(super) is_container: bool,
     /// True where it may be, or have, a number that is nearly another one.
     pub(super) is_near: bool,
@@ -24,7 +24,8 @@ pub(super) enum Text {
     Yes,
 }
 
-/// Whether an expression may be or have a number that is not whole.
+/// Whether an expression may be or have a number that not every engine writes in the same way: a fraction, or a whole
+/// number from 2^53 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fraction {
     No,
@@ -72,6 +73,14 @@ const CONTAINER: Operand = Operand {
     ..UNKNOWN
 };
 
+/// What is most probably an object or an array, and may be a text.
+const ASSUMED: Operand = Operand {
+    is_container: true,
+    ..UNKNOWN
+};
+/// From this number on, not all numbers are written in the same way.
+const WRITTEN_OTHERWISE: f64 = 9_007_199_254_740_992.0;
+
 /// What is known of each node of a tree.
 pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
     let mut known: Vec<Operand> = Vec::with_capacity(tree.nodes.len());
@@ -82,14 +91,12 @@ pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
             Kind::Text { .. } => TEXT,
             Kind::Import { kind, .. } => match kind {
                 ImportKind::Text => TEXT,
-                ImportKind::Code | ImportKind::Bytes => CONTAINER,
+                ImportKind::Code => ASSUMED,
+                ImportKind::Bytes => CONTAINER,
             },
             Kind::Number(written) => match written.contains(['.', 'e', 'E']) {
                 true => NUMBER,
-                false => Operand {
-                    is_near: written.parse().is_ok_and(|number: f64| number < APART),
-                    ..WHOLE
-                },
+                false => whole(written),
             },
             Kind::Apply(apply) => called(tree, apply.target),
             Kind::Boolean(_) | Kind::Null | Kind::Error(_) | Kind::InSuper { .. } | Kind::Function { .. } => {
@@ -105,6 +112,7 @@ pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
             Kind::Unary { operator, operand } => match operator {
                 UnaryOperator::Minus | UnaryOperator::Plus => Operand {
                     fraction: of(operand).fraction,
+                    is_near: of(operand).is_near,
                     ..NUMBER
                 },
                 UnaryOperator::Not => PLAIN,
@@ -129,6 +137,19 @@ pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
     known
 }
 
+/// What is known of a number that is written without a fraction or an exponent.
+fn whole(written: &str) -> Operand {
+    let number: f64 = written.replace('_', "").parse().unwrap_or(f64::INFINITY);
+    Operand {
+        fraction: match number < WRITTEN_OTHERWISE {
+            true => Fraction::No,
+            false => Fraction::Maybe,
+        },
+        is_near: number < APART,
+        ..WHOLE
+    }
+}
+
 fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
     use BinaryOperator as Operator;
     match operator {
@@ -136,7 +157,8 @@ fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
             let sums = left.sums.max(right.sums) + 1;
             let sum = match (left.text, right.text) {
                 (Text::Yes, _) | (_, Text::Yes) => TEXT,
-                _ if left.is_container || right.is_container => CONTAINER,
+                (Text::No, Text::No) if left.is_container || right.is_container => CONTAINER,
+                _ if left.is_container || right.is_container => ASSUMED,
                 (left_text, right_text) => Operand {
                     text: left_text.max(right_text),
                     fraction: left.fraction.max(right.fraction),
@@ -151,11 +173,8 @@ fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
             Text::No => NUMBER,
         },
         Operator::Minus | Operator::Multiply | Operator::Divide => NUMBER,
-        Operator::ShiftLeft
-        | Operator::ShiftRight
-        | Operator::BitAnd
-        | Operator::BitXor
-        | Operator::BitOr => WHOLE,
+        Operator::ShiftLeft => NUMBER,
+        Operator::ShiftRight | Operator::BitAnd | Operator::BitXor | Operator::BitOr => WHOLE,
         _ => PLAIN,
     }
 }
@@ -170,8 +189,8 @@ fn called(tree: &Tree<'_>, function: NodeId) -> Operand {
     let sets = name.strip_prefix("with");
     match name.as_ref() {
         "length" if is_standard => WHOLE,
-        "new" => CONTAINER,
-        _ if sets.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase())) => CONTAINER,
+        "new" => ASSUMED,
+        _ if sets.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase())) => ASSUMED,
         _ => UNKNOWN,
     }
 }

@@ -3,11 +3,11 @@
 
 use super::edits::Edits;
 use super::extent::Extents;
-use super::nesting::{self, Look};
+use super::nesting::{self, Look, RESERVED};
 use super::operands::{Fraction, Operand, Text, operands};
 use super::syntax::{
-    self, BinaryOperator, ForSpec, Kind, Node, NodeId, SyntaxError, SyntaxErrorKind, TextStyle, Tree,
-    UnaryOperator,
+    self, BinaryOperator, ForSpec, ImportKind, Kind, Node, NodeId, Span, SyntaxError, SyntaxErrorKind,
+    TextStyle, Tree, UnaryOperator,
 };
 use std::ops::Range;
 
@@ -20,8 +20,10 @@ pub(super) const MODULO_FUNCTION: &str = "_drydock_modulo";
 /// The functions that stand there for `==` and `!=`, for the first engine.
 pub(super) const EQUAL_FUNCTION: &str = "_drydock_equal";
 pub(super) const UNEQUAL_FUNCTION: &str = "_drydock_unequal";
-/// The beginning of all of them.
-const FUNCTIONS: &str = "_drydock_";
+/// The function that stands there around a list that the first engine would evaluate too early.
+pub(super) const LIST_FUNCTION: &str = "_drydock_list";
+/// The beginning of a path whose file is imported as text or bytes, for the first engine, which does not tell.
+pub(super) const BYTES: &str = "_drydock_bytes:";
 /// The end of a call of one of them for the first engine: what it is given is evaluated before, as an operator does it.
 const CALL_END: &str = ") tailstrict ";
 /// The end of one for the second engine, which does not tell the place of such a call.
@@ -48,8 +50,10 @@ impl Reading {
     /// Looks at a text. It is parsed only where something is doubtful, here, as deep as there is stack for.
     pub(super) fn of(source: &[u8], depth_max: usize) -> Self {
         let look = Look::at(source);
+        let reserved = look.reserved.map(|at| reserved(source, at));
         let mut reading = Self {
             depth: look.depth,
+            refused: reserved,
             ..Self::default()
         };
         for body in look.misread {
@@ -59,7 +63,9 @@ impl Reading {
             && let Ok(text) = std::str::from_utf8(source)
         {
             match syntax::parse_within(text, depth_max).and_then(|tree| reading.edit(&tree)) {
-                Err(error) if error.kind == SyntaxErrorKind::Invalid => reading.refused = Some(error),
+                Err(error) if error.kind == SyntaxErrorKind::Invalid => {
+                    reading.refused = reading.refused.take().or(Some(error));
+                }
                 Err(_) => reading.is_too_deep = true,
                 Ok(()) => {}
             }
@@ -71,7 +77,6 @@ impl Reading {
 
     /// Writes in another way what an engine takes otherwise. The `Err` is a string that the language refuses.
     fn edit(&mut self, tree: &Tree<'_>) -> Result<(), SyntaxError> {
-        let may_call = !tree.text.contains(FUNCTIONS);
         let operands = operands(tree);
         let extents = Extents::of(tree);
         for (index, node) in tree.nodes.iter().enumerate() {
@@ -89,7 +94,7 @@ impl Reading {
                         self.bind(tree, &extents, *left, *right);
                     }
                     let of = |id: &NodeId| operands.get(id.index()).copied();
-                    if may_call && let (Some(one), Some(other)) = (of(left), of(right)) {
+                    if let (Some(one), Some(other)) = (of(left), of(right)) {
                         match operator {
                             BinaryOperator::Plus => {
                                 self.add(tree, &extents, id, (*left, one), (*right, other))
@@ -114,20 +119,14 @@ impl Reading {
                         }
                     }
                 }
-                Kind::ArrayComprehension { body, specs, .. } if is_outer_name(tree, *body, specs) => {
-                    self.first.insert(tree.node(*body).span.start, "assert true; ");
-                }
-                Kind::Import { file, .. } => {
-                    let file = tree.node(*file);
-                    if let Kind::Text {
-                        style: TextStyle::Block,
-                        ..
-                    } = file.kind
-                    {
-                        let why = "Block string literals not allowed in imports".to_owned();
-                        return Err(SyntaxError::invalid(tree.text, file.span, why));
+                Kind::ArrayComprehension { body, specs, .. } => {
+                    if is_outer_name(tree, *body, specs) {
+                        self.first.insert(tree.node(*body).span.start, "assert true; ");
                     }
+                    self.lists(tree, &extents, specs);
                 }
+                Kind::ObjectComprehension { specs, .. } => self.lists(tree, &extents, specs),
+                Kind::Import { kind, file } => self.import(tree, *kind, *file)?,
                 Kind::Text { style, value, .. } if style.keeps_escapes() => {
                     if let Some(text) = text(tree, node, value)? {
                         let range = node.span.start as usize..node.span.end as usize;
@@ -137,6 +136,37 @@ impl Reading {
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Writes the lists of a comprehension from the third on in another way. The first engine takes one that names
+    /// nothing but what the second list gives for one that is always the same.
+    fn lists(&mut self, tree: &Tree<'_>, extents: &Extents, specs: &[ForSpec<'_>]) {
+        for spec in specs.iter().skip(2) {
+            let call = format!(" {LIST_FUNCTION}(");
+            self.first
+                .around(extents.range(tree, spec.array), &call, CALL_END);
+        }
+    }
+
+    /// Tells the first engine that a file is imported as text or bytes. The `Err` is a path that the language refuses.
+    fn import(&mut self, tree: &Tree<'_>, kind: ImportKind, file: NodeId) -> Result<(), SyntaxError> {
+        let span = tree.node(file).span;
+        if let Kind::Text {
+            style: TextStyle::Block,
+            ..
+        } = tree.node(file).kind
+        {
+            let why = "Block string literals not allowed in imports".to_owned();
+            return Err(SyntaxError::invalid(tree.text, span, why));
+        }
+        if let ImportKind::Text | ImportKind::Bytes = kind
+            && let Some(path) = tree.literal(file)
+        {
+            let path = syntax::escape(&path, '"');
+            let range = span.start as usize..span.end as usize;
+            self.first.replace(range, &format!("\"{BYTES}{path}\""));
         }
         Ok(())
     }
@@ -165,7 +195,10 @@ impl Reading {
             text.text != Text::No && added.text != Text::Yes && added.fraction == Fraction::Maybe
         };
         let is_known = one.text == Text::Yes || other.text == Text::Yes;
-        let has_container = one.is_container || other.is_container;
+        // A number is not added to an object or an array.
+        let is_number = |operand: Operand| operand.text == Text::No && !operand.is_container;
+        let has_number = is_number(one) || is_number(other);
+        let has_container = (one.is_container || other.is_container) && !has_number;
         match (joins(one, other), joins(other, one)) {
             (true, _) if one.text == Text::Yes => self.text_of(extents.range(tree, right)),
             (_, true) if other.text == Text::Yes => self.text_of(extents.range(tree, left)),
@@ -218,15 +251,15 @@ fn may_be_near(one: Operand, other: Operand) -> bool {
     one.is_near && other.is_near && has_fraction
 }
 
-/// True for a body of a comprehension that is a name and none of its own: the first engine looks for it in the wrong
-/// place where a condition uses another name (`[a for x in xs if b]` is a list of `b`).
+/// True for a body of a comprehension that is a name and not that of its last list: the first engine looks for it in
+/// the wrong place where a condition uses another name (`[a for x in xs if b]` is a list of `b`).
 fn is_outer_name(tree: &Tree<'_>, body: NodeId, specs: &[ForSpec<'_>]) -> bool {
     let mut body = body;
     while let Kind::Parens { inner, .. } = tree.node(body).kind {
         body = inner;
     }
     match &tree.node(body).kind {
-        Kind::Variable(name) => specs.iter().all(|spec| spec.variable != *name),
+        Kind::Variable(name) => specs.last().is_none_or(|spec| spec.variable != *name),
         Kind::SelfObject | Kind::Dollar => true,
         _ => false,
     }
@@ -242,6 +275,15 @@ fn inverts_bits(tree: &Tree<'_>, id: NodeId) -> bool {
         id = operand;
     }
     false
+}
+
+/// The refusal of a name that only the texts for the engines may have.
+fn reserved(source: &[u8], at: usize) -> SyntaxError {
+    let text = String::from_utf8_lossy(source);
+    let why = format!("Names that begin with `{RESERVED}` are reserved");
+    let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    let (start, end) = (place(at), place(at + RESERVED.len()));
+    SyntaxError::invalid(&text, Span { start, end }, why)
 }
 
 /// A string with an escape that an engine does not know, written in another way.
@@ -358,7 +400,42 @@ mod tests {
             ("[ /* a */ $ for x in y]", "[ /* a */ assert true; $ for x in y]"),
             (
                 "[x for x in y for z in x] + [x.a for y in z]",
-                "[x for x in y for z in x] + [x.a for y in z]",
+                "[assert true; x for x in y for z in x] + [x.a for y in z]",
+            ),
+            ("[z for x in y for z in x if z]", "[z for x in y for z in x if z]"),
+            (
+                "[a.b for x in y for z in x for a in z.b if a for b in [1]]",
+                "[a.b for x in y for z in x for a in _drydock_list(z.b) tailstrict if a for b in _drydock_list([1]) tailstrict]",
+            ),
+            (
+                "{ [k]: k for x in y for z in x for k in z }",
+                "{ [k]: k for x in y for z in x for k in _drydock_list(z) tailstrict }",
+            ),
+            (
+                "a + 1 / 3 + [1][0] + 5",
+                "_drydock_plus(_drydock_plus(a , 1 / 3) tailstrict , [1][0]) tailstrict + 5",
+            ),
+            (
+                "(import 'a') + 0.5",
+                "_drydock_plus((import 'a') , 0.5) tailstrict",
+            ),
+            ("(import 'a') + b", "(import 'a') + b"),
+            ("a + {} + 0.5", "_drydock_plus(a + {} , 0.5) tailstrict"),
+            (
+                "'a' + 9007199254740993",
+                "'a' + _drydock_text(9007199254740993) tailstrict",
+            ),
+            (
+                "a == 3e-9 || a == $.b",
+                "_drydock_equal(a , 3e-9) tailstrict || _drydock_equal(a , $.b) tailstrict",
+            ),
+            (
+                "importstr 'a\\/b' + 'c'",
+                "importstr \"_drydock_bytes:a/b\" + 'c'",
+            ),
+            (
+                "[import 'a', importbin @'b']",
+                "[import 'a', importbin \"_drydock_bytes:b\"]",
             ),
             ("'a\\/b' + '\\u00e9'", "\"a/b\" + \"\u{e9}\""),
             ("'\\ud800\\ud800\\n'", "\"\u{fffd}\\n\""),
@@ -387,6 +464,8 @@ mod tests {
             "super",
             "'\\x41'",
             "{ x: 1 for y in [] }",
+            "local _drydock_text = 1; _drydock_text",
+            "_drydock_text('a')",
         ] {
             assert!(
                 Reading::of(source.as_bytes(), DEPTH).refused.is_some(),
@@ -400,6 +479,7 @@ mod tests {
             "[1, 2][::1] + [import 'x', importstr @'y', (importbin \"z\").a]",
             "{ a: super.b, c: super['d'], e: 'f' in super, superb: 1, importer: 2 }",
             "{ [y]: 1 for y in [] }",
+            "local drydock = '_drydock', a_drydock = 1; drydock // _drydock",
         ] {
             let refused = Reading::of(source.as_bytes(), DEPTH).refused;
             assert_eq!(

@@ -476,7 +476,7 @@ fn every_known_difference_stands_in_the_document() {
     let listed: toml::Table = document("tests/it/conformance/known.toml").parse().expect("TOML");
     let text = document("docs/tanka.md");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (section, reasons) in listed.iter().filter(|(section, _)| *section != "said") {
+    for (section, reasons) in listed.iter().filter(|(section, _)| !["said", "values_here"].contains(&section.as_str())) {
         for (case, reason) in reasons.as_table().expect("a section") {
             let reason = reason.as_str().expect("a reason");
             let reason = reason

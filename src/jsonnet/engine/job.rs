@@ -1,7 +1,6 @@
 //! One evaluation, as the engines see it: the texts they may read, and where a failure is noted whose
 //! reason an engine cannot carry.
 
-use super::imported::Imported;
 use super::whole::{self, Told};
 use crate::jsonnet::edits::Edits;
 use crate::jsonnet::foreign::{Call, Refusal};
@@ -17,6 +16,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The library that Tanka brings: `import 'tk'`.
@@ -119,7 +119,7 @@ impl Line {
             number: self.tasks.get(),
             line: self.clone(),
             found: RefCell::default(),
-            imported: RefCell::default(),
+            readings: RefCell::default(),
             cause: RefCell::default(),
             is_let_down: Cell::new(false),
         }))
@@ -151,8 +151,8 @@ pub(in crate::jsonnet) struct Job {
     number: u64,
     line: Rc<Line>,
     found: RefCell<HashMap<Asked, Result<Rc<str>, Refused>>>,
-    /// By the text and the words in it.
-    imported: RefCell<HashMap<(Origin, String), Imported>>,
+    /// What a look at the texts found that are of this task alone.
+    readings: RefCell<HashMap<Origin, Rc<Reading>>>,
     cause: RefCell<Option<Failure>>,
     /// True once a program outside had no answer.
     is_let_down: Cell<bool>,
@@ -256,15 +256,6 @@ impl Job {
         Some(refusal(origin, &bytes, &error))
     }
 
-    /// Looks at a file that is read as code; nothing where it is not there.
-    pub(in crate::jsonnet) fn looked_at(&self, path: &Rc<str>) -> Rc<Reading> {
-        let origin = Origin::File(path.clone());
-        match self.bytes(&origin) {
-            Ok(bytes) => self.reading(&origin, &bytes),
-            Err(Refused) => Rc::default(),
-        }
-    }
-
     /// The line and column of a byte of what [`Self::code`] gave, in the text as it was written.
     pub(in crate::jsonnet) fn place(&self, origin: &Origin, reader: Reader, at: usize) -> Option<(u64, u64)> {
         let bytes = self.bytes(origin).ok()?;
@@ -272,19 +263,25 @@ impl Job {
         Some(position(&bytes, reader.edits(&reading).written(at)))
     }
 
-    /// What an error of the second engine is told as, where Go names another expression than the engine does. `at` is the
-    /// byte that the engine names.
+    /// What an error of the second engine is told as, where Go names another expression than the engine does. `range` is
+    /// that of the expression that the engine names.
     pub(in crate::jsonnet) fn told(
         &self,
         origin: &Origin,
         reader: Reader,
-        at: usize,
+        range: Range<usize>,
         kind: &EvalErrorKind,
     ) -> Option<Told> {
         let bytes = self.bytes(origin).ok()?;
         let reading = self.reading(origin, &bytes);
-        let at = reader.edits(&reading).written(at);
-        whole::told(kind, std::str::from_utf8(&bytes).ok()?, at, self.task.depth_max)
+        let edits = reader.edits(&reading);
+        let range = edits.written(range.start)..edits.written(range.end);
+        whole::told(
+            kind,
+            std::str::from_utf8(&bytes).ok()?,
+            range,
+            self.task.depth_max,
+        )
     }
 
     /// The name of a text, and the line and column of a byte of it as it was written.
@@ -293,25 +290,18 @@ impl Job {
         Some((origin.to_string(), line, column))
     }
 
-    /// Returns the kind of what a text imports by these words.
-    pub(in crate::jsonnet) fn imports(&self, importer: &Origin, written: &str) -> Imported {
-        let key = (importer.clone(), written.to_owned());
-        let mut known = self.imported.borrow_mut();
-        let imported = known.entry(key).or_insert_with(|| {
-            let text = self.bytes(importer).unwrap_or_else(|Refused| Rc::from([]));
-            Imported::of(&String::from_utf8_lossy(&text), written, self.task.depth_max)
-        });
-        *imported
-    }
-
     fn reading(&self, origin: &Origin, bytes: &[u8]) -> Rc<Reading> {
-        let Origin::File(path) = origin else {
-            return Rc::new(Reading::of(bytes, self.task.depth_max));
-        };
-        let mut readings = self.line.readings.borrow_mut();
-        let found = readings.entry(path.clone());
         let reading = || Rc::new(Reading::of(bytes, self.task.depth_max));
-        found.or_insert_with(reading).clone()
+        match origin {
+            Origin::File(path) => {
+                let mut readings = self.line.readings.borrow_mut();
+                readings.entry(path.clone()).or_insert_with(reading).clone()
+            }
+            Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => {
+                let mut readings = self.readings.borrow_mut();
+                readings.entry(origin.clone()).or_insert_with(reading).clone()
+            }
+        }
     }
 
     /// Has a program run that is not ours, and answers with what it wrote. The account of files is of

@@ -1,7 +1,6 @@
 //! The first engine: `jrsonnet-evaluator`. Its own file resolver is never built; every import goes
 //! through the job.
 
-use super::imported::Imported;
 use super::kept::Warm;
 use super::library::Library;
 use super::{Job, Origin, Reader, exercise, spare, words};
@@ -10,6 +9,7 @@ use crate::jsonnet::contract::Frame;
 use crate::jsonnet::foreign::Call;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
 use crate::jsonnet::native::{Native, NativeError};
+use crate::jsonnet::reading::BYTES;
 use jrsonnet_evaluator::analyze::DiagLevel;
 use jrsonnet_evaluator::error::{ErrorKind, StackTraceElement};
 use jrsonnet_evaluator::function::CallLocation;
@@ -145,14 +145,13 @@ impl ImportResolver for Resolver {
             return Err(refused().into());
         };
         let job = Current::get().ok_or_else(refused)?;
-        let importer = place.origin();
-        let found = job.import(&importer, written).map_err(|_| refused())?;
-        // The engine keeps one text of a file, whatever it is imported as.
-        let is_bytes = is_bytes(&job, &importer, written, &found)?;
+        let (written, kind) = match written.strip_prefix(BYTES) {
+            Some(written) => (written, PlaceKind::Bytes),
+            None => (written, PlaceKind::File),
+        };
+        let found = job.import(&place.origin(), written).map_err(|_| refused())?;
         let mut found = Place::of(&Origin::File(found), &job);
-        if is_bytes {
-            found.kind = PlaceKind::Bytes;
-        }
+        found.kind = kind;
         if place.owner == 0 && found.owner != 0 {
             job.depends(Some(&place.name));
         }
@@ -162,49 +161,12 @@ impl ImportResolver for Resolver {
     fn load_file_contents(&self, resolved: &SourcePath) -> Result<Vec<u8>> {
         let lost = || ErrorKind::ResolvedFileNotFound(resolved.clone());
         let job = Current::get().ok_or_else(lost)?;
-        let origin = resolved.downcast_ref::<Place>().ok_or_else(lost)?.origin();
-        // The engine does not say whether it is going to parse the text; what looks like data is not
-        // judged as code.
-        let is_code = match &origin {
-            Origin::File(path) => is_code(path),
-            Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => true,
-        };
-        let is_bytes = resolved
-            .downcast_ref::<Place>()
-            .is_some_and(|place| place.kind == PlaceKind::Bytes);
-        let bytes = match is_code && !is_bytes {
-            true => job.code(&origin, Reader::First),
-            false => job.bytes(&origin),
+        let place = resolved.downcast_ref::<Place>().ok_or_else(lost)?;
+        let bytes = match place.kind {
+            PlaceKind::Bytes => job.bytes(&place.origin()),
+            _ => job.code(&place.origin(), Reader::First),
         };
         Ok(bytes.map_err(|_| lost())?.to_vec())
-    }
-}
-
-/// True for a file that may be parsed.
-fn is_code(path: &str) -> bool {
-    path.ends_with("sonnet") || path.ends_with(".json")
-}
-
-/// True where a file is imported as bytes whose text as code is another one, or is refused.
-fn is_bytes(job: &Job, importer: &Origin, written: &str, found: &Rc<str>) -> Result<bool> {
-    if !is_code(found) {
-        return Ok(false);
-    }
-    let looked_at = job.looked_at(found);
-    if looked_at.first.is_empty() && looked_at.refused.is_none() {
-        return Ok(false);
-    }
-    match job.imports(importer, written) {
-        Imported::Bytes => Ok(true),
-        Imported::Both if !looked_at.first.is_empty() => {
-            let message = format!(
-                "{importer} imports `{written}` as code and as text: that is not supported where the evaluator would \
-                 misread something in it (a comment that ends in `**/` or has a carriage return within its line, `~` \
-                 beside `*`, `/` or `%`, a string with `\\/` or half of a surrogate pair)"
-            );
-            Err(ErrorKind::RuntimeError(message.into()).into())
-        }
-        Imported::Code | Imported::Both => Ok(false),
     }
 }
 

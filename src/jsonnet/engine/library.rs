@@ -8,7 +8,7 @@ use crate::jsonnet::native::{
     yaml_document,
 };
 use crate::jsonnet::reading::{
-    EQUAL_FUNCTION, MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION, UNEQUAL_FUNCTION,
+    EQUAL_FUNCTION, LIST_FUNCTION, MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION, UNEQUAL_FUNCTION,
 };
 use jrsonnet_evaluator::error::ErrorKind;
 use jrsonnet_evaluator::function::builtin::{NativeCallback, NativeCallbackHandler};
@@ -100,6 +100,7 @@ impl Library {
             (MODULO_FUNCTION, FuncVal::builtin(sum::modulo_of {})),
             (EQUAL_FUNCTION, FuncVal::builtin(sum::equal {})),
             (UNEQUAL_FUNCTION, FuncVal::builtin(sum::unequal {})),
+            (LIST_FUNCTION, FuncVal::builtin(sum::list {})),
         ];
         Self {
             std: std.build(),

@@ -2,7 +2,6 @@
 //! [`Job`], which asks the parent.
 
 mod exercise;
-mod imported;
 mod job;
 mod jrsonnet;
 mod kept;

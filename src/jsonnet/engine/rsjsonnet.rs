@@ -11,6 +11,7 @@ use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
 use crate::jsonnet::native;
+use crate::jsonnet::nesting::RESERVED;
 use crate::jsonnet::reading::{MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION};
 use rsjsonnet_lang::arena::Arena;
 use rsjsonnet_lang::interner::InternedStr;
@@ -20,6 +21,7 @@ use rsjsonnet_lang::program::{
 };
 use rsjsonnet_lang::span::{SourceId, SpanContext, SpanId};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The native function that gives a variable's name in this task to the code of a file.
@@ -29,23 +31,57 @@ const VARIABLE_PARAMETERS: [&str; 2] = ["file", "name"];
 const LIBRARY: &str = include_str!("second.libsonnet");
 /// The variable that has it. Those of a task have a number in front.
 const LIBRARY_VARIABLE: &str = "drydock";
-/// The beginning of names that are not told in traces.
-const OWN: &str = "_drydock";
+/// The name of the standard library.
+const STANDARD: &str = "std";
 /// How much deeper than the first engine this one may go: it counts more steps.
 const DEPTH_FACTOR: usize = 4;
 
-/// Comes before every program, on its first line: the library, and variables that are those of the task. `file` is the
-/// file whose value would be kept for other tasks, if it is one.
-fn prelude(file: &str) -> String {
-    let file = serde_json::Value::from(file);
-    let functions = [TEXT_FUNCTION, PLUS_FUNCTION, MODULO_FUNCTION];
-    let functions = functions.map(|name| format!(", {name} = drydock_library.{name}"));
-    format!(
-        "local drydock = std, drydock_library = drydock.extVar('{LIBRARY_VARIABLE}'){}; \
-         local std = drydock + drydock_library.std + {{ \
-         extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; ",
-        functions.concat()
-    )
+/// Comes before a program, on its first line: what its text uses of the library, and variables that are those of the
+/// task. `file` is the file whose value would be kept for other tasks, if it is one.
+///
+/// The engine copies all fields of `std` wherever it is extended, so programs share one, but for those that may ask for
+/// a variable or for their own name.
+fn prelude(file: &str, text: &[u8]) -> String {
+    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+    let functions = [TEXT_FUNCTION, PLUS_FUNCTION, MODULO_FUNCTION].map(|name| match has(name) {
+        true => format!(", {name} = drydock_library.{name}"),
+        false => String::new(),
+    });
+    let functions = functions.concat();
+    let library = |std: &str| format!("drydock_library = {std}.extVar('{LIBRARY_VARIABLE}'){functions}");
+    if may_use_its_own(text) {
+        let file = serde_json::Value::from(file);
+        format!(
+            "local drydock = std, {}; local std = drydock + drydock_library.std + {{ \
+             extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; ",
+            library("drydock")
+        )
+    } else if has(STANDARD) {
+        format!(
+            "local {}; local std = drydock_library.shared; ",
+            library(STANDARD)
+        )
+    } else if !functions.is_empty() {
+        format!("local {}; ", library(STANDARD))
+    } else {
+        String::new()
+    }
+}
+
+/// True for a text that may use those parts of `std` that each file has of its own: it names them, or has `std` in
+/// another way than before a dot.
+fn may_use_its_own(text: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    let is_other = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        let after = text.get(at + STANDARD.len());
+        before.is_some_and(is_letter) || after.is_some_and(|byte| is_letter(byte) || byte.is_ascii_digit())
+    };
+    let is_asked = |at: usize| text.get(at + STANDARD.len()) == Some(&b'.');
+    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+    has("extVar")
+        || has("thisFile")
+        || memchr::memmem::find_iter(text, STANDARD).any(|at| !is_other(at) && !is_asked(at))
 }
 
 /// A program that has the values of files that are the same for every task of the batch.
@@ -216,15 +252,14 @@ impl<'p> Session<'_, 'p> {
         }
         let (_, origin) = &key;
         let lost = |Refused| Failure::runtime(format!("no text for {origin}"));
+        let text = self.job.code(origin, Reader::Second).map_err(lost)?;
         let prelude = match origin {
-            Origin::File(path) if owner == 0 => prelude(path),
-            Origin::File(_) | Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => prelude(""),
+            Origin::File(path) if owner == 0 => prelude(path, &text),
+            Origin::File(_) | Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => {
+                prelude("", &text)
+            }
         };
-        let code = [
-            prelude.as_bytes(),
-            &self.job.code(origin, Reader::Second).map_err(lost)?,
-        ]
-        .concat();
+        let code = [prelude.as_bytes(), &text].concat();
         let (context, source) = program.span_manager_mut().insert_source_context(code.len());
         let text = Text {
             origin: origin.clone(),
@@ -251,17 +286,18 @@ impl<'p> Session<'_, 'p> {
         Ok(found)
     }
 
-    fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(&Text, usize)> {
-        let (context, start, _) = program.span_manager().get_span(span);
+    fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(&Text, Range<usize>)> {
+        let (context, start, end) = program.span_manager().get_span(span);
         let SpanContext::Source(source) = program.span_manager().get_context(context);
         let text = self.texts.sources.get(source)?;
         // What comes before every program has no place in it.
-        Some((text, start.checked_sub(text.prelude_bytes)?))
+        let written = |at: usize| at.checked_sub(text.prelude_bytes);
+        Some((text, written(start)?..written(end)?))
     }
 
     fn at(&self, program: &Program<'p>, span: SpanId) -> Option<(String, u64, u64)> {
-        let (text, start) = self.place(program, span)?;
-        let (line, column) = self.job.place(&text.origin, Reader::Second, start)?;
+        let (text, range) = self.place(program, span)?;
+        let (line, column) = self.job.place(&text.origin, Reader::Second, range.start)?;
         Some((text.origin.to_string(), line, column))
     }
 
@@ -312,8 +348,8 @@ impl<'p> Session<'_, 'p> {
         }
         let (mut message, span) = words::told(&error.kind);
         let mut failed = span.and_then(|span| self.at(program, span));
-        if let Some((text, at)) = span.and_then(|span| self.place(program, span))
-            && let Some(told) = self.job.told(&text.origin, Reader::Second, at, &error.kind)
+        if let Some((text, range)) = span.and_then(|span| self.place(program, span))
+            && let Some(told) = self.job.told(&text.origin, Reader::Second, range, &error.kind)
         {
             message = told.message.unwrap_or(message);
             failed = self.job.begins(&text.origin, told.start);
@@ -325,11 +361,16 @@ impl<'p> Session<'_, 'p> {
         });
         let outer = error.stack_trace.iter().rev();
         let outer = outer.filter_map(|item| self.frame(program, item));
-        let mut trace: Vec<Frame> = failed.into_iter().chain(outer).collect();
-        trace.dedup_by(|frame, before| {
-            !frame.at.is_empty() && frame.at == before.at && frame.what == before.what
-        });
-        trace.truncate(FRAMES_MAX);
+        let mut trace: Vec<Frame> = Vec::new();
+        for frame in failed.into_iter().chain(outer) {
+            let is_same = |before: &Frame| frame.at == before.at && frame.what == before.what;
+            if frame.at.is_empty() || !trace.last().is_some_and(is_same) {
+                trace.push(frame);
+            }
+            if trace.len() == FRAMES_MAX {
+                break;
+            }
+        }
         Failure::Runtime {
             message: cut(message),
             trace,
@@ -342,7 +383,7 @@ impl<'p> Session<'_, 'p> {
             EvalStackTraceItem::Expr { span } => (Some(*span), "expression".to_owned()),
             EvalStackTraceItem::Call { span, name } => match name.as_deref().unwrap_or("<anonymous>") {
                 // It stands for an operator.
-                name if name.starts_with(OWN) => (*span, "expression".to_owned()),
+                name if name.starts_with(RESERVED) => (*span, "expression".to_owned()),
                 name => (*span, format!("function {name}")),
             },
             EvalStackTraceItem::Variable { span, name } => (Some(*span), format!("variable {name}")),
@@ -354,7 +395,7 @@ impl<'p> Session<'_, 'p> {
             EvalStackTraceItem::ManifestObjectField { name } => (None, format!("field \"{name}\"")),
             EvalStackTraceItem::Import { span } => (Some(*span), "import".to_owned()),
         };
-        let is_own = matches!(item, EvalStackTraceItem::Variable { name, .. } if name.starts_with(OWN));
+        let is_own = matches!(item, EvalStackTraceItem::Variable { name, .. } if name.starts_with(RESERVED));
         let at = span.and_then(|span| self.at(program, span));
         match (span, at) {
             _ if is_own => None,

@@ -35,6 +35,8 @@ local format(str, vals) =
   else formatList(str, vals);
 
 {
+  // What programs share that ask for nothing of their own.
+  shared: std + self.std,
   std: {
     toString(a):: string(a),
     escapeStringJson(str_):: text(string(str_)),

@@ -43,6 +43,12 @@ pub(super) fn plus(left: Thunk<Val>, right: Thunk<Val>) -> Result<Val> {
     })
 }
 
+/// A list as it is.
+#[builtin]
+pub(super) fn list(value: Thunk<Val>) -> Result<Val> {
+    spare::call(|| value.evaluate())
+}
+
 /// `left % right`.
 #[builtin]
 pub(super) fn modulo_of(left: Thunk<Val>, right: Thunk<Val>) -> Result<Val> {

@@ -3,6 +3,7 @@
 use crate::jsonnet::nesting::next_token;
 use crate::jsonnet::syntax::{self, FieldKind, ForSpec, Kind, NodeId, Tree};
 use rsjsonnet_lang::program::EvalErrorKind;
+use std::ops::Range;
 
 /// A word of the language, after which a condition stands.
 const ASSERT: &[u8] = b"assert";
@@ -29,8 +30,8 @@ pub(in crate::jsonnet) struct Told {
     pub(super) message: Option<String>,
 }
 
-/// Looks for the expression in its text. `at` is the byte that the engine names.
-pub(super) fn told(kind: &EvalErrorKind, text: &str, at: usize, depth_max: usize) -> Option<Told> {
+/// Looks for the expression in its text. `named` is the range of the one that the engine names.
+pub(super) fn told(kind: &EvalErrorKind, text: &str, named: Range<usize>, depth_max: usize) -> Option<Told> {
     use EvalErrorKind as Error;
     let part = match kind {
         Error::CondIsNotBool { .. } | Error::ForSpecValueIsNotArray { .. } => Part::Condition,
@@ -42,15 +43,21 @@ pub(super) fn told(kind: &EvalErrorKind, text: &str, at: usize, depth_max: usize
         _ => return None,
     };
     let tree = syntax::parse_within(text, depth_max).ok()?;
+    let at = named.start;
     if part == Part::Assertion {
         return is_of_object(&tree, at).then(|| Told {
             start: at,
             message: Some("Object assertion failed.".to_owned()),
         });
     }
+    // Calls that stand in a row begin at the same place; the one that the engine names ends last of those within it.
+    let last = match part {
+        Part::Argument => named.end,
+        _ => at,
+    };
     let all = tree.nodes.iter().filter(|node| {
         let range = node.span.start as usize..=node.span.end as usize;
-        range.contains(&at) && has(&tree, &node.kind, part, at)
+        range.contains(&at) && range.contains(&last) && has(&tree, &node.kind, part, at)
     });
     let whole = all.min_by_key(|node| node.span.end - node.span.start)?;
     let message = match (kind, &whole.kind) {

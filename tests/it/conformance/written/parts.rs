@@ -141,23 +141,7 @@ impl Writer {
                 self.put("+");
                 self.simple(Kind::List);
             }
-            2 | 3 => {
-                self.put("[");
-                let (name, kind) = (self.name(), self.kind());
-                self.names.push((name.clone(), Kind::Number));
-                self.expression(kind, depth);
-                self.last_comma();
-                self.put("for");
-                self.put(&name);
-                self.names.pop();
-                self.put("in");
-                self.simple(Kind::List);
-                while self.random.one_in(3) {
-                    self.put("if");
-                    self.simple(Kind::Truth);
-                }
-                self.put("]");
-            }
+            2 | 3 => self.comprehension(depth),
             4 => {
                 self.put("(");
                 self.put("import");
@@ -180,6 +164,50 @@ impl Writer {
                 self.put("]");
             }
         }
+    }
+
+    /// A list through one to three others, each of which the one before gives.
+    fn comprehension(&mut self, depth: usize) {
+        let lists = [1, 1, 2, 3][self.random.below(4)];
+        let known = self.names.len();
+        let named = |at: usize, name: String| {
+            let kind = if at + 1 == lists { Kind::Number } else { Kind::List };
+            (format!("{name}{at}"), kind)
+        };
+        let names: Vec<_> = (0..lists).map(|at| named(at, self.name())).collect();
+        self.put("[");
+        self.names.extend(names.iter().cloned());
+        match self.random.one_in(3) {
+            true => {
+                let name = self.random.below(lists);
+                self.put(&names[name].0);
+            }
+            false => {
+                let kind = self.kind();
+                self.expression(kind, depth);
+            }
+        }
+        self.last_comma();
+        self.names.truncate(known);
+        for (at, name) in names.iter().enumerate() {
+            self.put("for");
+            self.put(&name.0);
+            self.put("in");
+            match (at, lists) {
+                (0, 1) => self.simple(Kind::List),
+                (0, 2) => self.pick(&["[[1, 2], [3]]", "[[0.5], []]"]),
+                (0, _) => self.pick(&["[[[1, 2], [3]], [[4]]]", "[[[]], [[0.1]]]"]),
+                _ if self.random.one_in(6) => self.simple(Kind::List),
+                _ => self.put(&names[at - 1].0),
+            }
+            self.names.push(name.clone());
+            while self.random.one_in(3) {
+                self.put("if");
+                self.simple(Kind::Truth);
+            }
+        }
+        self.names.truncate(known);
+        self.put("]");
     }
 
     pub(super) fn with_local(&mut self, kind: Kind, depth: usize) {
