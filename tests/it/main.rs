@@ -35,6 +35,7 @@ mod commands;
 mod conformance;
 mod crash;
 mod delivery;
+mod dependencies;
 mod elsewhere;
 mod disorder;
 mod docs;

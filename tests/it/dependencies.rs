@@ -1,0 +1,127 @@
+//! `docs/dependencies.md` names every direct dependency once, with a file that uses it, and says which packages the product
+//! was asked to use and does not use yet.
+
+use crate::support::source::root;
+use regex::Regex;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// The packages that the product was asked to use.
+const ASKED: [&str; 13] = [
+    "tokio",
+    "axum",
+    "teloxide",
+    "slack-morphism",
+    "reqwest",
+    "serde",
+    "rusqlite",
+    "gix",
+    "jrsonnet-evaluator",
+    "kube",
+    "hmac",
+    "sha2",
+    "tracing",
+];
+/// The place of a package that is not used yet.
+const NOT_YET: &str = "not yet";
+
+/// A line of a table: a package, and the file that shows its use.
+#[derive(Debug)]
+struct Row {
+    package: String,
+    place: String,
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The rows of the table below a heading.
+fn table(heading: &str) -> Vec<Row> {
+    let document = text("docs/dependencies.md");
+    let (_, section) = document.split_once(heading).expect("the heading");
+    let section = section
+        .split_once("\n## ")
+        .map_or(section, |(section, _)| section);
+    let lines = section.lines().filter(|line| line.starts_with("| "));
+    let rows = lines.skip(1).map(|line| {
+        let cells: Vec<&str> = line.trim_matches(['|', ' ']).split(" | ").collect();
+        let [package, used_for, place] = cells[..] else {
+            panic!("three cells: {line}");
+        };
+        assert!(!used_for.is_empty(), "{package}: what it is used for");
+        Row {
+            package: package.to_owned(),
+            place: place.to_owned(),
+        }
+    });
+    rows.collect()
+}
+
+/// The direct dependencies of the manifest.
+fn direct() -> BTreeSet<String> {
+    let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
+    let names = |table: &toml::Value| -> Vec<String> {
+        let dependencies = ["dependencies", "dev-dependencies"].map(|key| table.get(key));
+        let tables = dependencies
+            .into_iter()
+            .flatten()
+            .filter_map(toml::Value::as_table);
+        tables.flat_map(|table| table.keys().cloned()).collect()
+    };
+    let systems = manifest.get("target").and_then(toml::Value::as_table);
+    let systems = systems.into_iter().flat_map(toml::Table::values);
+    let whole = toml::Value::Table(manifest.clone());
+    systems.chain([&whole]).flat_map(names).collect()
+}
+
+/// The path of a link.
+fn linked(row: &Row) -> String {
+    let link = Regex::new(r"^\[([^\]]+)\]\(\.\./([^)]+)\)$").expect("a pattern");
+    let found = link
+        .captures(&row.place)
+        .unwrap_or_else(|| panic!("a link: {row:?}"));
+    assert_eq!(found[1], found[2], "{row:?}");
+    found[2].to_owned()
+}
+
+/// True where a file uses a package, or the manifest pins it.
+fn is_used(package: &str, path: &str) -> bool {
+    let names = [package.replace('-', "_"), package.to_owned()];
+    let file = text(path);
+    names.iter().any(|name| {
+        let word = Regex::new(&format!(r"\b{}\b", regex::escape(name))).expect("a pattern");
+        word.is_match(&file)
+    })
+}
+
+#[test]
+fn every_direct_dependency_stands_in_the_document_once_with_a_file_that_uses_it() {
+    let rows = table("## All of them");
+    let named: BTreeSet<String> = rows.iter().map(|row| row.package.clone()).collect();
+    assert_eq!(named, direct());
+    assert_eq!(rows.len(), named.len(), "each is named once");
+    for row in &rows {
+        let path = linked(row);
+        assert!(
+            is_used(&row.package, &path),
+            "{path} does not use {}",
+            row.package
+        );
+    }
+}
+
+#[test]
+fn what_the_product_was_asked_to_use_is_used_or_said_to_be_missing() {
+    let rows = table("## The packages the product is built on");
+    let named: Vec<&str> = rows.iter().map(|row| row.package.as_str()).collect();
+    assert_eq!(named, ASKED);
+    let direct = direct();
+    for row in &rows {
+        let is_there = direct.iter().any(|name| name.starts_with(&row.package));
+        match row.place == NOT_YET {
+            true => assert!(!is_there, "{} is used by now", row.package),
+            false => assert!(is_there && is_used(&row.package, &linked(row)), "{row:?}"),
+        }
+    }
+}
