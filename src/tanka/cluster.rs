@@ -14,20 +14,20 @@ const NAME_BYTES_MAX: usize = 1 << 10;
 /// The relation of two places by their clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
-    /// They are, or may be.
+    /// The two clusters are, or may be, the same.
     Same,
-    /// One of them names none: whoever applies it chooses.
+    /// At least one of the two names no cluster: whoever applies it chooses.
     Open,
-    /// They are not.
+    /// The two clusters are different.
     Other,
 }
 
-/// The reason that names were not compared for.
+/// The reason names were not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotCompared {
     /// There are too many of them.
     TooMany,
-    /// Nobody waits for it any more.
+    /// The comparison was stopped.
     Stopped,
 }
 

@@ -11,27 +11,27 @@ pub struct Environment {
     pub api_version: String,
     /// `Environment`.
     pub kind: String,
-    /// What it is called and where it is.
+    /// The name, the entry point and the labels.
     pub metadata: Metadata,
-    /// What it is rendered and applied with.
+    /// The settings it is rendered and applied with.
     pub spec: Spec,
 }
 
-/// What an environment is called and where it is.
+/// The name, the entry point and the labels of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Metadata {
-    /// Its name. That of a static one is its directory.
+    /// The name. That of a static one is its directory.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its entry point, seen from the project.
+    /// The entry point, seen from the project.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its labels, which `env list` selects by.
+    /// The labels, which `env list` selects by.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// What an environment is rendered and applied with.
+/// The settings an environment is rendered and applied with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
@@ -41,23 +41,23 @@ pub struct Spec {
     /// The cluster, as names of contexts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context_names: Vec<String>,
-    /// Where objects go that name no namespace.
+    /// The namespace of objects that name none.
     pub namespace: String,
-    /// How changes against the cluster are found.
+    /// The strategy for finding differences from the cluster.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diff_strategy: String,
-    /// How changes are applied. Drydock never applies.
+    /// The strategy for applying changes. Drydock never applies.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub apply_strategy: String,
-    /// Whether objects are labelled with the environment they come from.
+    /// True if objects are labelled with the environment they come from.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inject_labels: bool,
-    /// What that label is made of.
+    /// The fields that label is made of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tanka_env_label_from_fields: Vec<String>,
-    /// What every object gets unless it has it.
+    /// The defaults that every object gets.
     pub resource_defaults: ResourceDefaults,
-    /// What it needs.
+    /// The versions it needs.
     pub expect_versions: ExpectedVersions,
     /// The program `tk export` would evaluate it with. It is kept, printed, and never honoured: a file
     /// of the repository does not choose what runs here.
@@ -65,7 +65,7 @@ pub struct Spec {
     pub export_jsonnet_implementation: String,
 }
 
-/// What every object gets unless it has it.
+/// The defaults that every object gets unless it has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ResourceDefaults {
     /// Annotations.
@@ -76,7 +76,7 @@ pub struct ResourceDefaults {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What an environment needs.
+/// The versions an environment needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ExpectedVersions {
     /// A constraint on the version of Tanka; empty for any.

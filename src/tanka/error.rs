@@ -1,5 +1,5 @@
-//! Why an environment cannot be found, loaded or rendered. Messages that Tanka has are worded as there,
-//! because people search for them.
+//! The errors of finding, loading and rendering an environment. Messages that Tanka has are worded as there, because people search for
+//! them.
 
 use crate::jsonnet::EvalError;
 use crate::jsonnet::yaml::{Profile, document};
@@ -8,7 +8,7 @@ use crate::workspace::TreeError;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Why an environment cannot be found, loaded or rendered.
+/// The reason an environment cannot be found, loaded or rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum TankaError {
     /// No directory above has a marker of a project.
@@ -35,7 +35,7 @@ pub enum TankaError {
     Spec {
         /// The file, or the environment that is written inline.
         path: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The Jsonnet program has no value.
@@ -44,7 +44,7 @@ pub enum TankaError {
     /// The value is no JSON that can be worked on: it nests too deeply.
     #[error("the value of the program cannot be used: {0}")]
     Value(String),
-    /// Something that is no Kubernetes object, where one was expected.
+    /// A value that is no Kubernetes object, where one was expected.
     #[error(
         "{}found invalid Kubernetes object (at {at}): {reason}\n\n{}",
         extracting(.environment.as_deref()), containing(.object.as_deref())
@@ -52,9 +52,9 @@ pub enum TankaError {
     Primitive {
         /// The environment, once it is known.
         environment: Option<String>,
-        /// Where: `.a.[0].b`.
+        /// The path of the value: `.a.[0].b`.
         at: String,
-        /// What the nearest object lacks.
+        /// The attribute the nearest object lacks.
         reason: PrimitiveReason,
         /// The nearest object; `None` when the whole value is none.
         object: Option<Box<Value>>,
@@ -67,9 +67,9 @@ pub enum TankaError {
     Schema {
         /// The environment, once it is known.
         environment: Option<String>,
-        /// Where.
+        /// The path of the object.
         at: String,
-        /// What is wrong, by field.
+        /// The mistakes, by field.
         fields: BTreeMap<String, String>,
         /// The object.
         object: Box<Value>,
@@ -85,7 +85,7 @@ pub enum TankaError {
         one_each(.names)
     )]
     Ambiguous {
-        /// Where was looked.
+        /// The path that was searched.
         path: String,
         /// All of them, sorted.
         names: Vec<String>,
@@ -96,7 +96,7 @@ pub enum TankaError {
         one_each(.names)
     )]
     AmbiguousName {
-        /// Where was looked.
+        /// The path that was searched.
         path: String,
         /// The name that was asked for.
         name: String,
@@ -106,16 +106,16 @@ pub enum TankaError {
     /// No environment, or none of that name.
     #[error("found no matching environments; run 'drydock tanka env list {path}' to view available options")]
     NoMatch {
-        /// Where was looked.
+        /// The path that was searched.
         path: String,
     },
-    /// What was asked for is neither a path of the tree, nor the name of an environment.
+    /// The given text is neither a path of the tree nor the name of an environment.
     #[error(
         "found no matching environments; run 'drydock tanka env list .' to view available options.\n{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
         quoted(.path)
     )]
     NotThere {
-        /// What was asked for.
+        /// The given path or name.
         path: String,
     },
     /// The environment asks for another version of Tanka than the one that is followed here.
@@ -125,7 +125,7 @@ pub enum TankaError {
     Version {
         /// The version whose behaviour this is.
         current: &'static str,
-        /// What the environment expects.
+        /// The version the environment expects.
         expected: String,
     },
     /// The expected version is no constraint.
@@ -139,42 +139,42 @@ pub enum TankaError {
         "`{target}` is not a regular expression: {why}.\nSee https://tanka.dev/output-filtering/#regular-expressions for details on regular expressions."
     )]
     Filter {
-        /// What was given.
+        /// The given expression.
         target: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// A label selector is malformed.
     #[error("`{selector}` is not a label selector: {why}")]
     Selector {
-        /// What was given.
+        /// The given selector.
         selector: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// A name that cannot be passed to a Jsonnet function.
     #[error("`{0}` is not the name of a top-level argument")]
     ArgumentName(String),
-    /// Something of ours broke down.
+    /// A failure of Drydock itself.
     #[error("rendering broke down: {0}")]
     Broken(String),
 }
 
-/// Why an object is no Kubernetes object.
+/// The reason a value is not taken for a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrimitiveReason {
-    /// It lacks one of the two attributes.
+    /// One of `apiVersion` and `kind` is missing.
     #[error("missing attribute {0:?}")]
     Missing(&'static str),
-    /// One of them is no text.
+    /// One of the two attributes is no text.
     #[error("attribute {attribute:?} is not a string, it is a {kind}")]
     NotText {
-        /// Which.
+        /// The attribute.
         attribute: &'static str,
-        /// What it is, as Go calls it.
+        /// The type it has instead, as Go calls it.
         kind: &'static str,
     },
-    /// One of them is empty.
+    /// One of the two attributes is empty.
     #[error("attribute {0:?} is empty")]
     Empty(&'static str),
     /// There is no object at all.

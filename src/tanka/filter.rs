@@ -1,4 +1,4 @@
-//! Which objects are wanted: expressions over `Kind/name`.
+//! Filters for objects: regular expressions over `Kind/name`.
 
 use super::TankaError;
 use super::object::Object;
@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 /// Bytes of memory one expression may take when it is compiled.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// Which objects are wanted. Without any expression, all are.
+/// A filter for objects. Without any expression, it selects all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     includes: Vec<Regex>,
@@ -51,7 +51,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether an object is wanted.
+    /// Returns true if an object is wanted.
     pub fn selects(&self, object: &Object) -> bool {
         if self.includes.is_empty() && self.excludes.is_empty() {
             return true;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// The label's name.
 pub(super) const ENVIRONMENT_LABEL: &str = "tanka.dev/environment";
-/// What its value is made of unless the environment says otherwise.
+/// The fields the label's value is made of unless the environment says otherwise.
 const FIELDS: [&str; 2] = [".metadata.name", ".metadata.namespace"];
 /// Hexadecimal digits of the hash that fit a label.
 const DIGITS: usize = 48;

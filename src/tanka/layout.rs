@@ -1,5 +1,4 @@
-//! Where an environment lies: the project it is in, the file it starts with, and where its imports are
-//! searched.
+//! The place of an environment: the project it is in, the file it starts with, and the directories its imports are searched in.
 
 use super::TankaError;
 use super::listing::{Listing, Lookup, Names, join, parent, relative};
@@ -45,7 +44,7 @@ impl Layout {
         })
     }
 
-    /// Where imports are searched, from the end, after the directory of the importing file.
+    /// Returns the directories where imports are searched, from the end, after the directory of the importing file.
     pub fn jpath(&self) -> Vec<String> {
         vec![
             join(&self.root, "vendor"),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 /// Names of files and directories. The root is `""`, and always exists.
 pub trait Names: Sync {
-    /// Whether there is such a file.
+    /// Returns true if there is such a file.
     fn is_file(&self, path: &str) -> bool;
 
-    /// Whether there is such a directory.
+    /// Returns true if there is such a directory.
     fn is_directory(&self, path: &str) -> bool;
 
-    /// Whether a directory has an entry of that name, whatever it is.
+    /// Returns true if a directory has an entry of that name, whatever it is.
     fn has_entry(&self, directory: &str, name: &str) -> bool {
         let path = join(directory, name);
         self.is_file(&path) || self.is_directory(&path)
@@ -66,12 +66,12 @@ impl Listing {
         Ok(Self(tree.everything()?))
     }
 
-    /// Whether there is such a file.
+    /// Returns true if there is such a file.
     pub fn is_file(&self, path: &str) -> bool {
         self.0.binary_search_by(|file| file.as_str().cmp(path)).is_ok()
     }
 
-    /// Whether there are files below a directory. The root always exists.
+    /// Returns true if there are files below a directory. The root always exists.
     pub fn is_directory(&self, path: &str) -> bool {
         if path.is_empty() {
             return true;

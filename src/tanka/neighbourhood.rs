@@ -26,7 +26,7 @@ pub struct Neighbourhood<'a> {
 /// Environments that one reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reached<'a> {
-    /// These.
+    /// The owners that are reached.
     These(BTreeSet<&'a Owner>),
     /// Very many, or nobody knows.
     Anyone,

@@ -6,28 +6,28 @@ use serde_json::Value;
 /// One Kubernetes object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// Where it stood in the value of the program: `.grafana.deployment`.
+    /// The path in the value of the program: `.grafana.deployment`.
     pub path: String,
     /// The object.
     pub value: Value,
 }
 
-/// What identifies an object in a cluster: its API group without the version, its kind, its namespace
-/// (empty when it has none) and its name, or else the prefix its name is generated from.
+/// The identity of an object in a cluster: its API group without the version, its kind, its namespace (empty when it has none) and its
+/// name, or else the prefix its name is generated from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct ObjectKey {
     /// `apps`; empty for the core group.
     pub group: String,
     /// `Deployment`.
     pub kind: String,
-    /// Its namespace.
+    /// The namespace; empty when it has none.
     pub namespace: String,
-    /// Its name.
+    /// The name, or else the prefix it is generated from.
     pub name: String,
 }
 
 impl Object {
-    /// What identifies it.
+    /// Returns the identity of the object.
     pub fn key(&self) -> ObjectKey {
         let version = self.api_version();
         let name = match self.name() {
@@ -52,17 +52,17 @@ impl Object {
         self.value["kind"].as_str().unwrap_or_default()
     }
 
-    /// Its namespace; empty when it has none.
+    /// Returns the namespace; empty when it has none.
     pub fn namespace(&self) -> &str {
         self.metadata("namespace")
     }
 
-    /// Its name; empty when it is generated.
+    /// Returns the name; empty when it is generated.
     pub fn name(&self) -> &str {
         self.metadata("name")
     }
 
-    /// What its name is generated from.
+    /// Returns the prefix the name is generated from; empty when there is none.
     pub fn generate_name(&self) -> &str {
         self.metadata("generateName")
     }

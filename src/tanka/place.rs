@@ -22,12 +22,12 @@ pub(super) struct Cluster {
 pub struct Resident {
     /// The directory that a grant for it names; `None` for the root, which all share.
     pub owner: Option<String>,
-    /// Where it lives; `None` where that could not be found out.
+    /// The place where it lives; `None` where that could not be found out.
     pub place: Option<Place>,
 }
 
 impl Place {
-    /// Where the settings of an environment say that it lives.
+    /// Returns the place that the settings of an environment name.
     pub fn of(environment: &Environment) -> Self {
         let spec = &environment.spec;
         let server = Some(spec.api_server.clone()).filter(|server| !server.is_empty());
@@ -51,7 +51,7 @@ impl Cluster {
         self.servers.is_empty() && self.contexts.is_empty()
     }
 
-    /// Its servers and its contexts.
+    /// Returns the servers and the contexts.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.servers.iter().chain(&self.contexts).map(String::as_str)
     }

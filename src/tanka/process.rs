@@ -64,7 +64,7 @@ pub fn process(data: Value, environment: &Environment, filter: &Filter) -> Resul
     Ok(objects)
 }
 
-/// Whether an object is an environment of Tanka and not one for the cluster.
+/// Returns true if an object is an environment of Tanka and not one for the cluster.
 pub(super) fn is_environment(object: &Object) -> bool {
     object.kind() == "Environment" && object.api_version().starts_with("tanka.dev/")
 }

@@ -11,7 +11,7 @@ use crate::workspace::Tree;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a static environment's program knows of its environment.
+/// The external variable through which a static environment's program knows its environment.
 const ENVIRONMENT_VARIABLE: &str = "tanka.dev/environment";
 const NO_ENVIRONMENT: &str = "error \"Using tk.env and std.extVar('tanka.dev/environment') is only supported for static environments. Directly access this data using standard Jsonnet instead.\"";
 const NAME_VARIABLE: &str = "drydock.dev/name";
@@ -42,11 +42,11 @@ if std.length(matching) == 1 then { found: matching[0] }
 else { names: [environment.metadata.name for environment in matching] }
 ";
 
-/// What is evaluated of an entry point.
+/// The part of an entry point that is evaluated.
 pub(super) enum Script<'a> {
     /// All of it.
     Whole,
-    /// Its environments without their objects.
+    /// The environments without their objects.
     Environments,
     /// The one environment of a name, or the names that match it.
     Named(&'a str),
@@ -54,7 +54,7 @@ pub(super) enum Script<'a> {
     Expression(&'a str),
 }
 
-/// What evaluates a script. `environment` is JSON, for static environments.
+/// Builds the request that evaluates a script. `environment` is JSON, for static environments.
 pub(super) fn request(
     tree: Arc<dyn Tree>,
     layout: &Layout,

@@ -3,7 +3,7 @@
 use super::TankaError;
 use std::collections::BTreeMap;
 
-/// Which environments are wanted, by their labels. An empty selector wants all.
+/// A selector of environments by their labels. An empty one selects all. An empty selector wants all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector(Vec<Requirement>);
 
@@ -30,7 +30,7 @@ impl Selector {
         Ok(Self(requirements.collect::<Result<_, _>>()?))
     }
 
-    /// Whether these labels are wanted.
+    /// Returns true if an environment with these labels is selected.
     pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| match requirement {
             Requirement::Exists(key) => labels.contains_key(key),

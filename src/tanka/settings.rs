@@ -17,7 +17,7 @@ use std::fmt;
 /// The file that describes a static environment.
 pub const SPEC_FILE: &str = "spec.json";
 
-/// Where packages are.
+/// The directory of packages.
 const VENDOR: &str = "vendor";
 
 /// The settings in a `spec.json`. The name of a static environment is where it is.
@@ -29,7 +29,7 @@ pub fn of_file(content: &[u8], at: &str) -> Result<Environment, TankaError> {
     Ok(environment)
 }
 
-/// Whether a `spec.json` means one thing.
+/// Checks that a `spec.json` means one thing.
 pub(super) fn check_file(content: &[u8], at: &str) -> Result<(), TankaError> {
     let ambiguous = |why: serde_json::Error| TankaError::Spec {
         path: at.to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn check_file(content: &[u8], at: &str) -> Result<(), TankaError> {
     reader.end().map_err(ambiguous)
 }
 
-/// Whether the settings of an environment that is written in a program mean one thing.
+/// Checks that the settings of an environment that is written in a program mean one thing.
 pub(super) fn check_inline(value: &Value, at: &str) -> Result<(), TankaError> {
     Unambiguous(0).deserialize(value).map_err(|why| TankaError::Spec {
         path: at.to_owned(),
@@ -60,7 +60,7 @@ pub fn described_by(path: &RepoPath) -> Option<&str> {
     (!is_packaged).then_some(directory)
 }
 
-/// Whether there is a program beside the `spec.json` of a directory. Without one it describes something else.
+/// Returns true if there is a program beside the `spec.json` of a directory. Without one it describes something else.
 pub fn has_program(listing: &Listing, directory: &str) -> bool {
     let mut below = listing.below(directory).iter();
     below.any(|file| file.parent().unwrap_or("") == directory && file.file_name().ends_with(".jsonnet"))

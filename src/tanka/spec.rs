@@ -13,9 +13,9 @@ static NULL: Value = Value::Null;
 pub struct Parsed {
     /// The environment.
     pub environment: Environment,
-    /// What should be written differently.
+    /// Hints at text that should be written differently.
     pub warnings: Vec<String>,
-    /// Whether it names its place in the first format, of which `tk` forgets a part.
+    /// True if it names its place in the first format, of which `tk` forgets a part.
     pub(super) has_old_place: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What tests share: trees in memory, and an evaluator for programs that are plain JSON.
+//! Shared test support: trees in memory, and an evaluator for programs that are plain JSON.
 
 use super::{Evaluate, Listing};
 use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion, SecondOpinionWanted};

@@ -1,4 +1,4 @@
-//! What every Kubernetes object needs before it may pass.
+//! The checks that every Kubernetes object must pass.
 
 use super::error::PrimitiveReason;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const NO_TEXT: &str = "missing or not of string type";
 const NO_OBJECT: &str = "missing or not an object";
 
-/// Whether an object says that it is a Kubernetes object, and if not, why not.
+/// Checks that an object says that it is a Kubernetes object.
 pub(super) fn claim(members: &Map<String, Value>) -> Result<(), PrimitiveReason> {
     for attribute in ["apiVersion", "kind"] {
         match members.get(attribute) {
@@ -25,7 +25,7 @@ pub(super) fn claim(members: &Map<String, Value>) -> Result<(), PrimitiveReason>
     Ok(())
 }
 
-/// Whether an object has everything it needs, and if not, what is wrong with which field.
+/// Checks that an object has everything it needs, and names each wrong field with the reason.
 pub(super) fn complete(members: &Map<String, Value>) -> Result<(), BTreeMap<String, String>> {
     let fields = wrong_fields(members);
     match fields.is_empty() {
@@ -81,7 +81,7 @@ fn not_texts(value: &Value) -> Option<String> {
     }
 }
 
-/// What Go calls the type of a JSON value.
+/// Returns the name Go has for the type of a JSON value.
 fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

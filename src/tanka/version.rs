@@ -1,4 +1,4 @@
-//! Whether the version of Tanka that is followed here is one an environment expects.
+//! The check that the version of Tanka that is followed here is one an environment expects.
 
 use super::TankaError;
 

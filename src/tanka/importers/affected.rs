@@ -1,4 +1,4 @@
-//! What is different for an entry point between two trees, reduced to the paths that began it.
+//! The differences of entry points between two trees, reduced to the paths that began them.
 
 use super::closure::{Closure, Role};
 use super::look::State;
@@ -11,18 +11,18 @@ use std::sync::Arc;
 pub struct Affected {
     /// The entry point.
     pub entrypoint: RepoPath,
-    /// Why, at least one reason.
+    /// The reasons, at least one.
     pub reasons: Vec<Reason>,
 }
 
-/// Why a value may differ.
+/// The reason the value of an entry point may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The entry point is new.
     New,
     /// The entry point is gone.
     Gone,
-    /// Its project begins in another directory, so that its imports are searched elsewhere.
+    /// The project of the entry point begins in another directory, so that its imports are searched elsewhere.
     Place,
     /// A path it depends on has changed.
     Path {
@@ -30,16 +30,16 @@ pub enum Reason {
         path: RepoPath,
         /// The same without symlinks.
         real: RepoPath,
-        /// Why the path counts.
+        /// The role of the path for the entry point.
         role: Role,
-        /// What happened to it.
+        /// The change of the path.
         change: Change,
         /// The files from the entry point to the path, each named by the one before it.
         chain: Vec<RepoPath>,
     },
 }
 
-/// What happened to a path.
+/// The kind of a change at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// There is something now. What was found elsewhere before may be found here.

@@ -1,5 +1,5 @@
-//! Everything the value of one entry point can depend on: the files its imports mean, the paths that
-//! were looked at in vain before them, its settings, its charts, and the lock of its packages.
+//! The closure of an entry point, which is all its value can depend on: the files its imports mean, the paths that were looked at in vain
+//! before them, its settings, its charts, and the lock of its packages.
 
 use super::look::{Looked, Looks, Program, State, hex};
 use super::outline::ImportOf;
@@ -17,7 +17,7 @@ const LOCK_FILE: &str = "jsonnetfile.lock.json";
 /// The library that is part of Tanka, not of the tree.
 const BUILT_IN: &str = "tk";
 
-/// Why a path counts.
+/// The role of a path an entry point depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// The entry point itself, a file that is imported, or a path where an import was searched.
@@ -44,9 +44,9 @@ impl Role {
 /// One path an entry point depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// Why it counts.
+    /// The role of the path.
     pub role: Role,
-    /// What is there.
+    /// The state of the path.
     pub state: State,
     /// The file that names it first; `None` for the entry point and what lies beside it.
     pub importer: Option<RepoPath>,
@@ -61,14 +61,14 @@ pub struct Unresolved {
     pub importer: RepoPath,
     /// The import as it is written.
     pub path: String,
-    /// Why it means nothing.
+    /// The reason.
     pub why: String,
 }
 
-/// What one entry point depends on.
+/// The paths that one entry point depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closure {
-    /// Where the environment lies.
+    /// The place of the environment.
     pub layout: Layout,
     /// Every path, whether there is something or not.
     pub dependencies: BTreeMap<RepoPath, Dependency>,
@@ -173,7 +173,7 @@ impl Closure {
 
 struct Building<'a, 'b> {
     closure: Closure,
-    /// Where libraries are searched, in the order of the search.
+    /// The directories where libraries are searched, in the order of the search.
     libraries: Arc<[String]>,
     looks: &'a mut Looks<'b>,
     programs: BTreeSet<RepoPath>,
@@ -290,8 +290,8 @@ impl Building<'_, '_> {
         }
     }
 
-    /// What comes from packages, or comes from nowhere as long as they are not installed, depends on
-    /// which packages there are.
+    /// Adds the locks of packages: imports that come from packages, or from nowhere while packages are not installed, depend on which
+    /// packages there are.
     fn add_locks(&mut self) {
         let layout = &self.closure.layout;
         let vendors = [join(&layout.root, "vendor"), join(&layout.base, "vendor")];

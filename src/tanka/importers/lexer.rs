@@ -38,7 +38,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What comes before `end`, which is skipped; everything if it does not come.
+    /// Takes the text before `end` and skips `end`; takes all that is left if it does not come.
     fn take_until(&mut self, end: &str) -> &'a str {
         let (before, after) = self.rest.split_once(end).unwrap_or((self.rest, ""));
         self.rest = after;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Symlinks followed for one path, as everywhere in a tree.
 const LINKS_MAX: usize = 8;
 
-/// What is at a path, as far as a program can tell.
+/// The state of a path, as far as a program can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// A file, by git's hash of its content as 40 hex digits.
@@ -26,11 +26,11 @@ pub enum State {
         /// The hash, empty unless the directory is a chart.
         digest: String,
     },
-    /// Nothing.
+    /// There is nothing at the path.
     Absent,
-    /// Something that cannot be read, and why.
+    /// There is an entry that cannot be read.
     Unreadable {
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -60,7 +60,7 @@ pub(super) struct Looks<'a> {
     programs: HashMap<RepoPath, Arc<Program>>,
 }
 
-/// What a file names, and the part of it that is the same for every entry point.
+/// The imports of a file, and the part of their search that is the same for every entry point.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) outline: Arc<Outline>,
@@ -80,7 +80,7 @@ impl<'a> Looks<'a> {
         }
     }
 
-    /// What is at `path`.
+    /// Looks at `path`, once per path.
     pub(super) fn at(&mut self, path: &RepoPath) -> Arc<Looked> {
         if let Some(looked) = self.looked.get(path) {
             return Arc::clone(looked);
@@ -100,7 +100,7 @@ impl<'a> Looks<'a> {
         looked
     }
 
-    /// What the file at `path`, which was looked at, names of other files.
+    /// Returns the imports and charts that the file at `path`, which was looked at, names.
     pub(super) fn program(&mut self, path: &RepoPath) -> Arc<Program> {
         if let Some(program) = self.programs.get(path) {
             return Arc::clone(program);
@@ -128,7 +128,7 @@ impl<'a> Looks<'a> {
         matches!(looked.state, State::File { .. }).then_some((path, looked))
     }
 
-    /// What is at `path` when all of a directory counts.
+    /// Looks at `path` with all the files below it, if it is a directory.
     pub(super) fn chart(&mut self, path: &RepoPath) -> Arc<Looked> {
         if let Some(looked) = self.charts.get(path) {
             return Arc::clone(looked);

@@ -1,7 +1,6 @@
-//! Which entry points a change affects, and why. Found by reading imports, not by evaluating: every path
-//! an evaluation can look at is followed, those without a file too, because a file that appears there
-//! changes the value. An import that is never evaluated counts as well, so the answer may name too many
-//! entry points and never too few.
+//! The import graph: the entry points a change affects, and the reasons. It is found by reading imports, not by evaluating: every path an
+//! evaluation can look at is followed, those without a file too, because a file that appears there changes the value. An import that is
+//! never evaluated counts as well, so the answer may name too many entry points and never too few.
 
 mod affected;
 mod closure;
@@ -32,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use watched::Watched;
 
-/// What every entry point of a tree depends on. All of it reads files and may block.
+/// The closures of all entry points of a tree. All of it reads files and may block.
 #[derive(Debug)]
 pub struct ImportGraph {
     outlines: Arc<Outlines>,
@@ -47,7 +46,7 @@ pub struct ImportGraph {
 pub struct Importer {
     /// The entry point.
     pub entrypoint: RepoPath,
-    /// Why the path counts.
+    /// The role of the path for the entry point.
     pub role: Role,
     /// The files from the entry point to the path, each named by the one before it.
     pub chain: Vec<RepoPath>,
@@ -197,7 +196,7 @@ impl ImportGraph {
     }
 }
 
-/// What the entry points at these places depend on. A thread looks at what several of its own share once.
+/// Returns the closures of the entry points at these places. A thread looks at what several of its own share once.
 fn looked(
     tree: &dyn Tree,
     listing: &Listing,

@@ -1,5 +1,5 @@
-//! What a Jsonnet file names of other files: its imports and the chart directories it renders. It
-//! depends on the content alone, so it is made once per blob, whichever trees have it.
+//! The outline of a Jsonnet file: its imports and the chart directories it renders. It depends on the content alone, so it is made once per
+//! blob, whichever trees have it.
 
 use super::lexer::{Lexer, Token};
 use bytes::Bytes;
@@ -11,10 +11,10 @@ const OUTLINES_MAX: usize = 65_536;
 /// Tokens of one call that are looked at.
 const CALL_TOKENS_MAX: usize = 4_096;
 
-/// What a file names.
+/// The other files that a Jsonnet file names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// Its imports in order, each once.
+    /// The imports in order, each once.
     pub(super) imports: Vec<ImportOf>,
     /// Directories of charts and kustomizations, as written: relative to the file's own directory. A
     /// call that only looks like such a rendering counts, too.
@@ -25,7 +25,7 @@ pub(super) struct Outline {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ImportOf {
     pub(super) path: String,
-    /// Whether what it imports is a program, whose imports count, too.
+    /// True if the imported file is a program, whose own imports count, too.
     pub(super) is_program: bool,
 }
 

@@ -44,17 +44,17 @@ pub fn importers(
         .collect())
 }
 
-/// Which files of a directory are counted.
+/// The depth to which files below a directory are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Those in it.
+    /// Files in the directory itself.
     Direct,
-    /// Those in its subdirectories, too.
+    /// Files in its subdirectories, too.
     Recursive,
 }
 
-/// How many entry points Tanka takes for importers of each Jsonnet file in `directory`, most first. Entry
-/// points themselves are not counted.
+/// Counts, for each Jsonnet file in `directory`, the entry points Tanka takes for its importers; most first. Entry points themselves are
+/// not counted.
 pub fn importers_count(
     tree: &dyn Tree,
     root: &str,
@@ -174,7 +174,7 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    /// What is no library belongs to the environment it lies in, or else to all below it.
+    /// Returns the entry point of the environment that a file other than a library lies in, or else all entry points below its directory.
     fn around(&self, file: &str) -> Vec<String> {
         let directory = parent(file).unwrap_or("");
         let mut existing = directory;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Which entry points depend on which paths, symlinks on the way included.
+/// The entry points by the paths they depend on, symlinks on the way included.
 #[derive(Debug)]
 pub(super) struct Watched {
     entrypoints: Vec<RepoPath>,
@@ -14,16 +14,16 @@ pub(super) struct Watched {
     before: Option<Before>,
 }
 
-/// What entry points that were not looked at again depend on.
+/// The dependencies of entry points that were not looked at again.
 #[derive(Debug)]
 struct Before {
     watched: Arc<Watched>,
-    /// Those that were.
+    /// The entry points that were looked at again.
     stale: BTreeSet<RepoPath>,
 }
 
 impl Watched {
-    /// What these entry points depend on.
+    /// Indexes these closures by the paths they depend on.
     pub(super) fn of<'a>(closures: impl Iterator<Item = (&'a RepoPath, &'a Closure)>) -> Self {
         let mut entrypoints = Vec::new();
         let mut by_path: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -88,8 +88,7 @@ impl Watched {
     }
 }
 
-/// Whether a change of one path can change what is at the other: they are the same, or one is a
-/// directory the other lies in.
+/// Returns true if a change of one path can change what is at the other: they are the same, or one is a directory the other lies in.
 pub(super) fn touches(one: &RepoPath, other: &RepoPath) -> bool {
     let is_in = |inner: &RepoPath, outer: &RepoPath| {
         let rest = inner.as_str().strip_prefix(outer.as_str());

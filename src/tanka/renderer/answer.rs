@@ -1,4 +1,4 @@
-//! What is asked of a renderer, and what it answers.
+//! The questions to a renderer, and its answers.
 
 use crate::jsonnet::{Import, SecondOpinion, SecondOpinionWanted};
 use crate::model::RepoPath;
@@ -10,7 +10,7 @@ use crate::tanka::spec::Parsed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which environment, and what its program is given.
+/// An environment to be rendered, and the values its program is given.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     /// A directory or file of the environment; `.` is the repository. What is neither is taken for the
@@ -24,7 +24,7 @@ pub struct Target {
     pub tla_code: BTreeMap<String, String>,
     /// Depth of calls; 0 for the usual one.
     pub max_stack: u32,
-    /// Whether the second engine is asked, too.
+    /// The wish for a cross-check by the second engine.
     pub second_opinion: SecondOpinionWanted,
 }
 
@@ -41,17 +41,17 @@ impl Target {
 /// A rendered environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
-    /// Where it is.
+    /// The place of the environment.
     pub layout: Layout,
-    /// Its settings.
+    /// The settings.
     pub environment: Environment,
-    /// Its objects, in order.
+    /// The objects, in order.
     pub objects: Vec<Object>,
     /// Every file its value depends on. The settings of a static environment are not among them.
     pub imports: Arc<[Import]>,
-    /// What the second engine says.
+    /// The result of the second engine's cross-check.
     pub second_opinion: SecondOpinion,
-    /// What should be written differently.
+    /// Hints at text that should be written differently.
     pub warnings: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct Rendered {
 pub struct Found {
     /// The file it starts with.
     pub entrypoint: RepoPath,
-    /// Its settings.
+    /// The settings.
     pub environment: Environment,
 }
 
@@ -69,18 +69,18 @@ pub struct Found {
 pub struct EnvironmentFailure {
     /// The file.
     pub entrypoint: RepoPath,
-    /// Why.
+    /// The reason.
     pub error: TankaError,
 }
 
 /// The environments below a directory.
 #[derive(Debug, Default)]
 pub struct EnvironmentList {
-    /// Those that were found, by name.
+    /// The environments that were found, by name.
     pub environments: Vec<Found>,
-    /// What could not be looked into, by path.
+    /// The environments that could not be looked into, by path.
     pub failures: Vec<EnvironmentFailure>,
-    /// What should be written differently, each once.
+    /// Hints at text that should be written differently, each once.
     pub warnings: Vec<String>,
 }
 

@@ -144,7 +144,7 @@ impl Renderer {
         blocking(move || renderer.at_once(&path)).await
     }
 
-    /// As [`Self::at`], where reading the tree may block.
+    /// Does the same as [`Self::at`], but may block to read the tree.
     pub fn at_once(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
         match is_there(self.tree.as_ref(), path)? {
             true => Ok(Some(place(self.tree.as_ref(), path)?.layout.entrypoint)),

@@ -1,5 +1,5 @@
-//! Everything an entry point renders to: its one environment, or all that are written in it, from one
-//! evaluation. Entry points are evaluated in one batch.
+//! Whole entry points: all environments that one renders to, static or written in it, from one evaluation. Entry points are evaluated in
+//! one batch.
 
 use super::{Place, Renderer, Target, blocking, inline_settings, place, reading};
 use crate::jsonnet::{Evaluated, Import, Request, SecondOpinion};
@@ -29,7 +29,7 @@ pub type ValueHash = [u8; 32];
 /// A rendered entry point.
 #[derive(Debug)]
 pub struct Whole {
-    /// Its environments, in the order of the program.
+    /// The environments, in the order of the program.
     pub members: Vec<Member>,
     /// The hash of its value.
     pub value: ValueHash,
@@ -42,13 +42,13 @@ pub struct Whole {
 /// One environment of an entry point.
 #[derive(Debug)]
 pub struct Member {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The namespace of its objects that name none.
     pub namespace: String,
-    /// Its settings, or why they are not known, where they are written in the program; `None` for a static one.
+    /// The settings, or the reason they are not known, where they are written in the program; `None` for a static environment.
     pub settings: Option<Result<Environment, String>>,
-    /// Its objects, in order. One that fails leaves the others as they are.
+    /// The objects, in order. One that fails leaves the others as they are.
     pub objects: Result<Vec<Object>, TankaError>,
 }
 
@@ -87,7 +87,7 @@ impl Renderer {
             .await
     }
 
-    /// As [`Self::show_all`], but only the hash of each value, and what it depends on.
+    /// Does the same as [`Self::show_all`], but returns only the hash of each value and the files it depends on.
     pub async fn hash_all(
         &self,
         targets: Vec<Target>,

@@ -1,4 +1,4 @@
-//! What an edit affects, and why.
+//! Tests of the entry points an edit affects, and of the reasons.
 
 use super::{edited, graph, lines};
 use crate::tanka::importers::{ImportGraph, Outlines};

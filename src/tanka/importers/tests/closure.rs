@@ -1,4 +1,4 @@
-//! What belongs to an environment.
+//! Tests of the closure of an environment.
 
 use super::{graph, importers, texts};
 use crate::tanka::importers::{Closure, Role, State};
@@ -149,7 +149,7 @@ fn settings_charts_and_the_lock_belong_to_an_environment() {
     }
 }
 
-/// What imports by name find although it is not imported.
+/// Imports by name count only where they are real: not in comments or texts, and not a file that lies beside.
 #[test]
 fn only_what_imports_mean_counts() {
     let files = Files::new(&[

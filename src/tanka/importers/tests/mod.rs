@@ -1,4 +1,4 @@
-//! What an import graph says about small projects, case by case.
+//! Tests of the import graph on small projects.
 
 mod affected;
 mod closure;
@@ -27,7 +27,7 @@ fn importers(files: &Files, of: &str) -> Vec<String> {
         .collect()
 }
 
-/// What one edit affects, found incrementally and checked against a cold reading.
+/// Returns the entry points one edit affects, found incrementally and checked against a cold reading.
 fn edited(files: &Files, name: &str, content: Option<&str>) -> Vec<Affected> {
     let base = graph(files);
     let after = files.with(name, content);

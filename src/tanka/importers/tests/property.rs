@@ -8,7 +8,7 @@ use proptest::prelude::{Strategy, prop};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeSet;
 
-/// Where files can be. Some are directories of others, so that edits swap one for the other.
+/// The paths where files can be. Some are directories of others, so that edits swap one for the other.
 const PLACES: [&str; 18] = [
     "jsonnetfile.json",
     "tkrc.yaml",
