@@ -8,14 +8,14 @@ use tar::EntryType;
 
 /// Bytes that an archive unpacks to.
 const UNPACKED_BYTES_MAX: u64 = 100 << 20;
-/// How many times larger it may be unpacked than packed.
+/// The largest ratio of unpacked to packed bytes.
 const RATIO_MAX: u64 = 100;
 /// Entries of an archive.
 const ENTRIES_MAX: usize = 10_000;
 /// Bytes of the `Chart.yaml` in it.
 const CHART_BYTES_MAX: u64 = 1 << 20;
 
-/// What an archive says that it is.
+/// The name and the version an archive gives itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -29,7 +29,7 @@ struct Entry<'e> {
     content: &'e mut dyn Read,
 }
 
-/// Why an archive is no chart.
+/// The reason an archive is not accepted as a chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
     /// Not an archive, or a broken one.
@@ -44,7 +44,7 @@ pub enum ArchiveError {
     /// More entries than a chart may have.
     #[error("archive has more than {0} entries")]
     TooMany(usize),
-    /// It unpacks to more than is allowed.
+    /// The archive unpacks to more than is allowed.
     #[error("archive {0}")]
     Unpacks(#[from] Exceeded),
     /// There is not one good `Chart.yaml` in it.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const FILE: &str = "chartfile.yaml";
 /// The one version of it that there is.
 const VERSION: f64 = 1.0;
-/// Where charts are when nothing else is said.
+/// The directory of charts when the chartfile names none.
 const DIRECTORY: &str = "charts";
 /// Charts of one file.
 const REQUIREMENTS_MAX: usize = 1_000;
@@ -31,16 +31,16 @@ pub struct Chartfile {
 pub struct Requirement {
     /// `repository/name`.
     pub chart: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// Where it is, from the root of the tree.
+    /// The directory, from the root of the tree.
     pub directory: String,
 }
 
 /// A chart that is asked for or there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Vendored {
-    /// Where it is, from the root of the tree.
+    /// The directory, from the root of the tree.
     pub directory: String,
     /// `repository/name`; `None` when nobody asks for it.
     pub chart: Option<String>,
@@ -48,42 +48,42 @@ pub struct Vendored {
     pub wanted: Option<String>,
     /// The version that is there.
     pub found: Option<String>,
-    /// How the two differ.
+    /// The difference between the two.
     pub drift: Drift,
 }
 
-/// How what is there differs from what is asked for.
+/// The difference between a chart that is there and the one that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drift {
-    /// It does not.
+    /// There is no difference.
     None,
-    /// It is not there.
+    /// The chart is asked for and not there.
     Missing,
     /// Another version is there.
     OtherVersion,
-    /// Nobody asks for it.
+    /// The chart is there and not asked for.
     NotListed,
 }
 
-/// Why there is no chartfile.
+/// The reason there is no chartfile to work with.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartfileError {
-    /// It cannot be read.
+    /// The chartfile cannot be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// It is not one.
+    /// The file is no chartfile.
     #[error("`{path}`: {why}")]
     Malformed {
-        /// Where it is.
+        /// The path of the file.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// What it says does not fit together.
+    /// The entries of the chartfile do not fit together.
     #[error("`{path}`: validation errors:\n - {}", .problems.join("\n - "))]
     Invalid {
-        /// Where it is.
+        /// The path of the file.
         path: String,
         /// All that is wrong.
         problems: Vec<String>,
@@ -221,7 +221,7 @@ impl Written {
     }
 }
 
-/// What is asked for and what is there, by directory.
+/// Compares the charts that are asked for with those that are there, by directory.
 pub fn vendored(tree: &dyn Tree, chartfile: &Chartfile) -> Result<Vec<Vendored>, ChartfileError> {
     let mut found = BTreeMap::new();
     for file in tree.below(&chartfile.directory)? {

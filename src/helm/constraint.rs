@@ -1,6 +1,5 @@
-//! Which versions of a chart somebody wants: `^1.2`, `>=1.0.0 <2.0.0`, `1.2 - 1.4 || 3.x`. What is accepted
-//! and what fits is what helm accepts and takes, its corners included: the table of the tests is recorded
-//! from the library helm is built with.
+//! Constraints on the version of a chart: `^1.2`, `>=1.0.0 <2.0.0`, `1.2 - 1.4 || 3.x`. They are accepted and met as helm does it, its
+//! corners included: the table of the tests is recorded from the library helm is built with.
 
 use super::version::Version;
 use regex::{Captures, Regex};
@@ -14,10 +13,10 @@ const ALTERNATIVES_MAX: usize = 32;
 
 /// A number of a version, or what stands for any.
 const NUMBER: &str = r"[0-9xX*|]+";
-/// What follows the numbers.
+/// The part of a version that follows the numbers: prerelease and build metadata.
 const REST: &str = r"(?:-[0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*)?(?:\+[0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*)?";
 const OPERATOR: &str = r"=>|>=|=<|<=|~>|!=|=|>|<|~|\^|";
-/// What is blank to Go.
+/// A blank character, as Go sees it.
 const BLANK: &str = r"[\t\n\x0c\r ]";
 
 /// `1.2 - 1.4`
@@ -37,7 +36,7 @@ static BOUND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What is wanted: one of some alternatives, each of which is some bounds.
+/// A constraint: some alternatives, each of which is some bounds.
 #[derive(Clone, Debug)]
 pub(super) struct Constraint {
     alternatives: Vec<Vec<Bound>>,
@@ -85,7 +84,7 @@ impl Constraint {
             .map(|alternatives| Self { alternatives })
     }
 
-    /// Whether a version fits. A prerelease fits only where one is named.
+    /// Returns true if a version fits. A prerelease fits only where one is named.
     pub(super) fn fits(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|bounds| {
             let prereleases = bounds.iter().any(|bound| bound.version.is_prerelease());
@@ -213,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
     use serde::Deserialize;
 
-    /// What the library that helm is built with makes of versions and constraints.
+    /// The recorded answers about versions and constraints of the library that helm is built with.
     #[derive(Deserialize)]
     struct Recorded {
         versions: Vec<RecordedVersion>,

@@ -1,5 +1,4 @@
-//! What a chart declares of its dependencies, as helm reads it: `Chart.yaml`, and for charts of before
-//! helm 3 a file beside it.
+//! The dependencies a chart declares, as helm reads them: `Chart.yaml`, and for charts of before helm 3 a file beside it.
 
 use super::error::{DependencyError, HelmError};
 use super::lock::Lock;
@@ -9,7 +8,7 @@ use crate::jsonnet::{path, yaml_documents};
 use crate::model::RepoPath;
 use serde_json::Value;
 
-/// Where dependencies are declared: today, and before helm 3.
+/// The files that declare dependencies: today's, and that of before helm 3.
 const DECLARATIONS: [&str; 2] = ["Chart.yaml", "requirements.yaml"];
 /// Dependencies of one chart.
 const DEPENDENCIES_MAX: usize = 200;
@@ -17,7 +16,7 @@ const DEPENDENCIES_MAX: usize = 200;
 /// A chart, as far as its dependencies go.
 #[derive(Clone, Debug)]
 pub(super) struct Declaration {
-    /// It is written as before helm 3.
+    /// True if it is written as before helm 3.
     pub(super) legacy: bool,
     /// `None` where nothing is said of any.
     pub(super) dependencies: Option<Vec<Dependency>>,
@@ -38,10 +37,10 @@ pub(super) struct Dependency {
     pub(super) alias: String,
 }
 
-/// Where a dependency comes from.
+/// The source of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin<'a> {
-    /// It is in `charts/` already.
+    /// The dependency is in `charts/` already.
     Inside,
     /// A directory, from that of the chart.
     Local(&'a str),
@@ -139,7 +138,7 @@ impl Dependency {
         })
     }
 
-    /// Where it comes from; an error where nothing is had from.
+    /// Returns the source of the dependency; an error where nothing is fetched from.
     pub(super) fn origin(&self) -> Result<Origin<'_>, DependencyError> {
         let repository = self.repository.as_str();
         if repository.is_empty() {
@@ -168,7 +167,7 @@ impl Dependency {
         Ok(Some(meant))
     }
 
-    /// It, fixed at a version: all that a lock says of one.
+    /// Returns the dependency fixed at a version: all that a lock says of one.
     pub(super) fn at(&self, version: &str) -> Self {
         Self {
             name: self.name.clone(),

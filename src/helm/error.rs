@@ -1,19 +1,19 @@
-//! Why there is no answer about a chart.
+//! The errors of questions about charts.
 
 use super::archive::ArchiveError;
 use super::index::IndexError;
 use crate::download::{DownloadError, RemoteRefused};
 use crate::jsonnet::foreign::ForeignError;
 
-/// Why there is no answer about a chart.
+/// The reason a question about a chart has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HelmError {
-    /// It is no chart, or none that may be read.
+    /// The directory holds no chart, or none that may be read.
     #[error("chart `{chart}`: {why}")]
     Chart {
-        /// Its directory.
+        /// The directory of the chart.
         chart: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The lock was made for other dependencies.
@@ -25,7 +25,7 @@ pub enum HelmError {
         chart: String,
         /// The lock.
         lock: &'static str,
-        /// Where the dependencies are declared.
+        /// The file that declares the dependencies.
         declaration: &'static str,
     },
     /// A dependency cannot be had.
@@ -35,7 +35,7 @@ pub enum HelmError {
         chart: String,
         /// The dependency.
         name: String,
-        /// Why it cannot be had.
+        /// The reason.
         why: Box<DependencyError>,
     },
     /// Helm did not run.
@@ -46,34 +46,34 @@ pub enum HelmError {
     Said(String),
 }
 
-/// Why a dependency cannot be had.
+/// The reason a dependency cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DependencyError {
-    /// It leads out of the repository.
+    /// The dependency leads out of the repository.
     #[error("`{0}` is outside the repository")]
     Outside(String),
-    /// Its name cannot be that of a file.
+    /// The dependency's name cannot be that of a file.
     #[error("this is no name of a chart")]
     Name,
-    /// What it asks for is no version and no range of them.
+    /// The requested version is no version and no range of them.
     #[error("`{0}` is no version and no range of versions")]
     Constraint(String),
-    /// It names a repository of somebody's own settings.
+    /// The dependency names a repository of somebody's own settings.
     #[error("`{0}` names a repository of somebody's own settings; write the https address instead")]
     Alias(String),
-    /// It is in a registry.
+    /// The dependency is in a registry.
     #[error(
         "charts of registries (`oci://`) are not fetched; name an https repository, put the chart into `charts/`, \
          or refer to one of this repository with `file://../NAME`"
     )]
     Registry,
-    /// Nothing is fetched while no host is allowed.
+    /// The network is off: nothing is fetched while no host is allowed.
     #[error(
         "the network is off for charts; an operator allows hosts with `[helm] hosts_allowed`, such as \
          [\"charts.example.com\"]"
     )]
     Off,
-    /// Its repository has no address that can be read.
+    /// The dependency's repository has no address that can be read.
     #[error("its repository is no address")]
     Address,
     /// There is no index below the address.
@@ -84,7 +84,7 @@ pub enum DependencyError {
     Index {
         /// The repository.
         repository: String,
-        /// What is wrong.
+        /// The reason.
         why: IndexError,
     },
     /// The repository has no such chart.
@@ -95,7 +95,7 @@ pub enum DependencyError {
     NoVersion {
         /// The repository.
         repository: String,
-        /// What was asked for.
+        /// The version that was asked for.
         wanted: String,
         /// A few that there are.
         newest: Vec<String>,
@@ -106,33 +106,33 @@ pub enum DependencyError {
     /// The chart in `charts/` is of another version.
     #[error("`{place}` is version {found}, which does not fit `{wanted}`")]
     OtherInside {
-        /// Where it is.
+        /// The directory or archive of the chart that is there.
         place: String,
-        /// Its version.
+        /// The version that is there.
         found: String,
-        /// What was asked for.
+        /// The version that was asked for.
         wanted: String,
     },
     /// The index names an archive that is not there.
     #[error("the repository names an archive that is not there")]
     NoArchive,
-    /// What came is not what the index says.
+    /// The digest of the downloaded archive is not the one in the index.
     #[error("checksum mismatch: the index says {expected}, and what came has {found}")]
     Digest {
-        /// What the index says.
+        /// The digest in the index.
         expected: String,
-        /// What came.
+        /// The digest of the download.
         found: String,
     },
-    /// What came is no chart.
+    /// The download is no chart.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// What came is another chart.
+    /// The download is another chart.
     #[error("what came is chart `{name}` {version}")]
     Other {
         /// The chart.
         name: String,
-        /// Its version.
+        /// The version of the downloaded chart.
         version: String,
     },
     /// Two different archives of one name.
@@ -141,7 +141,7 @@ pub enum DependencyError {
     /// The archives of a chart are too large.
     #[error("the archives of all dependencies have more than {0} bytes together")]
     TooMuch(usize),
-    /// It could not be downloaded.
+    /// The download failed.
     #[error(transparent)]
     Download(#[from] DownloadError),
 }

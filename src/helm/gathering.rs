@@ -33,16 +33,16 @@ pub(super) struct Gathering<'a> {
     pub(super) watch: &'a Watch,
 }
 
-/// What is there so far.
+/// The results so far.
 #[derive(Default)]
 struct Gathered {
     said: Vec<String>,
     archives: Copies,
-    /// What was fetched, and from where: a chart may be wanted under several names.
+    /// The origin of each archive that was fetched: a chart may be wanted under several names.
     fetched: BTreeMap<RepoPath, String>,
 }
 
-/// How the version of a chart is chosen.
+/// The way the version of a chart is chosen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Choice {
     /// The newest that fits.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const BYTES_MAX: u64 = 48 << 20;
 /// Versions of all charts of an index.
 const RELEASES_MAX: usize = 100_000;
-/// How deep an index nests.
+/// The depth to which an index may nest.
 const DEPTH_MAX: usize = 100;
 /// Versions that are named when none fits.
 const NEWEST: usize = 5;
@@ -27,25 +27,25 @@ pub(super) struct Index {
 #[derive(Clone, Debug)]
 pub(super) struct Release {
     pub(super) version: Version,
-    /// Where its archive is, from the address of the repository.
+    /// The address of the archive, seen from the address of the repository.
     pub(super) url: String,
     /// The SHA-256 of its archive in hex; empty when the repository does not say.
     pub(super) digest: String,
 }
 
-/// Why an index cannot be used.
+/// The reason an index cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// It is not what it should be.
+    /// The index is malformed.
     #[error("its `index.yaml` cannot be read: {0}")]
     Malformed(String),
-    /// It has no `apiVersion`, as all indexes do.
+    /// The index has no `apiVersion`, as all indexes do.
     #[error("its `index.yaml` has no `apiVersion`, so this is no repository of charts")]
     NoIndex,
-    /// It is about more than is looked at.
+    /// The index holds more than is looked at.
     #[error("its `index.yaml` has more than {0} versions of charts")]
     TooMany(usize),
-    /// Somebody stopped it.
+    /// The reading was stopped.
     #[error("the download was stopped")]
     Stopped,
 }
@@ -167,7 +167,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// One version; `None` when it has no good version or no address, as helm leaves it out then.
+    /// Reads one version; `None` when it has no good version or no address, as helm leaves it out then.
     fn release(&mut self) -> Result<Option<Release>, IndexError> {
         let (mut version, mut url, mut digest) = (None, None, String::new());
         while let Some(key) = self.key()? {

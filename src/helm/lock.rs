@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Where the versions are that were chosen: today, and before helm 3.
+/// The files that lock the chosen versions: today's, and that of before helm 3.
 pub(super) const LOCKS: [&str; 2] = ["Chart.lock", "requirements.lock"];
 
 /// A lock, as far as it means something.
@@ -51,7 +51,7 @@ impl Lock {
         }
     }
 
-    /// Whether it was made for what is declared. Helm 2 had another digest, of the declaration alone.
+    /// Returns true if the lock was made for the declared dependencies. Helm 2 had another digest, of the declaration alone.
     pub(super) fn is_for(&self, declared: Option<&[Dependency]>, legacy: bool) -> bool {
         let of_helm_2 = || digest(&format!("{{\"dependencies\":{}}}", written(declared)));
         let now = Self::of(declared, self.dependencies.clone()).digest;

@@ -44,7 +44,7 @@ pub struct Helm {
 /// Bytes of a lock that helm may leave.
 const LOCK_BYTES_MAX: u64 = 1 << 20;
 
-/// How dependencies are packed.
+/// The way dependencies are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pack {
     /// At the versions of the lock.
@@ -53,10 +53,10 @@ pub enum Pack {
     Update,
 }
 
-/// What an operation would do.
+/// The result an operation would have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// What helm said, or what was had from where.
+    /// The output of helm, or the origin of what was fetched.
     pub said: String,
     /// The files that become different; `None` is deleted.
     pub changes: BTreeMap<RepoPath, Option<Bytes>>,
@@ -101,7 +101,7 @@ impl Helm {
         self
     }
 
-    /// Which helm it is. Shows that it runs with every layer of the jail.
+    /// Returns the version of helm. Shows that it runs with every layer of the jail.
     pub fn version(&self) -> Result<String, HelmError> {
         let arguments = ["version", "--short"].map(str::to_owned).to_vec();
         let (ran, scratch) = self.run(arguments, &Copies::new(), Writes::Nothing, &|| false)?;
@@ -109,7 +109,7 @@ impl Helm {
         Ok(text(&ran))
     }
 
-    /// What helm says is wrong with a chart.
+    /// Returns helm's findings about a chart.
     pub fn lint(
         &self,
         tree: &dyn Tree,
@@ -311,7 +311,7 @@ fn text(ran: &Ran) -> String {
     String::from_utf8_lossy(&ran.output).trim().to_owned()
 }
 
-/// What helm says, with the paths of the repository.
+/// Returns helm's output with the paths of the repository.
 fn readable(text: &str, scratch: &Scratch) -> String {
     let files = format!("{}/", scratch.files().display());
     text.replace(&files, "").replace(" ./", " ")

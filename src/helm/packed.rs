@@ -1,4 +1,4 @@
-//! What a helm that packed charts has left, and how it differs from before.
+//! The files that helm has left after packing charts, and their differences from before.
 
 use super::archive::is_same;
 use super::beneath;
@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 const FILES_MAX: usize = 200;
 /// Bytes of each of them.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Where packed charts are.
+/// The directory of packed charts.
 pub(super) const CHARTS: &str = "charts";
 
 /// Files that become different; `None` is deleted.
 pub(super) type Changes = BTreeMap<RepoPath, Option<Bytes>>;
 
-/// What is different in the copies: the lock, and the packed charts.
+/// Returns the differences in the copies: the lock, and the packed charts.
 pub(super) fn changes(
     directory: &RepoPath,
     copies: &Copies,
@@ -57,7 +57,7 @@ pub(super) fn charts(directory: &RepoPath, scratch: &Scratch) -> Result<Copies, 
     Ok(packed)
 }
 
-/// Those files that are not as before. An archive that holds the same files as before is the same.
+/// Returns the files that are not as before. An archive that holds the same files as before is the same.
 pub(super) fn different(before: &Copies, mut after: Copies) -> Changes {
     after.retain(|path, content| {
         let before = before.get(path);
@@ -70,7 +70,7 @@ pub(super) fn different(before: &Copies, mut after: Copies) -> Changes {
         .collect()
 }
 
-/// Whether it is a file that stands right in the `charts/` of a chart.
+/// Returns true if the path is a file directly in the `charts/` of a chart.
 pub(super) fn is_in_charts(path: &RepoPath, directory: &RepoPath) -> bool {
     let parent = path.parent().and_then(|parent| parent.strip_suffix(CHARTS));
     parent.and_then(|parent| parent.strip_suffix('/')) == Some(directory.as_str())

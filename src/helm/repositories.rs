@@ -18,7 +18,7 @@ const KEY: &str = "[helm] hosts_allowed";
 /// Bytes of an archive.
 const ARCHIVE_BYTES_MAX: u64 = 16 << 20;
 
-/// Where charts are fetched from.
+/// The repositories that charts are fetched from.
 #[derive(Debug)]
 pub struct ChartRepositories {
     downloads: Downloads,
@@ -26,8 +26,8 @@ pub struct ChartRepositories {
 }
 
 impl ChartRepositories {
-    /// Those of the allowed hosts. Downloads run on `runtime`, and are asked for from threads that may
-    /// block; the client must follow no redirects, and leave what is sent as it is. `now` is what a lock says of when it was made.
+    /// Makes the repositories of the allowed hosts. Downloads run on `runtime`, and are asked for from threads that may block; the client
+    /// must follow no redirects, and leave what is sent as it is. `now` is what a lock says of when it was made.
     pub fn new(
         hosts_allowed: &[String],
         client: reqwest::Client,
@@ -45,12 +45,12 @@ impl ChartRepositories {
         Ok(self)
     }
 
-    /// What a lock says of when it was made.
+    /// Returns the time a lock is said to be made at.
     pub(super) fn now(&self) -> Timestamp {
         (self.now)()
     }
 
-    /// What a repository says of some charts.
+    /// Returns the versions a repository has of some charts.
     pub(super) fn index(
         &self,
         repository: &str,

@@ -51,7 +51,7 @@ impl Version {
         })
     }
 
-    /// As it was written.
+    /// Returns the version as it was written.
     pub(super) fn written(&self) -> &str {
         &self.written
     }
@@ -72,7 +72,7 @@ impl Version {
         !self.prerelease.is_empty()
     }
 
-    /// Which of two comes first.
+    /// Compares two versions by precedence.
     pub(super) fn precedence(&self, other: &Self) -> Ordering {
         let numbers = self.numbers.cmp(&other.numbers);
         numbers.then_with(|| match (self.is_prerelease(), other.is_prerelease()) {
@@ -82,7 +82,7 @@ impl Version {
         })
     }
 
-    /// Which of two comes first, by what makes them prereleases alone.
+    /// Compares two versions by their prerelease parts alone.
     pub(super) fn prerelease_precedence(&self, other: &Self) -> Ordering {
         let (mut one, mut other) = (self.prerelease.split('.'), other.prerelease.split('.'));
         loop {
