@@ -11,40 +11,40 @@ use rusqlite::{OptionalExtension, Transaction, params};
 pub struct NewAction {
     /// SHA-256 of the token the button carries.
     pub token_hash: [u8; 32],
-    /// What it does: `patch`.
+    /// The verb of the action, such as `patch`.
     pub verb: String,
-    /// To what: `42`.
+    /// The argument of the action, such as `42`.
     pub argument: String,
-    /// Whose it is.
+    /// The person the button belongs to.
     pub user: Sender,
-    /// Where it acts.
+    /// The conversation the action applies to.
     pub conversation: ConversationId,
-    /// Until when.
+    /// The time after which a press has no effect.
     pub expires: Timestamp,
 }
 
-/// What a press on a button means.
+/// The outcome of a press on a button.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It counts, and the press of no other message will.
+    /// The press counts, and the press of no other message will.
     Yes {
-        /// What it does.
+        /// The verb of the action.
         verb: String,
-        /// To what.
+        /// The argument of the action.
         argument: String,
-        /// Where it acts.
+        /// The conversation the action applies to.
         conversation: ConversationId,
     },
-    /// It belongs to somebody else and is still good for them.
+    /// The button belongs to another person and is still good for them.
     Foreign {
         /// The name of the person it belongs to.
         owner: String,
     },
-    /// It was pressed before.
+    /// The button was pressed before.
     Used,
-    /// It is too old.
+    /// The button has expired.
     Expired,
-    /// We never made it, or forgot it.
+    /// The button was never made here, or is forgotten.
     Unknown,
 }
 

@@ -16,16 +16,16 @@ use std::fmt::Write;
 /// The event of a line that says that the log was cut.
 const CUT: &str = "audit.cut";
 
-/// What a check of the log found.
+/// The result of a check of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditState {
     /// Every line is as it was written.
     Intact {
-        /// How many lines were written.
+        /// Number of lines that were ever written.
         rows: i64,
-        /// How many of them were cut from the beginning, because they were older than the log is kept.
+        /// Number of lines that were cut from the beginning, because they were older than the log is kept.
         cut: i64,
-        /// When the first line that is there was written, once some were cut.
+        /// The time of the first line that is left, once some were cut.
         since: Option<Timestamp>,
         /// The hash of the last line, in hex: to note elsewhere.
         head: String,
@@ -101,7 +101,7 @@ fn said_of_cut(rows: i64, hash: [u8; 32]) -> Value {
     serde_json::json!({ "hash": hex(hash), "rows": rows })
 }
 
-/// Where the log begins: the rows that were cut, and the hash of the last of them.
+/// Returns the beginning of the log: the number of rows that were cut, and the hash of the last of them.
 fn start(tx: &Transaction<'_>) -> Result<(i64, [u8; 32]), StoreError> {
     let start = tx
         .prepare_cached("SELECT rows, hash FROM audit_start WHERE id = 1")?

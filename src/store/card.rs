@@ -7,14 +7,14 @@ use crate::model::InboxId;
 use jiff::Timestamp;
 use rusqlite::Transaction;
 
-/// What became of a card.
+/// The outcome of showing a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// It is in the outbox. Holds what is due of it, if the caller said that it delivers it at once.
+    /// The card is in the outbox. Holds what is due of it, if the caller said that it delivers it at once.
     New(Option<Vec<Due>>),
-    /// Its message has one already, which may show these buttons too.
+    /// The message has a card already, which may show these buttons too.
     Before,
-    /// What it says is over: its message was answered meanwhile, or does not wait any more. Nothing was stored.
+    /// The card is out of date: its message was answered meanwhile, or does not wait any more. Nothing was stored.
     Late,
 }
 

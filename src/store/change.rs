@@ -25,7 +25,7 @@ pub struct NewChange {
     pub stats: Vec<Stats>,
     /// Run by us, in order.
     pub checks: Vec<Check>,
-    /// What it does to environments, in words of ours; empty where there are none.
+    /// The effects on environments, in words of ours; empty where there are none.
     pub effects: String,
     /// The grants it takes.
     pub needs: Vec<Need>,
@@ -46,7 +46,7 @@ impl Store {
         self.read(move |tx| current(tx, id)).await
     }
 
-    /// Why what is edited in a conversation is not prepared; `None` where nothing is withheld.
+    /// Returns the reason for which the edits of a conversation are not prepared; `None` where nothing is withheld.
     pub async fn withheld(&self, id: ConversationId) -> Result<Option<String>, StoreError> {
         self.read(move |tx| {
             tx.prepare_cached("SELECT withheld FROM conversation WHERE id = ?1")?

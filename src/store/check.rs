@@ -1,6 +1,6 @@
-//! Whether what lies in a data directory is whole: asked before anything of it is touched, and changes nothing. The
-//! database says where its own pages do not fit together. What was committed last is in its log, and how much that
-//! is, in the index of the log, which the kernel keeps as the last process left it until the machine starts anew.
+//! An integrity check of a data directory: made before anything of it is touched, and changes nothing. The database
+//! says where its own pages do not fit together. The newest commits are in its log, and how many pages they take is
+//! in the index of the log, which the kernel keeps as the last process left it until the machine starts anew.
 
 use rusqlite::{Connection, OptionalExtension};
 use std::fs::File;
@@ -23,13 +23,13 @@ const LOG_MAGIC: u32 = 0x377f_0682;
 /// Bytes of the largest page.
 const PAGE_BYTES_MAX: usize = 65_536;
 
-/// What a look at the whole database came to.
+/// The result of a check of the whole database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Checked {
     Whole,
-    /// It was not read to its end.
+    /// The database was not read to its end.
     Cut,
-    /// What is wrong, with table and page.
+    /// The database is damaged. Holds the finding, with table and page.
     Damaged(String),
 }
 
@@ -146,8 +146,8 @@ fn committed(index: &Path) -> std::io::Result<Option<u32>> {
     Ok(word(16).filter(|_| is_valid))
 }
 
-/// How many pages of whole transactions can be read of a log: those before the first frame that is not as it was
-/// written. Not more than so many are looked at.
+/// Counts the pages of whole transactions that can be read of a log: those before the first frame that is not as it
+/// was written. Looks at no more than `frames_max`.
 fn readable(log: &Path, frames_max: u32) -> std::io::Result<u32> {
     let mut head = [0; LOG_HEAD];
     let Some(mut file) = open(log)? else { return Ok(0) };
@@ -189,7 +189,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Those after the head of a log; nothing if it is none.
+    /// Returns the checksums after the head of a log; `None` if the bytes are no head of a log.
     fn of(head: &[u8; LOG_HEAD]) -> Option<Self> {
         let is_big_endian = match word(head, 0)?.checked_sub(LOG_MAGIC)? {
             0 => false,

@@ -1,6 +1,6 @@
-//! Who works on a conversation: one worker at a time, until it gives the claim back or its process ends. A claim
-//! that is not the newest can write nothing. No clock decides: one process owns the database, and the next one
-//! voids the claims of the last ([`super::recovery`]).
+//! Claims on conversations: one worker at a time has a conversation, until it gives the claim back or its process
+//! ends. A claim that is not the newest can write nothing. No clock decides: one process owns the database, and the
+//! next one voids the claims of the last ([`super::recovery`]).
 
 use super::conversation::Conversation;
 use super::edits::Edits;
@@ -74,20 +74,20 @@ const TAKE_UP: &str = concat!(
 /// Tells if the person of a sender may have one more in work.
 const MAY_HAVE_MORE: &str = concat!("SELECT ", may_have_more!("?1", "?2"));
 
-/// Somebody who works on conversations.
+/// A worker that claims conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    /// Told apart from others by this.
+    /// The name that tells the worker apart from others.
     pub name: String,
-    /// Of what was said before, how many turns they want to know.
+    /// Turns of the earlier conversation that the worker asks for, at most.
     pub turns_max: usize,
-    /// And how many bytes.
+    /// Bytes of the earlier conversation that the worker asks for, at most.
     pub bytes_max: usize,
     /// Conversations of one person in work at a time, of all their accounts together.
     pub of_person_max: i64,
 }
 
-/// Which of the waiting messages a claim may take.
+/// The waiting messages that a claim may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimable {
     /// Events of hooks.
@@ -97,7 +97,7 @@ pub struct Claimable {
 }
 
 impl Claimable {
-    /// Any message.
+    /// Permission to take any message.
     pub const ALL: Self = Self {
         hooks: true,
         suspects: true,
@@ -113,32 +113,32 @@ pub struct Claim {
     pub fence: i64,
 }
 
-/// What somebody who claimed a conversation has to know, as of one moment.
+/// The data that the worker of a claimed conversation starts from, as of one moment.
 #[derive(Clone, Debug)]
 pub struct Work {
     /// The oldest message that waits for a turn.
     pub inbox: InboxId,
-    /// What it says.
+    /// The content of that message.
     pub inbound: Inbound,
     /// Turns that were begun for it and cut short: by a crash, or by a stop of the process.
     pub begun: u32,
     /// The steps of those turns.
     pub steps_before: u32,
-    /// What the model calls of those turns cost.
+    /// The cost of the model calls of those turns.
     pub usage_before: Usage,
     /// The ends of the process in which it was in work.
     pub crashes: Crashes,
-    /// Whether its person asked for its end.
+    /// True if the person asked for the end of the message.
     pub is_stopped: bool,
-    /// Whether its turns that were cut short edited files.
+    /// True if the turns that were cut short edited files.
     pub has_edited: bool,
-    /// How many messages wait behind it.
+    /// Number of messages that wait behind it.
     pub behind: u32,
-    /// Where it is said.
+    /// The conversation the message belongs to.
     pub conversation: Conversation,
     /// The edits of its workspace.
     pub edits: Edits,
-    /// What was said before, as far as it was asked for.
+    /// The earlier conversation, as far as it was asked for.
     pub history: History,
 }
 
@@ -147,8 +147,8 @@ pub struct Work {
 pub struct TakenUp {
     /// The claim.
     pub claim: Claim,
-    /// What [`Store::work`] would answer, where that is little: it is the first message, or not much was said
-    /// before it and nothing is edited.
+    /// The answer of [`Store::work`], where that is small: the message is the first one, or not much was said before
+    /// it and nothing is edited.
     pub work: Option<Box<Work>>,
 }
 
@@ -174,7 +174,7 @@ impl Claim {
 }
 
 impl Work {
-    /// What there is to know when the first message of a conversation has just come in.
+    /// Returns the data of a conversation whose first message has just come in.
     pub(super) fn first(inbox: InboxId, inbound: &Inbound, conversation: Conversation) -> Self {
         Self {
             inbox,
@@ -274,7 +274,7 @@ impl Store {
     }
 }
 
-/// What its turn starts from, beside what was said before.
+/// Reads the data that the turn of a claimed message starts from, beside the given history.
 fn work(
     tx: &Transaction<'_>,
     claim: Claim,

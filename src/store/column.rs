@@ -1,4 +1,4 @@
-//! How values become columns: times as milliseconds, structured values as JSON, enums as words.
+//! Conversion of values to columns: times as milliseconds, structured values as JSON, enums as words.
 
 use super::StoreError;
 use jiff::Timestamp;

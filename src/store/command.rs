@@ -14,82 +14,84 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What an undo did.
+/// The result of an undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "undone", rename_all = "snake_case")]
 pub enum Undone {
-    /// Nothing: a turn of the conversation runs or is to be resumed.
+    /// Nothing was undone: a turn of the conversation runs or is to be resumed.
     Busy,
-    /// Nothing: no message changed files.
+    /// Nothing was undone: no message changed files.
     Nothing,
-    /// It took back everything: the workspace is as its base, and the open change is closed.
+    /// Everything was taken back: the workspace is as its base, and the open change is closed.
     Everything,
-    /// It took back the newest message that changed files; the workspace holds this snapshot since.
+    /// The newest message that changed files was taken back; the workspace holds this snapshot since.
     Newest {
         /// The snapshot, for [`Store::undo_done`].
         snapshot: String,
     },
 }
 
-/// What a discard did.
+/// The result of a discard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "discarded", rename_all = "snake_case")]
 pub enum Discarded {
-    /// Nothing: a turn of the conversation runs or is to be resumed.
+    /// Nothing was discarded: a turn of the conversation runs or is to be resumed.
     Busy,
-    /// Nothing: no change was open and no file edited.
+    /// Nothing was discarded: no change was open and no file edited.
     Nothing,
-    /// Nothing: another change is open than the one that was meant, or what is edited is none.
+    /// Nothing was discarded: another change is open than the one that was meant, or the edits are not prepared as
+    /// one.
     Another {
         /// The open one, as `CHG-42 rev 2`.
         name: Option<String>,
     },
-    /// It emptied the workspace and closed this change, if one was prepared.
+    /// The workspace was emptied and this change, if one was prepared, closed.
     Change {
         /// The change, as `CHG-42 rev 2`.
         name: Option<String>,
     },
 }
 
-/// What a clear did.
+/// The result of a clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cleared", rename_all = "snake_case")]
 pub enum Cleared {
-    /// Nothing: a turn of the conversation runs or is to be resumed.
+    /// Nothing was cleared: a turn of the conversation runs or is to be resumed.
     Busy,
-    /// It forgot what was said.
+    /// The earlier conversation was forgotten.
     Yes,
 }
 
 /// Says whether somebody may have a change, given the grants they have at that moment, or that they are out.
 pub type Decide = Box<dyn FnOnce(Option<&[GrantRow]>, &NewChange) -> Result<(), String> + Send>;
 
-/// What an undo left.
+/// The edits that an undo left.
 pub struct Rest {
     /// The snapshot of the edits.
     pub snapshot: String,
-    /// What they come to; nothing where that is the base.
+    /// The change the edits amount to; `None` where they are the base.
     pub change: Option<NewChange>,
-    /// Whose it is.
+    /// The person the edits belong to.
     pub user: UserId,
-    /// Whether they may have it. Runs inside the transaction: it computes, and waits for nothing.
+    /// The decision whether that person may have the change. Runs inside the transaction: it computes, and waits for
+    /// nothing.
     pub decide: Decide,
 }
 
-/// What became of the edits that an undo left.
+/// The outcome for the edits that an undo left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left<'a> {
-    /// They are a revision of the open change.
+    /// The edits are a revision of the open change.
     Prepared(&'a Change),
-    /// The person may not have them, and this is why.
+    /// The person may not have the edits, for this reason.
     Withheld(&'a str),
-    /// They come to the base, and the open change is closed.
+    /// The edits amount to the base, and the open change is closed.
     AsBase,
     /// The workspace was changed again since.
     Overtaken,
 }
 
-/// What a stop did.
+/// The result of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopped {
     /// The message whose turn ends, if there is one.

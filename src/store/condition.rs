@@ -1,5 +1,5 @@
-//! Whether the store takes writes: said by the threads that find out, seen by whoever watches. Which errors it does
-//! not survive is decided here and nowhere else.
+//! The condition of the store: reported by the threads that find out, watched by whoever asks. Only this file decides
+//! which errors the store does not survive.
 
 use super::StoreError;
 use rusqlite::{ErrorCode, ffi};
@@ -22,15 +22,15 @@ const PASSING: [i32; 10] = [
     ffi::SQLITE_IOERR_SHMMAP,
 ];
 
-/// Whether the store takes writes.
+/// The ability of the store to take writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// It does.
+    /// The store takes writes.
     #[default]
     Sound,
-    /// It did not take the last one, for this reason. The next one may pass.
+    /// The store did not take the last write, for this reason. The next one may pass.
     Unavailable(String),
-    /// It takes none any more, for this reason: only the next start can tell what the disk holds.
+    /// The store takes no more writes, for this reason: only the next start can tell what the disk holds.
     Broken(String),
 }
 
@@ -86,7 +86,7 @@ impl Reporter {
         matches!(*self.0.borrow(), Condition::Broken(_))
     }
 
-    /// Why a work was dropped that nobody answered.
+    /// Returns the error of a write that was dropped without an answer.
     pub(super) fn why_dropped(&self) -> StoreError {
         match &*self.0.borrow() {
             Condition::Broken(why) => StoreError::Broken(why.clone()),

@@ -1,4 +1,4 @@
-//! One person's history in one place: what it is bound to, what was said.
+//! Conversations: the history of one person in one place, with the repository and base it is bound to.
 
 use super::claim::Worker;
 use super::column::{json, millis, parse, text};
@@ -54,7 +54,7 @@ const LATEST: &str = "SELECT id FROM (SELECT id, spoken_at, MAX(
 /// A conversation as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// Its row.
+    /// The row of the conversation.
     pub id: ConversationId,
     /// Whose, and where.
     pub key: ConversationKey,
@@ -132,14 +132,14 @@ impl Store {
             .await
     }
 
-    /// What was said since the last clearing. A turn that was cut short is closed with
-    /// `(interrupted)`, so the next one can begin.
+    /// Returns the turns since the last clearing. A turn that was cut short is closed with `(interrupted)`, so the
+    /// next one can begin.
     pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {
         self.read(move |tx| Ok(history(tx, id, usize::from(TURNS_MAX), usize::MAX)?.unwrap_or_default()))
             .await
     }
 
-    /// What the person said since the last clearing, oldest first.
+    /// Returns the person's messages since the last clearing, oldest first.
     pub async fn said(&self, id: ConversationId) -> Result<Vec<String>, StoreError> {
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(TURNS)?;
@@ -294,7 +294,7 @@ pub(super) fn find(
     Ok(id)
 }
 
-/// Whether anything was said in a conversation that a turn answers, rather than commands and presses on buttons alone.
+/// Returns true if a conversation has a message that a turn answers, and not only commands and presses on buttons.
 pub(super) fn was_spoken_to(tx: &Transaction<'_>, conversation: ConversationId) -> Result<bool, StoreError> {
     let mut statement =
         tx.prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND spoken_at IS NOT NULL")?;
@@ -361,7 +361,7 @@ fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
     Ok(name)
 }
 
-/// One more message waits for a turn: the one that is stored next.
+/// Counts one more message that waits for a turn: the one that is stored next.
 pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestamp) -> Result<(), StoreError> {
     tx.prepare_cached(
         "UPDATE conversation SET due = CASE WHEN pending = 0 THEN (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox) ELSE due END,
@@ -372,7 +372,7 @@ pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestam
     Ok(())
 }
 
-/// One message less waits; the next one decides how long the conversation has waited.
+/// Counts one waiting message less; the next one decides how long the conversation has waited.
 pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     tx.prepare_cached(
         "UPDATE conversation SET pending = pending - 1, due = COALESCE(

@@ -1,5 +1,5 @@
-//! What a workspace holds on top of its base. Contents are kept once, by their SHA-256; a snapshot is
-//! a small JSON text that names them.
+//! The edits that a workspace holds on top of its base. Contents are kept once, by their SHA-256; a snapshot is a
+//! small JSON text that names them.
 
 use super::column::{json, parse};
 use super::{StoreError, conversation};

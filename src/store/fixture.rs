@@ -1,4 +1,4 @@
-//! What the tests of the store share: a store in a directory of its own, and messages to put in.
+//! Fixtures of the store's tests: a store in a directory of its own, and messages to put in.
 
 use super::{
     Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, End, Finish, Finished, Lane, Leaves,
@@ -219,7 +219,7 @@ pub(super) fn patch(text: &'static str) -> Option<NewChange> {
     })
 }
 
-/// What a turn leaves, in a few words.
+/// Describes in a few words what a turn leaves.
 pub(super) fn named(leaves: Leaves<'_>) -> String {
     match leaves {
         Leaves::Nothing => String::new(),

@@ -1,5 +1,5 @@
-//! What was accepted and still has to be answered. A message is accepted once, under whatever name
-//! it arrives again.
+//! The inbox: messages that were accepted and still have to be answered. A message is accepted once, under whatever
+//! name it arrives again.
 
 use super::claim::{Claim, TakenUp, Work, Worker};
 use super::column::{json, millis, parse, text, time};
@@ -11,7 +11,7 @@ use crate::model::{ConversationId, Inbound, InboxId, Op};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-/// Who works on a message.
+/// The queue that a message waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// A turn of its conversation, one at a time and in order.
@@ -32,12 +32,12 @@ impl Lane {
     }
 }
 
-/// What became of a message that came in.
+/// The outcome for a message that came in.
 #[derive(Clone, Debug)]
 pub enum Accepted {
-    /// It is durable and will be answered.
+    /// The message is durable and will be answered.
     Stored {
-        /// Its row.
+        /// The row of the message.
         inbox: InboxId,
         /// The conversation it belongs to.
         conversation: ConversationId,
@@ -46,43 +46,43 @@ pub enum Accepted {
         /// The claim of its conversation, where a worker was given and nobody else works on it.
         taken_up: Option<TakenUp>,
     },
-    /// It was accepted before, under one of its names.
+    /// The message was accepted before, under one of its names.
     Duplicate,
-    /// It is not addressed to us, and its sender has no conversation there. Nothing was stored.
+    /// The message is not addressed to us, and its sender has no conversation there. Nothing was stored.
     NotMeant,
-    /// Too many messages wait already. It is refused for good if there was a refusal to enqueue, and may be
-    /// delivered again if not.
+    /// The queue is full. The message is refused for good if there was a refusal to enqueue, and may be delivered
+    /// again if not.
     Full,
 }
 
-/// What is told to the sender of a message that is refused because too many wait: it is enqueued in the transaction
-/// that refuses, and the message counts as handled.
+/// Makes the notice to the sender of a message that is refused because too many wait: it is enqueued in the
+/// transaction that refuses, and the message counts as handled.
 pub type Refusal = Box<dyn FnOnce() -> Vec<Op> + Send>;
 
-/// How many messages may wait before one is refused.
+/// The number of messages that may wait before one is refused.
 pub struct Room {
     /// Messages of one conversation and lane that wait behind the one that is worked on.
     pub of_conversation_max: usize,
     /// Messages of all conversations of a hook, unless `refusal` is given.
     pub of_hook_max: usize,
-    /// What a person is told instead. Without it nothing is stored, and the sender is to deliver again.
+    /// The notice a person is sent instead. Without it nothing is stored, and the sender is to deliver again.
     pub refusal: Option<Refusal>,
 }
 
 /// A command that was accepted and not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
-    /// Its row.
+    /// The row of the command.
     pub inbox: InboxId,
     /// The conversation it belongs to.
     pub conversation: ConversationId,
-    /// When it was accepted.
+    /// The time it was accepted.
     pub accepted_at: Timestamp,
     /// True if its effect is recorded: it only has to be answered.
     pub has_effect: bool,
     /// The ends of the process in which it was not answered.
     pub crashes: u32,
-    /// What it says, or why that cannot be read.
+    /// The content of the command, or the reason why it cannot be read.
     pub inbound: Result<Box<Inbound>, StoreError>,
 }
 

@@ -7,7 +7,7 @@ use crate::model::{Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-/// How far the clock may be behind the one an invite was made by.
+/// The most the clock may be behind the one an invite was made by, in milliseconds.
 const CLOCK_DIFFERENCE_MS_MAX: i64 = 5 * 60 * 1_000;
 
 /// An invite as stored.
@@ -22,14 +22,14 @@ pub(crate) struct InviteRow {
     pub(crate) expires_at: Timestamp,
 }
 
-/// What became of an attempt to use an invite.
+/// The outcome of an attempt to use an invite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redemption {
-    /// This message was handled before.
+    /// The message was handled before.
     Duplicate,
     /// The account is admitted already; the invite is still good.
     AlreadyIn,
-    /// No such invite that is still good for this account.
+    /// There is no such invite that is still good for this account.
     Invalid,
     /// Admitted, as this user.
     Admitted(UserId),
@@ -70,14 +70,15 @@ pub(crate) fn insert(
     audit_in(tx, "invite.issued", data, at)
 }
 
-/// What an attempt to use an invite would come to.
+/// The outcome that an attempt to use an invite would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prospect {
-    /// This message was handled before.
+    /// The message was handled before.
     Duplicate,
-    /// Nothing: no such invite is good for this account. Nothing is stored of such an attempt, however many there are.
+    /// The attempt would fail: no such invite is good for this account. No row is stored of such an attempt, however
+    /// many there are.
     Nothing,
-    /// Something is to be stored.
+    /// The attempt would have a result to store.
     Something,
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn prospect(
     })
 }
 
-/// Whether there is an invite that [`burn`] would make worthless.
+/// Returns true if there is an invite that [`burn`] would make worthless.
 pub(crate) fn is_live(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT 1 FROM invite WHERE hash = ?1 AND used_at IS NULL AND burned_at IS NULL AND expires_at > ?2",

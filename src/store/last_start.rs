@@ -1,6 +1,6 @@
-//! What the last start of a data directory left beside its database: the number of that start, which the database
-//! holds as well, and which run of the machine it was. A database that has a lower number is an older one that was
-//! put in the place of the one that was used here.
+//! The record of the last start of a data directory, beside its database: the number of that start, which the
+//! database holds as well, and the run of the machine it was made in. A database that has a lower number is an older
+//! one that was put in the place of the one that was used here.
 
 use crate::system::boot;
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ const FILE: &str = "last-start";
 /// A start of a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LastStart {
-    /// Its number.
+    /// The number of the start.
     pub(super) number: i64,
     /// The run of the machine, if the machine tells them apart.
     boot: Option<String>,

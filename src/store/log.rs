@@ -1,5 +1,5 @@
-//! How much is committed and only in the log, and moving it into the database: after the callers of a commit
-//! have their answers, so that none of them waits for it.
+//! The write-ahead log: counts the pages that are committed and only there, and moves them into the database after
+//! the callers of a commit have their answers, so that none of them waits for it.
 
 use super::StoreError;
 use super::condition::is_fatal;
@@ -16,7 +16,7 @@ const PAGES_MAX: i32 = 500;
 /// The log of a connection that writes.
 pub(super) struct Log {
     pages: Arc<AtomicI32>,
-    /// Whether a commit wrote to it since that was asked last.
+    /// True if a commit wrote to the log since the flag was last read.
     has_grown: Arc<AtomicBool>,
 }
 

@@ -9,13 +9,14 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-/// What a message may need, with all it brings: so much is tried out before a full disk counts as one with room.
+/// Bytes that a message may need, with all it brings: so many are written as a trial before a full disk counts as one
+/// with room.
 const ROOM_BYTES: i64 = 64 * 1_024;
-/// With less than this left, it is tried out whether a message would still find room.
+/// Free bytes below which it is tried out whether a message would still find room.
 const SPARE_BYTES_MIN: u64 = 1_024 * 1_024;
 
 impl Store {
-    /// How it is, as last heard.
+    /// Returns a watch of the condition of the store, as last reported.
     pub fn condition(&self) -> watch::Receiver<Condition> {
         self.inner.reporter.watch()
     }
@@ -38,7 +39,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the file system has plenty of room, as far as it says.
+    /// Returns true if the file system reports plenty of room, or reports nothing.
     fn has_spare_room(&self) -> bool {
         let spare = rustix::fs::statvfs(&self.inner.directory)
             .map(|system| system.f_bavail.saturating_mul(system.f_frsize));

@@ -1,6 +1,6 @@
-//! What is durable: one database that one process owns. Every write goes through one thread that
-//! commits in groups, and answers its caller only after the commit. All SQL is here. `access`
-//! writes its rows inside a transaction it is lent, with the functions of this module; nothing here decides who may do what.
+//! Durable storage: one database, owned by one process. Every write goes through one thread that commits in groups,
+//! and answers its caller only after the commit. All SQL is here. `access` writes its rows inside a transaction it is
+//! lent, with the functions of this module; nothing here decides who may do what.
 
 mod action;
 mod audit;
@@ -68,14 +68,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use writer::{Promise, Writer};
 
-/// Why the store did not do what it was asked, by what the caller can do about it.
+/// An error of the store, by what the caller can do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Nothing was stored; the disk is full, or somebody else holds a lock. Ingress answers 503 and the platform
-    /// delivers again.
+    /// The write was not stored; the disk is full, or another program holds a lock. Ingress answers 503 and the
+    /// platform delivers again.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// Nothing was stored, and nothing will be before the next start: nobody knows what the disk holds, or the
+    /// The write was not stored, and none will be before the next start: nobody knows what the disk holds, or the
     /// database is damaged.
     #[error("the store is broken: {0}")]
     Broken(String),
@@ -85,15 +85,15 @@ pub enum StoreError {
     /// Another worker has claimed the conversation since: stop, and throw the work away.
     #[error("another worker has taken over this conversation")]
     Fenced,
-    /// There is no such row.
+    /// The row does not exist.
     #[error("no {0}")]
     NotFound(String),
     /// A row does not say what this build can read.
     #[error("a stored {what} cannot be read: {why}")]
     Unreadable {
-        /// What kind of row.
+        /// The kind of the row.
         what: &'static str,
-        /// Why, without its content.
+        /// The reason, without the row's content.
         why: String,
     },
 }
@@ -153,7 +153,7 @@ struct Inner {
     reporter: Reporter,
     pepper: [u8; 32],
     directory: PathBuf,
-    /// Whether the whole database was read at the start.
+    /// True if the whole database was read at the start.
     is_checked: bool,
     /// Ops handed out by `due` and not reported on yet. A restart forgets them, on purpose.
     in_flight: Arc<Mutex<HashSet<String>>>,

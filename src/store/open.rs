@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Connections for reading.
 const READERS: usize = 2;
-/// How long a statement waits for another program's lock.
+/// Longest wait of a statement for another program's lock.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(2);
-/// How long a start waits for a look at the whole database: some hundred megabytes. What takes longer is looked at
-/// again beside the work.
+/// Longest wait of a start for a check of the whole database: enough for some hundred megabytes. A larger one is
+/// checked again beside the work.
 const CHECK_MAX: Duration = Duration::from_millis(200);
 /// A page of the database: half of what SQLite chooses.
 const PAGE_BYTES: i64 = 2_048;
@@ -31,10 +31,10 @@ const LOG: &str = "drydock.db-wal";
 const INDEX: &str = "drydock.db-shm";
 const PEPPER: &str = "pepper";
 
-/// Why a store does not open. Each message says what to do.
+/// An error that keeps a store from opening. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process owns it.
+    /// Another process owns the directory.
     #[error(
         "`{}` is in use by {holder}; stop that process, or give this one another `data.directory`", .directory.display()
     )]
@@ -49,7 +49,7 @@ pub enum OpenError {
         "`{}` is read-only for this user; make it writable, or set `data.directory` to a directory that is", .0.display()
     )]
     ReadOnly(PathBuf),
-    /// It is no directory, or cannot be made one.
+    /// The path is no directory, or cannot be made one.
     #[error("`{}` cannot be used as data directory: {why}; set `data.directory` to another path", .directory.display())]
     Directory {
         /// The directory.
@@ -62,9 +62,9 @@ pub enum OpenError {
     Exposed {
         /// The directory.
         directory: PathBuf,
-        /// Its permissions.
+        /// The permissions of the directory.
         mode: u32,
-        /// What to do about it.
+        /// The advice on how to close it.
         advice: String,
     },
     /// The database is not there although the directory was used before.
@@ -77,17 +77,17 @@ pub enum OpenError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The damage that was found.
         why: String,
     },
-    /// What was committed last is not in the log any more.
+    /// The newest commits are not in the log any more.
     #[error(
         "`{}` was cut or changed: {} of {} pages that were committed can be read; restore the directory from a backup, or remove `{}` to go on without the rest", .log.display(), .found, .committed, .index.display()
     )]
     Torn {
         /// The log.
         log: PathBuf,
-        /// Its index, which says what should be there.
+        /// The index of the log, which says what should be there.
         index: PathBuf,
         /// Pages that can be read of the log.
         found: u32,
@@ -126,21 +126,21 @@ pub enum OpenError {
     /// The schema could not be brought up to date; it is as it was.
     #[error("the database could not be migrated: {0}; it was left as it was, see the release notes")]
     Migration(String),
-    /// No room, memory, threads, random bytes or file handles; another start may find them.
+    /// A resource is missing: room, memory, threads, random bytes or file handles; another start may find them.
     #[error("the store could not start: {0}; see the room on its disk and the limits of this process")]
     Resources(String),
 }
 
-/// What a store is made of.
+/// The parts a store is made of.
 pub(super) struct Opened {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
     pub(super) pepper: [u8; 32],
     pub(super) lock: Option<DirectoryLock>,
-    /// Where SQLite writes what it commits.
+    /// The path of the file to which SQLite writes what it commits.
     pub(super) log: PathBuf,
     pub(super) directory: PathBuf,
-    /// Whether the whole database was read, and found whole.
+    /// True if the whole database was read, and found whole.
     pub(super) is_checked: bool,
 }
 
@@ -376,7 +376,7 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION_ID)
 }
 
-/// What the last process committed is in the log, if the machine has run since.
+/// Checks that the commits of the last process are in the log, if the machine has run since.
 fn look_at_log(directory: &Path, last: Option<&LastStart>) -> Result<(), OpenError> {
     if !last.is_some_and(LastStart::is_of_this_boot) {
         return Ok(());

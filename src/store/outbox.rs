@@ -1,5 +1,5 @@
-//! What goes out, in order per chat and thread. An operation is enqueued once under its id, handed
-//! out until its outcome is reported, and never handed out twice at a time.
+//! The outbox: operations that go out, in order per chat and thread. An operation is enqueued once under its id,
+//! handed out until its outcome is reported, and never handed out twice at a time.
 
 mod letters;
 pub(super) mod response;
@@ -21,13 +21,13 @@ pub(super) use taking::{Busy, take_enqueued};
 use taking::{HEADS, Taken, heads_due, is_due, take_due, take_next};
 use tracing::warn;
 
-/// Not handed out yet. What must not show twice is marked before it is.
+/// State of an operation that is not handed out yet. One that must not show twice is marked before it is.
 const WAITING: &str = "waiting";
-/// Not handed out yet, and marked already: it may be sent.
+/// State of an operation that is not handed out yet, and marked already: it may be sent.
 const READY: &str = "ready";
-/// Not handed out now, and perhaps sent before: it is looked for first.
+/// State of an operation that is not handed out now, and perhaps sent before: it is looked for first.
 const DOUBTFUL: &str = "doubtful";
-/// The same, and an operator asked for it: it is sent where nobody can tell whether it was.
+/// State of a doubtful operation that an operator asked for: it is sent where nobody can tell whether it was.
 const AGAIN: &str = "again";
 /// Handed out after it was waiting or ready.
 const SENDING: &str = "sending";
@@ -42,15 +42,15 @@ const TAKEN_MAX: u32 = 8;
 /// An operation to deliver now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// What to do. Never an [`Action::Fill`].
+    /// The operation to carry out. Never an [`Action::Fill`].
     pub op: Op,
-    /// How often it was tried before.
+    /// Number of earlier attempts.
     pub attempts: u32,
-    /// When it was enqueued.
+    /// The time it was enqueued.
     pub enqueued: Timestamp,
-    /// It may have been sent before, and must not show twice: since when that may be.
+    /// The time since which the operation may have been sent, where it must not show twice.
     pub doubtful_since: Option<Timestamp>,
-    /// An operator asked for it: it is sent where nobody can tell whether it was.
+    /// True if an operator asked for it: it is sent where nobody can tell whether it was.
     pub is_insisted: bool,
 }
 
@@ -77,36 +77,36 @@ impl Admission for Unlimited {
     }
 }
 
-/// How an operation is tried again.
+/// The way in which an operation is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It was not delivered: it is sent.
+    /// The operation was not delivered: it is sent.
     Sent,
-    /// It may have been delivered: it is looked for.
+    /// The operation may have been delivered: it is looked for.
     LookedFor,
-    /// It may have been delivered, and an operator asked for it.
+    /// The operation may have been delivered, and an operator asked for it.
     Insisted,
 }
 
-/// Whether a try is one of those after which an operation is given up.
+/// The weight of a try towards the limit after which an operation is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// It is.
+    /// The try counts.
     Counted,
-    /// It says nothing about the operation.
+    /// The try says nothing about the operation, and does not count.
     NotCounted,
 }
 
 /// An operation that is not settled, and what comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postponed {
-    /// How it is tried again.
+    /// The way in which it is tried again.
     pub again: Again,
-    /// When it is due.
+    /// The time it is due.
     pub due_at: Timestamp,
-    /// Why it was not delivered.
+    /// The reason why it was not delivered.
     pub why: String,
-    /// Whether that was an attempt.
+    /// The weight of the last try.
     pub attempt: Attempt,
 }
 
@@ -212,8 +212,8 @@ impl Store {
         .await
     }
 
-    /// It was delivered, and became `message` if it is a post. When the power fails within a moment, a post
-    /// is doubtful.
+    /// Records that an operation was delivered, and became `message` if it is a post. When the power fails within a
+    /// moment, a post is doubtful.
     pub async fn delivered(
         &self,
         op: &str,
@@ -260,7 +260,7 @@ impl Store {
         Ok(due)
     }
 
-    /// It was taken and not tried: it is due as it was.
+    /// Returns an operation that was taken and not tried: it is due as it was.
     pub async fn give_back(&self, due: &Due) -> Result<(), StoreError> {
         let id = due.op.id.clone();
         if !due.op.action.may_show_twice() {
@@ -289,7 +289,8 @@ impl Store {
         ops.iter().for_each(|op| self.reported(op));
     }
 
-    /// What was ready and not handed out waits again: whoever delivered in this channel has ended in order.
+    /// Sets operations that were ready and not handed out back to waiting: whoever delivered in this channel has
+    /// ended in order.
     pub async fn unready(&self, channel: &str) -> Result<(), StoreError> {
         let channel = channel.to_owned();
         self.write(move |tx| {
@@ -300,7 +301,8 @@ impl Store {
         .await
     }
 
-    /// It is not settled; its lane waits until it is due again. A file has left its thread, so nothing waits for it.
+    /// Postpones an operation that is not settled; its lane waits until it is due again. A file has left its thread,
+    /// so nothing waits for it.
     pub async fn postpone(&self, op: &str, postponed: Postponed) -> Result<(), StoreError> {
         let id = op.to_owned();
         let Postponed {
@@ -335,7 +337,8 @@ impl Store {
         result
     }
 
-    /// It was not delivered and never will be. Its lane goes on; what people are told instead is enqueued.
+    /// Gives up an operation that was not delivered and never will be. Its lane goes on; the notice that people get
+    /// instead is enqueued.
     pub async fn failed(
         &self,
         op: &str,
@@ -347,8 +350,8 @@ impl Store {
         self.settle(op, "failed", why, instead, at).await
     }
 
-    /// It may or may not have been delivered, must not show twice, and nobody can tell: it is not sent again.
-    /// Its lane goes on; what people are told about it is enqueued.
+    /// Gives up an operation that may or may not have been delivered, must not show twice, and of which nobody can
+    /// tell: it is not sent again. Its lane goes on; the notice that people get about it is enqueued.
     pub async fn ambiguous(
         &self,
         op: &str,
@@ -360,7 +363,7 @@ impl Store {
         self.settle(op, "ambiguous", why, instead, at).await
     }
 
-    /// It is a line that is filled later and may show already: its fill is posted instead.
+    /// Settles a line that is filled later and may show already: its fill is posted instead.
     pub async fn replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
         self.settle(op, "replaced", why, Vec::new(), at).await
     }
@@ -371,7 +374,7 @@ impl Store {
         self.read(move |tx| message_of(tx, &op)).await
     }
 
-    /// When [`Store::due`] has something for this channel next, as far as is known now.
+    /// Returns the time at which [`Store::due`] has something for this channel next, as far as is known now.
     pub async fn next_due(&self, channel: &str) -> Result<Option<Timestamp>, StoreError> {
         self.next_due_unless(channel, |_, _| false).await
     }
@@ -469,7 +472,7 @@ impl Store {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What became of an operation is on record, so it is not in flight any more.
+    /// Removes an operation from those in flight, once its outcome is on record.
     fn reported_if(&self, stored: &Result<(), StoreError>, op: &str) {
         if stored.is_ok() {
             self.reported(op);

@@ -1,4 +1,4 @@
-//! Who was admitted, with which grants. Rows only: what they mean is decided in `access`.
+//! The people who were admitted, with their grants. Rows only: what they mean is decided in `access`.
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse, time};
@@ -23,7 +23,7 @@ pub(crate) struct PersonRow {
     pub(crate) grants: Vec<GrantRow>,
 }
 
-/// Somebody who is to be admitted by their account.
+/// A person who is to be admitted by their account.
 pub(crate) struct Newcomer {
     pub(crate) name: String,
     pub(crate) sender: Sender,
@@ -43,33 +43,33 @@ pub(crate) enum By<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entrance {
-    /// They are in, as this user.
+    /// The person is admitted, as this user.
     Admitted(UserId),
-    /// They are in already.
+    /// The person was admitted already.
     Before { name: String },
-    /// Their access was taken away, which an operator did: an operator alone gives it back.
+    /// The person's access was revoked by an operator: an operator alone gives it back.
     Revoked { name: String },
-    /// Their workspace or bot is not known here.
+    /// The person's workspace or bot is not known here.
     Nowhere,
     /// Whoever asked for it may not do so.
     NotGranted,
 }
 
 impl Store {
-    /// Everybody that was ever admitted, oldest first.
+    /// Returns every person that was ever admitted, oldest first.
     pub(crate) async fn people(&self) -> Result<Vec<PersonRow>, StoreError> {
         self.read(people).await
     }
 }
 
-/// Everybody that was ever admitted, oldest first.
+/// Reads every person that was ever admitted, oldest first.
 pub(crate) fn people(tx: &Transaction<'_>) -> Result<Vec<PersonRow>, StoreError> {
     let mut statement = tx.prepare_cached("SELECT id FROM users ORDER BY id")?;
     let ids = statement.query_map([], |row| row.get(0).map(UserId))?;
     ids.map(|id| person(tx, id?)).collect()
 }
 
-/// One person.
+/// Reads one person.
 pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, StoreError> {
     type Row = (String, String, i64, Option<i64>);
     let (name, invited_by, created_at, revoked_at): Row = tx
@@ -95,7 +95,7 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
     })
 }
 
-/// What somebody may do; nothing once they were revoked.
+/// Returns the grants of a person; `None` once they were revoked.
 pub(crate) fn standing(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT role, repositories, environments FROM users LEFT JOIN user_grant ON user_grant.user_id = users.id

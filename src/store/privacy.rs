@@ -1,4 +1,4 @@
-//! Who else can read the data directory: nobody, unless an operator says that its group may.
+//! The privacy of the data directory: only its owner can read it, unless an operator says that its group may.
 
 use super::OpenError;
 use super::open::directory_error;
@@ -12,12 +12,13 @@ const EVERYBODY: u32 = 0o007;
 /// The bits of the group.
 const GROUP: u32 = 0o070;
 
-/// Whether the group of the data directory may have access to it.
+/// The access that the group of the data directory may have to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupAccess {
-    /// Nobody but the owner.
+    /// The owner alone has access.
     Refused,
-    /// The group as well: an orchestrator has prepared the directory, and gives the group to this process alone.
+    /// The group has access as well: an orchestrator has prepared the directory, and gives the group to this process
+    /// alone.
     Accepted,
 }
 
@@ -82,7 +83,7 @@ fn others(mode: u32, group: GroupAccess) -> u32 {
     }
 }
 
-/// What to do about a directory that is open to others.
+/// Returns advice about a directory that is open to others.
 fn advice(directory: &Path, mode: u32) -> String {
     let close = format!("run `chmod 700 {}`", directory.display());
     match mode & EVERYBODY {

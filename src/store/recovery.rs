@@ -1,4 +1,4 @@
-//! What the end of a process leaves behind, and what it means for the messages that were in work then: which of
+//! Recovery after the end of a process, and what that end means for the messages that were in work then: which of
 //! them may have caused it, and when one is given up.
 //!
 //! Nothing tells from inside whether a process was killed or ended by what it worked on. So a message is blamed
@@ -23,7 +23,7 @@ const CRASHES_MAX: u32 = 12;
 pub struct Crashes {
     /// All of them.
     pub all: u32,
-    /// Those that only it can have caused.
+    /// Those that only this message can have caused.
     pub own: u32,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<i64> {
     Ok(number)
 }
 
-/// How often this database was opened.
+/// Returns the number of times this database was opened.
 pub(super) fn starts(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT starts FROM process", [], |row| row.get(0))
 }

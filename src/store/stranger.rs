@@ -8,17 +8,17 @@ use crate::model::Sender;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 
-/// How long a notice counts.
+/// Milliseconds for which a notice counts.
 pub(crate) const NOTICE_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Whether a stranger may be told now.
+/// The decision whether a sender without an identity may be sent a notice now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noticed {
-    /// Yes, and it is noted.
+    /// The notice may be sent, and is noted.
     Now,
-    /// They were told less than a day ago.
+    /// The sender was sent a notice less than a day ago.
     Before,
-    /// As many strangers as we remember were told within a day: this one is not.
+    /// The limit is reached: as many senders as are remembered got a notice within a day, and this one does not.
     Full,
 }
 

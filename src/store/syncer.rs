@@ -12,11 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How long after a commit: so much may be lost when the power fails.
+/// Delay between a commit and its sync: so much may be lost when the power fails.
 const DELAY: Duration = Duration::from_millis(20);
-/// Between two attempts to open the log.
+/// Pause between two attempts to open the log.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// How long the log may be impossible to open before those who wait are told that nothing is durable yet.
+/// Longest time the log may be impossible to open before those who wait are told that nothing is durable yet.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The thread. It ends with this.
@@ -36,7 +36,7 @@ struct State {
     /// Commits that did not wait for the disk, and how many of them are durable by now.
     committed: u64,
     durable: u64,
-    /// Who waits until so many are. Told false when that is not known.
+    /// Callers that wait until so many commits are durable. Each is sent false when that is not known.
     waiting: Vec<(u64, oneshot::Sender<bool>)>,
     /// The disk failed, so that nobody knows what it holds.
     failed: bool,
@@ -64,7 +64,7 @@ impl Syncer {
         Ok(Self { shared, reporter })
     }
 
-    /// There is a commit that did not wait for the disk.
+    /// Counts a commit that did not wait for the disk.
     pub(super) fn later(&self) {
         self.shared.state().committed += 1;
         self.shared.changed.notify_one();
@@ -183,12 +183,12 @@ struct LogFile {
     kept: Option<(File, Metadata)>,
 }
 
-/// How a sync ended.
+/// The result of a sync.
 enum Synced {
     Done,
-    /// It was not tried. The files are as they were.
+    /// The sync was not tried. The files are as they were.
     NotYet(std::io::Error),
-    /// Nobody knows what the disk holds.
+    /// The sync failed: nobody knows what the disk holds.
     Failed(std::io::Error),
 }
 
@@ -281,7 +281,7 @@ mod tests {
     /// A file the system opens and does not sync.
     const UNSYNCED: &str = "/proc/self/stat";
 
-    /// What the thread makes of one commit that did not wait, at the end of its store.
+    /// Runs the thread at the end of its store, with one commit that did not wait if `pending`.
     fn synced(pending: bool, log: &Path) -> (Shared, Reporter) {
         let (shared, reporter) = (Shared::default(), Reporter::default());
         shared.state().committed = u64::from(pending);
@@ -306,7 +306,7 @@ mod tests {
         assert!(!synced(false, Path::new(UNSYNCED)).1.is_broken());
     }
 
-    /// No file, and no log that anybody could open: that says nothing about the disk.
+    /// A missing log, and one that nobody could open, say nothing about the disk.
     #[test]
     fn a_log_that_cannot_be_opened_is_no_disk_that_failed() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! From one message to its reply. Every write names the claim it is made under, and fails once a
-//! newer claim exists.
+//! Turns: from one message to its reply. Every write names the claim it is made under, and fails once a newer claim
+//! exists.
 
 use super::audit::audit_in;
 use super::claim::{Claim, check_fence};
@@ -18,26 +18,26 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
-/// How a turn begins, in one transaction.
+/// The beginning of a turn, stored in one transaction.
 pub struct Begin {
-    /// What the model reads as the person's words.
+    /// The text that the model reads as the person's words.
     pub user_text: String,
     /// The repository and base commit the workspace is bound to, where they are not what they were.
     pub bind: Option<(String, String)>,
     /// The operation that posts the card of the message, if it may have one.
     pub card: Option<String>,
-    /// Whether what was said before is forgotten: events of a hook have nothing to do with each other.
+    /// True if the earlier conversation is forgotten: events of a hook have nothing to do with each other.
     pub forgets: bool,
 }
 
 /// A turn that began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// Its row.
+    /// The row of the turn.
     pub turn: TurnId,
-    /// Whether its message has a card: it had to wait, or was taken up before.
+    /// True if its message has a card: it had to wait, or was taken up before.
     pub has_card: bool,
-    /// Whether the person asked for the end of the message meanwhile.
+    /// True if the person asked for the end of the message meanwhile.
     pub is_stopped: bool,
 }
 
@@ -54,59 +54,60 @@ impl Begin {
     }
 }
 
-/// How a turn ends, decided in the transaction that ends it, by what its person may do at that moment.
+/// The end of a turn, decided in the transaction that ends it, by what its person may do at that moment.
 pub enum End {
-    /// It is answered.
+    /// The turn is answered.
     Answered(Box<Finish>),
-    /// The person is out: nothing of it is kept but what it cost, and no more than this is said.
+    /// The person is out: only the cost of the turn is kept, and only these operations are sent.
     Refused(Vec<Op>, Option<Cost>),
 }
 
 /// The end of a turn, as it is in the store.
 #[derive(Debug, PartialEq)]
 pub struct Finished {
-    /// How it ended.
+    /// The verdict on the turn.
     pub verdict: Verdict,
-    /// Who says so.
+    /// The source of the verdict.
     pub source: Source,
-    /// Whether its answer was kept: the person was not out.
+    /// True if its answer was kept: the person was not out.
     pub is_answered: bool,
-    /// What it prepared.
+    /// The change it prepared.
     pub change: Option<Change>,
-    /// What is due at once, if the caller said that it delivers it.
+    /// Operations that are due at once, if the caller said that it delivers them.
     pub due: Option<Vec<Due>>,
 }
 
 /// An answer, with all that becomes durable with it.
 pub struct Finish {
-    /// How it ended.
+    /// The verdict on the turn.
     pub verdict: Verdict,
-    /// Who says so.
+    /// The source of the verdict.
     pub source: Source,
     /// The final answer: the model's, or one of ours after a stop, a limit, an error. Ignored when the
     /// last recorded step is one.
     pub answer: Option<Step>,
-    /// What the model call of that answer cost.
+    /// The cost of the model call of that answer.
     pub cost: Option<Cost>,
-    /// What was prepared; nothing where the workspace is as its base, and where it is withheld.
+    /// The change that was prepared; `None` where the workspace is as its base, and where it is withheld.
     pub change: Option<NewChange>,
-    /// Why what was edited is not prepared, where the person may not have it.
+    /// The reason why the edits are not prepared, where the person may not have them.
     pub withheld: Option<String>,
     /// True for an event, whose edits begin at the base: one that prepares nothing has edited nothing, and leaves what
     /// an earlier event prepared as it is.
     pub edits_anew: bool,
     /// The facts of the turn, for `/status` and the record.
     pub summary: Value,
-    /// What is said about it, given what it leaves. Runs inside the transaction: it computes, and waits for nothing.
+    /// Makes the announcement of what the turn leaves. Runs inside the transaction: it computes, and waits for
+    /// nothing.
     pub announce: Announce,
 }
 
-/// What a turn leaves of a change, as it is in the store.
+/// The part of a change that a turn leaves in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaves<'a> {
-    /// No change, or one that is withheld.
+    /// The turn leaves no change, or one that is withheld.
     Nothing,
-    /// Nothing differs from the base any more: the change of this name, `CHG-42 rev 2`, was open and is closed.
+    /// The workspace is as its base again: the change of this name, `CHG-42 rev 2`, was open and is closed.
     Closed(&'a str),
     /// A change.
     Change(&'a Numbered),
@@ -115,31 +116,31 @@ pub enum Leaves<'a> {
 /// Says what goes out, given what a turn leaves.
 pub type Announce = Box<dyn FnOnce(Leaves<'_>) -> Announcement + Send>;
 
-/// What goes out together: with the end of a turn, or while it runs.
+/// The operations and buttons that go out together: with the end of a turn, or while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
     /// Operations for the outbox, in order.
     pub ops: Vec<Op>,
     /// The buttons they carry.
     pub actions: Vec<NewAction>,
-    /// Whether the caller delivers at once what it is answered; see [`Store::due`].
+    /// True if the caller delivers at once what it is answered; see [`Store::due`].
     pub take: bool,
 }
 
 /// A turn as `/status` and `session show` tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnSummary {
-    /// Its row.
+    /// The row of the turn.
     pub id: TurnId,
-    /// What the person said.
+    /// The words of the person.
     pub user_text: String,
-    /// When it began.
+    /// The time it began.
     pub began_at: Timestamp,
-    /// When it ended; `None` while it runs, or if a crash cut it short.
+    /// The time it ended; `None` while it runs, or if a crash cut it short.
     pub finished_at: Option<Timestamp>,
-    /// How it ended.
+    /// The verdict on it.
     pub verdict: Option<Verdict>,
-    /// Who says so.
+    /// The source of the verdict.
     pub source: Option<Source>,
     /// The facts given with its end.
     pub summary: Value,

@@ -1,4 +1,4 @@
-//! What model calls cost, by person.
+//! The usage of models, by person.
 
 use super::claim::{Claim, check_fence};
 use super::column::{count, millis, of_count};
@@ -7,18 +7,18 @@ use crate::model::{ConversationId, InboxId, TurnId, Usage, UserId};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
-/// What one model call cost.
+/// The cost of one model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// The provider that was asked.
     pub provider: String,
     /// The model that answered, as the provider names it.
     pub model: String,
-    /// Its tokens.
+    /// The tokens of the call.
     pub usage: Usage,
 }
 
-/// What a person used.
+/// The usage of a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageReport {
     /// Tokens of all calls.
@@ -46,7 +46,7 @@ impl Store {
         .await
     }
 
-    /// What a person used since `since`.
+    /// Returns the usage of a person since `since`.
     pub async fn usage_of(&self, user: UserId, since: Timestamp) -> Result<UsageReport, StoreError> {
         self.read(move |tx| {
             let report = tx

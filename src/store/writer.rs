@@ -21,19 +21,19 @@ use tracing::error;
 const WAITING_MAX: usize = 1_024;
 /// Works of one commit.
 const GROUP_MAX: usize = 256;
-/// How long a work that waited for [`BUSY_MAX`] in the queue waits for another program's lock.
+/// Longest wait for another program's lock of a work that waited for [`BUSY_MAX`] in the queue.
 const BUSY_MIN: Duration = Duration::from_millis(10);
 
-/// What a caller is promised with its answer.
+/// The durability that a caller is promised with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Promise {
-    /// It survives a power failure.
+    /// The write survives a power failure.
     Durable,
-    /// It survives the end of the process, and a power failure from a moment later on: for what became of
+    /// The write survives the end of the process, and a power failure from a moment later on: for the outcome of
     /// something that was done already, where nothing waits for it that must not be done twice.
     Soon,
-    /// It survives the end of the process, and a power failure once anything durable came after it:
-    /// for what can be found out again, such as who works on a conversation.
+    /// The write survives the end of the process, and a power failure once anything durable came after it: for what
+    /// can be found out again, such as who works on a conversation.
     Ordered,
 }
 
@@ -46,7 +46,7 @@ struct Work {
 /// A work that ran and whose caller waits for the commit.
 struct Pending {
     failed: bool,
-    /// It found out that the store is broken.
+    /// The error, if the work found out that the store is broken.
     broken: Option<StoreError>,
     answer: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
 }
@@ -159,14 +159,14 @@ impl Drop for Writer {
     }
 }
 
-/// What the thread that writes has.
+/// The state of the thread that writes.
 struct Committing {
     connection: Connection,
     log: Log,
     syncer: Arc<Syncer>,
     reporter: Reporter,
     directory: PathBuf,
-    /// Whether commits wait for the disk.
+    /// True if commits wait for the disk.
     synced: bool,
 }
 
@@ -535,7 +535,7 @@ mod tests {
         assert_eq!(rows, Ok(0));
     }
 
-    /// What was committed is committed: its caller hears so, and the thread goes on.
+    /// A commit stays one when the code behind it panics: its caller hears so, and the thread goes on.
     #[tokio::test]
     async fn a_panic_behind_a_commit_is_not_the_end_of_the_thread() {
         let (_directory, store) = fresh();

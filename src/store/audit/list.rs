@@ -52,20 +52,20 @@ pub struct AuditSearch {
 pub struct AuditPerson {
     /// The number of an admitted person.
     pub user: Option<i64>,
-    /// Their name.
+    /// The name of the person.
     pub name: Option<String>,
-    /// Their accounts, such as `slack:T0ACME:U0ALICE`.
+    /// The accounts of the person, such as `slack:T0ACME:U0ALICE`.
     pub senders: Vec<String>,
 }
 
-/// One line of the log.
+/// A line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditLine {
-    /// Its number.
+    /// The number of the line.
     pub row: i64,
     /// The time it was written.
     pub at: Timestamp,
-    /// Its kind.
+    /// The kind of the line.
     pub kind: String,
     /// Whose account it is about, where one is known.
     pub sender: Option<String>,

@@ -13,10 +13,10 @@ const LOG: &str = "drydock.db-wal";
 const INDEX: &str = "drydock.db-shm";
 const WORD: &str = "last-start";
 
-/// What is done to a log.
+/// A change that a test makes to a log.
 type Damage = Box<dyn Fn(&Path)>;
 
-/// What `kill -9` leaves: the files as they are, and nobody who owns them.
+/// Returns a copy of a data directory as `kill -9` leaves it: the files as they are, and no process that owns them.
 fn killed(directory: &Path) -> TempDir {
     let left = tempfile::tempdir().unwrap();
     for name in [DATABASE, LOG, INDEX, WORD, "pepper"] {
@@ -215,7 +215,7 @@ async fn large() -> TempDir {
     directory
 }
 
-/// What a start has no time to read is read beside the work, and damage that is found then ends it.
+/// Pages that a start has no time to read are read beside the work, and damage that is found then ends it.
 #[tokio::test]
 async fn a_large_database_is_checked_beside_the_work() {
     let directory = large().await;

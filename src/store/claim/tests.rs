@@ -1,4 +1,4 @@
-//! Who works on a conversation, and what they are told with it.
+//! Tests of claims: the worker that has a conversation, and the data it is given with it.
 
 use crate::model::{Inbound, Platform, UserId};
 use crate::store::fixture::{
@@ -92,7 +92,7 @@ async fn who_has_the_fewest_in_work_comes_first_and_nobody_has_more_than_their_p
     assert!(taken_up(&store, &said("U3", 0), Lane::Turn, 2).await.is_some());
 }
 
-/// Somebody with two accounts has the part of one person.
+/// A person with two accounts has the part of one person.
 #[tokio::test]
 async fn a_person_with_two_accounts_has_one_part() {
     let (_directory, store) = fresh();
@@ -182,7 +182,7 @@ async fn a_claim_takes_neither_a_hooks_event_nor_a_suspect_where_there_is_no_roo
     assert_eq!(told(true, false).await, Some((true, false)));
 }
 
-/// What somebody who has nothing to do is given with a message.
+/// Accepts a message for an idle worker, and returns the claim it is given with it.
 async fn taken_up(store: &Store, inbound: &Inbound, lane: Lane, second: i64) -> Option<TakenUp> {
     let (idle, at) = (worker("idle"), at(second));
     match store

@@ -1,4 +1,4 @@
-//! What commands do is done once, whatever ends between the effect, its record and the answer.
+//! Tests of commands: each takes effect once, whatever ends between the effect, its record and the answer.
 
 use super::{Cleared, Discarded, Left, Rest, Stopped, Undone};
 use crate::model::{ConversationId, InboxId, Op, UserId};
@@ -106,7 +106,8 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
     assert_eq!(store.unanswered().await, Ok(Vec::new()));
 }
 
-/// What somebody may not have any more is no revision, and why is on record until something is prepared again.
+/// Edits that a person may not have any more are no revision, and the reason is on record until something is prepared
+/// again.
 #[tokio::test]
 async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
     let (_directory, store) = fresh();
@@ -151,7 +152,7 @@ async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
     assert_eq!(store.withheld(id).await, Ok(None));
 }
 
-/// What a message prepared while an undo was rendered is newer than what the undo left.
+/// A change that a message prepared while an undo was rendered is newer than the edits that the undo left.
 #[tokio::test]
 async fn what_an_undo_left_is_no_revision_once_something_newer_was_prepared() {
     let (_directory, store) = fresh();

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 /// An operation that was given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// Its id.
+    /// The id of the operation.
     pub op: String,
     /// The channel that was to deliver it.
     pub channel: String,
-    /// Where to.
+    /// The chat it was for.
     pub chat: String,
-    /// In which thread.
+    /// The thread it was for.
     pub thread: Option<String>,
     /// `post`, `edit`, `notice`, `upload`, `react` or `answer`.
     pub what: String,
@@ -28,23 +28,23 @@ pub struct DeadLetter {
     pub file: Option<String>,
     /// `failed`: it was not sent. `ambiguous`: nobody can tell whether it was.
     pub state: String,
-    /// What the platform said last.
+    /// The last answer of the platform.
     pub why: String,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
-    /// When it was enqueued.
+    /// The time it was enqueued.
     pub enqueued: Timestamp,
-    /// When it was given up.
+    /// The time it was given up.
     pub given_up: Timestamp,
 }
 
-/// Which of them.
+/// A choice of operations that were given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Letters {
-    /// One.
+    /// A single operation, by its id.
     Op(String),
-    /// All of a channel.
+    /// All operations of a channel.
     Channel(String),
 }
 
@@ -66,7 +66,7 @@ const LETTERS: &str =
     WHERE done_at IS NOT NULL AND state IN ('failed', 'ambiguous')";
 
 impl Store {
-    /// What was given up, the oldest first: of one channel, or of all.
+    /// Returns operations that were given up, the oldest first: of one channel, or of all.
     pub async fn dead_letters(
         &self,
         channel: Option<&str>,
@@ -154,8 +154,9 @@ impl Store {
         .await
     }
 
-    /// Has what was given up sent again, as if it had not been tried. What may show already is looked for first,
-    /// and sent where nobody can tell. Answers with the channels of what is due now, one for each operation.
+    /// Queues operations that were given up to be sent again, as if they had not been tried. Those that may show
+    /// already are looked for first, and sent where nobody can tell. Returns the channels of what is due now, one for
+    /// each operation.
     pub async fn send_again(
         &self,
         which: Letters,

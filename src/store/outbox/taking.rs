@@ -1,5 +1,5 @@
-//! Which operations are due, and what it means to take one: nobody else is handed it, and what must not show
-//! twice is marked before it is sent.
+//! Selection of the operations that are due, and their taking: one that is taken is handed to nobody else, and one
+//! that must not show twice is marked before it is sent.
 
 use super::response;
 use super::unreadable::without_unreadable;
@@ -25,17 +25,17 @@ pub(super) const HEADS: &str =
      WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane)
      ORDER BY ?3 AND why IS NOT NULL, MIN(due_at, ?2), id";
 
-/// What is being sent, while a write takes more of it.
+/// The operations that are being sent, locked while a write takes more of them.
 pub(in crate::store) struct Busy<'a> {
     pub(super) in_flight: MutexGuard<'a, HashSet<String>>,
     pub(super) taken: MutexGuard<'a, Taken>,
 }
 
-/// What a write took.
+/// The operations that a write took.
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) ops: Vec<String>,
-    /// Whether it has to be durable that some of it is being sent, before it is.
+    /// True if it has to be durable that some of them are being sent, before they are.
     pub(super) is_marked: bool,
 }
 
@@ -43,9 +43,9 @@ pub(super) struct Taken {
 pub(super) struct Head {
     id: i64,
     pub(super) due: Due,
-    /// What it is while it is handed out.
+    /// The state of the operation while it is handed out.
     taken: &'static str,
-    /// Whether it may show twice, and it is not durable yet that it may have been sent.
+    /// True if it may show twice, and it is not durable yet that it may have been sent.
     is_unmarked: bool,
 }
 
@@ -102,7 +102,8 @@ pub(super) fn take_next(
     take(tx, next, at, busy)
 }
 
-/// What is due next in a chat and thread: what must not show twice alone, other things with what follows.
+/// Returns what is due next in a chat and thread: an operation that must not show twice alone, any other with what
+/// follows.
 fn next(
     tx: &Transaction<'_>,
     (channel, lane): (&str, &str),
@@ -130,7 +131,7 @@ fn next(
     Ok(next)
 }
 
-/// What is due, admitted and not being sent.
+/// Returns the heads of lanes that are due, admitted and not being sent.
 pub(super) fn heads_due(
     tx: &Transaction<'_>,
     channel: &str,
@@ -214,7 +215,7 @@ fn look(
     }))
 }
 
-/// What an open operation is while it is handed out, and whether it was surely not sent before.
+/// Returns the state of an open operation while it is handed out, and true if it was surely not sent before.
 pub(super) fn taken_as(state: &str) -> Result<(&'static str, bool), StoreError> {
     match state {
         WAITING | READY => Ok((SENDING, true)),

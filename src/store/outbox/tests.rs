@@ -32,7 +32,7 @@ async fn postpone(store: &Store, op: &str, again: Again, due_at: Timestamp, why:
     store.postpone(op, postponed).await.unwrap();
 }
 
-/// What is due, and whether it may have been sent before.
+/// Returns the operations that are due, each with true if it may have been sent before.
 async fn doubts(store: &Store, second: i64) -> Vec<(&'static str, bool)> {
     let due = store.due("slack", at(second), 10).await.unwrap();
     let known = ["p", "f", "e", "next"];

@@ -1,4 +1,4 @@
-//! Who is blamed for the end of a process.
+//! Tests of recovery: the messages that are blamed for the end of a process.
 
 use crate::model::InboxId;
 use crate::store::fixture::{accept, at, claim, command, fresh, says, worker};

@@ -34,8 +34,8 @@ struct Candidates {
     running: Vec<i64>,
 }
 
-/// Where snapshots are: all of them, in the order in which one may be copied to the next while they are read.
-/// A turn that begins meanwhile is asked again by the write.
+/// The statements that read all snapshots, in the order in which one may be copied to the next while they are read. A
+/// turn that begins meanwhile is asked again by the write.
 const SNAPSHOTS: [&str; 2] = [
     "SELECT id, edits_before, edits_after FROM turn WHERE id > ?1 ORDER BY id LIMIT ?2",
     "SELECT id, edits, edits FROM conversation WHERE id > ?1 ORDER BY id LIMIT ?2",
@@ -182,7 +182,8 @@ fn remove(
     Ok(Some(removed.try_into().unwrap_or(u64::MAX)))
 }
 
-/// What is named by turns that ran while all others were read, and by their conversations.
+/// Returns the contents that are named by turns that ran while all others were read, and by their conversations;
+/// `None` if there are too many such turns.
 fn named_since(
     tx: &Transaction<'_>,
     newest_turn: i64,

@@ -46,7 +46,7 @@ impl Rows {
         )
     }
 
-    /// Whether the row `?1` may go.
+    /// Returns the query that finds the row `?1` if it may go.
     pub(super) fn ask(&self) -> String {
         let Self {
             table,
@@ -86,8 +86,8 @@ const MESSAGE_BYTES: &str =
     "SELECT SUM(octet_length(step.step) + 4096) FROM turn JOIN step ON step.turn = turn.id
     WHERE turn.inbox = this.id AND this.done_at < ?2";
 
-/// Nothing asks for the operation any more: no message that is to be answered, since its card is shown once and
-/// filled in the end, and nothing of its chat and thread that is to be sent, such as what fills a post.
+/// Condition under which an operation is needed no more: no message is to be answered, since its card is shown once
+/// and filled in the end, and nothing of its chat and thread is to be sent, such as what fills a post.
 const SETTLED: &str = "NOT EXISTS (SELECT 1 FROM inbox
         WHERE this.op GLOB 'inbox-*' AND inbox.id = CAST(SUBSTR(this.op, 7) AS INTEGER) AND inbox.done_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM outbox AS open
@@ -122,17 +122,17 @@ const CONVERSATION: &str = "edits = '{}' AND change_number IS NULL AND pending =
     AND NOT EXISTS (SELECT 1 FROM change WHERE change.conversation = this.id)
     AND NOT EXISTS (SELECT 1 FROM action WHERE action.conversation = this.id)";
 
-/// How a kind ends.
+/// The way in which rows of a kind are removed.
 pub(super) enum Way {
-    /// Row by row.
+    /// Rows are removed one by one.
     Rows(Rows),
-    /// When nothing names them any more.
+    /// Contents are removed when nothing names them any more.
     Contents,
-    /// From its beginning, as a chain.
+    /// The log is cut from its beginning, as a chain.
     Audit,
 }
 
-/// How a kind ends.
+/// Returns the way in which rows of a kind are removed.
 pub(super) fn way_of(kind: DataKind) -> Way {
     let numbered = |table, is_younger, may_go| Rows {
         kind,

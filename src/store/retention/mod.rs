@@ -45,7 +45,7 @@ pub enum DataKind {
     Invites,
     /// Answered messages with their turns and steps.
     Messages,
-    /// What model calls cost.
+    /// The costs of model calls.
     Usage,
     /// Open changes and edits of conversations that are silent.
     Edits,
@@ -95,13 +95,13 @@ impl DataKind {
     }
 }
 
-/// What to do with rows that are too old.
+/// The treatment of rows that are too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prune {
-    /// They are counted and stay.
+    /// The rows are counted and stay.
     DryRun,
-    /// They are removed.
+    /// The rows are removed.
     Remove,
 }
 
@@ -109,12 +109,12 @@ pub enum Prune {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Position(Option<Value>);
 
-/// What became of one slice.
+/// The result of pruning one slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// Rows that went, or would go.
     pub rows: u64,
-    /// Where the next one begins; none when this was the last.
+    /// The beginning of the next slice; `None` when this was the last.
     pub next: Option<Position>,
 }
 
@@ -282,7 +282,7 @@ fn let_go(tx: &Transaction<'_>, conversation: i64, at: Timestamp) -> Result<(), 
     audit::audit_in(tx, "change.expired", data, at)
 }
 
-/// How many lines of the log go next, and the last of them; none while too few are too old.
+/// Returns the number of lines of the log that go next, and the last of them; `None` while too few are too old.
 fn old_lines(
     tx: &Transaction<'_>,
     from: i64,

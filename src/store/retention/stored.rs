@@ -1,4 +1,4 @@
-//! How much of each kind there is.
+//! The amount that is stored of each kind.
 
 use super::DataKind;
 use crate::store::column::{count, time};
@@ -7,27 +7,27 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 use serde::{Deserialize, Serialize};
 
-/// What is stored of a kind.
+/// The amount that is stored of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// How many there are.
+    /// Number of rows.
     pub rows: u64,
-    /// What they take in the database, with their indexes.
+    /// Bytes they take in the database, with their indexes.
     pub bytes: u64,
-    /// When the oldest was stored, where that is known.
+    /// The time the oldest was stored, where that is known.
     pub oldest: Option<Timestamp>,
 }
 
 /// The bytes of the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
-    /// Of the file.
+    /// Bytes of the file.
     pub all: u64,
-    /// Of it, what is free: it is used again before the file grows.
+    /// Bytes of the file that are free: they are used again before the file grows.
     pub free: u64,
 }
 
-/// How a kind is counted.
+/// The queries that count a kind.
 struct Counted {
     /// Counts rows.
     rows: &'static str,
@@ -43,7 +43,7 @@ enum InBytes {
 }
 
 impl Store {
-    /// What is stored of a kind. Reads all of it, on a connection that keeps nobody from writing.
+    /// Counts what is stored of a kind. Reads all of it, on a connection that keeps nobody from writing.
     pub async fn stored(&self, kind: DataKind) -> Result<Stored, StoreError> {
         let counted = counted(kind);
         let tables = match counted.bytes {
@@ -75,7 +75,7 @@ impl Store {
         .await
     }
 
-    /// When something was stored last: a message, or a line of the audit log.
+    /// Returns the time of the newest message or line of the audit log.
     pub async fn newest(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(|tx| {
             let newest: Option<i64> = tx.query_row(
@@ -103,7 +103,7 @@ impl Store {
         .await
     }
 
-    /// Which of these commits of a repository no conversation is on.
+    /// Returns those of these commits of a repository that no conversation is on.
     pub async fn commits_nobody_is_on(
         &self,
         repository: &str,

@@ -1,4 +1,4 @@
-//! What goes and what stays, and that all that is stored reaches a size it keeps.
+//! Tests of retention: what goes and what stays, and that all that is stored reaches a size it keeps.
 
 use super::{DataKind, Position, Prune, WEIGHT_MAX};
 use crate::model::{ConversationId, InboxId, Source, UserId, Verdict};
@@ -20,7 +20,7 @@ fn on(day: i64, second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + day * 86_400 + second).unwrap()
 }
 
-/// How many days these tests keep a kind.
+/// Returns the number of days these tests keep a kind.
 fn days(kind: DataKind) -> i64 {
     match kind {
         DataKind::Deliveries | DataKind::Operations | DataKind::Buttons => 3,
@@ -32,7 +32,7 @@ fn days(kind: DataKind) -> i64 {
     }
 }
 
-/// One slice after another, of every kind; `after` looks at each. Says what went.
+/// Prunes every kind, one slice after another, and calls `after` after each. Returns what went.
 async fn prune_with(
     store: &Store,
     day: i64,
@@ -569,7 +569,7 @@ async fn what_is_stored_is_counted_with_its_bytes_and_its_age() {
     assert!(bytes.all > messages.bytes && bytes.free < bytes.all);
 }
 
-/// What a statement does, step by step.
+/// Returns the query plan of a statement, step by step.
 async fn plan(store: &Store, sql: String) -> Vec<String> {
     store
         .write(move |tx| {

@@ -189,8 +189,8 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
     assert_eq!(withheld, Ok(Some("not yours".to_owned())));
 }
 
-/// What a turn says in the end is marked with its end, so that a lane that is busy then goes on without
-/// another commit. R1
+/// The last operations of a turn are marked in the transaction that ends it, so that a lane that is busy then goes on
+/// without another commit. R1
 #[tokio::test]
 async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_process_ends() {
     let thread = Some("1.0");
