@@ -1,4 +1,4 @@
-//! On whose behalf programs are evaluated, and what was spent on it.
+//! The party an evaluation is counted for, and the time in the sandbox spent on its behalf.
 
 use super::contract::EvalError;
 use crate::model::UserId;
@@ -16,9 +16,9 @@ tokio::task_local! {
 pub enum Key {
     /// A person, or a hook.
     Person(UserId),
-    /// Whoever owns the process: a command in a terminal.
+    /// The owner of the process: a command in a terminal.
     Owner,
-    /// Nobody who waits.
+    /// Work ahead of need, for which nobody waits.
     Aside,
 }
 
@@ -49,7 +49,7 @@ impl Budget {
         CURRENT.scope(self, work).await
     }
 
-    /// As [`Self::charge`], for work on a thread of its own.
+    /// Counts `work` as [`Self::charge`] does, for work on a thread of its own.
     pub fn charge_blocking<T>(self: Arc<Self>, work: impl FnOnce() -> T) -> T {
         CURRENT.sync_scope(self, work)
     }

@@ -17,8 +17,7 @@ pub(super) enum TooLong {
     Objects,
 }
 
-/// What a value may have. It is read as a tree that takes many times the bytes of its text, so its parts are
-/// counted as well.
+/// The bounds of a value. It is read as a tree that takes many times the bytes of its text, so its parts are counted as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Bounds {
     pub(super) bytes_max: usize,
@@ -47,7 +46,7 @@ pub(super) struct Writer {
     bounds: Bounds,
     values: usize,
     objects: usize,
-    /// Nothing has been written since the last bracket opened.
+    /// True until something is written after the last bracket that opened.
     first: bool,
 }
 
@@ -178,7 +177,7 @@ pub(super) fn write_escaped(out: &mut String, text: &str) {
     }
 }
 
-/// Where two values differ first.
+/// The first place where two values differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) path: String,
@@ -244,7 +243,7 @@ fn shown(value: &str) -> String {
 /// One step of the way to a value.
 enum Step {
     Field(String),
-    /// How many items of the array have been seen.
+    /// The number of items of the array seen so far.
     Item(usize),
     /// Inside an object, between two fields.
     Object,
@@ -393,7 +392,7 @@ impl<'a> Events<'a> {
     }
 }
 
-/// How long the first token is.
+/// Returns the length of the first token in bytes.
 fn token_bytes(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     match bytes.first()? {

@@ -1,4 +1,4 @@
-//! What an evaluation is asked and what it answers.
+//! The contract of an evaluation: its request, its result and its errors.
 
 use super::digits::differ_in_digits_only;
 use crate::config::SandboxSettings;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Request {
     /// Every file the program may import.
     pub tree: Arc<dyn Tree>,
-    /// What is evaluated.
+    /// The program to evaluate.
     pub entry: Entry,
     /// Directories that imports are searched in, after the directory of the importing file, from the
     /// END of the list. Relative to the root of the tree, which itself is `""`.
@@ -25,11 +25,11 @@ pub struct Request {
     pub tla_code: BTreeMap<String, String>,
     /// Depth of calls; 0 means 500, as in the Go implementation.
     pub max_stack: u32,
-    /// Whether the second engine is asked too.
+    /// The choice to ask the second engine too.
     pub second_opinion: SecondOpinionWanted,
 }
 
-/// What is evaluated.
+/// The program to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A file of the tree.
@@ -43,7 +43,7 @@ pub enum Entry {
     },
 }
 
-/// Whether the second, independent engine evaluates the program too.
+/// The use of the second, independent engine beside the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecondOpinionWanted {
     /// One engine is enough: the value is shown, not relied on.
@@ -64,18 +64,18 @@ pub struct Evaluated {
     /// Every file that was read and every path that was looked at in vain, sorted, each once. With
     /// the request, they determine the value.
     pub imports: Arc<[Import]>,
-    /// What the second engine says.
+    /// The answer of the second engine.
     pub second_opinion: SecondOpinion,
 }
 
-/// What the second engine says about a value.
+/// The answer of the second engine about a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecondOpinion {
-    /// It was not asked.
+    /// Not asked.
     NotAsked,
-    /// It has the same value.
+    /// The same value.
     Agrees,
-    /// It has another value.
+    /// Another value.
     Differs {
         /// The first field that differs, such as `$.spec.replicas`.
         path: String,
@@ -86,7 +86,7 @@ pub enum SecondOpinion {
         /// The kind of all differences, where they are of one that is known.
         known: Option<KnownDifference>,
     },
-    /// It did not finish the program.
+    /// No value: the second engine did not finish the program.
     Failed(Box<EvalError>),
 }
 
@@ -118,9 +118,9 @@ impl std::fmt::Display for KnownDifference {
 pub enum Import {
     /// A file that was read.
     Read {
-        /// Where it was found; symlinks on the way are not resolved.
+        /// The path it was found at; symlinks on the way are not resolved.
         path: RepoPath,
-        /// Its content, by git's hash of it as 40 hex digits.
+        /// The content, by git's hash of it as 40 hex digits.
         blob: String,
     },
     /// A path that had no file. The value changes if one appears.
@@ -190,21 +190,21 @@ impl From<&SandboxSettings> for EvalLimits {
 /// One line of a trace, innermost first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Frame {
-    /// Where: `lib/app.libsonnet:12:5`; empty when the engine does not know.
+    /// The place: `lib/app.libsonnet:12:5`; empty when the engine does not know.
     pub at: String,
-    /// What happened there, such as `function <deployment> call`.
+    /// The step of the evaluation, such as `function <deployment> call`.
     pub what: String,
 }
 
-/// Why there is no value.
+/// The reason why there is no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
     /// The program failed by itself.
     #[error("{message}{}", first(.trace))]
     Runtime {
-        /// What the program says.
+        /// The message of the program.
         message: String,
-        /// Where, innermost first, at most 20 frames.
+        /// The stack, innermost frame first, at most 20 frames.
         trace: Vec<Frame>,
     },
     /// A file is not Jsonnet.
@@ -212,11 +212,11 @@ pub enum EvalError {
     Syntax {
         /// The file.
         path: String,
-        /// Its line from 1.
+        /// The line, from 1.
         line: u64,
         /// The column from 1, in characters.
         column: u64,
-        /// What is wrong there.
+        /// The mistake found there.
         message: String,
         /// The expressions that import it, innermost first.
         trace: Vec<Frame>,
@@ -271,23 +271,23 @@ pub enum EvalError {
     /// An import leaves the repository.
     #[error("import outside the repository: {path}{}{}", importing(.importer), first(.trace))]
     ImportDenied {
-        /// As the program wrote it.
+        /// The path as the program wrote it.
         path: String,
         /// The file that imports it.
         importer: String,
-        /// Where, innermost first.
+        /// The stack, innermost frame first.
         trace: Vec<Frame>,
     },
     /// An import names a file that programs may not read, such as `.env`.
     #[error("import {path:?} of `{importer}`: `{file}` is on the list of files no program may read{}", first(.trace))]
     ImportForbidden {
-        /// As the program wrote it.
+        /// The path as the program wrote it.
         path: String,
         /// The file that imports it.
         importer: String,
         /// The file it means.
         file: String,
-        /// Where, innermost first.
+        /// The stack, innermost frame first.
         trace: Vec<Frame>,
     },
     /// An import names no file.
@@ -296,7 +296,7 @@ pub enum EvalError {
         importing(.importer), listed(.searched), hint(.similar), first(.trace)
     )]
     ImportNotFound {
-        /// As the program wrote it.
+        /// The path as the program wrote it.
         path: String,
         /// The file that imports it.
         importer: String,
@@ -304,19 +304,19 @@ pub enum EvalError {
         searched: Vec<String>,
         /// Files of a similar name.
         similar: Vec<String>,
-        /// Where, innermost first.
+        /// The stack, innermost frame first.
         trace: Vec<Frame>,
     },
     /// An import is found but cannot be used: a directory, not UTF-8, too large, too many.
     #[error("import {path:?}{}: {why}{}", importing(.importer), first(.trace))]
     ImportFailed {
-        /// As the program wrote it.
+        /// The path as the program wrote it.
         path: String,
         /// The file that imports it.
         importer: String,
-        /// What is wrong with it.
+        /// The fault of the path.
         why: String,
-        /// Where, innermost first.
+        /// The stack, innermost frame first.
         trace: Vec<Frame>,
     },
     /// The program calls a program that is not enabled.
@@ -332,7 +332,7 @@ pub enum EvalError {
     Crashed {
         /// The signal; 0 when it ended without one.
         signal: i32,
-        /// What was evaluated.
+        /// The program that was evaluated.
         entry: String,
     },
     /// The jail could not be built or did not behave. Nothing was evaluated.
@@ -344,7 +344,7 @@ pub enum EvalError {
 }
 
 impl EvalError {
-    /// Where it failed, innermost first; nothing where that is not known.
+    /// Returns the stack of the failure, innermost frame first; empty where it is not known.
     pub fn trace(&self) -> &[Frame] {
         match self {
             Self::Runtime { trace, .. }

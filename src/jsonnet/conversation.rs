@@ -28,7 +28,7 @@ const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// The signal for too much processor time.
 const SIGXCPU: i32 = 24;
 
-/// How a conversation ended.
+/// The end of a conversation with a sandbox worker.
 pub(super) enum Ending {
     /// With an answer, or with a failure that has its reason. The inmate can be given another task,
     /// unless it took too much of the machine or broke the protocol.
@@ -44,7 +44,7 @@ pub(super) enum Ending {
     NotStarted(String),
 }
 
-/// What every conversation with an inmate follows.
+/// The terms of every conversation with a sandbox worker: limits, forbidden paths, layers, programs and caches.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) limits: EvalLimits,
@@ -73,12 +73,12 @@ impl Dialogue {
         }
     }
 
-    /// What can end it from elsewhere.
+    /// Returns a handle that ends the worker from elsewhere.
     pub(super) fn killer(&self) -> Killer {
         self.inmate.killer()
     }
 
-    /// Whether it may serve a request: its tree must be the same one.
+    /// Returns true if it may serve a request: its tree must be the same one.
     pub(super) fn fits(&self, request: &Request) -> bool {
         Arc::ptr_eq(&self.tree, &request.tree)
     }
@@ -194,15 +194,15 @@ struct Talk<'a> {
     limits: &'a EvalLimits,
     programs: &'a Programs,
     outside: &'a Outside,
-    /// Whether the value depends on more than its imports.
+    /// True if the value depends on more than its imports.
     went_outside: bool,
-    /// Why the last import was refused.
+    /// The reason why the last import was refused.
     refused: Option<EvalError>,
-    /// Why there will be no value, while its place is looked for.
+    /// The reason why there will be no value, while its place is looked for.
     failed: Option<EvalError>,
 }
 
-/// Why the talk does not go on.
+/// The reason why the conversation does not go on.
 enum Stop {
     /// The inmate says so, and waits for the next task.
     Told(EvalError),
@@ -213,7 +213,7 @@ enum Stop {
 }
 
 impl Talk<'_> {
-    /// From the task to the value.
+    /// Sends the task, serves what the worker asks for, and returns the value.
     fn first(&mut self, request: &Request, engines: Engines, shares: bool) -> Result<Bytes, Stop> {
         let task = self.task(request, engines, shares).map_err(Stop::Told)?;
         let task = serde_json::to_vec(&task).map_err(|error| broken(&error))?;
@@ -227,7 +227,7 @@ impl Talk<'_> {
         Ok(spool.keep(answer))
     }
 
-    /// What the second engine says about it, if it is asked here.
+    /// Returns the answer of the second engine about the value, if it is asked in the same process.
     fn second(&mut self, engines: Engines) -> Result<SecondOpinion, Stop> {
         match engines {
             Engines::First | Engines::Second => Ok(SecondOpinion::NotAsked),
@@ -382,7 +382,7 @@ fn broken(error: &dyn std::fmt::Display) -> Stop {
     Stop::Broken(EvalError::Jail(error.to_string()))
 }
 
-/// Why an inmate died by itself.
+/// Returns the error for a sandbox worker that ended by itself, from its exit report.
 pub(super) fn cause_of_death(post_mortem: &PostMortem, entry: &Entry, limits: &EvalLimits) -> EvalError {
     let name = match entry {
         Entry::File(path) | Entry::Snippet { name: path, .. } => path.to_string(),

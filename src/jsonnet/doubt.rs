@@ -32,7 +32,7 @@ pub(super) struct Doubt<'a> {
     ends_added: bool,
 }
 
-/// What has to follow a word.
+/// The tokens that have to follow a keyword.
 #[derive(Clone, Copy)]
 enum Awaited {
     /// After an `import` that ends here: a string, and then the end of an expression.
@@ -222,7 +222,7 @@ impl<'a> Doubt<'a> {
     }
 }
 
-/// What stands directly after a number without an exponent.
+/// Returns the byte directly after a number without an exponent.
 fn after_number(rest: &[u8]) -> Option<u8> {
     let continues = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'_');
     rest.iter().find(|byte| !continues(byte)).copied()

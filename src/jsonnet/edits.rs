@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What is written in another way.
+/// The replacements in a source text, for one engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Edits(Vec<Edit>);
 
@@ -18,9 +18,9 @@ struct Edit {
 /// The part of an expression that an edit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Side {
-    /// It stands after one.
+    /// A parenthesis that stands after an expression.
     Closes,
-    /// It stands before one, or in place of one.
+    /// A parenthesis that stands before an expression, or a text in place of one.
     Opens,
 }
 

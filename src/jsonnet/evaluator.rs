@@ -127,7 +127,7 @@ impl Evaluator {
         self.evaluate_watched(requests, &|| {}, cancel).await
     }
 
-    /// As [`Self::evaluate_all`], and calls `done` whenever there is an answer for one more.
+    /// Evaluates as [`Self::evaluate_all`] does, and calls `done` whenever there is an answer for one more.
     pub async fn evaluate_watched(
         &self,
         requests: Vec<Request>,
@@ -164,9 +164,9 @@ impl Evaluator {
         found.unwrap_or_else(|_| vec![None; requests.len()])
     }
 
-    /// As [`Self::evaluate_all`], for nobody who waits: it begins while no other evaluation runs, leaves one
-    /// place free, and ends as soon as anybody wants an evaluation. What has no answer by then counts as
-    /// cancelled. Where there is one place in all, nothing is evaluated.
+    /// Evaluates as [`Self::evaluate_all`] does, for nobody who waits: it begins while no other evaluation runs, leaves one place free, and
+    /// ends as soon as anybody wants an evaluation. What has no answer by then counts as cancelled. Where there is one place in all,
+    /// nothing is evaluated.
     pub async fn evaluate_aside(
         &self,
         requests: Vec<Request>,

@@ -1,5 +1,5 @@
-//! Where expressions really end. The spans of a tree are those that Go names in its messages: they leave out what
-//! follows a `super`, and a `tailstrict`.
+//! The real ends of expressions. The spans of a tree are those that Go names in its messages: they leave out what follows a `super`, and a
+//! `tailstrict`.
 
 use super::nesting::next_token;
 use super::syntax::{self, Kind, NodeId, Tree};

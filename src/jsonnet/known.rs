@@ -1,5 +1,5 @@
-//! What one inmate has been told of a tree, and what that means for the values it keeps between the
-//! tasks of a batch.
+//! The record of what one sandbox worker has been told of a tree, and of what that means for the values it keeps between the tasks of a
+//! batch.
 //!
 //! A value of a file may be kept when it is the same for every task: nothing it is made of depends on
 //! the variables of a task, and every import below it means the same file. The inmate says when a file
@@ -22,26 +22,26 @@ pub(super) struct KnownFile {
     content: Option<Bytes>,
 }
 
-/// What an import means.
+/// The file an import means.
 #[derive(Clone, Debug)]
 pub(super) struct Meaning {
     pub(super) path: RepoPath,
-    /// Whether it lies where every search for it begins: as long as it is there, it is what is meant.
+    /// True if it lies where every search for it begins: as long as it is there, it is what is meant.
     pub(super) is_beside: bool,
 }
 
-/// What one inmate has been told.
+/// The files and imports one sandbox worker has been told of.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// `None` for a path that has no file.
     files: HashMap<RepoPath, Option<KnownFile>>,
-    /// By importing file: what each import that was evaluated means.
+    /// The meaning of each import that was evaluated, by importing file.
     edges: BTreeMap<String, BTreeMap<String, Meaning>>,
     own: BTreeSet<String>,
 }
 
 impl Known {
-    /// What has been read at a path before.
+    /// Returns what has been read at a path before.
     pub(super) fn file(&self, path: &RepoPath) -> Option<&Option<KnownFile>> {
         self.files.get(path)
     }

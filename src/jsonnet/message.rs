@@ -1,4 +1,4 @@
-//! What the evaluator and its inmate say to each other.
+//! The messages between the evaluator and its sandbox worker.
 
 use super::canonical::{Bounds, TooLong};
 use super::contract::{EvalError, EvalLimits, Frame, KnownDifference, SecondOpinionWanted};
@@ -46,7 +46,7 @@ pub(super) const FRAMES_MAX: usize = 20;
 /// Characters of a message of the program that are kept.
 const MESSAGE_CHARS_MAX: usize = 4_000;
 
-/// Which engines evaluate a task.
+/// The engines that evaluate a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Engines {
@@ -59,7 +59,7 @@ pub(super) enum Engines {
 }
 
 impl Engines {
-    /// Those that are wanted, in one process.
+    /// Returns the engines for a wanted second opinion, in one process.
     pub(super) fn of(opinion: SecondOpinionWanted) -> Self {
         match opinion {
             SecondOpinionWanted::No => Self::First,
@@ -69,7 +69,7 @@ impl Engines {
     }
 }
 
-/// What an inmate evaluates.
+/// The task of a sandbox worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     /// The path of the program: what its imports are relative to.
@@ -84,8 +84,7 @@ pub(super) struct Task {
     /// Levels of nesting that our parser has stack for.
     pub(super) depth_max: usize,
     pub(super) engines: Engines,
-    /// Whether other tasks of the same batch come before or after, so that values of files are worth
-    /// keeping.
+    /// True if other tasks of the same batch come before or after, so that values of files are worth keeping.
     pub(super) shares: bool,
 }
 
@@ -94,11 +93,11 @@ pub(super) struct Task {
 pub(super) struct Ask {
     /// The file that imports; empty for a variable given from outside.
     pub(super) importer: String,
-    /// As it is written there.
+    /// The path as it is written there.
     pub(super) path: String,
 }
 
-/// Why an engine has no value.
+/// The reason why an engine has no value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Failure {
@@ -131,7 +130,7 @@ pub(super) enum Failure {
     },
 }
 
-/// What the second engine says.
+/// The answer of the second engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Opinion {
@@ -174,7 +173,7 @@ impl Failure {
         self
     }
 
-    /// What the caller is told. `refused` is why the parent refused the last import.
+    /// Returns the error for the caller. `refused` is why the parent refused the last import.
     pub(super) fn into_error(self, limits: &EvalLimits, refused: Option<EvalError>) -> EvalError {
         match self {
             Self::Runtime { message, trace } => EvalError::Runtime { message, trace },

@@ -16,7 +16,7 @@ pub(super) struct Look {
     /// True where something stands that the first engine takes in another way than the language, or takes although
     /// the language refuses it. A parser has to look then.
     pub(super) is_doubtful: bool,
-    /// Where a name stands that only the texts for the engines may have.
+    /// The place of a name that only the texts for the engines may have.
     pub(super) reserved: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ struct Open {
     bracket: u8,
     /// The place after it.
     at: usize,
-    /// How often `for` stands in it.
+    /// The number of `for` in it.
     fors: usize,
     /// True after a `+`.
     is_added: bool,
@@ -114,7 +114,7 @@ struct Scan<'a> {
     source: &'a [u8],
     rest: &'a [u8],
     misread: Vec<Range<usize>>,
-    /// Where the last string stands.
+    /// The range of the last string.
     last_string: Option<Range<usize>>,
     /// True after an escape that is not read as the language has it: `\/`, `\x`, halves of surrogate pairs.
     has_odd_escape: bool,
@@ -246,7 +246,7 @@ impl Scan<'_> {
         self.rest = &[];
     }
 
-    /// In a verbatim string a doubled quote stands for one.
+    /// Skips the rest of a verbatim string, in which a doubled quote stands for one.
     fn skip_verbatim(&mut self, quote: u8) {
         while let Some(at) = memchr::memchr(quote, self.rest) {
             self.skip(at + 1);

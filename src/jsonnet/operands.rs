@@ -3,7 +3,7 @@
 
 use super::syntax::{BinaryOperator, ImportKind, Kind, NodeId, Tree, UnaryOperator};
 
-/// What is known of an expression.
+/// The known facts about an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
     pub(super) text: Text,
@@ -12,11 +12,11 @@ pub(super) struct Operand {
     pub(super) is_container: bool,
     /// True where it may be, or have, a number that is nearly another one.
     pub(super) is_near: bool,
-    /// How deep sums nest on its left side.
+    /// The depth to which sums nest on its left side.
     pub(super) sums: usize,
 }
 
-/// Whether an expression is a text.
+/// The likelihood that an expression is a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Text {
     No,
@@ -24,15 +24,15 @@ pub(super) enum Text {
     Yes,
 }
 
-/// Whether an expression may be or have a number that not every engine writes in the same way: a fraction, or a whole
-/// number from 2^53 on.
+/// The likelihood that an expression is or has a number that not every engine writes in the same way: a fraction, or a whole number from
+/// 2^53 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fraction {
     No,
     Maybe,
 }
 
-/// Nothing is known.
+/// An expression of which nothing is known.
 const UNKNOWN: Operand = Operand {
     text: Text::Maybe,
     fraction: Fraction::Maybe,
@@ -59,7 +59,7 @@ const WHOLE: Operand = Operand {
     is_near: true,
     ..PLAIN
 };
-/// From this number on, two numbers differ by more than what the first engine takes for nothing.
+/// The number from which on two numbers differ by more than what the first engine takes for nothing.
 const APART: f64 = 3.0;
 /// A number.
 const NUMBER: Operand = Operand {
@@ -73,15 +73,15 @@ const CONTAINER: Operand = Operand {
     ..UNKNOWN
 };
 
-/// What is most probably an object or an array, and may be a text.
+/// An expression that is most probably an object or an array, and may be a text.
 const ASSUMED: Operand = Operand {
     is_container: true,
     ..UNKNOWN
 };
-/// From this number on, not all numbers are written in the same way.
+/// The number from which on not all numbers are written in the same way.
 const WRITTEN_OTHERWISE: f64 = 9_007_199_254_740_992.0;
 
-/// What is known of each node of a tree.
+/// Returns what is known of each node of a tree.
 pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
     let mut known: Vec<Operand> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
@@ -137,7 +137,7 @@ pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
     known
 }
 
-/// What is known of a number that is written without a fraction or an exponent.
+/// Returns what is known of a number that is written without a fraction or an exponent.
 fn whole(written: &str) -> Operand {
     let number: f64 = written.replace('_', "").parse().unwrap_or(f64::INFINITY);
     Operand {
@@ -179,8 +179,8 @@ fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
     }
 }
 
-/// What is known of the value of a function by its name. Libraries that make objects of Kubernetes name the functions
-/// for it `new` and `withName`; sums of those are long, and writing them in another way would cost much.
+/// Returns what is known of the value of a function by its name. Libraries that make objects of Kubernetes name the functions for it `new`
+/// and `withName`; sums of those are long, and writing them in another way would cost much.
 fn called(tree: &Tree<'_>, function: NodeId) -> Operand {
     let Kind::Member { target, name, .. } = &tree.node(function).kind else {
         return UNKNOWN;
@@ -195,7 +195,7 @@ fn called(tree: &Tree<'_>, function: NodeId) -> Operand {
     }
 }
 
-/// What is known of one of two.
+/// Returns what is known of an expression that is one of two.
 fn either(one: Operand, other: Operand) -> Operand {
     Operand {
         text: match one.text == other.text {

@@ -1,4 +1,4 @@
-//! What the second engine says about a value when it evaluated the program in a process of its own.
+//! The cross-check of a value with the second engine, which evaluated the program in a process of its own.
 
 use super::canonical::difference;
 use super::contract::{EvalError, Evaluated, KnownDifference, SecondOpinion};

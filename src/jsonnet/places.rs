@@ -29,7 +29,7 @@ struct Shared {
 struct State {
     taken: HashMap<Key, usize>,
     total: usize,
-    /// In the order in which they came.
+    /// The waiting ones, in the order in which they came.
     waiting: VecDeque<Waiting>,
 }
 
@@ -57,7 +57,7 @@ pub struct Place {
 }
 
 impl Places {
-    /// So many places.
+    /// Creates so many places.
     pub fn new(places_max: usize) -> Self {
         Self(Arc::new(Shared {
             places_max,
@@ -266,7 +266,7 @@ mod tests {
         assert!(now(&places, Key::Aside).is_some());
     }
 
-    /// What nobody waits for came first, and still stands before nobody, nor takes a place from anybody.
+    /// Checks that work for which nobody waits, though it came first, still stands behind everybody, and takes a place from nobody.
     #[test]
     fn what_nobody_waits_for_stands_before_no_person() {
         let places = Places::new(1);
@@ -299,7 +299,7 @@ mod tests {
         });
     }
 
-    /// What is given to somebody who has gone meanwhile comes back.
+    /// Checks that a place given to somebody who has gone meanwhile comes back.
     #[test]
     fn no_place_is_lost() {
         let places = Places::new(1);

@@ -40,9 +40,9 @@ pub(super) struct Reading {
     pub(super) is_too_deep: bool,
     /// The reason why the language refuses it, where one of the engines might not.
     pub(super) refused: Option<SyntaxError>,
-    /// What is written in another way for the first engine.
+    /// The replacements for the first engine.
     pub(super) first: Edits,
-    /// What is written in another way for the second engine, which reads most of it as the language has it.
+    /// The replacements for the second engine, which reads most of it as the language has it.
     pub(super) second: Edits,
 }
 

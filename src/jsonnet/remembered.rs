@@ -70,7 +70,7 @@ impl Remembered {
     }
 }
 
-/// What values depend on, and whether a tree still has it.
+/// The files and imports that values depend on, and whether a tree still has them.
 struct Looked<'a> {
     tree: &'a Arc<dyn Tree>,
     known: Known,

@@ -1,4 +1,4 @@
-//! How many people wait for something, so that what nobody waits for keeps out of their way.
+//! A count of the people who wait for something, so that work nobody waits for keeps out of their way.
 
 use tokio::sync::watch;
 

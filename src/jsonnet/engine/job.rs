@@ -26,7 +26,7 @@ const TANKA_IMPORT: &str = "tk";
 const TANKA_VARIABLE: &str = "tanka.dev/environment";
 const TANKA_NAME: &str = "<internal>/tk.libsonnet";
 
-/// Where a text comes from.
+/// The origin of a source text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::jsonnet) enum Origin {
     /// The program itself.
@@ -76,7 +76,7 @@ pub(in crate::jsonnet) struct Refused;
 pub(in crate::jsonnet) struct Line {
     parent: RefCell<Parent>,
     files: RefCell<HashMap<Rc<str>, Rc<[u8]>>>,
-    /// What a look at those of them found that were read as code.
+    /// The readings of those of them that were read as code.
     readings: RefCell<HashMap<Rc<str>, Rc<Reading>>>,
     /// Files whose values depend on the task, and are not kept for the next one.
     own: RefCell<HashSet<Rc<str>>>,
@@ -151,7 +151,7 @@ pub(in crate::jsonnet) struct Job {
     number: u64,
     line: Rc<Line>,
     found: RefCell<HashMap<Asked, Result<Rc<str>, Refused>>>,
-    /// What a look at the texts found that are of this task alone.
+    /// The readings of the texts that are of this task alone.
     readings: RefCell<HashMap<Origin, Rc<Reading>>>,
     cause: RefCell<Option<Failure>>,
     /// True once a program outside had no answer.
@@ -164,12 +164,12 @@ impl Job {
         Origin::Entry(self.task.name.as_str().into())
     }
 
-    /// Which task of the process it is, from 1.
+    /// Returns the number of the task in this process, from 1.
     pub(in crate::jsonnet) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Which task the value of a text belongs to; 0 when it is the same for all of them.
+    /// Returns the number of the task the value of a text belongs to; 0 when it is the same for all of them.
     pub(in crate::jsonnet) fn owner(&self, origin: &Origin) -> u64 {
         match origin {
             Origin::File(path) if !self.line.own.borrow().contains(path) => 0,
@@ -263,8 +263,8 @@ impl Job {
         Some(position(&bytes, reader.edits(&reading).written(at)))
     }
 
-    /// What an error of the second engine is told as, where Go names another expression than the engine does. `range` is
-    /// that of the expression that the engine names.
+    /// Returns the place and message to report for an error of the second engine, where Go names another expression than the engine does.
+    /// `range` is that of the expression that the engine names.
     pub(in crate::jsonnet) fn told(
         &self,
         origin: &Origin,

@@ -278,7 +278,7 @@ pub(super) fn depends(place: CallLocation<'_>) {
     }
 }
 
-/// What a native function gets. A function among the arguments is no JSON.
+/// Converts a value to JSON, as a native function receives it. A function among the arguments is no JSON.
 pub(super) fn to_json(value: &Val) -> Result<serde_json::Value> {
     Ok(match value {
         Val::Null => serde_json::Value::Null,

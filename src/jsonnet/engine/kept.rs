@@ -1,4 +1,4 @@
-//! What an engine keeps from one task for the next, and when it begins anew.
+//! An engine that keeps its state from one task for the next, and starts anew once it has grown too large.
 
 use super::{Engine, Job};
 use crate::jsonnet::message::Failure;

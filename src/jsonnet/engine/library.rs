@@ -133,7 +133,7 @@ impl ContextInitializer for Library {
     }
 }
 
-/// What `std.trace` prints is for nobody: the inmate's standard error is not read by people.
+/// A trace printer that discards the output of `std.trace`: nobody reads the standard error of a sandbox worker.
 #[derive(Acyclic)]
 struct Silent;
 

@@ -33,7 +33,7 @@ const LIBRARY: &str = include_str!("second.libsonnet");
 const LIBRARY_VARIABLE: &str = "drydock";
 /// The name of the standard library.
 const STANDARD: &str = "std";
-/// How much deeper than the first engine this one may go: it counts more steps.
+/// The factor by which this engine may go deeper than the first one: it counts more steps.
 const DEPTH_FACTOR: usize = 4;
 
 /// Comes before a program, on its first line: what its text uses of the library, and variables that are those of the
@@ -174,7 +174,7 @@ impl<'p> Callbacks<'p> for Alone {
     }
 }
 
-/// What the engine calls back.
+/// The callbacks of the engine.
 struct Session<'a, 'p> {
     job: &'a Rc<Job>,
     texts: &'a mut Texts<'p>,
@@ -184,7 +184,7 @@ struct Session<'a, 'p> {
 #[derive(Default)]
 struct Texts<'p> {
     sources: HashMap<SourceId, Text>,
-    /// By the task the value belongs to; 0 when it belongs to all of them.
+    /// The values loaded, by the task they belong to; 0 when they belong to all of them.
     loaded: HashMap<(u64, Origin), Thunk<'p>>,
 }
 
@@ -301,8 +301,7 @@ impl<'p> Session<'_, 'p> {
         Some((text.origin.to_string(), line, column))
     }
 
-    /// What a variable is called in this task. The value of the file that asks, if it would be kept,
-    /// depends on it.
+    /// Returns the name of a variable in this task. The value of the file that asks, if it would be kept, depends on it.
     fn named(&self, arguments: &[serde_json::Value]) -> serde_json::Value {
         let [file, name] = arguments else {
             return serde_json::Value::Null;

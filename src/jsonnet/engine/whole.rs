@@ -21,7 +21,7 @@ enum Part {
     Assertion,
 }
 
-/// What an error is told as.
+/// The place and message an error is reported with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) struct Told {
     /// The byte at which the expression begins.

@@ -165,7 +165,7 @@ pub(super) fn told(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
     }
 }
 
-/// What is said where something is indexed that cannot be, and the engine does not know its type.
+/// The message of Go for an index into a value that has none, where the engine does not know the type.
 const NOT_INDEXABLE: &str = "Value non indexable";
 /// The end of what is said of an index, where the engine does not know how many there are.
 const NO_INDEX: &str = " is not an index";
@@ -175,7 +175,7 @@ pub(in crate::jsonnet) fn is_vague(message: &str) -> bool {
     message == NOT_INDEXABLE || message.ends_with(NO_INDEX)
 }
 
-/// What Go says of a value that cannot be indexed.
+/// Returns Go's message for a value that cannot be indexed.
 pub(super) fn not_indexable(kind: &str) -> String {
     let mut letters = kind.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -183,7 +183,7 @@ pub(super) fn not_indexable(kind: &str) -> String {
     format!("{NOT_INDEXABLE}: *jsonnet.value{kind}")
 }
 
-/// What a function of the standard library says in words of its own, in those of Go.
+/// Translates a message that a function of the standard library words itself into Go's words.
 fn standard(message: &str) -> String {
     let number = message.strip_prefix("invalid base 10: '");
     let number = number.and_then(|number| number.strip_suffix('\''));
@@ -195,7 +195,7 @@ fn standard(message: &str) -> String {
     }
 }
 
-/// What a function of the standard library says of an argument of another type.
+/// Returns Go's message for an argument of the wrong type to a function of the standard library.
 fn argument(function: &str, index: usize, expected: &str, got: &str) -> String {
     match (function, index) {
         ("length", _) => format!("Unexpected type {got}"),
@@ -249,7 +249,7 @@ fn unexpected(got: EvalErrorValueType, expected: &str) -> String {
     format!("Unexpected type {}, expected {expected}", name(got))
 }
 
-/// What an operator says of operands that it does not take.
+/// Returns Go's message for operands that an operator does not take.
 fn operands(operator: BinaryOp, left: EvalErrorValueType, right: EvalErrorValueType) -> String {
     use EvalErrorValueType as Type;
     let is_number = |operand| matches!(operand, Type::Number);

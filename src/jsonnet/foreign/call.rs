@@ -1,8 +1,8 @@
-//! What a program of a repository asks of a program that is not ours, and how that becomes arguments.
+//! The calls of `helm` and `kustomize` that a program of a repository may ask for, and their arguments.
 
 use serde::{Deserialize, Serialize};
 
-/// What is asked for. It comes out of the jail, so nothing in it is believed.
+/// A call that a program asks for. It comes out of the jail, so nothing in it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::jsonnet) enum Call {
@@ -29,7 +29,7 @@ pub(in crate::jsonnet) struct Template {
     pub(in crate::jsonnet) namespace: String,
 }
 
-/// Why nothing ran, or what ran did not succeed.
+/// The reason why a call has no output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::jsonnet) enum Refusal {
@@ -64,7 +64,7 @@ impl Call {
         }
     }
 
-    /// What the program reads.
+    /// Returns the standard input of the program.
     pub(super) fn input(&self) -> &[u8] {
         match self {
             Self::Helm(template) => template.values.as_bytes(),

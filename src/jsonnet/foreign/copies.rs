@@ -1,5 +1,5 @@
-//! Which files of a tree a program that is not ours is given: those of one chart, or of one
-//! kustomization and the local ones it is built on. Nothing else of the repository is there for it.
+//! The files of a tree that are copied for an external program: those of one chart, or of one kustomization and the local ones it is built
+//! on. Nothing else of the repository is there for it.
 
 use crate::jsonnet::{path, yaml_documents};
 use crate::model::RepoPath;
@@ -15,13 +15,13 @@ const BYTES_MAX: usize = 64 << 20;
 const BASES_MAX: usize = 256;
 /// The names of a kustomization's own file.
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// What names other kustomizations there, beside files.
+/// The fields of a kustomization that name other kustomizations, beside files.
 const BASES: [&str; 3] = ["resources", "bases", "components"];
 
 /// The files of one run, by their paths from the root.
 pub type Copies = BTreeMap<RepoPath, Bytes>;
 
-/// Where files come from.
+/// A source of files.
 pub trait Source {
     /// All files below a directory.
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, String>;

@@ -1,4 +1,4 @@
-//! What programs wrote before, by everything it was made from.
+//! A cache of the outputs of external programs, by all that an output was made from.
 
 use super::copies::Copies;
 use sha2::{Digest, Sha256};
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Bytes that are kept.
 const BYTES_MAX: usize = 64 << 20;
 
-/// What an output was made from: the program as it is installed now, its arguments, its input, its files.
+/// The key of an output: a hash of the program as it is installed now, its arguments, its input and its files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key([u8; 32]);
 

@@ -39,40 +39,40 @@ pub struct Programs {
     kept: Mutex<Kept>,
 }
 
-/// Whether a run may write in the directory of its copies.
+/// The permission of a run to write in the directory of its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// It only reads.
+    /// Read only.
     Nothing,
-    /// It may write files there.
+    /// Files may be written there.
     Copies,
 }
 
 /// One run on copies.
 #[derive(Debug)]
 pub struct Order<'a> {
-    /// What the program is started with. Its working directory is that of the copies.
+    /// The arguments of the program. Its working directory is that of the copies.
     pub arguments: Vec<String>,
-    /// What it reads.
+    /// The standard input.
     pub input: &'a [u8],
     /// The files it sees.
     pub copies: &'a Copies,
-    /// What it may do to them.
+    /// The access to the copies.
     pub writes: Writes,
-    /// How long it may take.
+    /// The time limit of the run.
     pub time_max: Duration,
 }
 
-/// Why a program has no output.
+/// The reason why a program has no output.
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {
     /// The operator has not named it.
     #[error("{0} is not enabled here; an operator names the program with `[{0}] program`")]
     Off(&'static str),
-    /// It did not end by itself.
+    /// The run failed or did not end by itself.
     #[error(transparent)]
     Errand(#[from] ErrandError),
-    /// Its directory cannot be used.
+    /// The scratch directory cannot be used.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }
@@ -93,12 +93,12 @@ impl Programs {
         Spool::at(&self.settings.scratch)
     }
 
-    /// Whether charts can be rendered.
+    /// Returns true if charts can be rendered: the operator has named a helm.
     pub fn have_helm(&self) -> bool {
         self.settings.helm.is_some()
     }
 
-    /// How long one call of a tool may take.
+    /// Returns the time limit of one call of a tool.
     pub fn time_max(&self) -> Duration {
         self.settings.time_max
     }
@@ -195,7 +195,7 @@ impl Programs {
     }
 }
 
-/// What a program says that went wrong, with the paths of the repository.
+/// Returns the error output of a program, with the paths of the repository in place of those of the copies.
 pub fn complaint(ran: &Ran, scratch: &Scratch) -> String {
     let files = format!("{}/", scratch.files().display());
     let errors = ran.errors.replace(&files, "").replace(" ./", " ");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What one evaluation waits for.
+/// The time that one evaluation waits for external programs, and the signal that nobody waits for it any more.
 #[derive(Debug)]
 pub(in crate::jsonnet) struct Outside {
     whose: Key,
@@ -21,7 +21,7 @@ struct Spent {
 }
 
 impl Outside {
-    /// Nothing was waited for yet by the evaluation, which is on behalf of this one.
+    /// Creates the state of an evaluation on behalf of `whose`, which has waited for nothing yet.
     pub(in crate::jsonnet) fn of(whose: Key) -> Self {
         Self {
             whose,
@@ -30,7 +30,7 @@ impl Outside {
         }
     }
 
-    /// On whose behalf it is evaluated.
+    /// Returns the key the evaluation is counted for.
     pub(super) fn whose(&self) -> Key {
         self.whose
     }
@@ -46,13 +46,13 @@ impl Outside {
         result
     }
 
-    /// How long it took so far.
+    /// Returns the time waited so far.
     pub(in crate::jsonnet) fn total(&self) -> Duration {
         let spent = self.spent();
         spent.before + spent.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Nobody waits for the evaluation any more.
+    /// Marks the evaluation as one that nobody waits for any more.
     pub(in crate::jsonnet) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }

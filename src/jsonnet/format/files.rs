@@ -6,21 +6,21 @@ use crate::parallel;
 use crate::workspace::Tree;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all changed files may have together, before and after.
+/// The bound of all changed files together, before and after, in bytes.
 const KEPT_BYTES_MAX: usize = 1 << 30;
 
 /// A file whose text is to change.
 #[derive(Clone, Debug)]
 pub struct Reformatted {
-    /// Where it is.
+    /// The path of the file.
     pub path: RepoPath,
-    /// What it is.
+    /// The file as it is now.
     pub before: FileVersion,
     /// The text in the one style.
     pub after: String,
 }
 
-/// What formatting many files comes to.
+/// The result of formatting many files.
 #[derive(Debug, Default)]
 pub struct Looked {
     /// The files that are not in the one style, in the order they were asked for.

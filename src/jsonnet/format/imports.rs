@@ -130,7 +130,7 @@ fn extract<'s>(tree: &mut Tree<'s>, binds: &[Bind<'s>], after: Fodder, imports: 
     }
 }
 
-/// Whether the group ends before this local, which imports as well.
+/// Returns true if the group ends before this local, which imports as well.
 fn group_ends_before(tree: &Tree<'_>, local: NodeId) -> bool {
     let mut line_ended = false;
     for element in tree.fodders.get(tree.open_fodder(local)) {

@@ -71,7 +71,7 @@ fn remove_initial_line_ends(tree: &mut Tree<'_>) {
     *tree.open_fodder_mut(tree.root) = shorter;
 }
 
-/// What go-jsonnet never looks at keeps its blank lines and its comment style.
+/// Marks what go-jsonnet never looks at, so that it keeps its blank lines and its comment style.
 fn mark_untouched(tree: &mut Tree<'_>) {
     for node in &tree.nodes {
         let places = match &node.kind {

@@ -78,7 +78,7 @@ impl<'s> Expander<'_, 's> {
         }
     }
 
-    /// Where the node is that begins with the first token of this one.
+    /// Returns the index of the node that begins with the first token of this one.
     fn leftmost(&self, id: NodeId) -> usize {
         let mut index = id.index();
         while let Some(left) = self.nodes.get(index).and_then(|node| node.kind.left()) {
@@ -116,8 +116,8 @@ impl<'s> Expander<'_, 's> {
         }
     }
 
-    /// If a line ends before one of the fields, of what a comprehension goes through, or before the end,
-    /// it ends before all of them.
+    /// Breaks all fields of an object if one breaks: if a line ends before one of the fields, of what a comprehension goes through, or
+    /// before the end, it ends before all of them.
     fn fields(&mut self, fields: &mut [Field<'s>], specs: &mut [ForSpec<'s>], close: &mut Fodder) {
         for field in fields.iter_mut() {
             if let Some(parameters) = &mut field.parameters {
@@ -174,7 +174,7 @@ impl<'s> Expander<'_, 's> {
         }
     }
 
-    /// As for parameters.
+    /// Breaks the arguments of a call, as the parameters of a function are broken.
     fn arguments(&mut self, apply: &mut Apply<'s>) {
         let count = apply.positional.len() + apply.named.len();
         let near = self.argument_breaks(apply, 0) || self.fodders.has_line_end(apply.close);

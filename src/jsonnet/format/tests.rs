@@ -1,8 +1,7 @@
 //! The formatter, construct by construct.
 
 #![allow(clippy::unwrap_used)]
-//! What each step does, seen from the outside. Byte equality with go-jsonnet is shown by the
-//! conformance tests.
+//! Tests of each step of the formatter, seen from the outside. Byte equality with go-jsonnet is shown by the conformance tests.
 
 use super::format;
 

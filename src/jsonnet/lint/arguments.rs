@@ -20,7 +20,7 @@ pub(super) fn count((min, max): (usize, usize), apply: &Apply<'_>, span: Span, n
 /// A parameter: its name, and whether it has to be given.
 pub(super) type Wanted<'a> = (&'a str, bool);
 
-/// What the parameters of a function want.
+/// Returns the parameters of a function by name, each with whether it must be given.
 pub(super) fn wanted<'p>(parameters: &'p Parameters<'_>) -> Vec<Wanted<'p>> {
     let parameters = parameters.list.iter();
     parameters

@@ -1,4 +1,4 @@
-//! What imports give: the imported files are read as well, and what they show for sure is known here.
+//! The values of imports: the imported files are read as well, and what they show for sure is known here.
 
 use super::kinds::Kinds;
 use super::scope;
@@ -16,20 +16,19 @@ const BYTES_MAX: usize = 8 << 20;
 const KEPT_BYTES_MAX: usize = 256 << 20;
 /// Fields, items and results of one file that are known.
 const PARTS_MAX: usize = 20_000;
-/// How deep they are known.
+/// The depth to which the parts of a value are known.
 const PARTS_DEEP_MAX: usize = 8;
 
-/// What is known of a value of another file.
+/// The known facts about a value of another file.
 #[derive(Debug)]
 pub(super) struct Foreign {
     pub(super) kinds: Kinds,
     pub(super) shape: ForeignShape,
 }
 
-/// What is known beyond the kind.
+/// The known facts about a value beyond its kind.
 #[derive(Debug)]
 pub(super) enum ForeignShape {
-    /// Nothing.
     Unknown,
     /// All fields of an object.
     Fields(BTreeMap<String, Arc<Foreign>>),
@@ -48,10 +47,10 @@ impl Foreign {
     }
 }
 
-/// What the imports of a file give, where that is known.
+/// The known facts about the imports of a file, where there is any.
 pub(super) type Imported = HashMap<NodeId, Arc<Foreign>>;
 
-/// What one file gives, as long as all imports below it mean the same: it is the same for whoever imports it.
+/// The known facts about one file, as long as all imports below it mean the same: it is the same for whoever imports it.
 #[derive(Debug)]
 struct Whole {
     /// `None` for a text that is no Jsonnet.
@@ -62,12 +61,12 @@ struct Whole {
     reach: Reach,
 }
 
-/// How far the imports of a file were followed.
+/// The distance to which the imports of a file were followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// To their ends, which are so many files away at most.
+    /// Followed to their ends, which are so many files away at most.
     Ends(usize),
-    /// As far as it goes for a file that has so many before it.
+    /// Followed as far as it goes for a file that has so many before it.
     From(usize),
 }
 
@@ -92,7 +91,7 @@ impl Reach {
 /// The file that an import means, by its name.
 type Meant = Option<(String, Arc<Whole>)>;
 
-/// What files give that were followed to, kept for those that are looked at after them. All of them are of one tree.
+/// A cache of the known facts about files that were followed to, for those that are looked at after them. All of them are of one tree.
 #[derive(Debug, Default)]
 pub struct Followed {
     // Held to look up and to add.
@@ -111,7 +110,7 @@ impl Followed {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept of a file that has so many before it.
+    /// Returns what is kept of a file that has so many before it.
     fn get(&self, name: &str, depth: usize) -> Option<Arc<Whole>> {
         let kept = self.kept();
         let mut known = kept.by_name.get(name)?.iter();
@@ -162,10 +161,10 @@ struct Known {
     whole: Option<Arc<Whole>>,
 }
 
-/// What the imports of one file came to.
+/// The result of following the imports of one file.
 struct Imports {
     imported: Imported,
-    /// As in [`Whole`]; `None` once something was left out for another reason than how far it is away.
+    /// The imports and their reach as in [`Whole`]; `None` once something was left out for another reason than how far it is away.
     whole: Option<(Vec<(String, Meant)>, Reach)>,
 }
 
@@ -243,7 +242,7 @@ impl<'a> Follower<'a> {
         Imports { imported, whole }
     }
 
-    /// What a file gives, if it is followed.
+    /// Returns what is known of a file, if it is followed.
     fn file(&mut self, name: &str) -> Known {
         const NOT_FOLLOWED: Known = Known {
             foreign: None,
@@ -309,7 +308,7 @@ impl<'a> Follower<'a> {
         Known { foreign, whole }
     }
 
-    /// What a file gave before, if following it again would find the same.
+    /// Returns what was known before of a file, if following it again would find the same.
     fn again(&mut self, name: &str, kept: &Arc<Whole>) -> Option<Known> {
         let mut seen = HashMap::from([(name.to_owned(), Arc::clone(kept))]);
         self.is_same_below(name, kept, self.open.len(), &mut seen)?;

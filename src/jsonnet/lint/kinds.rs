@@ -20,17 +20,17 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// Whether a value may be of one of these kinds.
+    /// Returns true if a value may be of one of these kinds.
     pub(super) fn may_be(self, kinds: Self) -> bool {
         self.0 & kinds.0 != 0
     }
 
-    /// Whether a value is of one of these kinds for sure.
+    /// Returns true if a value is of one of these kinds for sure.
     pub(super) fn must_be(self, kinds: Self) -> bool {
         self.0 & !kinds.0 == 0
     }
 
-    /// In words.
+    /// Returns the kinds in words.
     pub(super) fn describe(self) -> String {
         if self == Self::NOTHING {
             return "void".to_owned();

@@ -5,7 +5,7 @@ use super::{Code, Notes};
 use crate::jsonnet::syntax::{BinaryOperator, Kind, NodeId, Tree};
 use std::collections::HashMap;
 
-/// How far a local is with being followed.
+/// The progress of following a local.
 #[derive(Clone, Copy, PartialEq)]
 enum Progress {
     Open,

@@ -1,4 +1,4 @@
-//! Which binding each name means.
+//! The resolution of names: the binding each name means.
 
 use super::{Code, Notes};
 use crate::jsonnet::syntax::{
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Unknown names that get a hint; each is compared with all that are known.
 const HINTS_MAX: usize = 20;
 
-/// What gives a name its value.
+/// The binding of a name: what gives it its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding {
     /// The standard library.
@@ -18,7 +18,7 @@ pub(super) enum Binding {
     Value(NodeId),
     /// A function: which bind of which node.
     Function { of: NodeId, bind: usize },
-    /// Whatever a call or a comprehension puts there.
+    /// A value that a call or a comprehension puts there.
     Open,
 }
 
@@ -78,7 +78,7 @@ struct Resolver<'t, 's, 'n> {
     visible: HashMap<&'s str, Vec<usize>>,
     /// Names in the order they became visible.
     opened: Vec<&'s str>,
-    /// How many objects are around.
+    /// The number of objects around.
     objects: usize,
     hints_left: usize,
 }
@@ -295,7 +295,7 @@ impl<'t, 's> Resolver<'t, 's, '_> {
     }
 }
 
-/// Whether two names are one slip of the hand apart.
+/// Returns true if two names are one slip of the hand apart.
 fn is_near(one: &str, other: &str) -> bool {
     if one.eq_ignore_ascii_case(other) {
         return true;

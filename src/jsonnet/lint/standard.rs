@@ -10,9 +10,9 @@ pub(super) struct StandardFunction {
     pub(super) arguments_min: usize,
     /// Arguments it takes.
     pub(super) arguments_max: usize,
-    /// What it gives.
+    /// The kinds of the value it returns.
     pub(super) gives: Kinds,
-    /// What the items of an array are that it gives.
+    /// The kinds of the items of an array that it returns.
     pub(super) items: Kinds,
 }
 
@@ -182,7 +182,7 @@ const ITEMS: [(Kinds, &[&str]); 2] = [
     ),
 ];
 
-/// What is known of a function of the standard library.
+/// Returns what is known of a function of the standard library.
 pub(super) fn function(name: &str) -> Option<StandardFunction> {
     let (gives, arguments_min, arguments_max, _) =
         FUNCTIONS.iter().find(|(.., names)| names.contains(&name))?;

@@ -211,7 +211,7 @@ impl Sources for Beside<'_> {
     }
 }
 
-/// What is found in a file that has others beside it.
+/// Returns the findings in a file that has others beside it.
 fn found_beside(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     let findings = lint_following(
         "main.jsonnet",

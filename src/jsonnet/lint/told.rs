@@ -1,4 +1,4 @@
-//! What a file tells others of its value.
+//! The known facts about the value of a file that its importers are told.
 
 use super::follow::{Foreign, ForeignShape};
 use super::types::{Found, Shape, Type, Types, field_name, is_computed};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl<'t, 's> Types<'t, 's> {
-    /// What is known of a value, without its file. Each part takes one of `parts_left`.
+    /// Returns what is known of a value in a form that does not refer to its file. Each part takes one of `parts_left`.
     pub(super) fn told(&mut self, value: &Type<'t, 's>, deep: usize, parts_left: &mut usize) -> Arc<Foreign> {
         let unknown = Foreign::of(value.kinds);
         if deep == 0 || *parts_left == 0 {
@@ -75,7 +75,7 @@ impl<'t, 's> Types<'t, 's> {
         Some(ForeignShape::Fields(told))
     }
 
-    /// What is known here of a value of another file.
+    /// Returns the type of a value of another file.
     pub(super) fn foreign(foreign: &Arc<Foreign>) -> Type<'t, 's> {
         Type {
             kinds: foreign.kinds,

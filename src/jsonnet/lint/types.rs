@@ -1,4 +1,4 @@
-//! What kind of value an expression gives, as far as the file alone shows it for sure.
+//! The kind of value an expression has, as far as the file alone shows it for sure.
 
 use super::follow::{Foreign, ForeignShape, Imported};
 use super::kinds::Kinds;
@@ -21,17 +21,16 @@ const SUMMED_MAX: usize = 16;
 /// Sums of objects of which one is meant.
 const ALTERNATIVES_MAX: usize = 8;
 
-/// What is known of a value.
+/// The known facts about a value.
 #[derive(Clone, Debug)]
 pub(super) struct Type<'t, 's> {
     pub(super) kinds: Kinds,
     pub(super) shape: Shape<'t, 's>,
 }
 
-/// What is known beyond the kind.
+/// The known facts about a value beyond its kind.
 #[derive(Clone, Debug)]
 pub(super) enum Shape<'t, 's> {
-    /// Nothing.
     Unknown,
     /// The items of an array.
     Items(NodeId),
@@ -63,7 +62,7 @@ impl Type<'_, '_> {
         Self::of(Kinds::ANY)
     }
 
-    /// What comes of something that fails: nothing at all.
+    /// Returns the type of an expression that fails: no value at all.
     fn nothing() -> Self {
         Self::of(Kinds::NOTHING)
     }
@@ -71,9 +70,9 @@ impl Type<'_, '_> {
 
 /// A field that was looked for.
 pub(super) enum Found<'t, 's> {
-    /// It is there, or may be.
+    /// The field is there, or may be.
     Value(Type<'t, 's>),
-    /// It is not there for sure.
+    /// The field is not there for sure.
     Missing,
 }
 
@@ -101,7 +100,7 @@ impl<'t, 's> Types<'t, 's> {
         self.tree
     }
 
-    /// What an expression gives. While it is being found out, it may be anything.
+    /// Returns the type of an expression. While it is being found out, it may be anything.
     pub(super) fn of(&mut self, id: NodeId) -> Type<'t, 's> {
         if let Some(Some(known)) = self.known.get(id.index()) {
             return known.clone();
@@ -409,7 +408,7 @@ impl<'t, 's> Types<'t, 's> {
 }
 
 impl Found<'_, '_> {
-    /// What it is if it is either of them.
+    /// Returns the result for a value that is either of two.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Missing, found) | (found, Self::Missing) => found,
@@ -425,7 +424,7 @@ fn function<'t, 's>(parameters: &'t Parameters<'s>, body: NodeId) -> Type<'t, 's
     }
 }
 
-/// How many arguments a function takes, at least and at most.
+/// Returns the number of arguments a function takes, at least and at most.
 fn arity(shape: &Shape<'_, '_>) -> Option<(usize, usize)> {
     match shape {
         Shape::Function(parameters, _) => {

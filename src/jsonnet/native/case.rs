@@ -1,7 +1,7 @@
 //! Names in the one case that templates call `snakecase` and `kebabcase`: words in small letters with one
 //! sign between them. Where a word ends is as the library says that helm and Tanka use.
 
-/// What a run of characters is.
+/// The class of a run of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Small letters, and what has no case.

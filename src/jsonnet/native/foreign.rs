@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 const VALUES_BYTES_MAX: usize = 1 << 20;
 /// Nesting of the values of a chart.
 const DEPTH_MAX: usize = 128;
-/// How objects are named when nothing else is said.
+/// The template for the names of objects when no other is given.
 const NAME_FORMAT: &str = "{{ print .kind \"_\" .metadata.name | snakecase }}";
 
-/// Who runs a program: nobody, while none is enabled.
+/// The function that runs a program; it always refuses while none is enabled.
 pub(in crate::jsonnet) type Run<'a> = &'a dyn Fn(&Call) -> Result<String, NativeError>;
 
 /// The objects of a chart, by name.

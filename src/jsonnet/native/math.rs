@@ -23,7 +23,7 @@ const FRACTION_BITS: u32 = 52;
 const EXPONENT_OF_HALF: u64 = 1_022;
 /// The bits of the exponent, moved to the end.
 const EXPONENT_MASK: u64 = 0x7ff;
-/// From this exponent on, a power is no number any more.
+/// The exponent from which on a power is no number any more.
 const EXPONENT_MAX: i64 = 1 << 12;
 
 /// A number as a fraction from 1/2 up to 1, and the power of two it is multiplied by.
@@ -132,7 +132,7 @@ mod tests {
 
     use super::{log, log_of, pow, split};
 
-    /// What go-jsonnet 0.22 answers on amd64.
+    /// Compares with the answers of go-jsonnet 0.22 on amd64.
     #[test]
     fn last_digits_are_those_of_go() {
         for (number, expected) in [

@@ -57,7 +57,7 @@ pub(super) const ALL: [Native; 10] = [
     Native::KustomizeBuild,
 ];
 
-/// Why a function has no answer.
+/// The reason why a function has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NativeError {
     /// The program is told.
@@ -83,7 +83,7 @@ impl NativeError {
         })
     }
 
-    /// What the caller of the evaluation must know.
+    /// Returns the failure that the caller of the evaluation must know, if there is one.
     pub(super) fn into_cause(self) -> Option<Failure> {
         match self {
             Self::Said(_) => None,
@@ -232,7 +232,7 @@ mod tests {
         );
     }
 
-    /// What helm is asked for, with what it answers.
+    /// Returns the call of helm that a template makes, and its result.
     fn template(options: Value, output: &str) -> (Option<Call>, Result<Value, NativeError>) {
         let asked = std::cell::RefCell::new(None);
         let run = |call: &Call| {

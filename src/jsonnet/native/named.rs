@@ -40,7 +40,7 @@ enum Argument {
     Pipeline(Pipeline),
 }
 
-/// What is not there has no value.
+/// An argument of a template; nothing where it is not there.
 type Given = Option<Value>;
 type Known<T> = Result<T, String>;
 

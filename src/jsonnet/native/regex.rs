@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder};
 /// Bytes of memory one compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 2 << 20;
 
-/// Whether the text contains a match.
+/// Returns true if the text contains a match.
 pub(super) fn is_match(pattern: &str, text: &str) -> Result<bool, NativeError> {
     Ok(compile("regexMatch", pattern)?.is_match(text))
 }
@@ -95,7 +95,7 @@ fn copy_repetition<'a>(rest: &'a str, out: &mut String) -> &'a str {
     after
 }
 
-/// What follows a backslash outside of a class.
+/// Translates what follows a backslash outside of a class, and returns the rest.
 fn escape<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> {
     let next = rest
         .chars()
@@ -214,7 +214,7 @@ fn group<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> {
     }
 }
 
-/// Whether a brace opens a repetition: `2}`, `2,}` or `2,3}`.
+/// Returns true if a brace opens a repetition: `2}`, `2,}` or `2,3}`.
 fn is_repetition(after: &str) -> bool {
     let Some((inside, _)) = after.split_once('}') else {
         return false;

@@ -15,7 +15,7 @@ const RESERVED: [&str; 16] = [
 /// The options of both functions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::jsonnet) struct YamlLayout {
-    /// What lists that are fields are indented by.
+    /// The indentation of lists that are fields.
     pub(in crate::jsonnet) lists_in_objects: ListIndent,
     pub(in crate::jsonnet) keys: KeyQuotes,
 }
@@ -23,17 +23,17 @@ pub(in crate::jsonnet) struct YamlLayout {
 /// The indentation of a list that is a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) enum ListIndent {
-    /// It stands where its field stands.
+    /// The column of the field.
     None,
-    /// It stands one level deeper.
+    /// One level deeper than the field.
     Level,
 }
 
-/// Which keys are quoted.
+/// The keys that are quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) enum KeyQuotes {
     All,
-    /// Those that would not be texts without quotes.
+    /// The keys that would not be texts without quotes.
     Needed,
 }
 
@@ -89,7 +89,7 @@ fn write(value: &Value, layout: YamlLayout, indent: &mut String, out: &mut Strin
     }
 }
 
-/// What stands after the colon of a field.
+/// Writes what stands after the colon of a field.
 fn field(value: &Value, layout: YamlLayout, indent: &mut String, out: &mut String) {
     let is_deeper = match value {
         Value::Array(items) if !items.is_empty() => layout.lists_in_objects == ListIndent::Level,
@@ -149,7 +149,7 @@ fn is_date(key: &str) -> bool {
     key.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') && key.matches('-').count() == 2
 }
 
-/// What Go's parser takes for a number, and what begins like a hexadecimal or is a binary one.
+/// Returns true for a key that Go's parser takes for a number, and one that begins like a hexadecimal or is a binary one.
 fn is_number(key: &str) -> bool {
     let unsigned = key.strip_prefix('-').unwrap_or(key);
     let binary = unsigned.strip_prefix("0b").unwrap_or_default();
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// What go-jsonnet 0.22 answers for these keys.
+    /// Compares with the answers of go-jsonnet 0.22 for these keys.
     #[test]
     fn keys_are_quoted_where_go_jsonnet_quotes_them() {
         for key in [

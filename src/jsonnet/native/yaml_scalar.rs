@@ -3,7 +3,7 @@
 use crate::jsonnet::yaml::{Profile, old_boolean, short_float};
 use serde_json::{Number, Value};
 
-/// Why a scalar has no value.
+/// The result of reading a scalar; the error says why it has no value.
 pub(super) type Read<T> = Result<T, String>;
 
 /// The value of a scalar: what its tag says, or what a plain one looks like.
@@ -106,7 +106,7 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// What a plain scalar is for yaml.v2 when it is not text.
+/// Returns the value of a plain scalar for yaml.v2 when it is not text.
 fn resolve_old(text: &str) -> Read<Option<Value>> {
     if let Some(value) = old_boolean(text) {
         return Ok(Some(value.into()));
@@ -137,7 +137,7 @@ fn infinite(text: &str) -> Option<&'static str> {
     }
 }
 
-/// What a plain scalar is for yaml.v3 when it is not text.
+/// Returns the value of a plain scalar for yaml.v3 when it is not text.
 fn resolve(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Some(Value::Null),

@@ -1,16 +1,16 @@
-//! What is wrong with a source that cannot be read.
+//! The errors of a source that cannot be read.
 
 use super::deep::DEPTH_MAX;
 use super::place::{Lines, Place, PlaceRange, Span};
 
-/// Why a source was refused.
+/// The reason why a source was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyntaxErrorKind {
-    /// It is not Jsonnet.
+    /// The source is not Jsonnet.
     Invalid,
-    /// It is nested deeper than is read.
+    /// The source is nested deeper than is read.
     TooDeep,
-    /// It is longer than is read.
+    /// The source is longer than is read.
     TooLong,
 }
 
@@ -18,11 +18,11 @@ pub enum SyntaxErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{range} {message}")]
 pub struct SyntaxError {
-    /// Why it was refused.
+    /// The reason for the refusal.
     pub kind: SyntaxErrorKind,
-    /// Where.
+    /// The range of the source that is at fault.
     pub range: PlaceRange,
-    /// What was found there, and what was expected.
+    /// The text found there, and what was expected.
     pub message: String,
 }
 

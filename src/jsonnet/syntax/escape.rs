@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What a quoted string means. The `Err` says what is wrong with an escape of it.
+/// Returns the text that a quoted string means. The `Err` says what is wrong with an escape of it.
 pub fn unescape(text: &str) -> Result<Cow<'_, str>, String> {
     if memchr::memchr(b'\\', text.as_bytes()).is_none() {
         return Ok(Cow::Borrowed(text));
@@ -85,7 +85,7 @@ fn start_of(text: &str) -> String {
     String::from_utf8_lossy(bytes.get(..4).unwrap_or(bytes)).into_owned()
 }
 
-/// How a text is written between quotes of the given kind, `'` or `"`.
+/// Returns a text as it is written between quotes of the given kind, `'` or `"`.
 pub fn escape(text: &str, quote: char) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 8 + 2);
     let mut rest = text;
@@ -106,8 +106,7 @@ pub fn escape(text: &str, quote: char) -> String {
     escaped
 }
 
-/// Whether a byte is written as it is between any quotes. The control characters after ASCII begin
-/// with 0xc2, as some others do.
+/// Returns true if a byte is written as it is between any quotes. The control characters after ASCII begin with 0xc2, as some others do.
 pub(crate) fn is_plain(byte: u8) -> bool {
     byte >= b' ' && !matches!(byte, b'\'' | b'"' | b'\\' | 0x7f | 0xc2)
 }

@@ -1,4 +1,4 @@
-//! What stands between two tokens: line ends, blank lines and comments.
+//! The text between two tokens, called fodder: line ends, blank lines and comments.
 //!
 //! All elements of a tree lie in one vector, and a [`Fodder`] names a range of it. Passes change
 //! elements in place, and ranges are cheap to copy and to move from one token to another.
@@ -11,13 +11,13 @@ pub struct Fodder {
 }
 
 impl Fodder {
-    /// Whether nothing stands there.
+    /// Returns true if nothing stands there.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 }
 
-/// What an element is.
+/// The kind of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FodderKind {
     /// The line ends here, perhaps after a comment.
@@ -31,7 +31,7 @@ pub enum FodderKind {
 /// The comment of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comment<'s> {
-    /// There is none.
+    /// No comment.
     None,
     /// One line, with the characters that begin it.
     Line(&'s str),
@@ -39,7 +39,7 @@ pub enum Comment<'s> {
     Lines {
         /// The first one.
         start: u32,
-        /// How many.
+        /// The number of elements.
         len: u32,
     },
 }
@@ -47,7 +47,7 @@ pub enum Comment<'s> {
 /// A line end or a comment, with the vertical space and the indentation that follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element<'s> {
-    /// What it is.
+    /// The kind of the element.
     pub kind: FodderKind,
     /// Stands where no pass looks: its comment style and blank lines stay.
     pub untouched: bool,
@@ -55,7 +55,7 @@ pub struct Element<'s> {
     pub blanks: u32,
     /// Columns before what follows.
     pub indent: u32,
-    /// Its comment.
+    /// The comment of the element.
     pub comment: Comment<'s>,
 }
 
@@ -71,7 +71,7 @@ impl Element<'_> {
         }
     }
 
-    /// Whether the line goes on after it.
+    /// Returns true if the line goes on after it.
     pub fn is_interstitial(&self) -> bool {
         self.kind == FodderKind::Interstitial
     }
@@ -186,7 +186,7 @@ impl<'s> Fodders<'s> {
         *from = Fodder::default();
     }
 
-    /// Whether what follows begins a line.
+    /// Returns true if what follows begins a line.
     pub fn ends_line(&self, fodder: Fodder) -> bool {
         self.get(fodder)
             .last()
@@ -200,12 +200,12 @@ impl<'s> Fodders<'s> {
         }
     }
 
-    /// Whether there is a line end anywhere in it.
+    /// Returns true if there is a line end anywhere in it.
     pub fn has_line_end(&self, fodder: Fodder) -> bool {
         self.get(fodder).iter().any(|element| !element.is_interstitial())
     }
 
-    /// Whether the first element leaves the line.
+    /// Returns true if the first element leaves the line.
     pub fn starts_with_line_end(&self, fodder: Fodder) -> bool {
         self.get(fodder)
             .first()

@@ -56,7 +56,7 @@ pub fn parse_within(text: &str, depth_max: usize) -> Result<Tree<'_>, SyntaxErro
     parser::parse_within(text, lexer::lex(text)?, depth_max)
 }
 
-/// Whether a text can stand as a name: letters, digits and `_`, no digit first, no keyword.
+/// Returns true if a text can stand as a name: letters, digits and `_`, no digit first, no keyword.
 pub fn is_identifier(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(lexer::starts_identifier)

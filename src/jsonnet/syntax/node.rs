@@ -15,7 +15,7 @@ use std::borrow::Cow;
 pub struct NodeId(pub(super) u32);
 
 impl NodeId {
-    /// Its place in [`Tree::nodes`].
+    /// Returns the index in [`Tree::nodes`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -26,15 +26,15 @@ impl NodeId {
 pub struct Tree<'s> {
     /// The source.
     pub text: &'s str,
-    /// Its nodes, children before parents.
+    /// The nodes, children before parents.
     pub nodes: Vec<Node<'s>>,
-    /// What stands between its tokens.
+    /// The elements between the tokens.
     pub fodders: Fodders<'s>,
     /// The whole expression.
     pub root: NodeId,
-    /// What stands after the last token.
+    /// The elements after the last token.
     pub last_fodder: Fodder,
-    /// How deep it is nested, at most [`super::DEPTH_MAX`]. Locals and assertions in a row do not nest.
+    /// The depth of nesting, at most [`super::DEPTH_MAX`]. Locals and assertions in a row do not nest.
     pub depth: usize,
 }
 
@@ -88,7 +88,7 @@ impl<'s> Tree<'s> {
         leftmost
     }
 
-    /// What stands before the first token of a node.
+    /// Returns what stands before the first token of a node.
     pub fn open_fodder(&self, id: NodeId) -> Fodder {
         self.node(self.leftmost(id)).fodder
     }
@@ -103,15 +103,15 @@ impl<'s> Tree<'s> {
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Node<'s> {
-    /// What stands before its first token. Nothing, where another node begins with that token.
+    /// The elements before its first token. Nothing, where another node begins with that token.
     pub fodder: Fodder,
-    /// Where it stands.
+    /// The place in the source.
     pub span: Span,
-    /// What it is.
+    /// The kind of expression.
     pub kind: Kind<'s>,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Debug)]
 #[allow(
     missing_docs,

@@ -53,12 +53,12 @@ impl BinaryOperator {
         Self::ALL.get(self as usize).copied().unwrap_or(first)
     }
 
-    /// How it is written.
+    /// Returns the symbol as it is written.
     pub fn symbol(self) -> &'static str {
         self.entry().1
     }
 
-    /// How tightly it binds; less is tighter.
+    /// Returns how tightly the operator binds; less is tighter.
     pub(super) fn precedence(self) -> u8 {
         self.entry().2
     }
@@ -100,7 +100,7 @@ pub enum UnaryOperator {
 }
 
 impl UnaryOperator {
-    /// How it is written.
+    /// Returns the symbol as it is written.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Not => "!",

@@ -18,7 +18,7 @@ pub struct Apply<'s> {
     pub named: Vec<NamedArgument<'s>>,
     pub trailing_comma: bool,
     pub close: Fodder,
-    /// What stands before `tailstrict`, if that is there.
+    /// The elements before `tailstrict`, if that is there.
     pub tail_strict: Option<Fodder>,
 }
 
@@ -58,7 +58,7 @@ pub struct Conditional {
     pub condition: NodeId,
     pub then: Fodder,
     pub if_true: NodeId,
-    /// What stands before `else`, and what follows it.
+    /// The elements before `else`, and what follows it.
     pub if_false: Option<(Fodder, NodeId)>,
 }
 
@@ -146,7 +146,7 @@ pub struct Bind<'s> {
     pub parameters: Option<Box<Parameters<'s>>>,
     pub equals: Fodder,
     pub body: NodeId,
-    /// What stands before the `,` or `;` after it.
+    /// The elements before the `,` or `;` after it.
     pub close: Fodder,
 }
 
@@ -163,13 +163,13 @@ pub struct Field<'s> {
     pub parameters: Option<Box<Parameters<'s>>>,
     /// Before the operator.
     pub operator: Fodder,
-    /// What it is, or what an assertion asserts.
+    /// The value of the field, or what an assertion asserts.
     pub value: NodeId,
     pub comma: Fodder,
     pub span: Span,
 }
 
-/// What an entry of an object is.
+/// The kind of an entry of an object.
 #[derive(Clone, Debug)]
 #[allow(
     missing_docs,
@@ -192,7 +192,7 @@ pub enum FieldKind<'s> {
     },
 }
 
-/// How a field is named.
+/// The name of a field.
 #[derive(Clone, Debug)]
 #[allow(
     missing_docs,
@@ -207,7 +207,7 @@ pub enum FieldName<'s> {
     Computed { name: NodeId, close: Fodder },
 }
 
-/// How many colons a field has.
+/// The number of colons of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// `:`
@@ -218,7 +218,7 @@ pub enum Visibility {
     Forced,
 }
 
-/// What an import gives.
+/// The value an import gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportKind {
     /// `import`: a value.
@@ -229,7 +229,7 @@ pub enum ImportKind {
     Bytes,
 }
 
-/// How a string is written.
+/// The notation of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum TextStyle {
@@ -241,19 +241,19 @@ pub enum TextStyle {
 }
 
 impl TextStyle {
-    /// Whether the value still has its escapes.
+    /// Returns true if the value still has its escapes.
     pub fn keeps_escapes(self) -> bool {
         matches!(self, Self::Single | Self::Double)
     }
 }
 
-/// How a text block is indented.
+/// The indentation of a text block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockIndent<'s> {
-    /// It is no block.
+    /// No text block.
     None,
-    /// As in the source: its lines, and the line of the closing `|||`.
+    /// The indentation of the source: its lines, and the line of the closing `|||`.
     Written(&'s str, &'s str),
-    /// By spaces, likewise.
+    /// The indentation by spaces: of its lines, and of the line of the closing `|||`.
     Spaces(u32, u32),
 }

@@ -1,4 +1,4 @@
-//! Where something stands: bytes inside, lines and columns for people.
+//! Places in a source: bytes inside, lines and columns for people.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the start of one to the end of another.
+    /// Returns the span from the start of one to the end of another.
     pub fn to(self, other: Span) -> Span {
         Span {
             start: self.start,
@@ -30,12 +30,12 @@ pub struct Place {
     pub column: u32,
 }
 
-/// From one place to another, the end not included.
+/// A range from one place to another, the end not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct PlaceRange {
-    /// Where it begins.
+    /// The first place.
     pub begin: Place,
-    /// Where it ends.
+    /// The place after the last one.
     pub end: Place,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for PlaceRange {
     }
 }
 
-/// Where the lines of a source begin, to turn bytes into places.
+/// The start of each line of a source, to turn bytes into places.
 #[derive(Debug)]
 pub struct Lines {
     starts: Vec<u32>,

@@ -1,7 +1,7 @@
 //! The tree of a program that keeps comments.
 
 #![allow(clippy::unwrap_used)]
-//! What is read, what is refused where, and that no input takes the process down.
+//! Tests of what is read, of what is refused where, and that no input takes the process down.
 
 use super::{DEPTH_MAX, SyntaxErrorKind, parse};
 
@@ -77,7 +77,7 @@ fn mistakes_have_the_place_and_the_words_of_go_jsonnet() {
     }
 }
 
-/// How each construct of the language nests: what opens it, what stands inside, what closes it.
+/// The nesting of each construct of the language: what opens it, what stands inside, what closes it.
 const NESTS: [(&str, &str, &str); 20] = [
     ("[", "", "]"),
     ("(", "1", ")"),
@@ -101,7 +101,7 @@ const NESTS: [(&str, &str, &str); 20] = [
     ("{local a = ", "1", "}"),
 ];
 
-/// What goes on to the right: each step is another operator or another element applied.
+/// The constructs that go on to the right: each step is another operator or another element applied.
 const CHAINS: [&str; 5] = [" + 1", ".a", "[1]", "()", " {}"];
 
 fn nested((open, inside, close): (&str, &str, &str), levels: usize) -> String {
@@ -139,7 +139,7 @@ fn a_long_row_of_locals_is_not_deep() {
     assert!(parse(&text).unwrap().depth < 10);
 }
 
-/// Everything deep also formats, on the small stack a test has.
+/// Checks that deep sources also format, on the small stack a test has.
 #[test]
 fn what_can_be_read_can_be_formatted() {
     for nest in NESTS {
@@ -180,7 +180,7 @@ proptest::proptest! {
         ..proptest::prelude::ProptestConfig::default()
     })]
 
-    /// Nothing is lost and nothing is read twice, whatever the bytes are.
+    /// Checks that nothing is lost and nothing is read twice, whatever the bytes are.
     #[test]
     fn tokens_and_what_is_between_them_are_the_text(
         which in 0..WHOLE.len(),

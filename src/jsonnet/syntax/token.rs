@@ -5,7 +5,7 @@ use super::place::Span;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     BraceLeft,
@@ -48,7 +48,7 @@ pub(super) enum TokenKind {
 }
 
 impl TokenKind {
-    /// Its name in an error.
+    /// Returns the name of the token in an error.
     fn name(self) -> &'static str {
         match self {
             Self::BraceLeft => "\"{\"",
@@ -91,7 +91,7 @@ impl TokenKind {
         }
     }
 
-    /// Whether it is a string of any style.
+    /// Returns true if it is a string of any style.
     pub(super) fn is_text(self) -> bool {
         matches!(
             self,
@@ -145,7 +145,7 @@ pub(super) struct Token<'s> {
     pub(super) kind: TokenKind,
     pub(super) fodder: Fodder,
     pub(super) span: Span,
-    /// Its content: strings without quotes and, where the lexer resolves them, without escapes.
+    /// The content: strings without quotes and, where the lexer resolves them, without escapes.
     pub(super) data: Cow<'s, str>,
 }
 

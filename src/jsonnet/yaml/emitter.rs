@@ -10,7 +10,7 @@ const WIDTH_COLUMNS: usize = 80;
 /// Longest key, in bytes, that is written on the line of its value.
 const SIMPLE_KEY_BYTES_MAX: usize = 128;
 
-/// What a node is part of.
+/// The parent of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parent {
     Document,
@@ -26,7 +26,7 @@ pub(super) struct Emitter {
     column: usize,
     /// The last thing written was white space, or counts as such.
     is_after_space: bool,
-    /// Only white space and indicators such as `- ` stand on the line so far.
+    /// True if only white space and indicators such as `- ` stand on the line so far.
     is_in_indentation: bool,
 }
 

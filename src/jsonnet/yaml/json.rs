@@ -4,14 +4,14 @@
 use super::number;
 use serde_json::Value;
 
-/// On lines of their own, each level indented by `indent`. No line feed at the end.
+/// Returns the value on lines of their own, each level indented by `indent`. No line feed at the end.
 pub fn indented(value: &Value, indent: &str) -> String {
     let mut out = String::new();
     write(&mut out, value, Some(indent), 0);
     out
 }
 
-/// On one line, without a line feed.
+/// Returns the value on one line, without a line feed.
 pub fn compact(value: &Value) -> String {
     let mut out = String::new();
     write(&mut out, value, None, 0);

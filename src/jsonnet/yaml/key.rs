@@ -46,7 +46,7 @@ fn by_relation<T>(profile: Profile, entries: Vec<(&str, T)>) -> Vec<(&str, T)> {
     sorted.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// What becomes of a number that is too large for 64 bits.
+/// The treatment of a number that is too large for 64 bits.
 #[derive(Clone, Copy)]
 enum Numbers {
     Whole,
@@ -108,7 +108,7 @@ fn is_before(profile: Profile, numbers: Numbers, left: &[char], right: &[char]) 
     (left_number, left_digits, one) < (right_number, right_digits, other)
 }
 
-/// Whether the digits right before are more than zeros: then a `0` counts as a digit of them.
+/// Returns true if the digits right before are more than zeros: then a `0` counts as a digit of them.
 fn follows_a_number(before: &[char]) -> bool {
     before
         .iter()

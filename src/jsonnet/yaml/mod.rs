@@ -14,7 +14,7 @@ pub(super) use resolve::old_boolean;
 
 use serde_json::Value;
 
-/// Which of the two Go libraries is followed.
+/// The Go library whose output is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// `gopkg.in/yaml.v2`: what `tk show` and `tk export` write. Lines are folded at 80 columns.

@@ -8,7 +8,7 @@ struct Decimal {
     exponent: i32,
 }
 
-/// As YAML: an exponent below 0.0001 and from 1000000 on.
+/// Writes a number as YAML: an exponent below 0.0001 and from 1000000 on.
 pub(super) fn yaml(number: f64) -> String {
     if number == 0.0 {
         return zero(number);
@@ -21,7 +21,7 @@ pub(super) fn yaml(number: f64) -> String {
     }
 }
 
-/// As the name of a field, of which Go writes no more than single precision needs.
+/// Writes a number as the name of a field, of which Go writes no more than single precision needs.
 pub(in crate::jsonnet) fn short_float(number: f64) -> String {
     let short = number as f32;
     match short.is_finite() {
@@ -31,7 +31,7 @@ pub(in crate::jsonnet) fn short_float(number: f64) -> String {
     }
 }
 
-/// As JSON: an exponent below 0.000001 and from 1e21 on, and no padding of a negative one.
+/// Writes a number as JSON: an exponent below 0.000001 and from 1e21 on, and no padding of a negative one.
 pub(super) fn json(number: f64) -> String {
     if number == 0.0 {
         return zero(number);

@@ -1,4 +1,4 @@
-//! What a plain scalar would be read as. A text that would not be read as a text is quoted.
+//! The meaning of a plain scalar for a reader. A text that would not be read as a text is quoted.
 
 use super::Profile;
 use regex::Regex;
@@ -30,7 +30,7 @@ pub(in crate::jsonnet) fn old_boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether `text` may be written without quotes as far as its meaning goes.
+/// Returns true if `text` may be written without quotes as far as its meaning goes.
 pub(super) fn is_read_as_text(profile: Profile, text: &str) -> bool {
     if text.len() <= NAMED_BYTES_MAX && (NAMED.contains(&text) || old_boolean(text).is_some()) {
         return false;

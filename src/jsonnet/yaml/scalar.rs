@@ -1,8 +1,8 @@
-//! What a text contains, and which styles can therefore hold it.
+//! The contents of a text, and the styles that can therefore hold it.
 
 use super::{Profile, resolve};
 
-/// How a scalar is written.
+/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -11,7 +11,7 @@ pub(super) enum Style {
     Literal,
 }
 
-/// Where a scalar stands.
+/// The position of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     /// A key on the line of its value: it may not break.
@@ -55,7 +55,7 @@ pub(super) fn style(profile: Profile, text: &str, shape: Shape, position: Positi
     }
 }
 
-/// What there is in a text.
+/// The contents of a text that decide its style.
 #[derive(Debug, Default, PartialEq)]
 struct Contents {
     indicator: bool,
@@ -130,13 +130,13 @@ impl Contents {
     }
 }
 
-/// Whether nothing in a text means anything to YAML, as in most of them.
+/// Returns true if nothing in a text means anything to YAML, as in most of them.
 fn is_word(text: &str) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.as_bytes().iter().all(is_plain)
 }
 
-/// Whether a character means something to YAML where it stands in a block.
+/// Returns true if a character means something to YAML where it stands in a block.
 fn is_indicator(previous: Option<char>, character: char, next: Option<char>) -> bool {
     let before_blank = next.is_none_or(|next| matches!(next, ' ' | '\t'));
     let Some(previous) = previous else {
@@ -154,13 +154,13 @@ fn is_indicator(previous: Option<char>, character: char, next: Option<char>) -> 
     }
 }
 
-/// Whether the Go emitters write a character as it is. Those beyond the basic plane they escape.
+/// Returns true if the Go emitters write a character as it is. Those beyond the basic plane they escape.
 pub(super) fn is_printable(character: char) -> bool {
     matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
         && character != '\u{feff}'
 }
 
-/// Whether a character ends a line for YAML 1.1.
+/// Returns true if a character ends a line for YAML 1.1.
 pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

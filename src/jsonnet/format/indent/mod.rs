@@ -1,5 +1,5 @@
-//! How far each line is indented. The columns of the text are counted as if it were written, because
-//! what continues on another line is lined up with what it belongs to.
+//! The indentation of each line. The columns of the text are counted as if it were written, because what continues on another line is lined
+//! up with what it belongs to.
 
 mod list;
 mod object;
@@ -35,18 +35,18 @@ pub(super) fn fix(tree: &mut Tree<'_>) {
     }
 }
 
-/// Where lines begin. `base` is what deeper levels add to, `line_up` where the next line begins.
+/// The columns at which lines begin. `base` is what deeper levels add to, `line_up` where the next line begins.
 #[derive(Clone, Copy, Debug, Default)]
 struct Indent {
     base: usize,
     line_up: usize,
 }
 
-/// Whether what was written last needs a space before what follows.
+/// True if what was written last needs a space before what follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Crowded(bool);
 
-/// Whether what stands between two tokens is followed by a space where nothing else separates them.
+/// True if what stands between two tokens is followed by a space where nothing else separates them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Separate(bool);
 

@@ -44,7 +44,7 @@ struct Writer<'t, 's> {
     nodes: &'t [Node<'s>],
     fodders: &'t Fodders<'s>,
     text: String,
-    /// Whether a line ended already. Until then, comments that begin with `#!` stay.
+    /// True once a line has ended. Until then, comments that begin with `#!` stay.
     comment_seen: bool,
     too_long: bool,
 }
@@ -68,8 +68,8 @@ impl<'t, 's> Writer<'t, 's> {
         }
     }
 
-    /// What stands before a token. `crowded`: what was written last needs a space before it;
-    /// `separate`: the token needs one, where nothing else separates it.
+    /// Writes what stands before a token. `crowded`: what was written last needs a space before it; `separate`: the token needs one, where
+    /// nothing else separates it.
     fn fill(&mut self, fodder: Fodder, crowded: bool, separate: bool) {
         if fodder.is_empty() {
             if crowded && separate {

@@ -38,12 +38,12 @@ pub(super) fn lex(text: &str) -> Result<Lexed<'_>, SyntaxError> {
     Ok(lexer.lexed)
 }
 
-/// Whether a name may begin with it.
+/// Returns true if a name may begin with the byte.
 pub(super) fn starts_identifier(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_'
 }
 
-/// Whether a name may go on with it.
+/// Returns true if a name may go on with the byte.
 pub(super) fn continues_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -85,9 +85,9 @@ struct Lexer<'s> {
     bytes: &'s [u8],
     at: usize,
     token_start: usize,
-    /// Where the last run of symbols ended.
+    /// The place where the last run of symbols ended.
     run_end: usize,
-    /// What was found since the last token.
+    /// The elements found since the last token.
     fodder: Fodder,
     lexed: Lexed<'s>,
 }

@@ -1,4 +1,4 @@
-//! What follows an expression: calls, members, indices, slices, objects to add.
+//! The parser of what follows an expression: calls, members, indices, slices, objects to add.
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;

@@ -107,7 +107,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.add(fodder, span, Kind::Unary { operator, operand }))
     }
 
-    /// What begins with a keyword and goes as far as it can.
+    /// Parses an expression that begins with a keyword and goes as far as it can.
     fn keyword_expression(&mut self) -> Result<Option<NodeId>, SyntaxError> {
         match self.kind() {
             TokenKind::Assert | TokenKind::Local => self.statements().map(Some),

@@ -54,7 +54,7 @@ fn tree<'s>(text: &'s str, fodders: Fodders<'s>, parsed: Parsed<'s>) -> Result<T
     })
 }
 
-/// How deep nodes are nested: a row of operators nests to the left without any bracket.
+/// Returns the depth to which nodes are nested: a row of operators nests to the left without any bracket.
 fn depth(text: &str, nodes: &[Node<'_>]) -> Result<usize, SyntaxError> {
     let mut heights: Vec<u16> = Vec::with_capacity(nodes.len());
     let mut highest = 0;

@@ -196,7 +196,7 @@ impl<'s> Parser<'s, '_> {
     }
 }
 
-/// Why these entries make no comprehension, if they do not.
+/// Returns the reason why these entries make no comprehension, if they do not.
 fn comprehension_problem(fields: &[Field<'_>]) -> Option<&'static str> {
     if fields
         .iter()
