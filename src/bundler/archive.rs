@@ -7,14 +7,14 @@ use crate::model::Mode;
 use std::io::Read;
 use tar::EntryType;
 
-/// How large an archive may be.
+/// The bounds of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveLimits {
     /// Bytes as they are sent.
     pub sent_bytes_max: u64,
     /// Bytes when it is unpacked, all of the repository.
     pub unpacked_bytes_max: u64,
-    /// How many times larger it may be unpacked than sent; not looked at below a MiB.
+    /// The largest ratio of unpacked to sent bytes; not looked at below a MiB.
     pub ratio_max: u64,
     /// Entries of all of the repository.
     pub entries_max: usize,
@@ -37,7 +37,7 @@ impl Default for ArchiveLimits {
     }
 }
 
-/// Why an archive is no package.
+/// The reason an archive is not accepted as a package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
     /// An entry, or all of them together.
@@ -46,10 +46,10 @@ pub enum ArchiveError {
     /// Not an archive, or a broken one.
     #[error("archive cannot be read: {0}")]
     Unreadable(String),
-    /// It has more entries than a repository may have.
+    /// The archive has more entries than a repository may have.
     #[error("archive has more than {0} entries")]
     TooMany(usize),
-    /// It unpacks to more than is allowed.
+    /// The archive unpacks to more than is allowed.
     #[error("archive {0}")]
     Unpacks(#[from] Exceeded),
 }

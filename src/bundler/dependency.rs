@@ -1,22 +1,21 @@
-//! What a project depends on, and the names it has: below `vendor/` by where it comes from, and the
-//! short one that older imports use.
+//! The dependencies of a project and their names: that below `vendor/`, made from the source, and the short one that older imports use.
 
 /// One dependency, of a `jsonnetfile.json` or of its lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// Where it comes from.
+    /// The source.
     pub source: Source,
-    /// What was asked for, or in a lock the commit that is there; empty for a local directory.
+    /// The version that was asked for, or in a lock the commit that is there; empty for a local directory.
     pub version: String,
     /// In a lock, the sum of its files; empty without one.
     pub sum: String,
-    /// Whether what it depends on itself is left out.
+    /// True if the package's own dependencies are left out.
     pub single: bool,
     /// The short name somebody chose for it; empty for the usual one.
     pub legacy_name: String,
 }
 
-/// Where a package comes from.
+/// The source of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A directory of a git repository.
@@ -28,11 +27,11 @@ pub enum Source {
 /// A directory of a remote repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Git {
-    /// How it is reached.
+    /// The way it is reached.
     pub scheme: Scheme,
-    /// Its host: `github.com`.
+    /// The host: `github.com`.
     pub host: String,
-    /// Its owner; with subgroups, all of them: `group/subgroup`.
+    /// The owner; with subgroups, all of them: `group/subgroup`.
     pub user: String,
     /// The repository, without `.git`.
     pub repo: String,
@@ -40,8 +39,7 @@ pub struct Git {
     pub subdir: String,
 }
 
-/// How a remote is reached. Only https is ever fetched from; the other one is known because files
-/// name it.
+/// The way a remote is reached. Only https is ever fetched from; the other one is known because files name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scheme {
     /// `https://`
@@ -53,7 +51,7 @@ pub enum Scheme {
 /// A directory of the project's own repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Local {
-    /// As it is written, relative to the file that names it.
+    /// The directory as it is written, relative to the file that names it.
     pub directory: String,
     /// The last component of the path it has: its name.
     pub name: String,
@@ -71,7 +69,7 @@ impl Dependency {
         }
     }
 
-    /// Its name, which is its path below `vendor/`.
+    /// Returns the name, which is the path below `vendor/`.
     pub fn name(&self) -> String {
         match &self.source {
             Source::Git(git) => git.name(),

@@ -1,4 +1,4 @@
-//! What an archive of a repository leaves out: files and directories whose attributes say `export-ignore`.
+//! The files and directories an archive of a repository leaves out: those whose attributes say `export-ignore`.
 
 use gix::attrs::search::{MetadataCollection, Outcome};
 use gix::attrs::{Search, StateRef};
@@ -8,13 +8,13 @@ use std::path::Path;
 
 /// The file that says so, for its directory and all below it.
 pub(super) const ATTRIBUTES: &str = ".gitattributes";
-/// What it says.
+/// The attribute.
 const IGNORED: &str = "export-ignore";
 /// Bytes of such files that are read. What follows says nothing.
 const BYTES_MAX: usize = 1 << 20;
 
-/// What the attributes of a repository say, read directory by directory. A directory has to be read after
-/// the one it lies in, so that what is nearer counts for more.
+/// The attributes of a repository, read directory by directory. A directory has to be read after the one it lies in, so that what is nearer
+/// counts for more.
 pub(super) struct Exported {
     search: Search,
     names: MetadataCollection,
@@ -53,8 +53,7 @@ impl Exported {
                 .add_patterns_buffer(content, source, Some(Path::new("")), &mut self.names, macros);
     }
 
-    /// Whether an archive leaves a file or a directory out. Nobody asks about what lies in a directory
-    /// that is left out.
+    /// Returns true if an archive leaves a file or a directory out. Nobody asks about what lies in a directory that is left out.
     pub(super) fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
         let mut found = Outcome::default();
         found.initialize_with_selection(&self.names, [IGNORED]);

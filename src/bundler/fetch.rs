@@ -1,5 +1,5 @@
-//! How packages are had: a version becomes a commit, a commit becomes files. Everything that is asked
-//! for is asked for through here, so a test, a cache and the network are the same to an operation.
+//! The fetching of packages: a version becomes a commit, a commit becomes files. All requests go through this trait, so a test, a cache and
+//! the network are the same to an operation.
 
 use super::archive::ArchiveError;
 use super::dependency::Git;
@@ -11,14 +11,13 @@ use std::sync::Arc;
 /// change them, so the two can have different sums, and a lock may have been made with either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// What jsonnet-bundler tries first: an archive where the host has them, else the files as git
-    /// keeps them.
+    /// The form jsonnet-bundler tries first: an archive where the host has them, else the files as git keeps them.
     Usual,
     /// The other one, if there is one.
     Other,
 }
 
-/// Why a package could not be had.
+/// The reason a package could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The remote is not one that may be asked.
@@ -44,7 +43,7 @@ pub enum FetchError {
     /// The remote could not be reached, or did not answer as it should.
     #[error("{0}")]
     Remote(String),
-    /// Somebody stopped it.
+    /// The fetch was stopped.
     #[error("the download was stopped")]
     Stopped,
 }
@@ -59,7 +58,7 @@ impl From<DownloadError> for FetchError {
     }
 }
 
-/// Where packages come from. Both methods may block for long.
+/// A source of packages. Both methods may block for long.
 pub trait Fetch: Send + Sync {
     /// The commit a version names, as 40 hex digits: a commit itself, else the tag of exactly that
     /// name, peeled, else the branch.

@@ -13,12 +13,12 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 /// Dependencies one file may list.
 const DEPENDENCIES_MAX: usize = 1_000;
 
-/// One of the two files. Dependencies keep the order of the file; each name is there once.
+/// A `jsonnetfile.json` or its lock. Dependencies keep the order of the file; each name is there once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonnetFile {
-    /// What it depends on.
+    /// The dependencies.
     pub dependencies: Vec<Dependency>,
-    /// Whether packages can also be imported by their short names.
+    /// True if packages can also be imported by their short names.
     pub legacy_imports: bool,
 }
 
@@ -170,7 +170,7 @@ impl JsonnetFile {
         self.dependencies.retain(|dependency| dependency.name() != name);
     }
 
-    /// Whether both say the same, in whatever order.
+    /// Returns true if both say the same, in whatever order.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         self.legacy_imports == other.legacy_imports && self.sorted() == other.sorted()
     }

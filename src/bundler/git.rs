@@ -21,17 +21,17 @@ const FETCH_BYTES_MAX: usize = 512 << 20;
 const OBJECT_BYTES_MAX: usize = BYTES_MAX as usize;
 /// Branches and tags that are looked through.
 const REFERENCES_MAX: usize = 100_000;
-/// How deep directories may be nested.
+/// The depth to which directories may be nested.
 const DEPTH_MAX: usize = 100;
 /// Directories that are looked into. One may lie in many places of a repository.
 const DIRECTORIES_MAX: usize = 100_000;
 
-/// Which files of a commit a package has.
+/// The files of a commit that a package has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     /// All, as git keeps them.
     All,
-    /// Those an archive of it has.
+    /// The files that an archive of the commit has.
     Exported,
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// What a layer is of: it never changes, because a commit does not.
+/// The identity of a layer's package. It never changes, because a commit does not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PackageId {
     /// The address of the repository.
@@ -20,9 +20,9 @@ pub struct PackageId {
 /// One file of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path inside the package.
+    /// The path inside the package.
     pub path: RepoPath,
-    /// Its content, or where it links to.
+    /// The content, or the target of a symlink.
     pub file: FileVersion,
 }
 
@@ -34,12 +34,12 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// What it is of.
+    /// Returns the identity of the package.
     pub fn id(&self) -> &PackageId {
         &self.id
     }
 
-    /// Its files.
+    /// Returns the files.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -63,7 +63,7 @@ impl Layer {
         self.entries.iter().map(blob).collect()
     }
 
-    /// Its sum, as a lock states it.
+    /// Returns the sum, as a lock states it.
     pub fn sum(&self) -> String {
         let files = self
             .entries
@@ -73,7 +73,7 @@ impl Layer {
     }
 }
 
-/// Why something is no package.
+/// The reason files are not accepted as a package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayerError {
     /// A path, or where a link leads, is outside.
@@ -107,7 +107,7 @@ pub(super) const FILES_MAX: usize = 10_000;
 /// Bytes a package may have.
 pub(super) const BYTES_MAX: u64 = 100 << 20;
 
-/// What an entry is.
+/// The content of an entry, or the target of a link.
 #[derive(Debug)]
 pub(super) enum Found {
     File(Mode, Bytes),
@@ -139,8 +139,8 @@ impl Gathering {
         }
     }
 
-    /// Whether an entry with this path, inside the repository, is of the package; an error when no
-    /// entry may have it. Asked before its content is read.
+    /// Returns the path inside the package of an entry that belongs to it; `None` for any other, an error when no entry may have this path.
+    /// Asked before its content is read.
     pub(super) fn wants<'p>(&self, path: &'p [u8]) -> Result<Option<&'p str>, LayerError> {
         let shown = || {
             String::from_utf8_lossy(path)

@@ -18,7 +18,7 @@ const KEPT_BYTES_MAX: u64 = 256 << 20;
 const GITHUB: &str = "github.com";
 /// The key that allows hosts.
 const KEY: &str = "[bundler] hosts_allowed";
-/// Where it sends who asks for one.
+/// The host that GitHub sends requests for an archive to.
 const GITHUB_ARCHIVES: &str = "codeload.github.com";
 
 /// The network, as far as it is allowed.

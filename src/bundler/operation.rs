@@ -1,5 +1,5 @@
-//! What people ask for: begin a project, install, update, list. Each answers with what has to be
-//! written and deleted, and changes nothing itself. A plan is an operation that nobody carries out.
+//! The operations of packages: begin a project, install, update, list. Each answers with what has to be written and deleted, and changes
+//! nothing itself. A plan is an operation that nobody carries out.
 
 use super::dependency::{Dependency, Local, Source};
 use super::error::BundlerError;
@@ -15,14 +15,14 @@ use crate::model::{FileVersion, Mode};
 use crate::workspace::{Edits, Tree, TreeError};
 use std::collections::BTreeMap;
 
-/// What an operation would do.
+/// The result an operation would have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// What has to be written, or deleted, for it to be done. Deletions come first.
+    /// The files to be written or deleted. Deletions come first.
     pub changes: Edits,
     /// Every package, with what becomes of it, by name.
     pub packages: Vec<Package>,
-    /// What a person should know.
+    /// Notices for people.
     pub notices: Vec<Notice>,
 }
 
@@ -41,7 +41,7 @@ impl Prepared {
     }
 }
 
-/// What to install beside what the file lists.
+/// The packages to install beside those the file lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Install {
     /// Packages as people name them.
@@ -55,9 +55,9 @@ pub struct Install {
 /// A package of a list.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Listed {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What the file asks for; `None` for what only a dependency needs.
+    /// The version the file asks for; `None` for a package that only a dependency needs.
     pub declared: Option<String>,
     /// The commit the lock states; `None` when it is not installed yet.
     pub locked: Option<String>,
@@ -135,7 +135,7 @@ pub fn update(
     ensure(project, &file, &locks, Some(&locked), fetch, watch)
 }
 
-/// What the file asks for, and what the lock says is there.
+/// Lists the packages the file asks for and those in the lock.
 pub fn list(project: Project<'_>) -> Result<Vec<Listed>, BundlerError> {
     let file = wanted(project)?;
     let locked = project.file(LOCK_FILE)?.unwrap_or_default();
@@ -234,7 +234,7 @@ fn ensure(
     Ok(prepared)
 }
 
-/// What became of every package, by name.
+/// Compares the packages before and after, by name.
 fn packages(
     before: Option<&JsonnetFile>,
     after: &JsonnetFile,

@@ -1,5 +1,4 @@
-//! What has to be done for a list of dependencies, decided without doing it: from the list, the lock
-//! and what lies in `vendor/`.
+//! The actions a list of dependencies needs, decided without performing them: from the list, the lock and the content of `vendor/`.
 
 use super::dependency::{Dependency, Source};
 use super::error::BundlerError;
@@ -7,14 +6,14 @@ use super::vendor::Vendor;
 use crate::model::RepoPath;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one dependency needs.
+/// The action one dependency needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing: what was locked is there.
+    /// No action: the locked package is there.
     Keep(Dependency),
-    /// Its files, at this version. The sum is the one they have to have, where one was locked.
+    /// A download of the package's files at this version. The sum is the one they have to have, where one was locked.
     Fetch {
-        /// What to fetch; its version is the locked one if there is one.
+        /// The dependency to fetch; its version is the locked one if there is one.
         dependency: Dependency,
         /// The sum of the lock.
         expected: Option<String>,
@@ -23,7 +22,7 @@ pub enum Action {
     Link(Dependency),
 }
 
-/// What is locked, by name, and what of it is known to be in place.
+/// The locked dependencies, by name, and which of them are known to be in place.
 #[derive(Clone, Debug, Default)]
 pub struct Locks {
     entries: BTreeMap<String, Dependency>,
@@ -47,8 +46,8 @@ impl Locks {
     }
 }
 
-/// What each dependency needs, in their order. What is locked counts, whatever the list says of its
-/// version: whoever wants another one asks for an update.
+/// Returns the action each dependency needs, in their order. A locked version counts, whatever the list says: whoever wants another one asks
+/// for an update.
 pub fn plan(wanted: &[Dependency], locks: &Locks, vendor: &Vendor) -> Result<Vec<Action>, BundlerError> {
     wanted
         .iter()
@@ -81,8 +80,7 @@ fn action(wanted: &Dependency, locks: &Locks, vendor: &Vendor) -> Result<Action,
     }
 }
 
-/// Whether what is locked lies in `vendor/`. A local directory changes while one works on it, so it
-/// only has to be there.
+/// Returns true if the locked package lies in `vendor/`. A local directory changes while one works on it, so it only has to be there.
 fn is_intact(locked: &Dependency, vendor: &Vendor) -> bool {
     match &locked.source {
         Source::Local(local) => vendor.leads_somewhere(&local.name),

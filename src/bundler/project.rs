@@ -1,15 +1,15 @@
-//! Where an operation works: one directory of a tree. Nothing outside the tree has a name here.
+//! The project an operation works in: one directory of a tree. Nothing outside the tree has a name here.
 
 use super::error::{BundlerError, FileError};
 use super::file::JsonnetFile;
 use crate::model::RepoPath;
 use crate::workspace::{Tree, TreeError};
 
-/// What a project wants.
+/// The file that lists the dependencies of a project.
 pub const FILE: &str = "jsonnetfile.json";
-/// What it got.
+/// The file that locks the versions that were installed.
 pub const LOCK_FILE: &str = "jsonnetfile.lock.json";
-/// Where it keeps it.
+/// The directory of the packages.
 pub const VENDOR: &str = "vendor";
 
 /// A directory with a `jsonnetfile.json`, or one that is to have it.
@@ -36,7 +36,7 @@ impl<'a> Project<'a> {
         self.tree
     }
 
-    /// Its directory; empty for the root.
+    /// Returns the directory; empty for the root.
     pub fn directory(&self) -> &'a str {
         self.directory
     }
@@ -47,7 +47,7 @@ impl<'a> Project<'a> {
         RepoPath::parse(&path).map_err(|_| BundlerError::Name(inside.to_owned()))
     }
 
-    /// One of its two files as it is stored, and as it reads; `None` when there is none.
+    /// Reads one of the two files; `None` when there is none.
     pub(super) fn file(&self, name: &str) -> Result<Option<JsonnetFile>, BundlerError> {
         self.file_at(&self.path(name)?)
     }
@@ -66,7 +66,7 @@ impl<'a> Project<'a> {
         JsonnetFile::parse(content, name, self.directory)
     }
 
-    /// Whether there is a directory with files in it.
+    /// Returns true if there is a directory with files in it.
     pub(super) fn has_directory(&self, path: &str) -> Result<bool, BundlerError> {
         Ok(!self.tree.below(path)?.is_empty())
     }
@@ -81,7 +81,7 @@ pub(super) fn under(directory: &str, inside: &str) -> String {
     }
 }
 
-/// Where a relative path leads from a directory; `None` when that is outside the repository.
+/// Returns the path a relative one leads to from a directory; `None` when that is outside the repository.
 pub(super) fn join(directory: &str, relative: &str) -> Option<String> {
     if relative.starts_with('/') {
         return None;
@@ -97,7 +97,7 @@ pub(super) fn join(directory: &str, relative: &str) -> Option<String> {
     Some(walked.join("/"))
 }
 
-/// How a path is written relative to a directory. Both are paths inside the repository.
+/// Returns a path relative to a directory. Both are paths inside the repository.
 pub(super) fn relative(directory: &str, path: &str) -> String {
     let from: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     let to: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();

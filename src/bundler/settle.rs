@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Packages a project may have, with those of its dependencies.
 const PACKAGES_MAX: usize = 500;
 
-/// Something a person should know.
+/// A notice for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A local directory was linked.
@@ -32,13 +32,13 @@ pub enum Notice {
         package: String,
         /// The short name.
         name: String,
-        /// What has it; `None` for a file or directory.
+        /// The package that has it; `None` for a file or directory.
         by: Option<String>,
     },
 }
 
 impl std::fmt::Display for Notice {
-    /// As jsonnet-bundler says it, with paths inside the repository.
+    /// Writes the notice as jsonnet-bundler says it, with paths inside the repository.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Linked { name, directory } => write!(f, "LOCAL {name} -> {directory}"),
@@ -54,40 +54,40 @@ impl std::fmt::Display for Notice {
     }
 }
 
-/// What became of a package.
+/// The fate of a package in an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It is new.
+    /// The package is new.
     Added,
-    /// It is another version now.
+    /// The package has another version now.
     Updated,
     /// The same version was put in place again: its files were missing or changed.
     Restored,
-    /// Nothing changed.
+    /// The package is unchanged.
     Kept,
-    /// Nobody depends on it any more.
+    /// The package is removed: no dependency needs it any more.
     Removed,
 }
 
 /// A package and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Package {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What became of it.
+    /// The fate.
     pub fate: Fate,
     /// The commit that was locked before.
     pub from: Option<String>,
     /// The commit that is locked now.
     pub to: Option<String>,
-    /// Where the difference can be read, for hosts that show one.
+    /// The address of a page that shows the difference, for hosts that have one.
     pub compare: Option<String>,
 }
 
-/// Everything that is settled, in the order it was.
+/// The settled dependencies, in the order they were settled.
 pub(super) struct Settled {
-    /// What is locked now.
+    /// The dependencies that are locked now.
     pub(super) dependencies: Vec<Dependency>,
     /// The names of those that were fetched or linked.
     pub(super) placed: BTreeSet<String>,
@@ -244,7 +244,7 @@ fn had(
     }
 }
 
-/// What a package depends on itself, with the directory its local paths are relative to.
+/// Reads the package's own dependencies, with the directory its local paths are relative to.
 fn list_of(
     project: Project<'_>,
     dependency: &Dependency,

@@ -34,7 +34,7 @@ pub(super) struct Shelf {
     bytes_max: u64,
 }
 
-/// Which package a commit has.
+/// A record that a commit has a certain package.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Name {
     remote: String,

@@ -1,5 +1,5 @@
-//! How packages are named on a command line and in files: `github.com/org/repo/dir@version`. What is
-//! accepted is what jsonnet-bundler accepts; what is a trick is told apart from what is a mistake.
+//! Package addresses on a command line and in files: `github.com/org/repo/dir@version`. The accepted forms are those of jsonnet-bundler; a
+//! trick is told apart from a mistake.
 
 use super::dependency::{Dependency, Git, Scheme, Source};
 use crate::download::RemoteRefused;
@@ -11,13 +11,13 @@ const URI_BYTES_MAX: usize = 2_048;
 /// The version of a package that is asked for without one.
 const USUAL_VERSION: &str = "master";
 
-/// Why a text names no package.
+/// The reason a text names no package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
-    /// It has not the form of one.
+    /// The text has not the form of a package's address.
     #[error("Unable to parse package URI `{0}`")]
     Unparsable(String),
-    /// It is an address we do not ask, however well formed.
+    /// The text is an address that is never asked, however well formed.
     #[error(transparent)]
     Refused(#[from] RemoteRefused),
 }
@@ -40,7 +40,7 @@ const FORMS: [(Scheme, &str); 4] = [
     ),
 ];
 
-/// What may follow: the first that fits counts.
+/// The parts that may follow: the first that fits counts.
 const ENDS: [&str; 4] = [
     r"/(?P<subdir>.*)@(?P<version>.*)",
     r"/(?P<subdir>.*)",

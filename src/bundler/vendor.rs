@@ -1,4 +1,4 @@
-//! What lies in `vendor/`: read once, changed in memory, and compared at the end with what it was.
+//! The content of `vendor/`: read once, changed in memory, and compared at the end with its first state.
 
 use super::dependency::{Dependency, Source};
 use super::error::BundlerError;
@@ -65,7 +65,7 @@ impl Vendor {
         (!files.is_empty()).then(|| sum::sum(&files))
     }
 
-    /// Whether a link of that name leads to a directory of the repository, or one is in its place.
+    /// Returns true if a link of that name leads to a directory of the repository, or one is in its place.
     pub fn leads_somewhere(&self, name: &str) -> bool {
         self.live.contains(name) || self.has_directory(name)
     }
@@ -141,7 +141,7 @@ impl Vendor {
         }
     }
 
-    /// What has to be written and deleted for `vendor/` to be as it is here.
+    /// Returns the files to be written and deleted for `vendor/` to be as it is here.
     pub(super) fn changes(&self, project: Project<'_>) -> Result<Edits, BundlerError> {
         for path in self.now.keys() {
             let mut directories = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
@@ -160,7 +160,7 @@ impl Vendor {
         Ok(edits)
     }
 
-    /// Whether files lie below a directory.
+    /// Returns true if files lie below a directory.
     pub(super) fn has_directory(&self, name: &str) -> bool {
         let prefix = format!("{name}/");
         let mut after = self.now.range(prefix.clone()..);

@@ -1,5 +1,4 @@
-//! What the tests of packages share: a project on disk, packages that are at hand, and archives as
-//! nobody honest would make them.
+//! Shared support of the tests of packages: a project on disk, packages that are at hand, and archives as nobody honest would make them.
 
 mod archives;
 mod files;
@@ -46,7 +45,7 @@ pub(super) fn work_tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Directory
 pub(super) struct Shop {
     pub(super) versions: BTreeMap<String, String>,
     pub(super) layers: BTreeMap<(String, Form), Arc<Layer>>,
-    /// What was asked for.
+    /// The requests that were made.
     pub(super) asked: Mutex<Vec<String>>,
 }
 
