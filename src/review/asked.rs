@@ -1,10 +1,10 @@
-//! What a request names, and so what of a change nobody asked for. A hint to look, never a verdict:
-//! it compares words, and it errs on the side of saying "not asked for".
+//! Names that a request mentions, and so the parts of a change that were not asked for. A hint to look, never a verdict: it compares words,
+//! and it errs on the side of saying "not asked for".
 
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Did the person ask for this?
+/// The mention of a changed part in the person's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskedFor {

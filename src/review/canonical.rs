@@ -1,4 +1,4 @@
-//! One text for each JSON value, whatever the order of its fields: what hashes and sorting go by.
+//! The canonical text of a JSON value, which is the same whatever the order of its fields; hashes and sorting go by it.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

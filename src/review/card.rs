@@ -7,13 +7,13 @@ use super::risk::{self, Rule};
 use super::settings::SettingsChange;
 use std::collections::BTreeMap;
 
-/// What one rule found: object and detail, with the environments that have it.
+/// The findings of one rule: object and detail, with the environments that have it.
 struct Found {
     rule: &'static Rule,
     places: BTreeMap<(String, String), Vec<String>>,
 }
 
-/// What a rule looks at. What no object shows comes first.
+/// The subject of a rule. What no object shows comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Of {
     Settings,

@@ -1,4 +1,4 @@
-//! Which environments get the same change, and how the others differ from most of them.
+//! Classes of environments that get the same change, and the differences of the others from most of them.
 
 use super::canonical;
 use super::diff::{Happens, ObjectChange};
@@ -14,23 +14,23 @@ use std::collections::BTreeMap;
 pub struct Class {
     /// The environments, sorted. The first is the example that is shown.
     pub environments: Vec<String>,
-    /// How many objects and fields of the change are also in the largest class.
+    /// The number of objects and fields of the change that are also in the largest class.
     pub shared: usize,
-    /// Where it differs from the largest class; empty for that class itself.
+    /// The differences from the largest class; empty for that class itself.
     pub differs: Vec<Difference>,
 }
 
-/// One field, or whole object, that is not the same as in the largest class.
+/// A field, or whole object, that is not the same as in the largest class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// `apps/Deployment web`.
     pub object: String,
     /// The field; empty for a whole object.
     pub path: String,
-    /// What happens here; nothing when it does not change here.
+    /// The change here; `None` when it does not change here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub here: Option<Transition>,
-    /// What happens in the largest class; nothing when it does not change there.
+    /// The change in the largest class; `None` when it does not change there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Transition>,
 }
@@ -46,7 +46,7 @@ pub struct Transition {
     pub after: Option<Value>,
 }
 
-/// One thing that changes, with the neutral name and content it is compared by.
+/// A changed field or whole object, with the neutral name and content it is compared by.
 struct Fact {
     /// Object and field.
     place: String,

@@ -1,4 +1,4 @@
-//! What differs in one environment, object by object.
+//! The differences in one environment, object by object.
 
 use super::fields::{self, FieldChange};
 use super::key::ObjectKey;
@@ -10,15 +10,15 @@ use serde_json::Value;
 /// Writes an object as a YAML document.
 pub type WriteYaml<'a> = &'a (dyn Fn(&Value) -> String + Sync);
 
-/// What happens to an object.
+/// The kind of change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Happens {
-    /// It is there on both sides and differs.
+    /// The object is there on both sides and differs.
     Changed,
-    /// It is new.
+    /// The object is new.
     Added,
-    /// It is gone.
+    /// The object is gone.
     Removed,
 }
 
@@ -33,12 +33,12 @@ impl Happens {
     }
 }
 
-/// One object that differs.
+/// An object that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ObjectChange {
     /// The object.
     pub object: ObjectKey,
-    /// What happens to it.
+    /// The kind of change.
     pub happens: Happens,
     /// The fields that differ; empty unless it is there on both sides.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,20 +1,20 @@
-//! Which fields of an object changed. Items of the lists that Kubernetes merges by a key are matched
-//! by that key, so that a container added at the front is one addition; other lists by position.
+//! The changed fields of an object. Items of the lists that Kubernetes merges by a key are matched by that key, so that a container added
+//! at the front is one addition; other lists by position.
 
 use super::path::{self, Step};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// One field that differs.
+/// A field that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldChange {
     /// `spec.template.spec.containers[name=web].image`.
     pub path: String,
-    /// What was there before; nothing when the field is new.
+    /// The value before; `None` when the field is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What is there now; nothing when the field is gone.
+    /// The value now; `None` when the field is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
     /// The items of the list are the same and stand in another order: the values are their keys.

@@ -1,4 +1,4 @@
-//! What identifies an object in a cluster.
+//! The identity of an object in a cluster.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,10 +12,10 @@ pub struct ObjectKey {
     pub group: String,
     /// `Deployment`.
     pub kind: String,
-    /// Its namespace.
+    /// The namespace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// 1, unless several objects of one environment share everything above.
     #[serde(skip_serializing_if = "is_first")]

@@ -1,4 +1,4 @@
-//! One environment: whether its objects change, how that is known, and what was found in them.
+//! The look at one environment: whether its objects change, how that is known, and the findings in them.
 
 use super::canonical;
 use super::diff::{self, ObjectChange, WriteYaml};
@@ -12,10 +12,10 @@ use super::risk::{self, Finding, Rule};
 use crate::parallel;
 use serde_json::Value;
 
-/// What was found in one environment.
+/// The findings in one environment.
 pub(super) struct Look {
     pub(super) presence: Presence,
-    /// Nothing when its objects change.
+    /// The proof that the objects do not change, or the reason there is none; `None` when they change.
     pub(super) settled: Option<Standing>,
     pub(super) changes: Vec<ObjectChange>,
     pub(super) findings: Vec<(&'static Rule, Finding)>,

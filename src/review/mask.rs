@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 const DIGITS_MIN: usize = 8;
 /// Digits of the whole hash.
 const DIGITS_MAX: usize = 64;
-/// How deep a document inside an annotation is followed into annotations of its own.
+/// The depth to which a document inside an annotation is followed into annotations of its own.
 const COPIES_MAX: usize = 4;
 
-/// What stands for a value where nobody compares it with another.
+/// The text in the place of a value that is compared with no other.
 const HIDDEN: &str = "(hidden)";
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -28,12 +28,12 @@ pub struct Masker {
     marks: Marks,
 }
 
-/// What a mark says of its value.
+/// The content of the mark that stands for a value.
 #[derive(Clone, Copy)]
 enum Marks {
-    /// So many digits of its hash.
+    /// This many digits of the value's hash.
     Digits(usize),
-    /// Nothing: [`HIDDEN`].
+    /// No content: [`HIDDEN`].
     Hidden,
 }
 
@@ -137,7 +137,7 @@ pub(super) fn may_hold_secrets(value: &Value) -> bool {
     }
 }
 
-/// How many digits tell sorted hashes apart: one more than any two neighbours share.
+/// Returns the number of digits that tell sorted hashes apart: one more than any two neighbours share.
 fn digits_needed(hashes: &BTreeSet<String>) -> usize {
     let neighbours = hashes.iter().zip(hashes.iter().skip(1));
     let shared =
@@ -147,12 +147,12 @@ fn digits_needed(hashes: &BTreeSet<String>) -> usize {
         .map_or(DIGITS_MIN, |shared| (shared + 1).max(DIGITS_MIN))
 }
 
-/// One walk over an object.
+/// A walk over an object.
 struct Visit<'a> {
     masker: &'a Masker,
-    /// Of all values that were masked.
+    /// The hashes of all values that were masked.
     hashes: BTreeSet<String>,
-    /// Those of them that are texts.
+    /// The masked values that are texts.
     held: Vec<Held>,
 }
 
@@ -278,7 +278,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// What is hashed of a value: a domain and its bytes.
+/// The meaning of a value, which is hashed: a domain and its bytes.
 type Meaning = (&'static [u8], Vec<u8>);
 
 fn of_text(text: &str) -> Meaning {
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(object["data"]["none"], Value::Null);
     }
 
-    /// What is masked is what is held, decoded and with its name.
+    /// The masked values are exactly those that are held, decoded and with their names.
     #[test]
     fn what_a_secret_holds_is_told_as_it_is_used() {
         let copy = json!({ "kind": "Secret", "stringData": { "copied": "hunter3" } }).to_string();

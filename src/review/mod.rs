@@ -1,5 +1,5 @@
-//! What a change does, as far as it can be known without a cluster: the objects that differ, which
-//! environments get the same change, proof for those that get none, and what may go wrong.
+//! The review of a change, as far as it can be known without a cluster: the objects that differ, the environments that get the same change,
+//! proof for those that get none, and the risks.
 //!
 //! Pure: no I/O, no clock, no async. The same input gives the same [`Report`], in whatever order it
 //! comes. Values of secrets are masked before anything looks at them. A model may explain a report; it

@@ -1,5 +1,5 @@
-//! What two environments have in common although they are two: names and values with everything that
-//! says which environment they belong to taken out.
+//! The neutral form of an environment's objects, by which two environments are compared: names and values without the words that tell which
+//! environment they belong to.
 
 use super::input::Environment;
 use super::key::ObjectKey;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// The label Tanka puts on every object of an environment.
 const ENVIRONMENT_LABEL: &str = "tanka.dev/environment";
-/// What stands in the place of an environment's own words. It is no character of a Kubernetes name.
+/// The character in the place of an environment's own words. It is no character of a Kubernetes name.
 const HERE: char = '\u{fffc}';
 
 /// The words that mean one environment: its name, the parts of that name, and its namespace.

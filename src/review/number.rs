@@ -4,7 +4,7 @@
 use super::input::{Failure, FailureKind};
 use serde_json::{Number, Value};
 
-/// How deep an object may nest.
+/// The depth to which an object may nest.
 const DEPTH_MAX: usize = 256;
 
 /// Whole numbers up to here are exact as floats.

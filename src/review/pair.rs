@@ -5,7 +5,7 @@ use super::key::ObjectKey;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// One object on both sides. At least one side is there.
+/// An object on both sides. At least one side is there.
 #[derive(Clone, Debug)]
 pub(super) struct Pair<'a> {
     pub(super) key: ObjectKey,
@@ -91,7 +91,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// One object is equal to itself, without looking into it.
+/// Returns true if both sides are the same object, or equal, or both absent.
 fn is_one(before: Option<&Value>, after: Option<&Value>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => std::ptr::eq(before, after) || before == after,

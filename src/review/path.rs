@@ -1,6 +1,6 @@
-//! Where a field is in an object: `spec.template.spec.containers[name=web].image`.
+//! The path of a field in an object: `spec.template.spec.containers[name=web].image`.
 
-/// One step into an object.
+/// A step into an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Step {
     /// Into a field of a map.

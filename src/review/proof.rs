@@ -1,23 +1,23 @@
-//! How it is known that an environment does not change, or why it is not known.
+//! Proofs that an environment does not change, and the reasons there is none.
 
 use super::input::Failure;
 use serde::Serialize;
 
-/// What the change does to an environment.
+/// The effect of the change on an environment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "standing", rename_all = "snake_case")]
 pub enum Standing {
-    /// Its objects change.
+    /// The environment's objects change.
     Affected {
-        /// Its class, as a position in the list of classes.
+        /// The environment's class, as a position in the list of classes.
         class: usize,
     },
-    /// Its objects do not change, and this is the proof.
+    /// The environment's objects do not change, and this is the proof.
     Unaffected {
         /// The proof.
         proof: Proof,
     },
-    /// Nobody knows, and this is why.
+    /// There is no proof either way, and this is the reason.
     NotProven {
         /// The reason.
         reason: NotProven,
@@ -37,35 +37,35 @@ pub enum Proof {
     SameObjects {
         /// The SHA-256 of the masked objects, the same on both sides.
         sha256: String,
-        /// How many objects.
+        /// The number of objects.
         objects: usize,
     },
 }
 
-/// Why it is not known whether an environment changes.
+/// The reason it is not known whether an environment changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum NotProven {
-    /// It does not render, on the base either: the change is not the cause.
+    /// The environment does not render, on the base either: the change is not the cause.
     FailsOnBoth {
         /// On the base.
         base: Failure,
         /// In the workspace.
         workspace: Failure,
     },
-    /// It does not render on the base, and does in the workspace: the change repairs it.
+    /// The environment does not render on the base, and does in the workspace: the change repairs it.
     FailsOnBase {
         /// On the base.
         base: Failure,
     },
-    /// It rendered on the base and does not any more: the change breaks it.
+    /// The environment rendered on the base and does not any more: the change breaks it.
     FailsInWorkspace {
         /// In the workspace.
         workspace: Failure,
     },
-    /// It imports something that differs, and was not rendered.
+    /// The environment imports something that differs, and was not rendered.
     NotLookedAt {
-        /// Why, for people.
+        /// The reason, for people.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What holds for every review, whatever the objects.
+//! Properties that hold for every review, whatever the objects.
 #![allow(clippy::unwrap_used)]
 
 use super::tests::{environment, failed, of, reviewed};

@@ -1,4 +1,4 @@
-//! Everything a person is told about a change, counted and named here and nowhere else.
+//! The report: all that a person is told about a change, counted and named here and nowhere else.
 
 use super::asked::AskedFor;
 use super::classes::Class;
@@ -8,7 +8,7 @@ use super::risk::Severity;
 use super::settings::SettingsChange;
 use serde::Serialize;
 
-/// What a change does. All lists are in a fixed order: the same input gives the same report.
+/// The report of a change. All lists are in a fixed order: the same input gives the same report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The environments whose settings differ or may, by name.
@@ -22,7 +22,7 @@ pub struct Report {
     pub environments: Vec<EnvironmentReport>,
     /// The environments that change, grouped by what changes: the largest group first.
     pub classes: Vec<Class>,
-    /// What may go wrong, the worst first.
+    /// The risks, the worst first.
     pub risks: Vec<Risk>,
 }
 
@@ -59,37 +59,37 @@ pub struct Counts {
     pub risks: usize,
 }
 
-/// One file that differs.
+/// A file that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileLine {
-    /// Its path in the repository.
+    /// The path in the repository.
     pub path: String,
     /// Lines added.
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
-    /// Did the person ask for it?
+    /// The mention in the person's request.
     pub asked_for: AskedFor,
 }
 
-/// What happens to one environment.
+/// The report of one environment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EnvironmentReport {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Is it new, or gone?
+    /// The sides of the change it is on.
     pub presence: Presence,
     /// Affected, unaffected with proof, or not proven.
     #[serde(flatten)]
     pub standing: Standing,
-    /// Did the person ask for it?
+    /// The mention in the person's request.
     pub asked_for: AskedFor,
     /// The objects that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectChange>,
 }
 
-/// Whether an environment is there on both sides.
+/// The sides an environment is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
@@ -101,32 +101,32 @@ pub enum Presence {
     Deleted,
 }
 
-/// What one rule found.
+/// The findings of one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Risk {
     /// `DD001`.
     pub id: &'static str,
     /// The rule in a few words.
     pub title: &'static str,
-    /// How bad it may get.
+    /// The severity.
     pub severity: Severity,
-    /// Where it was found, each once.
+    /// The findings, each once.
     pub findings: Vec<RiskFinding>,
 }
 
-/// One finding, with all environments that have it.
+/// A finding, with all environments that have it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct RiskFinding {
     /// `apps/Deployment web`.
     pub object: String,
-    /// What was found.
+    /// The text of the finding.
     pub detail: String,
     /// The environments, sorted.
     pub environments: Vec<String>,
 }
 
 impl Report {
-    /// What happens to one environment.
+    /// Returns the report of one environment.
     pub fn environment(&self, name: &str) -> Option<&EnvironmentReport> {
         self.environments
             .iter()

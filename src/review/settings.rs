@@ -1,5 +1,5 @@
-//! What a change does to the settings of environments: where they live, and what every object of theirs gets. Nothing
-//! that an environment renders to may show it.
+//! The changes of environment settings: where environments live, and what every object of theirs gets. Nothing that an environment renders
+//! to may show it.
 
 use super::visible;
 use crate::model::quoted;
@@ -15,12 +15,12 @@ const ENVIRONMENTS_MAX: usize = 8;
 /// Characters of one line.
 const LINE_CHARS_MAX: usize = 240;
 
-/// One environment whose settings differ, or may.
+/// An environment whose settings differ, or may.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingsChange {
-    /// What it is called.
+    /// The name of the environment.
     pub environment: String,
-    /// What happens to it.
+    /// The kind of change.
     #[serde(flatten)]
     pub happens: SettingsHappen,
     /// The directories of environments it reaches where it goes, sorted; those it reached before are not among them.
@@ -28,33 +28,33 @@ pub struct SettingsChange {
     pub reaches: Vec<String>,
 }
 
-/// What happens to the settings of an environment.
+/// The change of the settings of an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "happens", rename_all = "snake_case")]
 pub enum SettingsHappen {
-    /// They are other ones.
+    /// The settings differ.
     Changed {
         /// By path.
         settings: Vec<SettingChange>,
     },
-    /// It is new.
+    /// The environment is new.
     Added {
         /// By path.
         settings: Vec<SettingChange>,
     },
-    /// It is there no more.
+    /// The environment is gone.
     Removed {
         /// By path.
         settings: Vec<SettingChange>,
     },
-    /// They may be other ones.
+    /// The settings may differ.
     NotCompared {
-        /// Why, for people; redacted.
+        /// The reason, for people; redacted.
         why: String,
     },
 }
 
-/// One setting on both sides, redacted.
+/// A setting on both sides, redacted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingChange {
     /// `spec.namespace`.
@@ -77,7 +77,7 @@ impl SettingChange {
 }
 
 impl SettingsChange {
-    /// Whether it lives elsewhere, or its description comes or goes: `None` where it does not.
+    /// Describes the move of an environment that lives elsewhere or whose description comes or goes; `None` for one that does not.
     pub(super) fn moves(&self) -> Option<String> {
         let moved = match &self.happens {
             SettingsHappen::Changed { settings } => {
@@ -100,7 +100,7 @@ impl SettingsChange {
         })
     }
 
-    /// What else differs; `None` where nothing does.
+    /// Describes the differences other than a move; `None` where there are none.
     pub(super) fn otherwise(&self) -> Option<String> {
         match &self.happens {
             SettingsHappen::Changed { settings } => {
@@ -116,7 +116,7 @@ impl SettingsChange {
         }
     }
 
-    /// Why it is not known where it goes.
+    /// Returns the reason it is not known where the environment goes.
     pub(super) fn not_compared(&self) -> Option<String> {
         match &self.happens {
             SettingsHappen::NotCompared { why } => Some(visible::line(why)),
@@ -148,7 +148,7 @@ fn listed(settings: Vec<&SettingChange>) -> Option<String> {
     })
 }
 
-/// One line for each, those that move first.
+/// Writes one line for each change, those that move first.
 pub(super) fn lines(changes: &[SettingsChange]) -> Vec<String> {
     let mut sorted: Vec<&SettingsChange> = changes.iter().collect();
     sorted.sort_by_key(|change| change.moves().is_none() && change.not_compared().is_none());

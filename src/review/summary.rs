@@ -27,7 +27,7 @@ struct Block {
 
 struct Line {
     text: String,
-    /// What it is the first line of: an object, a risk.
+    /// The kind of section this line begins: an object, a risk.
     begins: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may do more than before.
+//! Rules about access: subjects that may do more than before.
 
 use super::rule::{Finds, Rule, Severity, few, field, items, text};
 use crate::review::pair::Pair;
@@ -37,14 +37,14 @@ pub(super) const RULES: [Rule; 3] = [
     },
 ];
 
-/// One thing a role allows.
+/// A permission of a role.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Permission<'a> {
     verb: &'a str,
     group: &'a str,
     /// A resource, or an address that is no resource.
     target: &'a str,
-    /// One object; empty for all.
+    /// The name of one object; empty for all.
     name: &'a str,
 }
 
@@ -72,7 +72,7 @@ fn strings<'a>(rule: &'a Value, list: &str) -> Vec<&'a str> {
     items(rule, list).iter().filter_map(Value::as_str).collect()
 }
 
-/// Everything one side allows; nothing when that is too much to list.
+/// Returns all permissions of one side; `None` when they are too many to list.
 fn permissions(side: Option<&Value>) -> Option<BTreeSet<Permission<'_>>> {
     let mut found = BTreeSet::new();
     for rule in side.map_or(&[][..], |side| items(side, "rules")) {

@@ -120,7 +120,7 @@ fn root(pair: &Pair<'_>) -> Vec<String> {
     })
 }
 
-/// What a container says about security, or else its pod.
+/// Returns a container's security setting, or else its pod's.
 fn context<'a>(container: &Container<'a>, spec: Option<&'a Value>, name: &str) -> Option<&'a Value> {
     let path = format!("securityContext.{name}");
     field(container.value, &path).or_else(|| spec.and_then(|spec| field(spec, &path)))

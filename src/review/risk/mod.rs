@@ -1,5 +1,5 @@
-//! What may go wrong with a change: rules with fixed ids over the objects of both sides. A rule is one
-//! entry in the list of its family's file, with cases beside it; [`documentation`] is made from them.
+//! The risks of a change: rules with fixed ids over the objects of both sides. A rule is one entry in the list of its family's file, with
+//! cases beside it; [`documentation`] is made from them.
 
 mod access;
 mod deletion;
@@ -53,13 +53,13 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
     FAMILIES.iter().flat_map(|(_, rules)| rules.iter())
 }
 
-/// What every rule finds in one environment, in the order of the rules.
+/// Returns the findings of all rules in one environment, in the order of the rules.
 pub(super) fn findings(pairs: &[Pair<'_>]) -> Vec<(&'static Rule, Finding)> {
     let found = rules().flat_map(|rule| rule.apply(pairs).into_iter().map(move |finding| (rule, finding)));
     found.collect()
 }
 
-/// What every rule finds in the settings of one environment, in the order of the rules.
+/// Returns the findings of all rules in the settings of one environment, in the order of the rules.
 pub(super) fn of_settings(change: &SettingsChange) -> Vec<(&'static Rule, String)> {
     let found = rules().filter_map(|rule| Some((rule, rule.of_settings(change)?)));
     found.collect()

@@ -1,4 +1,4 @@
-//! What is reachable, and by whom.
+//! Rules about the network: services and hosts that can no longer be reached, or no longer over TLS.
 
 use super::pod;
 use super::rule::{Finding, Finds, Rule, Severity, State, few, field, items, text};

@@ -1,10 +1,10 @@
-//! Where pods are described: in a pod itself or in the template of what makes pods.
+//! Descriptions of pods: in a pod itself or in the template of what makes pods.
 
 use super::rule::{field, items, text};
 use crate::review::pair::Pair;
 use serde_json::Value;
 
-/// One container of a pod.
+/// A container of a pod.
 #[derive(Clone, Copy)]
 pub(super) struct Container<'a> {
     list: &'static str,
@@ -23,7 +23,7 @@ impl std::fmt::Display for Container<'_> {
     }
 }
 
-/// What has the metadata and the spec of a pod; nothing when the object makes no pods we know.
+/// Returns the part with the metadata and the spec of a pod; `None` when the object makes no pods we know.
 pub(super) fn template(object: &Value) -> Option<&Value> {
     match text(object, "kind") {
         "Pod" => Some(object),

@@ -1,4 +1,4 @@
-//! What a rule is, and what it sees.
+//! The rule type, and the state a rule sees.
 
 use crate::review::key::ObjectKey;
 use crate::review::pair::Pair;
@@ -6,13 +6,13 @@ use crate::review::settings::SettingsChange;
 use serde::Serialize;
 use serde_json::Value;
 
-/// How bad it may get.
+/// The severity of a risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Data, access or service may be lost.
     High,
-    /// Something stops, restarts or is refused.
+    /// Pods or requests stop, restart or are refused.
     Medium,
     /// Worth knowing.
     Low,
@@ -29,21 +29,21 @@ impl Severity {
     }
 }
 
-/// One rule. Its id never changes its meaning and is never used again.
+/// A rule. Its id never changes its meaning and is never used again.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// `DD001`.
     pub id: &'static str,
-    /// What it finds, in a few words.
+    /// The finding, in a few words.
     pub title: &'static str,
-    /// How bad it may get.
+    /// The severity.
     pub severity: Severity,
-    /// Why it matters and what to look at, in a few sentences.
+    /// The reason it matters and what to look at, in a few sentences.
     pub explanation: &'static str,
     pub(super) finds: Finds,
 }
 
-/// How a rule looks.
+/// The way a rule looks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Finds {
     /// At one object that differs; each text is one finding.
@@ -54,7 +54,7 @@ pub(super) enum Finds {
     OfSettings(fn(&SettingsChange) -> Option<String>),
 }
 
-/// One thing a rule found.
+/// A finding of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) object: ObjectKey,
@@ -78,7 +78,7 @@ impl<'a> State<'a> {
 }
 
 impl Rule {
-    /// What it finds in one environment.
+    /// Returns the findings in one environment.
     pub(super) fn apply(&self, pairs: &[Pair<'_>]) -> Vec<Finding> {
         match self.finds {
             Finds::InChange(find) => in_changes(find, pairs),
@@ -95,7 +95,7 @@ impl Rule {
 }
 
 impl Rule {
-    /// What it finds in the settings of one environment.
+    /// Returns the finding in the settings of one environment.
     pub(super) fn of_settings(&self, change: &SettingsChange) -> Option<String> {
         match self.finds {
             Finds::OfSettings(find) => find(change),

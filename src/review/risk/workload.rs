@@ -1,4 +1,4 @@
-//! What happens to running pods.
+//! Rules about running pods.
 
 use super::pod;
 use super::rule::{Finds, Rule, Severity, few, field, text};
