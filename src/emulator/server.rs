@@ -14,17 +14,17 @@ use tokio_util::sync::CancellationToken;
 
 /// Connections at once; more wait.
 const CONNECTIONS_MAX: usize = 1_024;
-/// How long a connection may take to send the head of a request.
+/// The longest time a connection may take to send the head of a request.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long the loop pauses when the system has no descriptor for another connection.
+/// The pause of the loop when the system has no descriptor for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// How a connection that we end looks to the other side.
+/// The way a connection that we end looks to the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// What was written arrives, then the connection ends.
+    /// The written bytes arrive, then the connection ends.
     Ordinary,
-    /// As rudely as the system can: a reset, where it can.
+    /// The connection ends as rudely as the system can: a reset, where it can.
     Reset,
 }
 

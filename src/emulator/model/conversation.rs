@@ -20,22 +20,22 @@ pub struct Asked {
     pub api_key: Option<String>,
     /// The body as it came.
     pub raw: String,
-    /// When it was complete.
+    /// The time at which it was complete.
     pub at: Instant,
-    /// When the last byte of its answer was written; empty until then.
+    /// The time at which the last byte of its answer was written; empty until then.
     pub answered_at: Arc<OnceLock<Instant>>,
 }
 
 /// A tool offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedTool {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The schema of its arguments.
     pub schema: Value,
 }
 
-/// Who speaks.
+/// The speaker of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedRole {
     /// The person, or results.
@@ -47,9 +47,9 @@ pub enum AskedRole {
 /// A message. OpenAI's tool messages count as one message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedMessage {
-    /// Who speaks.
+    /// The speaker.
     pub role: AskedRole,
-    /// Its words, blocks joined by an empty line.
+    /// The words, blocks joined by an empty line.
     pub text: String,
     /// The calls it makes.
     pub calls: Vec<AskedCall>,
@@ -60,7 +60,7 @@ pub struct AskedMessage {
 /// A call in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedCall {
-    /// Its id.
+    /// The id.
     pub id: String,
     /// The tool.
     pub name: String,
@@ -73,9 +73,9 @@ pub struct AskedCall {
 pub struct AskedResult {
     /// The id of its call.
     pub call: String,
-    /// Its content.
+    /// The content.
     pub content: String,
-    /// Whether it says that the call failed; chat completions cannot.
+    /// True if it says that the call failed; chat completions cannot.
     pub is_error: bool,
 }
 
@@ -98,7 +98,7 @@ impl Asked {
     }
 }
 
-/// What every conversation has to keep to. The error is what the service would say.
+/// Checks the rules every conversation has to keep to. The error is what the service would say.
 pub(super) fn check(system: &str, tools: &[AskedTool], messages: &[AskedMessage]) -> Result<(), String> {
     if system.trim().is_empty() {
         return Err("system: no system prompt".to_owned());

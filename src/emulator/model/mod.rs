@@ -45,8 +45,8 @@ impl ModelEmulator {
         })
     }
 
-    /// Its base URL, without a slash at the end. Chat completions are at `/v1/chat/completions`,
-    /// which wants a key, and at `/chat/completions`, which does not.
+    /// Returns the base URL, without a slash at the end. Chat completions are at `/v1/chat/completions`, which wants a key, and at
+    /// `/chat/completions`, which does not.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -56,7 +56,7 @@ impl ModelEmulator {
         self.shared.asked()
     }
 
-    /// What was wrong with requests; at most the first 1,000.
+    /// Returns the mistakes of requests; at most the first 1,000.
     pub fn problems(&self) -> Vec<String> {
         self.shared.problems()
     }

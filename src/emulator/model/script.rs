@@ -1,5 +1,5 @@
-//! What the model says: a function of the conversation, or a list. A script cannot break the wire;
-//! faults are asked for by name.
+//! Scripts of the model: a function of the conversation, or a list of answers. A script cannot break the wire; faults are asked for by
+//! name.
 
 use super::Asked;
 use crate::model::Usage;
@@ -43,7 +43,7 @@ impl Script for Queue {
     }
 }
 
-/// One answer.
+/// An answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// Words.
@@ -52,13 +52,13 @@ pub struct Answer {
     pub thinking: Option<String>,
     /// Calls: tool and arguments. They get ids of the service's own kind.
     pub calls: Vec<(String, Value)>,
-    /// What it cost.
+    /// The tokens it used.
     pub usage: Usage,
-    /// What goes wrong.
+    /// The fault to make of it.
     pub fault: Option<Fault>,
 }
 
-/// What can go wrong with an answer.
+/// A fault of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     /// The answer is this instead.
@@ -74,7 +74,7 @@ pub enum Fault {
     Delay(Duration),
     /// The request is read and never answered.
     Stall,
-    /// Nothing comes after so many bytes, and the connection stays open.
+    /// The body stops after so many bytes, and the connection stays open.
     StallAfter(usize),
     /// The connection breaks after so many bytes.
     ResetAfter(usize),

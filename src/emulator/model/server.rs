@@ -30,7 +30,7 @@ const ASKED_KEPT_MAX: usize = 4_096;
 /// Problems remembered.
 const PROBLEMS_KEPT_MAX: usize = 1_000;
 
-/// Whether requests need a key.
+/// The need of requests for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Required,
@@ -49,7 +49,7 @@ pub(super) struct Read {
     pub(super) api_key: Option<String>,
 }
 
-/// What is wrong with a request.
+/// The refusal of a wrong request.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: u16,
@@ -66,7 +66,7 @@ impl Refusal {
     }
 }
 
-/// What all connections share.
+/// The state all connections share.
 pub(super) struct Shared {
     // Held across no await.
     state: Mutex<State>,

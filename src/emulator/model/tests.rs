@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 /// Built once: it reads the machine's certificates.
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| http_client().expect("client"));
 
-/// How a model is reached: its name, and whether answers are streamed.
+/// The ways to reach a model: its name, and whether answers are streamed.
 const WAYS: [(&str, bool); 8] = [
     ("anthropic/claude-test", true),
     ("anthropic/claude-test", false),

@@ -10,12 +10,12 @@ const BLOCKS_CHARS_MAX: usize = 13_200;
 const TEXT_CHARS_MAX: usize = 40_000;
 const RICH_TEXT_STYLES: [&str; 4] = ["bold", "italic", "strike", "code"];
 
-/// Why a message is refused.
+/// The refusal of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// Slack's error code.
     pub(super) code: &'static str,
-    /// What is wrong, in a few words.
+    /// The reason, in a few words.
     pub(super) why: String,
 }
 

@@ -1,5 +1,4 @@
-//! What a bot may read again: the messages of a channel, newest first, and those of a thread, oldest first,
-//! in pages.
+//! The history a bot may read again: the messages of a channel, newest first, and those of a thread, oldest first, in pages.
 
 use super::SlackOptions;
 use super::api::{Answer, channel, field};

@@ -1,9 +1,9 @@
-//! What Slack would make of a text: whom it would notify, and what it would link. Reads every surface
-//! of a message, as Slack does.
+//! The mentions and links Slack would make of a text: the people it would notify, and the addresses it would link. Reads every surface of a
+//! message, as Slack does.
 
 use serde_json::Value;
 
-/// Something Slack would act on.
+/// A mention or link that Slack would act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mention {
     /// `<@U…>`: notifies a person.
@@ -18,7 +18,7 @@ pub enum Mention {
     Link(String),
 }
 
-/// Everything a text in Slack's markup mentions.
+/// Returns all mentions of a text in Slack's markup.
 pub(super) fn of_markup(text: &str) -> Vec<Mention> {
     let mut mentions = Vec::new();
     let mut rest = text;
@@ -35,7 +35,7 @@ pub(super) fn of_markup(text: &str) -> Vec<Mention> {
     mentions
 }
 
-/// What Slack finds by itself in a text when it is told to parse it: names and bare addresses.
+/// Returns the names and bare addresses Slack finds by itself in a text when it is told to parse it.
 pub(super) fn of_parsed_text(text: &str) -> Vec<Mention> {
     text.split(|character: char| character.is_whitespace() || "<>()\"'".contains(character))
         .filter_map(|word| match word.trim_end_matches(['.', ',', '!', '?', ':']) {
@@ -48,14 +48,14 @@ pub(super) fn of_parsed_text(text: &str) -> Vec<Mention> {
         .collect()
 }
 
-/// Everything the blocks of a message mention.
+/// Returns all mentions of the blocks of a message.
 pub(super) fn of_blocks(blocks: &Value) -> Vec<Mention> {
     let mut mentions = Vec::new();
     walk(blocks, &mut |node| mentions.extend(of_node(node)));
     mentions
 }
 
-/// What a person reads in one block. The marks of Slack's markup, such as `*`, are left in it.
+/// Returns the text a person reads in one block. The marks of Slack's markup, such as `*`, are left in it.
 pub(super) fn visible(block: &Value) -> String {
     let mut shown = String::new();
     walk(block, &mut |node| match kind(node) {

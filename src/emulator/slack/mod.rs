@@ -22,10 +22,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long [`SlackEmulator::wait_until`] waits at most.
+/// The longest time [`SlackEmulator::wait_until`] waits.
 const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What a bot is granted that asked for what the README says.
+/// The scopes of a bot that asked for those the README names.
 const SCOPES: [&str; 8] = [
     "app_mentions:read",
     "channels:history",
@@ -37,10 +37,10 @@ const SCOPES: [&str; 8] = [
     "reactions:write",
 ];
 
-/// What the workspace is.
+/// The options of the workspace.
 #[derive(Clone)]
 pub struct SlackOptions {
-    /// Its id: `T0ACME`.
+    /// The id: `T0ACME`.
     pub team: String,
     /// The bot's user id: `U0DRYDOCK`.
     pub bot_user: String,
@@ -48,9 +48,9 @@ pub struct SlackOptions {
     pub bot_name: String,
     /// The only token the Web API takes.
     pub bot_token: String,
-    /// What events are signed with.
+    /// The secret that signs events.
     pub signing_secret: String,
-    /// Whether calls are limited as Slack limits them.
+    /// The limits on calls.
     pub rate_limits: RateLimits,
     /// The clock of signatures and rate limits.
     pub at: fn() -> Timestamp,
@@ -58,7 +58,7 @@ pub struct SlackOptions {
     pub http: reqwest::Client,
 }
 
-/// Whether calls are limited.
+/// The limits on calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateLimits {
     /// Any number of calls.
@@ -79,7 +79,7 @@ struct Shared {
     state: Mutex<State>,
     /// Counts changes of the state.
     changes: watch::Sender<u64>,
-    /// Where events go to, and in which order.
+    /// The gateway's address and the order in which events are sent to it.
     gateway: Mutex<(Option<String>, EventOrder)>,
 }
 
@@ -123,7 +123,7 @@ impl SlackEmulator {
         Ok(Self { shared, server })
     }
 
-    /// What goes into `api_base_url`.
+    /// Returns the value for `api_base_url`.
     pub fn api_base_url(&self) -> String {
         format!("{}/api", self.shared.base_url)
     }
@@ -221,7 +221,7 @@ impl SlackEmulator {
         look(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Everything that was wrong with the requests so far.
+    /// Returns all mistakes of the requests so far.
     pub fn problems(&self) -> Vec<String> {
         self.look(|state| state.problems.clone())
     }

@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// How long Slack waits for an answer before it counts the event as lost.
+/// The time Slack waits for an answer before it counts the event as lost.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
 /// Bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Which of the two events of a mention is sent first.
+/// The order of the two events of a mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventOrder {
     /// `app_mention`, then `message`.
@@ -26,7 +26,7 @@ pub enum EventOrder {
     MessageFirst,
 }
 
-/// What the gateway answered.
+/// The answer of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// HTTP status.
@@ -38,9 +38,9 @@ pub struct Answer {
 /// A message that somebody wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// Its id.
+    /// The id.
     pub ts: String,
-    /// When its first event was sent.
+    /// The time at which its first event was sent.
     pub sent_at: Instant,
     /// The gateway's answer to each of its events.
     pub answers: Vec<Answer>,
@@ -49,15 +49,14 @@ pub struct Said {
 /// A message that somebody wrote, whose events are not sent yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// Its id.
+    /// The id.
     pub ts: String,
-    /// Its events, in the order in which they are sent.
+    /// The events, in the order in which they are sent.
     pub events: Vec<Value>,
 }
 
-/// Why an event is sent again, as `X-Slack-Retry-Num` and `X-Slack-Retry-Reason` say it. Slack does so three times:
-/// nearly at once, after a minute and after five, each time with the same event id.
-/// See <https://docs.slack.dev/apis/events-api/#retries>.
+/// A repeated delivery of an event, as `X-Slack-Retry-Num` and `X-Slack-Retry-Reason` say it. Slack does so three times: nearly at once,
+/// after a minute and after five, each time with the same event id. See <https://docs.slack.dev/apis/events-api/#retries>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// 1 for the first.
@@ -66,7 +65,7 @@ pub struct Retry {
     pub reason: &'static str,
 }
 
-/// Why nothing was sent, or nothing came back.
+/// The reason nothing was sent, or nothing came back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SayError {
     /// [`SlackEmulator::connect_to`] was not called.
@@ -81,13 +80,12 @@ pub enum SayError {
 }
 
 impl SlackEmulator {
-    /// Somebody writes in a channel. `@drydock` becomes the bot's mention, and all else is taken
-    /// literally, as if it was typed.
+    /// Writes in a channel as a person. `@drydock` becomes the bot's mention, and all else is taken literally, as if it was typed.
     pub async fn say(&self, user: &str, channel: &str, text: &str) -> Result<Said, SayError> {
         self.written(user, channel, None, text).await
     }
 
-    /// Somebody writes to the bot alone, in the channel `D` + user id.
+    /// Writes to the bot alone as a person, in the channel `D` + user id.
     pub async fn dm(&self, user: &str, text: &str) -> Result<Said, SayError> {
         let channel = format!("D{user}");
         if !self.look(|state| state.channels.contains_key(&channel)) {
@@ -96,7 +94,7 @@ impl SlackEmulator {
         self.written(user, &channel, None, text).await
     }
 
-    /// Somebody writes in a thread.
+    /// Writes in a thread as a person.
     pub async fn reply_in_thread(
         &self,
         user: &str,
@@ -107,7 +105,7 @@ impl SlackEmulator {
         self.written(user, channel, Some(thread_ts), text).await
     }
 
-    /// Somebody types `/drydock <text>`.
+    /// Types `/drydock <text>` as a person.
     pub async fn slash(&self, user: &str, channel: &str, text: &str) -> Result<Answer, SayError> {
         let trigger = self.shared.change(|state| state.next_id("trigger."));
         let response_url = self.response_url(user, channel);
@@ -124,7 +122,7 @@ impl SlackEmulator {
         self.send_signed(FORM, form).await
     }
 
-    /// Somebody presses a button, by its label, of a message or of a notice only they see.
+    /// Presses a button as a person, by its label, of a message or of a notice only they see.
     pub async fn click(&self, user: &str, message_ts: &str, label: &str) -> Result<Answer, SayError> {
         let is_it = |message: &&Message| message.ts == message_ts;
         let found = self.look(|state| {
@@ -225,7 +223,7 @@ impl SlackEmulator {
         self.send(body, headers).await
     }
 
-    /// Somebody writes; nothing is sent yet. `@drydock` becomes the bot's mention, as in [`SlackEmulator::say`].
+    /// Writes as a person; nothing is sent yet. `@drydock` becomes the bot's mention, as in [`SlackEmulator::say`].
     pub fn write(&self, user: &str, channel: &str, thread_ts: Option<&str>, text: &str) -> Written {
         let options = &self.shared.options;
         let mention = format!("<@{}>", options.bot_user);

@@ -21,9 +21,9 @@ pub struct State {
     pub files: Vec<File>,
     /// Every Web API call: method, and error code if it was refused.
     pub calls: Vec<Call>,
-    /// What Slack would not have taken, or a good app would not do.
+    /// The problems of requests: those Slack would not have taken, or a good app would not make.
     pub problems: Vec<String>,
-    /// What the bot may do; told with every answer.
+    /// The scopes of the bot; told with every answer.
     pub scopes: BTreeSet<&'static str>,
     /// True while they are told to nobody.
     pub(super) are_scopes_hidden: bool,
@@ -36,14 +36,14 @@ pub struct State {
     pub(super) uploads: BTreeMap<String, Upload>,
     pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
     pub(super) standing: Vec<Standing<Fault>>,
-    /// What every call is refused with while the token is not taken.
+    /// The error every call is refused with while the token is not taken.
     pub(super) token_refusal: Option<String>,
-    /// When each rate-limited bucket was used, within the last minute.
+    /// The times at which each rate-limited bucket was used, within the last minute.
     pub(super) used: BTreeMap<String, VecDeque<Timestamp>>,
     pub(super) count: u64,
 }
 
-/// One call of the Web API.
+/// A call of the Web API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// `chat.postMessage`.
@@ -57,11 +57,11 @@ pub struct Call {
 pub struct Message {
     /// Channel id.
     pub channel: String,
-    /// Its id in the channel.
+    /// The id in the channel.
     pub ts: String,
     /// The root of its thread; `None` at the root.
     pub thread_ts: Option<String>,
-    /// Who wrote it; for ephemerals, who sees it.
+    /// The author; for ephemerals, the person who sees it.
     pub user: String,
     /// The text, in Slack's markup.
     pub text: String,
@@ -71,9 +71,9 @@ pub struct Message {
     pub earlier: Vec<Value>,
     /// Names of the bot's reactions.
     pub reactions: BTreeSet<String>,
-    /// How often it was edited.
+    /// The number of edits.
     pub edits: usize,
-    /// When it was written, or edited last.
+    /// The time at which it was written, or edited last.
     pub shown_at: Instant,
     /// Ids of its files.
     pub files: Vec<String>,
@@ -82,16 +82,16 @@ pub struct Message {
 /// A button as a person sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownButton {
-    /// What it says.
+    /// The label.
     pub label: String,
-    /// What a press on it carries.
+    /// The value a press on it carries.
     pub value: String,
-    /// Its id in the message.
+    /// The id in the message.
     pub action_id: String,
 }
 
 impl Message {
-    /// Everything Slack would notify or link because of this message, on all its surfaces.
+    /// Returns all names Slack would notify and addresses it would link because of this message, on all its surfaces.
     pub fn mentions(&self) -> Vec<Mention> {
         let mut found = mentions::of_markup(&self.text);
         let parsed = self.request["link_names"] == true || self.request["parse"] != "none";
@@ -102,7 +102,7 @@ impl Message {
         found
     }
 
-    /// What a person reads, block by block; the text itself when there are no blocks.
+    /// Returns the text a person reads, block by block; the text itself when there are no blocks.
     pub fn visible(&self) -> Vec<String> {
         match self.request["blocks"].as_array() {
             Some(blocks) => blocks.iter().map(mentions::visible).collect(),
@@ -140,15 +140,15 @@ impl Message {
 /// A shared file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What people see above it.
+    /// The title people see above it.
     pub title: String,
-    /// Its bytes.
+    /// The bytes.
     pub content: Bytes,
-    /// Where it was shared.
+    /// The channel where it was shared.
     pub channel: String,
     /// In which thread.
     pub thread_ts: Option<String>,
@@ -161,7 +161,7 @@ pub(super) struct Upload {
     pub(super) content: Option<Bytes>,
 }
 
-/// How a call fails on purpose.
+/// A fault of a call, made on purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An HTTP status, with no effect.
@@ -175,7 +175,7 @@ pub enum Fault {
     Refuse(String),
     /// The connection closes before anything happens.
     ResetBefore,
-    /// Everything happens, and then the connection closes without an answer.
+    /// The call takes effect, and then the connection closes without an answer.
     ResetAfter,
 }
 

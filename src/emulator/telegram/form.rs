@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-/// What a form held.
+/// The content of a form.
 pub(super) struct Form {
     pub(super) parameters: Map<String, Value>,
     pub(super) file: Option<(String, Bytes)>,

@@ -1,5 +1,5 @@
-//! What Telegram turns into links without being asked, found in flat text. Written from Telegram's
-//! rules, generously: any word may be a top-level domain.
+//! The links Telegram makes without being asked, found in flat text. Written from Telegram's rules, generously: any word may be a top-level
+//! domain.
 
 use regex::Regex;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-/// How Telegram says no.
+/// The refusal of a call, as Telegram words it.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) code: u16,
@@ -17,7 +17,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Something a correct bot meets.
+    /// Makes a refusal that a correct bot meets, too.
     pub(super) fn met(code: u16, description: &str) -> Self {
         Self {
             code,

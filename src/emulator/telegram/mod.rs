@@ -44,7 +44,7 @@ pub struct Pushed {
     pub update: Value,
     /// The message it is about.
     pub message: i64,
-    /// What the webhook answered; `None` when the update waits to be polled, or nobody answered.
+    /// The status the webhook answered; `None` when the update waits to be polled, or nobody answered.
     pub status: Option<u16>,
 }
 
@@ -64,7 +64,7 @@ impl TelegramEmulator {
         })
     }
 
-    /// What `api_base_url` is set to.
+    /// Returns the value for `api_base_url`.
     pub fn api_base_url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -84,32 +84,32 @@ impl TelegramEmulator {
         });
     }
 
-    /// Somebody writes. Their private chat exists from then on.
+    /// Writes a message as a person. Their private chat exists from then on.
     pub async fn say(&self, user: i64, chat: i64, text: &str) -> Pushed {
         self.write(user, chat, json!({"text": text})).await
     }
 
-    /// Somebody writes in a topic.
+    /// Writes in a topic as a person.
     pub async fn say_in_topic(&self, user: i64, chat: i64, topic: i64, text: &str) -> Pushed {
         let fields = json!({"text": text, "message_thread_id": topic, "is_topic_message": true});
         self.write(user, chat, fields).await
     }
 
-    /// Somebody replies to a message.
+    /// Replies to a message as a person.
     pub async fn reply(&self, user: i64, chat: i64, to: i64, text: &str) -> Pushed {
         let replied = self.shared.read(|state| state.described(chat, to));
         self.write(user, chat, json!({"text": text, "reply_to_message": replied}))
             .await
     }
 
-    /// Somebody forwards what another person wrote.
+    /// Forwards, as a person, the words of another one.
     pub async fn forward(&self, user: i64, chat: i64, author: i64, text: &str) -> Pushed {
         let origin = json!({"type": "user", "date": 1, "sender_user": User(author).described()});
         self.write(user, chat, json!({"text": text, "forward_origin": origin}))
             .await
     }
 
-    /// Somebody sends a message with these fields beside author and chat: a photo, a caption.
+    /// Sends, as a person, a message with these fields beside author and chat: a photo, a caption.
     pub async fn write(&self, user: i64, chat: i64, fields: Value) -> Pushed {
         let (update, message) = self.shared.change(|state| state.written(user, chat, fields));
         let status = self.deliver("message", update.clone()).await;
@@ -120,7 +120,7 @@ impl TelegramEmulator {
         }
     }
 
-    /// Somebody edits a message of theirs.
+    /// Edits a person's message as that person.
     pub async fn edit(&self, user: i64, chat: i64, message: i64, text: &str) -> Pushed {
         let update = self
             .shared
@@ -133,7 +133,7 @@ impl TelegramEmulator {
         }
     }
 
-    /// Somebody presses the button with this label. `None` if the message has no such button.
+    /// Presses the button with this label as a person. `None` if the message has no such button.
     pub async fn click(&self, user: i64, chat: i64, message: i64, label: &str) -> Option<Pushed> {
         let update = self
             .shared
@@ -245,7 +245,7 @@ impl TelegramEmulator {
         self.shared.read(|state| state.calls.clone())
     }
 
-    /// How many updates wait to be polled or confirmed.
+    /// Returns the number of updates that wait to be polled or confirmed.
     pub fn updates_waiting(&self) -> usize {
         self.shared.read(|state| state.updates.len())
     }
@@ -265,7 +265,7 @@ impl TelegramEmulator {
         self.shared.change(|state| state.polls_ended = u64::MAX);
     }
 
-    /// What was wrong with the requests so far.
+    /// Returns the mistakes of the requests so far.
     pub fn problems(&self) -> Vec<String> {
         self.shared.read(|state| state.problems.clone())
     }

@@ -11,7 +11,7 @@ const BURST_MAX: usize = 4;
 /// Entries kept of calls and problems; an emulator that is flooded forgets the rest.
 const KEPT_MAX: usize = 100_000;
 
-/// How a call goes wrong.
+/// A fault of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Answered with this status and an HTML page, without effect.
@@ -24,20 +24,20 @@ pub enum Fault {
     Reset,
     /// The connection is reset after the effect, so that the answer is lost.
     ResetAfterEffect,
-    /// Nothing happens and nothing is answered.
+    /// The call has no effect and no answer.
     Silence,
 }
 
 /// A message of the bot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Posted {
-    /// Its id within the chat.
+    /// The id within the chat.
     pub id: i64,
     /// The topic it is in.
     pub topic: Option<i64>,
     /// Text or caption.
     pub text: String,
-    /// Its entities.
+    /// The entities.
     pub entities: Vec<Value>,
     /// Rows of buttons: label and callback data.
     pub keyboard: Vec<Vec<(String, String)>>,
@@ -45,7 +45,7 @@ pub struct Posted {
     pub reply_to: Option<i64>,
     /// File name and content, for a document.
     pub document: Option<(String, bytes::Bytes)>,
-    /// How often it was edited.
+    /// The number of edits.
     pub edits: usize,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct State {
     pub(super) rates: Option<Rates>,
     pub(super) faults: Vec<(String, Fault)>,
     pub(super) standing: Vec<Standing<Fault>>,
-    /// Whether the token is taken: a revoked one is answered 401.
+    /// True if the token is revoked and answered 401.
     pub(super) is_revoked: bool,
     pub(super) calls: Vec<(String, Value)>,
     pub(super) problems: Vec<String>,
@@ -168,7 +168,7 @@ impl State {
         self.updates.push_back((id, update));
     }
 
-    /// Somebody wrote: the update about it, and the id of the message.
+    /// Records a message a person wrote: returns the update about it, and the id of the message.
     pub(super) fn written(&mut self, user: i64, chat: i64, fields: Value) -> (Value, i64) {
         let id = self.next_message(chat);
         let mut message = json!({

@@ -1,4 +1,4 @@
-//! What is told when the wire or the provider fails, and when a request is wrong.
+//! Tests of failures: of the wire, of the provider, and of wrong requests.
 
 use super::{Bench, WAYS, asking, trouble_of};
 use crate::emulator::model::{Fault, calls, queue, says};

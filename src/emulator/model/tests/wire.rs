@@ -1,4 +1,4 @@
-//! What is asked and answered when everything works, and when a model writes nonsense.
+//! Tests of requests and answers when all works, and when a model writes nonsense.
 
 use super::{Bench, WAYS, asking, trouble_of};
 use crate::emulator::model::{AskedCall, AskedMessage, AskedResult, AskedRole, Fault, calls, queue, says};

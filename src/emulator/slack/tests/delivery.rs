@@ -1,4 +1,4 @@
-//! What becomes of what we send: messages, receipts, edits and files.
+//! Tests of the delivery of messages, receipts, edits and files.
 
 use super::*;
 

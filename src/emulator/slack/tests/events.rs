@@ -1,4 +1,4 @@
-//! What people do, on its way to the real webhook.
+//! Tests of the events of people, on their way to the real webhook.
 
 use super::*;
 

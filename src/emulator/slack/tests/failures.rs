@@ -1,4 +1,4 @@
-//! What each failure means, and what may be done about it.
+//! Tests of the meaning of each failure, and of what may be done about it.
 
 use super::*;
 use crate::model::ResponseUrl;
@@ -262,7 +262,7 @@ async fn places_the_bot_is_not_in_are_refused() {
     assert_eq!(emulator.problems().len(), 2);
 }
 
-/// What another host of Slack says is no answer of Slack, and nothing about our token or its limits.
+/// An answer of another host of Slack is no answer of Slack, and says nothing about our token or its limits.
 #[tokio::test]
 async fn another_host_that_fails_is_told_apart_from_slack() {
     let emulator = workspace().await;

@@ -1,4 +1,4 @@
-//! What became of a post whose answer was lost.
+//! Tests of the search for a post whose answer was lost.
 
 use super::*;
 use crate::channel::Found;

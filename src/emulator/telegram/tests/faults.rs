@@ -1,4 +1,4 @@
-//! What the outbox is told when a call goes wrong, and that the token is never in it.
+//! Tests of the errors the outbox gets when a call goes wrong; the token is never in one.
 
 use super::super::Fault;
 use super::*;

@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::{Value, json};
 
-/// What the Bot API answers to a call: status and description.
+/// Calls the Bot API and returns the status and the description of its answer.
 async fn call(telegram: &TelegramEmulator, method: &str, parameters: &Value) -> (u16, String) {
     let url = format!("{}/bot{TOKEN}/{method}", telegram.api_base_url());
     let mut response = client().post(url).json(parameters).send().await.unwrap();
