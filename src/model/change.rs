@@ -22,7 +22,7 @@ pub struct Change {
     pub stats: Vec<Stats>,
     /// Run by us, in order.
     pub checks: Vec<Check>,
-    /// What it does to environments, in words of ours; empty where there are none.
+    /// The effects of the change on environments, in words of ours; empty where there are none.
     pub effects: String,
     /// The grants it takes.
     pub needs: Vec<Need>,
@@ -33,7 +33,7 @@ pub struct Change {
 pub struct Need {
     /// The directory of the environment; `None` for what all of them share.
     pub environment: Option<String>,
-    /// What takes it, in words: "`lib/web.libsonnet` is edited".
+    /// The reason why the grant is needed, in words: "`lib/web.libsonnet` is edited".
     pub because: String,
 }
 
@@ -69,23 +69,23 @@ pub struct Stats {
 /// The result of one check that Drydock ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was checked: `patch applies to the base`.
+    /// The statement that was checked: `patch applies to the base`.
     pub name: String,
-    /// How it ended.
+    /// The result of the check.
     pub state: CheckState,
     /// One line of detail; empty when there is nothing to add.
     pub detail: String,
 }
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
-    /// It holds.
+    /// The statement holds.
     Pass,
-    /// It does not hold.
+    /// The statement does not hold.
     Fail,
-    /// It was not run; the detail says why.
+    /// The check was not run; the detail says why.
     NotRun,
 }
 
@@ -94,18 +94,18 @@ pub enum CheckState {
 pub struct FileChange {
     /// The file.
     pub path: RepoPath,
-    /// On the base; `None` when the change creates it.
+    /// The file on the base; `None` when the change creates it.
     pub before: Option<FileVersion>,
-    /// In the workspace; `None` when the change deletes it.
+    /// The file in the workspace; `None` when the change deletes it.
     pub after: Option<FileVersion>,
 }
 
 /// The content of a file and how git would store it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileVersion {
-    /// Its bytes; for a symlink, its target.
+    /// The bytes of the file; for a symlink, its target.
     pub content: Bytes,
-    /// Its mode.
+    /// The mode of the file.
     pub mode: Mode,
 }
 
@@ -122,7 +122,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As git writes it in patches.
+    /// Returns the mode as git writes it in patches.
     pub fn as_octal(self) -> &'static str {
         match self {
             Self::Regular => "100644",

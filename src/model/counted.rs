@@ -1,4 +1,4 @@
-//! How numbers of things read.
+//! Numbers of things in words, in the singular or the plural.
 
 /// `1 line`, `2 lines`.
 pub fn counted(number: usize, one: &str, many: &str) -> String {

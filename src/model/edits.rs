@@ -1,4 +1,4 @@
-//! How far one name is from another: what was meant by a name that nobody knows.
+//! The distance between two names, to suggest what was meant by a name that nobody knows.
 
 /// Characters of a name that are compared.
 const COMPARED_CHARS_MAX: usize = 120;

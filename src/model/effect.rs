@@ -1,4 +1,4 @@
-//! What a tool may do to the world.
+//! The effect that a tool may have on the world.
 
 /// The effect of a tool call. There is no variant for clusters or remotes: Drydock prepares, it
 /// never applies, commits or pushes.

@@ -19,9 +19,9 @@ pub struct Assistant {
     pub blocks: Vec<Block>,
     /// The provider's own blocks, replayed byte for byte to the same provider.
     pub raw: Option<RawBlocks>,
-    /// Why it ended.
+    /// The reason why the answer ended.
     pub stop: StopReason,
-    /// What it cost.
+    /// The tokens the answer used.
     pub usage: Usage,
 }
 
@@ -55,7 +55,7 @@ pub struct ToolCall {
 pub struct ToolResult {
     /// The call's id.
     pub call: String,
-    /// What the model reads.
+    /// The text that the model reads.
     pub content: String,
     /// True when the call failed; the turn goes on.
     pub is_error: bool,
@@ -64,19 +64,19 @@ pub struct ToolResult {
 /// The provider's own JSON of an answer's blocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RawBlocks {
-    /// Who wrote it; nobody else gets to read it.
+    /// The provider that wrote it; no other gets to read it.
     pub provider: String,
-    /// Its blocks, byte for byte. Empty where one of them held a secret: then none is kept, and none is sent back.
+    /// The blocks, byte for byte. Empty where one of them held a secret: then none is kept, and none is sent back.
     pub blocks: Vec<Box<RawValue>>,
 }
 
-/// Why an answer ended.
+/// The reason why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The model was done.
     EndTurn,
-    /// It waits for tool results.
+    /// The model waits for tool results.
     ToolUse,
     /// The answer hit its token limit.
     MaxTokens,
@@ -179,7 +179,7 @@ impl TryFrom<StepParts> for Step {
     }
 }
 
-/// Why a history cannot be built.
+/// The reason why a history cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
     /// Calls and results do not pair one to one, in order.
@@ -243,12 +243,12 @@ impl Step {
         &self.results
     }
 
-    /// Why the answer was sent back, if it was.
+    /// Returns the reason why the answer was sent back, if it was.
     pub fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
     }
 
-    /// Whether nothing follows it in its turn.
+    /// Returns true if nothing follows it in its turn.
     pub fn is_final(&self) -> bool {
         self.results.is_empty() && self.remark.is_none()
     }
@@ -263,7 +263,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// What the person said.
+    /// Returns the words of the person.
     pub fn user(&self) -> &str {
         &self.user
     }

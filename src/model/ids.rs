@@ -20,7 +20,7 @@ id! {
     UserId,
     /// One person's history in one place.
     ConversationId,
-    /// From one inbound message to its reply.
+    /// The work on one inbound message, up to its reply.
     TurnId,
     /// One accepted inbound message.
     InboxId,

@@ -1,4 +1,4 @@
-//! Everything that comes in becomes one [`Inbound`].
+//! The one form of all that comes in: [`Inbound`].
 
 use super::ResponseUrl;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ impl std::fmt::Display for Sender {
     }
 }
 
-/// Where a message was written, and so where its reply goes.
+/// The place in which a message was written, and in which its reply goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The receiving installation.
@@ -84,9 +84,9 @@ pub struct Place {
 /// The key of everything private: whose, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConversationKey {
-    /// Where.
+    /// The place of the conversation.
     pub place: Place,
-    /// Whose.
+    /// The person whose conversation it is.
     pub user: Sender,
 }
 
@@ -108,15 +108,15 @@ pub struct Inbound {
     /// `team` is the configured name of the channel).
     /// Never empty. If one of them was accepted before, this is a duplicate.
     pub delivery: Vec<String>,
-    /// Who.
+    /// The account that sent it.
     pub sender: Sender,
-    /// Where.
+    /// The place in which it was sent.
     pub place: Place,
     /// True in a one-to-one chat: the only place where an invite is redeemed.
     pub direct: bool,
     /// The message itself, for receipt and reply; `None` for slash commands and hooks.
     pub message: Option<MessageRef>,
-    /// What.
+    /// The kind and content of the message.
     pub kind: Kind,
     /// An address at which its sender can be answered as well, for a command that may have been typed where we are not.
     /// Kept apart from the message.
@@ -156,7 +156,7 @@ impl Inbound {
     }
 }
 
-/// What came in.
+/// The kind and content of what came in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Kind {
@@ -186,7 +186,7 @@ pub enum Kind {
     Click {
         /// The opaque one-shot token the button carries; once it is taken in, its SHA-256 in hex.
         token: String,
-        /// What the platform needs to acknowledge the press (Telegram callback query id).
+        /// The id by which the platform acknowledges the press (Telegram callback query id).
         callback: Option<String>,
     },
     /// A verified webhook.
@@ -196,9 +196,9 @@ pub enum Kind {
         /// The fields the configuration takes from the payload, in its order of names: data.
         fields: BTreeMap<String, String>,
     },
-    /// Something we do not read: a photo, a voice message. Named so that the person can be told.
+    /// A message of a kind that is not read: a photo, a voice message. Named so that the person can be told.
     Unsupported {
-        /// What it was, as a noun: `photo`.
+        /// The kind of message, as a noun: `photo`.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What goes out: operations that a channel delivers.
+//! Outgoing operations, which a channel delivers.
 
 use super::{MessageRef, Place, Reply, ResponseUrl, Sender};
 use bytes::Bytes;
@@ -13,9 +13,9 @@ pub struct Op {
     pub id: String,
     /// The configured name of the channel that delivers it.
     pub channel: String,
-    /// Where to.
+    /// The place to act in.
     pub place: Place,
-    /// What.
+    /// The action to take.
     pub action: Action,
     /// An address it may go to as well if the platform says that we are not there. The outbox keeps it apart and adds
     /// it when it hands the operation out.
@@ -36,7 +36,7 @@ impl Op {
     }
 }
 
-/// What to do there.
+/// An action on a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
@@ -49,7 +49,7 @@ pub enum Action {
     },
     /// Posts a new message. The channel answers with its id.
     Post {
-        /// What it says. Must fit one message: see [`crate::channel::split`].
+        /// The content of the message. Must fit one message: see [`crate::channel::split`].
         reply: Reply,
         /// The message it answers, where the platform shows that.
         reply_to: Option<MessageRef>,
@@ -62,7 +62,7 @@ pub enum Action {
     Edit {
         /// Our message.
         message: MessageRef,
-        /// What it says now.
+        /// The new content of the message.
         reply: Reply,
     },
     /// Replaces the message that an earlier post of ours became. The outbox turns it into an
@@ -70,7 +70,7 @@ pub enum Action {
     Fill {
         /// The [`Op::id`] of the post.
         post: String,
-        /// What it says now.
+        /// The new content of the message.
         reply: Reply,
     },
     /// Tells one person something only they need, where the platform can: ephemeral in Slack
@@ -78,14 +78,14 @@ pub enum Action {
     Notice {
         /// Whom.
         to: Sender,
-        /// What it says.
+        /// The content of the notice.
         reply: Reply,
     },
     /// Sends a file.
     Upload {
         /// Name with extension: `CHG-42.patch`.
         file_name: String,
-        /// Its bytes.
+        /// The bytes of the file.
         #[serde(with = "super::base64_bytes")]
         content: Bytes,
         /// One line shown with it.
@@ -95,7 +95,7 @@ pub enum Action {
     AnswerClick {
         /// [`super::Kind::Click`]'s `callback`; where it is `None` a notice is sent instead.
         callback: Option<String>,
-        /// Who pressed.
+        /// The person who pressed.
         to: Sender,
         /// At most 200 characters, plain text.
         text: String,
@@ -126,6 +126,6 @@ pub enum Receipt {
     Seen,
     /// Accepted and durable; waits behind another message of the same conversation.
     Queued,
-    /// It was [`Receipt::Queued`], and work starts now.
+    /// The message was [`Receipt::Queued`], and work starts now.
     Started,
 }

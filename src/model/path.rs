@@ -14,20 +14,20 @@ const PATH_BYTES_MAX: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RepoPath(Arc<str>);
 
-/// Why a text is not a [`RepoPath`].
+/// The reason why a text is not a [`RepoPath`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It could name something else than a file of the repository.
+    /// The text could name something else than a file of the repository.
     #[error(
         "`{0}` is outside the repository; use a path relative to its root, such as `environments/dev/main.jsonnet`"
     )]
     Outside(String),
-    /// It holds a backslash, which is a separator on some systems and part of a name on others.
+    /// The text holds a backslash, which is a separator on some systems and part of a name on others.
     #[error(
         "`{0}` is outside the repository, where no name has a backslash; use `/` between folders, or another name"
     )]
     Backslash(String),
-    /// It holds a character that would start a line or leave the backticks a name is shown in.
+    /// The text holds a character that would start a line or leave the backticks a name is shown in.
     #[error(
         "`{0}`: names with line ends, control characters or backticks are not part of the workspace; use another name"
     )]
@@ -108,8 +108,8 @@ enum Reason {
     Git,
 }
 
-/// Whether a component is one of those that nearly all are: none of the names that git or a file system
-/// treats as something special begins with a letter, a digit or `_` and has nothing else than that, `-` and `.`.
+/// Returns true if a component is one of those that nearly all are: none of the names that git or a file system treats as something special
+/// begins with a letter, a digit or `_` and has nothing else than that, `-` and `.`.
 fn is_plain(component: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let bytes = component.as_bytes();

@@ -1,4 +1,4 @@
-//! What a reply says, free of any platform's markup. Channels render it and escape everything.
+//! The content of a reply, free of any platform's markup. Channels render it and escape everything.
 
 use super::{Sender, one_line};
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub enum Part {
     Code {
         /// `diff`, `yaml` or empty.
         language: String,
-        /// Its lines. May hold any characters, fences included.
+        /// The lines of the block. May hold any characters, fences included.
         text: String,
     },
     /// Label and value, one row each.
@@ -62,15 +62,15 @@ pub enum Part {
 /// A button that carries an opaque one-shot token, never a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {
-    /// What it says.
+    /// The text on the button.
     pub label: String,
     /// 22 characters of base64url; bound in the store to run, action, person and expiry.
     pub token: String,
-    /// How it looks.
+    /// The look of the button.
     pub style: ButtonStyle,
 }
 
-/// How a button looks.
+/// The look of a button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ButtonStyle {

@@ -1,8 +1,8 @@
-//! What people may do, as one word: in the configuration, in grants and in replies.
+//! The rights of people, as one word: in the configuration, in grants and in replies.
 
 use serde::{Deserialize, Serialize};
 
-/// What a person may do within a grant. Ordered: each role includes those before it.
+/// The rights of a person within a grant. Ordered: each role includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {

@@ -1,6 +1,6 @@
-//! How a run ended, and who says so.
+//! The end of a run, and who says so.
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -14,7 +14,7 @@ pub enum Verdict {
     Incomplete,
     /// A bound was reached: steps, wall clock, tokens, repeated calls.
     Limit,
-    /// Something of ours or of the provider broke.
+    /// A part of ours or of the provider broke.
     Error,
     /// A person stopped it.
     Cancelled,
@@ -22,7 +22,7 @@ pub enum Verdict {
     Denied,
 }
 
-/// Where a verdict comes from. Only `Verified` and `Concluded` gate anything.
+/// The origin of a verdict. Only `Verified` and `Concluded` gate anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
