@@ -5,9 +5,9 @@ use crate::config::settings::{ChannelSettings, SlackSettings, TelegramMode, Tele
 use crate::model::Secret;
 use std::collections::BTreeMap;
 
-/// Where Slack's Web API is.
+/// The address of Slack's Web API.
 const SLACK_API: &str = "https://slack.com/api";
-/// Where Telegram's Bot API is.
+/// The address of Telegram's Bot API.
 const TELEGRAM_API: &str = "https://api.telegram.org";
 /// Slack tokens that are real and of the wrong sort: app, user, refresh and legacy ones.
 const OTHER_SLACK_TOKENS: [&str; 6] = ["xapp-", "xoxp-", "xoxe-", "xoxa-", "xoxr-", "xoxs-"];

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: every problem, one line each, never a value.
+//! The problems of a configuration: every one of them, one line each, never a value.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ const PROBLEMS_MAX: usize = 100;
 /// Characters of a name somebody else wrote that are repeated in a problem.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// Everything that is wrong, one line each.
+/// The problems of a configuration, one line each.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     problems: Vec<Problem>,
@@ -69,18 +69,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Where a value was set.
+/// The place in which a value was set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// In the file.
+    /// A line of the file.
     File { shown: String, line: usize },
     /// The file as a whole.
     WholeFile { shown: String },
-    /// In an environment variable.
+    /// An environment variable, by name.
     Variable(String),
-    /// On the command line.
+    /// The command line.
     Flag,
-    /// It was not set.
+    /// No place: the value was not set.
     Nowhere,
 }
 
@@ -89,7 +89,7 @@ pub(super) enum Place {
 pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// Nobody knows what is set.
+    /// Drops the problems of keys that are not set, for a file of which it is not known what it sets.
     pub(super) fn forget_what_is_not_set(&mut self) {
         self.0.retain(|problem| problem.place != Place::Nowhere);
     }
@@ -110,7 +110,7 @@ impl Problems {
         self.0.len() >= PROBLEMS_MAX
     }
 
-    /// Nothing wrong, or everything that is.
+    /// Returns an error with every problem, if there is any.
     pub(super) fn finish(mut self) -> Result<(), ConfigError> {
         if self.0.is_empty() {
             return Ok(());

@@ -8,15 +8,15 @@ use crate::model::edits;
 pub struct Key {
     /// Dotted path; `*` stands for a name the operator chooses.
     pub path: &'static str,
-    /// What its value must be.
+    /// The type and bounds of the value.
     pub kind: Kind,
-    /// What happens when nobody sets it.
+    /// The treatment of a key that nobody sets.
     pub unset: Unset,
-    /// What it means, in one line.
+    /// The meaning, in one line.
     pub about: &'static str,
 }
 
-/// What a value must be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number, both bounds included.
@@ -42,19 +42,19 @@ pub enum Kind {
     Path,
     /// A secret, by reference.
     Secret {
-        /// Its shortest length.
+        /// The shortest length, in characters.
         chars_min: usize,
     },
 }
 
-/// What happens when nobody sets a key.
+/// The treatment of a key that nobody sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unset {
-    /// This value is used, written as TOML.
+    /// The value to use instead, written as TOML.
     Default(&'static str),
     /// The section is refused.
     Required,
-    /// There is no value, or it depends on other keys.
+    /// No value, or one that depends on other keys.
     Absent,
 }
 
@@ -208,14 +208,13 @@ pub const KEYS: &[Key] = &[
     key("sandbox.layers_missing", Kind::List, Unset::Default("[]"), "layers of the jail this system may lack"),
 ];
 
-/// What a dotted path is in the table.
+/// The match of a dotted path in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A key.
     Key(&'static Key),
     /// A table that holds keys.
     Section,
-    /// Nothing.
     Nothing,
 }
 

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 /// One key that was set.
 pub(super) struct Entry {
-    /// Nothing if what was written was refused; the problem is noted already.
+    /// The value, or `None` if what was written was refused; the problem is noted already.
     pub(super) value: Option<Value>,
     pub(super) place: Place,
 }
@@ -177,7 +177,7 @@ impl Layers {
     }
 }
 
-/// Where the lines of the file begin, to turn offsets into lines.
+/// The start of each line of the file, to turn offsets into lines.
 struct Lines {
     shown: String,
     starts: Vec<usize>,
@@ -200,7 +200,7 @@ impl Lines {
     }
 }
 
-/// Which part of a key a variable or flag sets: all of it, or how its secret is referred to.
+/// The part of a key that a variable or flag sets: all of it, or the reference to its secret.
 #[derive(Clone, Copy)]
 enum Part {
     Whole,

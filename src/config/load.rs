@@ -1,4 +1,4 @@
-//! From layers to [`Config`], and the sections that need no other: server, data, limits.
+//! The reading of layers into [`Config`], and the sections that need no other: server, data, limits.
 
 use crate::config::error::ConfigError;
 use crate::config::reader::Reader;
@@ -66,9 +66,8 @@ impl Config {
         Ok(config)
     }
 
-    /// What an operator's command needs of a server's configuration: where the data is, how long it is
-    /// kept, and limits. No secret is fetched, so that it works in a shell without them; everything that can be said
-    /// without secrets is still checked.
+    /// Reads the part of a server's configuration that an operator's command needs: where the data is, how long it is kept, and limits. No
+    /// secret is fetched, so that it works in a shell without them; everything that can be said without secrets is still checked.
     pub fn for_operator(sources: Sources) -> Result<OperatorSettings, ConfigError> {
         let mut reader = Reader::new(&sources);
         let settings = OperatorSettings {
@@ -82,8 +81,7 @@ impl Config {
         Ok(settings)
     }
 
-    /// What packages of Jsonnet may be fetched from, for a person who works on them in a terminal. No
-    /// secret is fetched.
+    /// Reads the sources that packages of Jsonnet may be fetched from, for a person who works on them in a terminal. No secret is fetched.
     pub fn for_packages(sources: Sources) -> Result<BundlerSettings, ConfigError> {
         let mut reader = Reader::new(&sources);
         let settings = bundler(&mut reader);
@@ -91,7 +89,7 @@ impl Config {
         Ok(settings)
     }
 
-    /// What evaluating programs needs of a configuration: the bounds of the jail. No secret is fetched.
+    /// Reads the part of a configuration that evaluating programs needs: the bounds of the sandbox. No secret is fetched.
     pub fn for_rendering(sources: Sources) -> Result<SandboxSettings, ConfigError> {
         let mut reader = Reader::new(&sources);
         let settings = sandbox(&mut reader);

@@ -1,5 +1,5 @@
-//! What an operator can set. Flags over environment over file over defaults; an unknown key is an
-//! error that names file, line, key and the nearest known key.
+//! The configuration of an operator. Flags over environment over file over defaults; an unknown key is an error that names file, line, key
+//! and the nearest known key.
 
 mod channels;
 mod error;

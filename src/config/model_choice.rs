@@ -1,4 +1,4 @@
-//! Which model answers: `model.default` and `model.provider`, each by its own, from the same layer or from two.
+//! The choice of the model that answers: `model.default` and `model.provider`, each by its own, from the same layer or from two.
 
 use crate::config::models::{KNOWN_PROVIDERS, known_provider, usual_model};
 use crate::config::reader::{Layer, Reader};

@@ -7,19 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A provider whose API we know.
 pub struct KnownProvider {
-    /// Its name, and that of its section.
+    /// The name, which is that of its section.
     pub name: &'static str,
     /// Other names of it.
     pub aliases: &'static [&'static str],
-    /// Where its API is; nothing if every account has its own address.
+    /// The address of its API; nothing if every account has its own address.
     pub base_url: Option<&'static str>,
-    /// Where its own tools look for the key; empty if it needs none.
+    /// The variables in which its own tools look for the key; empty if it needs none.
     pub variables: &'static [&'static str],
-    /// What a terminal session uses when nobody chose a model.
+    /// The model that a terminal session uses when nobody chose one.
     pub usual_model: Option<&'static str>,
 }
 
-/// In the order in which a terminal session looks for a key.
+/// The known providers, in the order in which a terminal session looks for a key.
 pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
     KnownProvider {
         name: "anthropic",
@@ -72,7 +72,7 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
     },
 ];
 
-/// What is known of a provider of this name.
+/// Returns the known provider of this name or alias.
 pub fn known_provider(provider: &str) -> Option<&'static KnownProvider> {
     KNOWN_PROVIDERS
         .iter()

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// What was set, what was not, and what is wrong.
+/// A reader of settings, which collects what is set, what is not, and every problem.
 pub(super) struct Reader<'a> {
     layers: Layers,
     problems: Problems,
@@ -140,8 +140,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What the word of a choice stands for. One that the table of keys lists and the meanings do not is refused: it is never
-    /// taken for another.
+    /// Returns the meaning of the word of a choice. One that the table of keys lists and the meanings do not is refused: it is never taken
+    /// for another.
     pub(super) fn word<T: Copy>(&mut self, path: &str, meanings: &[(&str, T)]) -> Option<T> {
         let word = self.text(path)?;
         let meaning = meanings.iter().find(|(known, _)| *known == word);
@@ -269,7 +269,7 @@ pub(super) enum Layer {
     Flags,
 }
 
-/// What the conventional variables of a provider hold.
+/// The content of the conventional variables of a provider.
 pub(super) enum Conventional {
     /// None of them is set.
     NotSet,

@@ -80,7 +80,7 @@ fn program(reader: &mut Reader<'_>, key: &str) -> Option<PathBuf> {
 }
 
 impl SandboxSettings {
-    /// Those of a command that has no other settings.
+    /// Reads the sandbox settings for a command that has no other settings.
     pub fn read(sources: &Sources) -> Result<Self, ConfigError> {
         let mut reader = Reader::new(sources);
         let settings = sandbox(&mut reader);

@@ -58,11 +58,11 @@ const PLACEHOLDER_PARTS: [&str; 15] = [
     "{{",
 ];
 
-/// Where secrets are fetched from.
+/// The source of secrets.
 pub(super) struct Vault<'a> {
     /// The environment, by name.
     pub(super) environment: &'a BTreeMap<String, String>,
-    /// What paths of secret files are relative to.
+    /// The directory that paths of secret files are relative to.
     pub(super) directory: PathBuf,
 }
 

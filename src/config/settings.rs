@@ -71,7 +71,7 @@ pub struct ServerSettings {
     pub link_hosts: Vec<String>,
 }
 
-/// What an operator's command needs of a server's configuration.
+/// The part of a server's configuration that an operator's command needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorSettings {
     /// `[data]`
@@ -169,7 +169,7 @@ pub enum ChannelSettings {
 }
 
 impl ChannelSettings {
-    /// What this channel's people work on unless they name another repository.
+    /// Returns the repository this channel's people work on unless they name another one.
     pub fn repository(&self) -> Option<&str> {
         match self {
             Self::Slack(settings) => settings.repository.as_deref(),
@@ -177,7 +177,7 @@ impl ChannelSettings {
         }
     }
 
-    /// Whether messages are sent no faster than the platform allows.
+    /// Returns true if messages are sent no faster than the platform allows.
     pub fn is_paced(&self) -> bool {
         match self {
             Self::Slack(settings) => settings.paced,
@@ -218,7 +218,7 @@ pub struct TelegramSettings {
     pub repository: Option<String>,
 }
 
-/// How Telegram's updates arrive.
+/// The way in which Telegram's updates arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TelegramMode {
     /// `getUpdates`, for machines without a public address.
@@ -376,7 +376,6 @@ pub struct ProgramSettings {
     pub memory_bytes_max: u64,
     /// `helm.output_bytes_max`, default 16 MiB.
     pub output_bytes_max: usize,
-    /// Where the directories are made that they work in: the system's place for them, or that of a
-    /// server's data.
+    /// The directory below which their working directories are made: the system's place for them, or that of a server's data.
     pub scratch: PathBuf,
 }

@@ -1,5 +1,5 @@
-//! Where settings come from, already read: a file's text, the environment and flags. Nothing here
-//! looks at the process; the shell passes in what it found.
+//! The sources of settings, already read: a file's text, the environment and flags. Nothing here looks at the process; the shell passes in
+//! what it found.
 
 use crate::config::error::{ConfigError, Place};
 use std::collections::BTreeMap;
@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a configuration file.
 const FILE_BYTES_MAX: u64 = 1_048_576;
 
-/// Everything a configuration is made from. Flags win over environment, environment over file, file
-/// over defaults.
+/// The sources that a configuration is made from. Flags win over environment, environment over file, file over defaults.
 #[derive(Clone, Default)]
 pub struct Sources {
     /// The file, if there is one.
@@ -24,9 +23,9 @@ pub struct Sources {
 /// A configuration file that was read.
 #[derive(Clone)]
 pub struct SourceFile {
-    /// Its path as the operator wrote it: named in problems; secret files are relative to it.
+    /// The path as the operator wrote it: named in problems; secret files are relative to it.
     pub path: PathBuf,
-    /// What it holds.
+    /// The text of the file.
     pub text: String,
 }
 

@@ -1,5 +1,5 @@
-//! From what was written to what a key wants. A refusal says what was expected and what kind of thing
-//! was found, never the value: it may be a secret in the wrong place.
+//! The conversion of what was written to what a key wants. A refusal says what was expected and what kind of thing was found, never the
+//! value: it may be a secret in the wrong place.
 
 use crate::config::keys::Kind;
 use crate::config::url::Url;
@@ -26,14 +26,14 @@ pub(super) enum Value {
     Secret(SecretSource),
 }
 
-/// Where a secret is.
+/// The source of a secret.
 #[derive(Clone)]
 pub(super) enum SecretSource {
-    /// Here: only the environment may carry one.
+    /// The value itself: only the environment may carry one.
     Value(Secret),
-    /// In the variable of this name.
+    /// The variable of this name.
     Variable(String),
-    /// In this file.
+    /// The file at this path.
     File(PathBuf),
 }
 
@@ -78,7 +78,7 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Result<Value, String> {
     }
 }
 
-/// How to write a secret, for those who wrote it down.
+/// The advice on how to write a secret, for those who wrote it down.
 const SECRET_IN_FILE: &str =
     "a secret does not belong in this file; write { env = \"NAME\" } or { file = \"path\" }";
 

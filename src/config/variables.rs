@@ -21,13 +21,13 @@ const MISSPELT_EDITS_MAX: usize = 2;
 /// The meaning of the name of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Somebody else's, or not for the configuration.
+    /// A variable of another program, or one that is not for the configuration.
     Foreign,
     /// A key of this path, known or not.
     Key(Vec<String>),
     /// A key that is not written as one; this variable is meant.
     Misspelt(String),
-    /// Nobody knows.
+    /// A variable with a meaning that nobody knows.
     Unknown,
 }
 

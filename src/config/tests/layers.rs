@@ -1,4 +1,4 @@
-//! Which layer wins, and how each is written.
+//! Tests of which layer wins, and of how each is written.
 
 use super::*;
 use crate::config::{ChannelSettings, HookScheme, TelegramMode};

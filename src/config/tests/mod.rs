@@ -1,4 +1,4 @@
-//! What an operator writes, and what Drydock makes of it.
+//! Tests of what an operator writes, and of what Drydock makes of it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]

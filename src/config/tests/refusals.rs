@@ -1,4 +1,4 @@
-//! What is refused, and in which words. Every refusal is one line with place and key, and no value.
+//! Tests of what is refused, and in which words. Every refusal is one line with place and key, and no value.
 
 use super::*;
 use crate::system::LayerName;

@@ -1,4 +1,4 @@
-//! What a terminal session needs, and what it does not.
+//! Tests of what a terminal session needs, and what it does not.
 
 use super::*;
 
