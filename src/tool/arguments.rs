@@ -1,6 +1,5 @@
-//! From what a model wrote to typed arguments. What models commonly write in place of a schema's
-//! words is understood; everything else that does not fit is refused with its JSON pointer, so that
-//! the next attempt can be right.
+//! The conversion of what a model wrote to typed arguments. What models commonly write in place of a schema's words is understood;
+//! everything else that does not fit is refused with its JSON pointer, so that the next attempt can be right.
 
 use super::ToolError;
 use super::nearest::nearest;
@@ -185,7 +184,7 @@ fn wanted(schema: &Value) -> String {
     }
 }
 
-/// What a value is, with short scalars shown as they are.
+/// Returns the type of a value in words, with short scalars shown as they are.
 fn kind(value: &Value) -> String {
     const SHOWN_CHARS_MAX: usize = 40;
     match value {

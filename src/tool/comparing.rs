@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 /// One tool that compares. It only looks.
 #[async_trait]
 pub(super) trait Comparing: Send + Sync + 'static {
-    /// Its arguments.
+    /// The arguments of the tool.
     type Arguments: Arguments;
 
-    /// Its name.
+    /// The name of the tool.
     const NAME: &'static str;
-    /// What the model is told, in one or two sentences.
+    /// The description for the model, in one or two sentences.
     const DESCRIPTION: &'static str;
 
     /// Runs one call.

@@ -29,7 +29,7 @@ pub(super) struct Desk {
     pub(super) guard: Guard,
     /// The repository's configured name, which grants are checked against.
     pub(super) repository: String,
-    /// On whose behalf.
+    /// The identity on whose behalf files are read and written.
     pub(super) identity: Identity,
     /// Files the turn may write or delete in all.
     pub(super) files_changed_max: usize,
@@ -39,7 +39,7 @@ pub(super) struct Desk {
     pub(super) cancel: CancellationToken,
     /// Counts the writes that are under way: the end of a step waits for them.
     pub(super) writers: TaskTracker,
-    /// Whoever waits for what is downloaded here.
+    /// The observer of what is downloaded here.
     pub(super) watch: Watch,
 }
 

@@ -65,12 +65,12 @@ const LARGE_AT_ONCE: usize = 4;
 /// Calls at the same time that may download; more take turns by person.
 const DOWNLOADS_AT_ONCE: usize = 4;
 
-/// What a call works with.
+/// The context a call works in.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The private view of the repository.
     pub workspace: &'a Workspace,
-    /// On whose behalf. Grants are checked here, at every write, not only when tools are offered.
+    /// The identity on whose behalf the call is made. Grants are checked here, at every write, not only when tools are offered.
     pub identity: &'a Identity,
     /// Files the turn may write or delete in all.
     pub files_changed_max: usize,
@@ -80,11 +80,11 @@ pub struct Context<'a> {
     pub cancel: &'a CancellationToken,
     /// Counts the writes that are under way.
     pub writers: &'a TaskTracker,
-    /// Whoever waits for what the call downloads: is told how far it is. Ends with the turn.
+    /// The observer of what the call downloads, which is told how far it is. Ends with the turn.
     pub watch: &'a Watch,
 }
 
-/// How a call fails.
+/// The failure of a call.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// The model reads this and goes on. Says what would work.
@@ -101,7 +101,7 @@ pub enum ToolError {
         /// The reason, as people are told it.
         why: String,
     },
-    /// Something of ours is broken; ends the turn.
+    /// A fault of ours, which ends the turn.
     #[error(transparent)]
     Fatal(anyhow::Error),
 }
@@ -126,27 +126,27 @@ impl ToolError {
     }
 }
 
-/// Something an agent may call.
+/// A tool an agent may call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What the model is told.
+    /// Returns the specification the model is given.
     fn spec(&self) -> ToolSpec;
 
-    /// What a call may do to the world. Only [`Effect::Read`] calls run in parallel.
+    /// Returns the effect a call may have on the world. Only [`Effect::Read`] calls run in parallel.
     fn effect(&self) -> Effect;
 
     /// Runs one call.
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError>;
 }
 
-/// What tools reach beyond the files of a workspace.
+/// The services that tools use beyond the files of a workspace.
 #[derive(Clone)]
 pub struct Reach {
-    /// Where packages of Jsonnet come from.
+    /// The source of packages of Jsonnet.
     pub packages: Arc<dyn Fetch>,
-    /// Who evaluates programs.
+    /// The evaluator of programs.
     pub evaluator: Arc<dyn Evaluate>,
-    /// Who compares a workspace with its base.
+    /// The comparer of a workspace with its base.
     pub comparer: Arc<Comparer>,
     /// The operator's helm, where there is one.
     pub helm: Option<Arc<Helm>>,

@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 /// One tool that renders. It only looks.
 #[async_trait]
 pub(super) trait Rendering: Send + Sync + 'static {
-    /// Its arguments.
+    /// The arguments of the tool.
     type Arguments: Arguments;
 
-    /// Its name.
+    /// The name of the tool.
     const NAME: &'static str;
     /// The description for the model, in one or two sentences.
     const DESCRIPTION: &'static str;

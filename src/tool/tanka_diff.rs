@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 const SUMMARY_CHARS_MAX: usize = 6_000;
 /// Characters of the difference of one environment.
 const PATCH_CHARS_MAX: usize = 30_000;
-/// What stands for all environments.
+/// The path that stands for all environments.
 const ALL: &str = ".";
 const NO_CLUSTER: &str = "no cluster is configured, so nothing can be compared with one; leave `cluster` out to see what the \
                           workspace changes against its base, which needs no cluster";

@@ -1,5 +1,4 @@
-//! What the tests of the tools share: a tree in memory, a desk on it, and calls as a model writes
-//! them.
+//! The fixtures that the tests of the tools share: a tree in memory, a desk on it, and calls as a model writes them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -149,15 +148,15 @@ fn not_found(path: &RepoPath) -> TreeError {
 /// A tool that writes the file `late` through the desk, as the tools do, when the test lets it.
 pub(crate) struct LateWrite;
 
-/// How a [`LateWrite`] is held by its test.
+/// The handle by which a test holds a [`LateWrite`].
 pub(crate) struct Held {
     desk: Desk,
-    /// Whether it is admitted before it waits, or only when it goes on.
+    /// True if it is admitted before it waits, false if only when it goes on.
     admitted_first: bool,
     steps: Arc<Steps>,
 }
 
-/// What a [`LateWrite`] tells its test, and waits for.
+/// The signals between a [`LateWrite`] and its test.
 pub(crate) struct Steps {
     pub(crate) waits: tokio::sync::Semaphore,
     pub(crate) go_on: Mutex<std::sync::mpsc::Receiver<()>>,
@@ -270,7 +269,7 @@ pub(super) fn answer<W: Work<On = Desk>>(desk: &Desk, arguments: Value) -> Strin
     call::<W>(desk, arguments).unwrap()
 }
 
-/// Why a call failed; the model reads it.
+/// Returns the reason why a call failed; the model reads it.
 pub(super) fn failure<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
     match result.unwrap_err() {
         ToolError::Failed(why) | ToolError::Refused { answer: why, .. } => why,

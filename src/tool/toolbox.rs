@@ -23,7 +23,7 @@ pub struct Toolbox {
 pub struct Prepared {
     /// The tool.
     pub tool: Arc<dyn Tool>,
-    /// What the call may do.
+    /// The effect the call may have.
     pub effect: Effect,
     /// The arguments as JSON; the tool checks them against its schema.
     pub arguments: Value,
@@ -58,7 +58,7 @@ pub enum ToolboxError {
     Schema {
         /// The tool.
         tool: &'static str,
-        /// What is wrong with it.
+        /// The fault of the schema.
         why: String,
     },
 }
@@ -101,7 +101,7 @@ impl Toolbox {
         }
     }
 
-    /// What the model is told, sorted by name.
+    /// Returns the specifications the model is given, sorted by name.
     pub fn specs(&self) -> &[ToolSpec] {
         &self.specs
     }

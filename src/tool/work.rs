@@ -13,16 +13,16 @@ use tokio_util::sync::CancellationToken;
 
 /// One tool: what it is called, what it needs, and what it does with it.
 pub(super) trait Work: Send + Sync + 'static {
-    /// Its arguments.
+    /// The arguments of the tool.
     type Arguments: Arguments;
-    /// What it works on: a part of the context, or more than that.
+    /// The part of the context it works on, or more than that.
     type On: Send + 'static;
 
-    /// Its name.
+    /// The name of the tool.
     const NAME: &'static str;
-    /// What the model is told, in one or two sentences.
+    /// The description for the model, in one or two sentences.
     const DESCRIPTION: &'static str;
-    /// What a call may do.
+    /// The effect a call may have.
     const EFFECT: Effect;
 
     /// Runs one call. May block; is not run on the threads that must not.
@@ -146,7 +146,7 @@ pub(super) async fn unless_stopped(
     }
 }
 
-/// What a call answers when the turn was stopped.
+/// Returns the answer of a call when the turn was stopped.
 pub(super) fn stopped() -> ToolError {
     ToolError::Failed("the turn was stopped".to_owned())
 }

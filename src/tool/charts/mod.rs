@@ -17,7 +17,7 @@ use crate::jsonnet::Places;
 use crate::model::RepoPath;
 use std::sync::Arc;
 
-/// What these tools work with.
+/// The desk and the helm that these tools work with.
 pub(super) struct Bench {
     desk: Desk,
     helm: Arc<Helm>,
@@ -68,7 +68,7 @@ impl Bench {
     }
 }
 
-/// What helm said, and what is different now.
+/// Returns the output of helm, and the files that are different now.
 fn told(packed: &Packed) -> String {
     let mut lines: Vec<String> = packed.said.lines().map(str::to_owned).collect();
     lines.extend(packed.changes.iter().map(|(path, content)| match content {

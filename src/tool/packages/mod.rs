@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Characters of a commit that are shown.
 const COMMIT_CHARS: usize = 12;
 
-/// What these tools work with.
+/// The desk and the source of packages that these tools work with.
 pub(super) struct Shelf {
     desk: Desk,
     fetch: Arc<dyn Fetch>,
@@ -66,7 +66,7 @@ impl Shelf {
     }
 }
 
-/// What an operation does, or would do, line by line.
+/// Returns the changes an operation makes, or would make, line by line.
 fn told(prepared: &Prepared, nothing: &str) -> String {
     let mut lines: Vec<String> = prepared
         .packages
