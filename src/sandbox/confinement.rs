@@ -9,10 +9,10 @@ use std::process::ExitCode;
 /// The hidden first argument of an inmate.
 pub(super) const ARGUMENT: &str = "__jail";
 
-/// How an inmate confines itself. It travels as the second argument.
+/// The way in which a sandbox worker confines itself. It travels as the second argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// What the inmate is for; the program decides what that means.
+    /// The task of the worker; the program decides what that means.
     pub task: String,
     /// Bytes of memory beyond what the process has when its task starts.
     pub memory_bytes_max: u64,
@@ -20,8 +20,7 @@ pub struct Confinement {
     pub stack_bytes_max: u64,
     /// Seconds of processor time.
     pub processor_seconds_max: u64,
-    /// Whether it is going to wait, and tasks come often enough that it should spend time and memory to be quick
-    /// then.
+    /// True if it is going to wait, and tasks come often enough that it should spend time and memory to be quick then.
     pub warms_up: bool,
 }
 
@@ -37,12 +36,12 @@ impl Default for Confinement {
     }
 }
 
-/// What a confined process has left: the way in and the way out.
+/// The two channels that a confined process has left: the way in and the way out.
 #[derive(Debug)]
 pub struct Cell {
-    /// What the parent says.
+    /// The messages of the parent.
     pub input: std::io::Stdin,
-    /// What the parent hears.
+    /// The messages to the parent.
     pub output: std::io::Stdout,
     /// The confinement it lives under.
     pub confinement: Confinement,
@@ -76,7 +75,7 @@ impl Confinement {
         }
     }
 
-    /// On the task's own thread: its stack is already part of the memory that is counted.
+    /// Finishes the confinement, and runs the task on the task's own thread: its stack is already part of the memory that is counted.
     fn inside(self, entering: Entering, task: fn(Cell) -> ExitCode) -> ExitCode {
         let present = entering.finish(Bounds {
             memory_bytes_max: self.memory_bytes_max,

@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 
 /// Bytes of standard error that are kept.
 const ERRORS_BYTES_MAX: u64 = 64 << 10;
-/// How often it is asked whether somebody wants it to end.
+/// The interval at which it is checked whether somebody wants the program to end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A program that the operator named, and the bounds of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errand {
-    /// Where it is.
+    /// The path of the program.
     pub program: PathBuf,
-    /// What it is started with.
+    /// The arguments it is started with.
     pub arguments: Vec<String>,
     /// All of its environment.
     pub environment: Vec<(String, String)>,
-    /// What it reads from its standard input.
+    /// The standard input.
     pub input: Vec<u8>,
     /// Wall clock and processor time.
     pub time_max: Duration,
@@ -37,38 +37,38 @@ pub struct Errand {
     pub file_bytes_max: u64,
 }
 
-/// What a program that ended by itself has left.
+/// The output and status of a program that ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// Whether it says that it went well.
+    /// True if the program reports success.
     pub succeeded: bool,
-    /// Its standard output.
+    /// The standard output.
     pub output: Vec<u8>,
     /// The beginning of its standard error.
     pub errors: String,
 }
 
-/// Why a program did not end by itself.
+/// The reason why a program did not end by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum ErrandError {
-    /// It was not started.
+    /// The program was not started.
     #[error(transparent)]
     Jail(#[from] JailError),
-    /// It took too long.
+    /// The program took too long.
     #[error("it took more than {} s", .0.as_secs())]
     Time(Duration),
-    /// It wrote too much.
+    /// The program wrote too much.
     #[error("it wrote more than {} MiB", .0 >> 20)]
     Output(usize),
-    /// Something ended it; too much memory, most likely.
+    /// The program was ended by a signal; too much memory, most likely.
     #[error("it was ended by signal {0}: it may have needed more than its bound of memory or time")]
     Ended(i32),
-    /// Nobody waits for it any more.
+    /// The program was stopped: nobody waits for it any more.
     #[error("it was stopped")]
     Stopped,
 }
 
-/// How the clock found it.
+/// The state of the time limit when the program is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Clock {
     InTime,

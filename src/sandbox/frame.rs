@@ -1,5 +1,5 @@
-//! How a parent and its inmate talk: frames of a tag, a length and that many bytes. Neither side
-//! believes a length it did not bound.
+//! The protocol between a parent and its sandbox worker: frames of a tag, a length and that many bytes. Neither side believes a length it
+//! did not bound.
 
 use std::io::{Error, ErrorKind, Read, Write};
 
@@ -13,9 +13,9 @@ const PIECE_BYTES: usize = 64 << 10;
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What kind of message it is. 0 is taken by the jail itself.
+    /// The kind of message.
     pub tag: u8,
-    /// What it says.
+    /// The content of the message.
     pub content: Vec<u8>,
 }
 

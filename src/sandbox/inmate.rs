@@ -61,8 +61,8 @@ impl Program {
 const ASTRAY: &str = "this process was itself started for the jail, and its program does something else: it has to begin with \
                       what `sandbox::task_of` and `sandbox::launch_of` find";
 
-/// Whether a process was started to be an inmate or to become another program. One that still starts others
-/// is a program that does not know of it, and would start itself again without end.
+/// Returns true if a process was started to be a sandbox worker or to become another program. One that still starts others is a program
+/// that does not know of it, and would start itself again without end.
 fn is_astray(mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments
         .nth(1)
@@ -83,7 +83,7 @@ pub struct Inmate {
 /// Ends an inmate from anywhere, at any time, also when it is already gone.
 #[derive(Clone, Debug)]
 pub struct Killer {
-    /// Its number; none from the moment it may be waited for, since the number may be somebody else's then.
+    /// The process id; none from the moment it may be waited for, since the number may be somebody else's then.
     process: Arc<Mutex<Option<Pid>>>,
 }
 
@@ -124,7 +124,7 @@ fn end(process: Option<Pid>) {
     }
 }
 
-/// How an inmate ended.
+/// The exit report of a sandbox worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostMortem {
     /// The signal that ended it; `None` when it ended by itself.
@@ -198,7 +198,7 @@ impl Inmate {
         frame::read_frame(&mut self.output, bytes_max)
     }
 
-    /// What can end it from elsewhere.
+    /// Returns a handle that ends the worker from elsewhere.
     pub fn killer(&self) -> Killer {
         self.killer.clone()
     }
@@ -208,7 +208,7 @@ impl Inmate {
         system::resident_bytes(self.child.id())
     }
 
-    /// Why it ended, after it stopped talking. Ends it if it has not: nothing is waited for.
+    /// Returns the exit report, after the worker stopped talking. Ends it if it has not: nothing is waited for.
     pub fn post_mortem(mut self) -> PostMortem {
         // It closed its output or broke the protocol. One that is dying by a signal of its own may not
         // be gone yet; the end of its errors is the end of it.

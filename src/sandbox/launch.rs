@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 
 /// The hidden first argument of a launch.
 pub(super) const ARGUMENT: &str = "__launch";
-/// How a launch ends that did not come to be the program.
+/// The exit code of a launch that did not come to be the program.
 pub(super) const NOT_LAUNCHED: u8 = 125;
 /// A program and the bounds it runs in. It travels as the second argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Launch {
     pub(super) environment: Vec<(String, String)>,
     /// The one directory it sees.
     pub(super) directory: PathBuf,
-    /// Where it starts, in that directory.
+    /// The working directory it starts in, inside that one.
     pub(super) files: PathBuf,
     /// Bytes of a file it may write there; 0 when it may write none.
     pub(super) file_bytes_max: u64,
@@ -28,8 +28,8 @@ pub struct Launch {
     pub(super) processor_seconds_max: u64,
 }
 
-/// What this process was started for, when that is another program. Must be asked before anything
-/// else happens in the process: no thread, no runtime, no file.
+/// Returns the launch this process was started for, when that is another program. Must be asked before anything else happens in the
+/// process: no thread, no runtime, no file.
 pub fn launch_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Option<Launch> {
     let program = arguments.nth(1)?;
     if program != ARGUMENT {
@@ -39,10 +39,10 @@ pub fn launch_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Opt
     serde_json::from_str(&text).ok()
 }
 
-/// Why the program was not started.
+/// The reason why the program was not started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum NotLaunched {
-    /// This system lacks layers.
+    /// Layers are missing on this system.
     Weaker(Vec<LayerName>),
     /// The system cannot start it.
     Refused(String),

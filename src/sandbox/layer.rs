@@ -6,13 +6,13 @@ use crate::system::LayerName;
 /// A layer, and whether it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// Which.
+    /// The name of the layer.
     pub name: LayerName,
     /// True when an inmate on this system really is confined by it.
     pub present: bool,
 }
 
-/// What this system has of the jail, where that is enough.
+/// The layers of the sandbox on this system, where they are enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Layers that confine an inmate.
@@ -21,7 +21,7 @@ pub struct Standing {
     pub absent: Vec<LayerName>,
 }
 
-/// Which layers this system has, found out by building a jail and asking its inmate.
+/// Returns the layers this system has, found out by building a sandbox and asking its worker.
 pub fn layers(program: &Program) -> Result<Vec<Layer>, JailError> {
     let mut inmate = Inmate::start(program, &Confinement::default())?;
     let present = inmate.confined()?;

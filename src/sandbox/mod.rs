@@ -24,10 +24,10 @@ pub use layer::{Layer, Standing, layers, standing};
 pub use nursery::Nursery;
 pub use scratch::{Scratch, ScratchError};
 
-/// Why there is no inmate.
+/// The reason why there is no sandbox worker.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
-    /// This system cannot confine as much as is required.
+    /// The system cannot confine as much as is required.
     #[error("this system lacks {}; nothing is evaluated without it unless `sandbox.layers_missing` lists it", names(.0))]
     Weaker(Vec<LayerName>),
     /// The process did not start, or ended before it was confined.

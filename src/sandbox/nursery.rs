@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 
 /// Orders that wait; more are refused, because more than that cannot be asked for at once.
 const ORDERS_MAX: usize = 1_024;
-/// How long nothing is ordered before another one is started ahead: whoever got one needs the processor now.
+/// The time without a request before another worker is started ahead: whoever got one needs the processor now.
 const QUIET: Duration = Duration::from_millis(50);
-/// How long nothing is ordered before those that wait do so with less memory again.
+/// The time without a request before those that wait do so with less memory again.
 const UNUSED: Duration = Duration::from_secs(300);
 
 type Answer = Result<Inmate, JailError>;

@@ -14,7 +14,7 @@ pub struct Scratch {
     directory: TempDir,
 }
 
-/// Why a directory cannot be used, without its place on this machine.
+/// The reason why a directory cannot be used, without its place on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
     /// The disk does not do what it should.
@@ -65,17 +65,17 @@ impl Scratch {
         Ok(cleared?)
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Where the copies are, by their paths in the repository. No copy can be put anywhere else in it.
+    /// Returns the directory of the copies, which lie there by their paths in the repository. No copy can be put anywhere else in it.
     pub fn files(&self) -> PathBuf {
         self.directory.path().join("files")
     }
 
-    /// Where the program finds its settings: none.
+    /// Returns the directory in which the program looks for its settings, and finds none.
     pub fn home(&self) -> PathBuf {
         self.directory.path().join("home")
     }
