@@ -1,6 +1,5 @@
-//! What differs from one operating system to another: one seam for each subject, and beside this file one directory for
-//! each system, with the same names in it. This file alone chooses; no other asks which system, which C library or which
-//! processor it is compiled for.
+//! The differences between operating systems: one seam for each subject, and beside this file one directory for each system, with the same
+//! names in it. This file alone chooses; no other asks which system, which C library or which processor it is compiled for.
 
 #[cfg(target_os = "linux")]
 #[path = "linux/mod.rs"]

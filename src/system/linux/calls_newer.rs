@@ -1,4 +1,4 @@
 //! Processors that came to Linux after the older forms of system calls had been replaced.
 
-/// There are none.
+/// The older system calls: none on this processor.
 pub(super) const OLDER: &[i64] = &[];

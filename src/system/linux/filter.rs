@@ -13,7 +13,7 @@ use seccompiler::SeccompCmpArgLen::{self, Dword, Qword};
 use seccompiler::{BpfProgram, SeccompAction, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
 use std::collections::BTreeMap;
 
-/// What a calculation needs, and why.
+/// The system calls a calculation needs, and why.
 const ALLOWED: &[i64] = &[
     // The task and its answer; standard error for the reason of a crash.
     libc::SYS_read,
@@ -48,7 +48,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_clock_gettime,
 ];
 
-/// What a program needs beyond that.
+/// The system calls a program needs beyond those.
 const ALLOWED_TO_PROGRAM: &[i64] = &[
     // To become the program. Landlock says which programs there are.
     libc::SYS_execve,
@@ -132,7 +132,7 @@ const NAMESPACES: i32 = libc::CLONE_NEWNS
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Why there is no filter.
+/// The error of a filter that was not installed.
 #[derive(Debug)]
 pub(super) struct NotInstalled;
 

@@ -21,8 +21,8 @@ pub(crate) struct Entering {
 }
 
 impl Entering {
-    /// What a process does first, while it has one thread: it closes what it may have inherited, asks to end with its parent,
-    /// and gives up the file system.
+    /// Takes the first steps of a process, while it has one thread: it closes what it may have inherited, asks to end with its parent, and
+    /// gives up the file system.
     pub(crate) fn begin() -> std::io::Result<Self> {
         descriptors::close_inherited();
         let mut present = Vec::new();

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayerName {
-    /// It dies with the process that started it.
+    /// The process dies with the one that started it.
     ParentDeath,
     /// Bounds on memory, processor time, files and processes.
     ResourceLimits,
     /// No file can be opened, made or named, and no socket connected.
     Landlock,
-    /// Only the system calls of a calculation work: no open, socket, fork, exec.
+    /// The process may make only the system calls of a calculation: no open, socket, fork, exec.
     SystemCalls,
     /// No program it might start could gain rights.
     NoNewPrivileges,
@@ -28,7 +28,7 @@ impl LayerName {
         Self::NoNewPrivileges,
     ];
 
-    /// What a program could do without it, as a whole sentence.
+    /// Returns what a program could do without the layer, as a whole sentence.
     pub fn loss(self) -> &'static str {
         match self {
             Self::ParentDeath => {

@@ -14,8 +14,8 @@ pub(crate) struct Entering {
 }
 
 impl Entering {
-    /// What a process does first, while it has one thread: it closes what it may have inherited, and begins to watch for the
-    /// end of its parent.
+    /// Takes the first steps of a process, while it has one thread: it closes what it may have inherited, and begins to watch for the end
+    /// of its parent.
     pub(crate) fn begin() -> std::io::Result<Self> {
         descriptors::close_inherited();
         Ok(Self {

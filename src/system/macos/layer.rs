@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayerName {
-    /// It ends when the process that started it is gone.
+    /// The process ends when the one that started it is gone.
     ParentDeath,
     /// Bounds on memory, processor time, files and processes.
     ResourceLimits,
@@ -18,7 +18,7 @@ impl LayerName {
     /// All of them. What is required unless someone says otherwise.
     pub const ALL: [Self; 3] = [Self::ParentDeath, Self::ResourceLimits, Self::Seatbelt];
 
-    /// What a program could do without it, as a whole sentence.
+    /// Returns what a program could do without the layer, as a whole sentence.
     pub fn loss(self) -> &'static str {
         match self {
             Self::ParentDeath => {

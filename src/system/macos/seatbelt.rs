@@ -28,7 +28,7 @@ pub(super) fn confine_program(program: &Path, directory: &Path, writes: Writes) 
     confine(profile_of_program(program, directory, writes)?)
 }
 
-/// Whether a program may write into its directory.
+/// The permission of a program to write into its directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writes {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the system does not do by itself: a process that ends when the one that started it is gone, or when it uses more
+//! A substitute for what the system does not do by itself: a process that ends when the one that started it is gone, or when it uses more
 //! memory than it may.
 
 use super::process::footprint_bytes;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often it is looked.
+/// The interval between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A watch over this process, on a thread of its own.

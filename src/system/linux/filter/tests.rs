@@ -156,7 +156,7 @@ fn of_a_program() -> Vec<Call> {
     ]
 }
 
-/// What a process does to itself. With the filter of an inmate only the first works.
+/// Returns the calls of a process on itself. With the filter of an inmate only the first works.
 fn at_itself(itself: c_long) -> Vec<Call> {
     // SAFETY: a question without arguments.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) };
@@ -197,7 +197,8 @@ fn clone3() -> Call {
     call("clone3", libc::SYS_clone3, [0, 0])
 }
 
-/// What is refused before the filter would prove nothing afterwards, so the sharpest calls have to work then.
+/// Makes the calls without and with the filter: what is refused before it would prove nothing afterwards, so the sharpest calls have to
+/// work then.
 fn tried(install: fn() -> Result<(), NotInstalled>, parent: c_long, own_calls: usize) {
     for call in at_another(parent) {
         if ["kill", "tgkill", "prlimit64", "getpriority", "fcntl F_GETOWN"].contains(&call.0) {
