@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
-/// What is rendered ahead, and was.
+/// The environments that are rendered ahead of need, at the newest commit of each repository.
 #[derive(Debug)]
 pub(super) struct RenderingAhead {
-    /// By repository. Locked for moments only, never across an await.
+    /// The newest commit of each repository, by name. Locked for moments only, never across an await.
     newest: Mutex<HashMap<String, Newest>>,
     one_at_a_time: Arc<Semaphore>,
     tasks: TaskTracker,

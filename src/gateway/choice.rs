@@ -1,15 +1,15 @@
-//! Which repository words are about.
+//! The choice of the repository that words are about.
 
 use super::Gateway;
 use crate::access::Identity;
 use crate::config::ChannelSettings;
 use crate::store::Conversation;
 
-/// Why no repository is chosen.
+/// The reason why no repository is chosen.
 pub(super) enum NoChoice {
     /// The person may read none.
     NoGrant,
-    /// They may read these, and nothing says which is meant.
+    /// The person may read these, and nothing says which is meant.
     Several(Vec<String>),
 }
 

@@ -1,5 +1,5 @@
-//! What replies say. Facts come from the journal and the patch, never from model text; the model's
-//! own words are one marked part among ours.
+//! The wording of replies. Facts come from the journal and the patch, never from model text; the model's own words are one marked part
+//! among ours.
 
 use crate::channel;
 use crate::config::Config;
@@ -19,7 +19,7 @@ pub(super) const NOT_APPLIED: &str = "Nothing was applied or committed.";
 pub(super) const MESSAGES_MAX: usize = 5;
 /// Bytes of a file that is sent. More is nothing to read in a chat, and platforms refuse it.
 pub(super) const FILE_BYTES_MAX: usize = 8 << 20;
-/// What the file with the whole of a long reply of ours is called.
+/// The name of the file with the whole of a long reply of ours.
 pub(super) const WHOLE: &str = "answer.txt";
 /// Files listed by name; the rest is counted.
 const FILES_SHOWN_MAX: usize = 10;
@@ -28,12 +28,12 @@ const FILE_CHARS_MAX: usize = 160;
 /// Characters of what a check says in a row.
 const DETAIL_CHARS_MAX: usize = 600;
 
-/// Where an answer goes and what its operations are called.
+/// The destination of an answer and the names of its operations.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     /// The configured channel name.
     pub(super) channel: String,
-    /// Where.
+    /// The place of the conversation.
     pub(super) place: Place,
     /// The message being answered.
     pub(super) reply_to: Option<MessageRef>,
@@ -88,7 +88,7 @@ impl Address {
         }
     }
 
-    /// Whether a reply takes at most so many messages where this is.
+    /// Returns true if a reply takes at most so many messages in this place.
     pub(super) fn fits(&self, config: &Config, reply: &Reply, messages_max: usize) -> bool {
         match config.channels.get(&self.channel) {
             Some(settings) => channel::fits(settings, &config.server, reply, messages_max),
@@ -210,7 +210,7 @@ impl Address {
     }
 }
 
-/// What the messages of a result are called.
+/// Returns the operation name of each message of a result.
 fn result_name(index: usize) -> String {
     match index {
         0 => "result".to_owned(),
@@ -241,7 +241,7 @@ impl Facts {
     }
 }
 
-/// What is said of a change that its person may not have.
+/// Returns the text about a change that its person may not have.
 pub(super) fn withheld(why: &str) -> String {
     format!(
         "Withheld, and not prepared: {why}. It stays in the workspace; `undo` takes the newest of it back, `discard` \
@@ -287,7 +287,7 @@ pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
     change.patch.len() <= inline_bytes_max
 }
 
-/// What a change does to environments.
+/// Returns the part with the effects of a change on environments.
 pub(super) fn effects(change: &Change) -> Option<Part> {
     let text = change.effects.clone();
     (!text.is_empty()).then_some(Part::Text { text })

@@ -33,11 +33,11 @@ use tracing::warn;
 
 /// Lanes delivered at once per channel.
 const LANES_MAX: usize = 32;
-/// How long the pump sleeps when the outbox cannot be read.
+/// The pause of the delivery loop when the outbox cannot be read.
 const BROKEN_WAIT: Duration = Duration::from_secs(1);
-/// How long the pump sleeps when nothing is due and nobody wakes it.
+/// The longest pause of the delivery loop when nothing is due and nobody wakes it.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// How long it sleeps when it could take more than it may.
+/// The pause of the delivery loop when it could take more than it may.
 const CALLS_WAIT: Duration = Duration::from_millis(500);
 /// Shortest sleep of the pump.
 const WAIT_MIN: Duration = Duration::from_millis(100);
@@ -59,7 +59,7 @@ pub struct Delivery {
 /// The lanes something is delivered in.
 #[derive(Default)]
 struct Lanes {
-    /// Where to, and until when; none before it is connected and after it has ended.
+    /// The channel to deliver to, and the token that ends it; none before it is connected and after it has ended.
     open: Option<(Arc<dyn Channel>, CancellationToken)>,
     running: JoinSet<()>,
 }
@@ -152,7 +152,7 @@ impl Delivery {
         self.channel.borrow().is_some() && self.gate.room() > 0
     }
 
-    /// Whether it delivers.
+    /// Returns the state of the channel: whether it delivers.
     pub fn state(&self) -> ChannelState {
         match self.gate.closed() {
             Some(closed) => closed,
@@ -161,7 +161,7 @@ impl Delivery {
         }
     }
 
-    /// Whether it delivers, and how much waits for that.
+    /// Returns the state of the channel, and how much waits for it.
     pub async fn health(&self) -> Result<ChannelHealth, StoreError> {
         Ok(ChannelHealth {
             channel: self.name.clone(),
@@ -293,7 +293,7 @@ impl Delivery {
     }
 }
 
-/// What the first call for an operation is.
+/// Returns the first call for an operation.
 fn call(is_doubtful: bool) -> Call {
     match is_doubtful {
         true => Call::Find,

@@ -1,4 +1,4 @@
-//! What is being worked on right now, in this process: how it is stopped, and the card that shows it.
+//! The work in progress of this process: how it is stopped, and the card that shows it.
 
 use super::progress::Card;
 use crate::model::{ConversationId, InboxId, TurnId};
@@ -28,7 +28,7 @@ pub(super) struct Seat {
     conversation: ConversationId,
     /// Fires when the person says stop.
     pub(super) stop: CancellationToken,
-    /// What the card says.
+    /// The content of the card.
     pub(super) card: watch::Sender<Card>,
 }
 

@@ -16,10 +16,10 @@ const ADDRESSES_EVERY: Duration = Duration::from_secs(300);
 
 /// Hears which repositories can serve.
 pub trait RepositoriesLoaded: Send + Sync {
-    /// This one can.
+    /// Hears that a repository can serve.
     fn loaded(&self, repository: &str);
 
-    /// This one cannot yet, and why: a few words without a path or an address.
+    /// Hears that a repository cannot serve yet, and why: a few words without a path or an address.
     fn failed(&self, repository: &str, why: &str);
 }
 

@@ -1,5 +1,5 @@
-//! What of a message is taken in. An invite goes its own way, whatever stands around it; secrets that a person
-//! or a payload brings along, and the tokens of buttons, go no further than here.
+//! The part of a message that is taken in. An invite goes its own way, whatever stands around it; secrets that a person or a payload brings
+//! along, and the tokens of buttons, go no further than here.
 
 use super::hex;
 use crate::model::{Inbound, Kind};

@@ -65,19 +65,19 @@ const NOTICES_AT_ONCE_MAX: usize = 64;
 /// Commands carried out at once.
 const COMMANDS_AT_ONCE_MAX: usize = 64;
 
-/// What the gateway is built from.
+/// The parts that the gateway is built from.
 pub struct Parts {
-    /// What must survive.
+    /// The durable storage.
     pub store: Store,
-    /// Who may do what.
+    /// The rights of people.
     pub access: Arc<Access>,
-    /// Who answers.
+    /// The providers of models.
     pub providers: Providers,
-    /// What an agent may call.
+    /// The tools an agent may call.
     pub toolbox: Toolbox,
-    /// What people change.
+    /// The repositories people change.
     pub repositories: Repositories,
-    /// What their changes do to environments.
+    /// The comparer of their changes with the base, by environment.
     pub comparer: Arc<Comparer>,
     /// The choke point for secrets.
     pub redactor: Arc<Redactor>,
@@ -85,7 +85,7 @@ pub struct Parts {
     pub denied: Arc<Denied>,
     /// The settings.
     pub config: Arc<Config>,
-    /// Where what does not work is said.
+    /// The list of what does not work.
     pub health: Health,
     /// The clock.
     pub now: fn() -> Timestamp,
@@ -93,7 +93,7 @@ pub struct Parts {
     pub random: fn() -> [u8; 32],
 }
 
-/// What became of an inbound.
+/// The outcome of an inbound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledged {
     /// Durable now.
@@ -120,12 +120,12 @@ pub struct Gateway {
     ahead: RenderingAhead,
     /// Fires when the process stops: what may be done again at the next start waits no longer.
     leaving: CancellationToken,
-    /// What nobody waits for, before the process stops.
+    /// The tasks that nobody waits for, before the process stops.
     errands: TaskTracker,
 }
 
 impl Gateway {
-    /// What is kept from whoever looks at a workspace from now on, on behalf of one person.
+    /// Returns the guard that keeps secrets from whoever looks at a workspace from now on, on behalf of one person.
     fn guard(&self) -> Guard {
         Guard {
             denied: Arc::clone(&self.parts.denied),
@@ -244,8 +244,8 @@ impl Gateway {
         }
     }
 
-    /// How much may wait before an inbound. A person who is refused is told in the same transaction; a hook is to
-    /// deliver again.
+    /// Returns the number of messages that may wait before an inbound. A person who is refused is told in the same transaction; a hook is
+    /// to deliver again.
     fn room(&self, inbound: &Inbound) -> Room {
         let limits = &self.parts.config.limits;
         let waiting_max = limits.waiting_messages_max;
@@ -270,8 +270,8 @@ impl Gateway {
         }
     }
 
-    /// Who an inbound is from, if it was admitted. Looked up again whenever something is about to
-    /// happen on somebody's behalf.
+    /// Returns the identity an inbound is from, if it was admitted. Looked up again whenever something is about to happen on somebody's
+    /// behalf.
     fn identity(&self, inbound: &Inbound) -> Option<Identity> {
         self.parts.access.admit(&inbound.sender)
     }
@@ -437,7 +437,7 @@ impl Gateway {
         });
     }
 
-    /// Nobody we know: at most one notice a day, no model call, nothing stored but a bounded counter.
+    /// Turns away somebody we do not know: at most one notice a day, no model call, nothing stored but a bounded counter.
     async fn turn_away(&self, inbound: &Inbound, at: Timestamp) -> Result<Acknowledged, AccessError> {
         if !inbound.is_addressed() {
             return Ok(Acknowledged::Refused);
@@ -501,7 +501,7 @@ impl Gateway {
     }
 }
 
-/// Whether a stranger can be told something: in a Telegram group there is no way to tell one person alone, so strangers hear
+/// Returns true if a stranger can be told something: in a Telegram group there is no way to tell one person alone, so strangers hear
 /// nothing there.
 fn can_whisper(inbound: &Inbound) -> bool {
     inbound.direct || inbound.place.account.platform == Platform::Slack

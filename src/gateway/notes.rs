@@ -1,5 +1,5 @@
-//! What is noted of requests that were turned down: in the audit log up to a bound, in counters beyond
-//! it. A flood of forgeries must not fill the disk.
+//! The notes of requests that were turned down: in the audit log up to a bound, in counters beyond it. A flood of forgeries must not fill
+//! the disk.
 
 use super::Gateway;
 use jiff::Timestamp;

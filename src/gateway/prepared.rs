@@ -1,5 +1,4 @@
-//! What a workspace differs from its base by: the patch, what it does to environments, and the checks.
-//! All of it is made by us.
+//! The change of a workspace against its base: the patch, what it does to environments, and the checks. All of it is made by us.
 
 use super::{Gateway, compose};
 use crate::agent::Finding;
@@ -13,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long the environments of one change may take to be rendered.
+/// The longest time the environments of one change may take to be rendered.
 const COMPARE_MAX: Duration = Duration::from_secs(120);
 /// Characters of an answer that say what a change does to environments.
 const EFFECTS_CHARS_MAX: usize = 1_500;
 
-/// What a change is prepared for.
+/// The commit and branch a change is prepared for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Onto<'a> {
     /// The branch's newest commit.
@@ -35,9 +34,9 @@ pub(super) struct Prepared {
 }
 
 impl Gateway {
-    /// What the workspace differs from its base, checked by us; `None` when it does not. `request` is what
-    /// the person asked for, to tell what they did not ask for. Environments are not waited for after
-    /// `stop`; the rest is. `progress` is told how far it is.
+    /// Prepares the change of the workspace against its base, checked by us; returns `None` when there is none. `request` is what the
+    /// person asked for, to tell what they did not ask for. Environments are not waited for after `stop`; the rest is. `progress` is told
+    /// how far it is.
     pub(super) async fn prepared(
         &self,
         workspace: &Workspace,

@@ -1,4 +1,4 @@
-//! What the card of a running turn says: its newest state, and no more than a few lines.
+//! The content of the card of a running turn: its newest state, and no more than a few lines.
 
 use crate::agent::Event;
 use crate::model::{Button, ButtonStyle, Part, Reply, one_line};
@@ -10,7 +10,7 @@ const LINE_CHARS_MAX: usize = 120;
 /// Characters of what it says of how far the call is.
 const PROGRESS_CHARS_MAX: usize = 60;
 
-/// What a card says.
+/// The content of a card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Card {
     step: u32,
@@ -26,7 +26,7 @@ struct Line {
     /// The id of the call it is about; empty when it is about none.
     call: String,
     text: String,
-    /// How far the call is; empty until it tells.
+    /// The progress of the call; empty until it tells.
     progress: String,
     state: State,
 }
@@ -111,7 +111,7 @@ impl Card {
         lines.find(|line| line.state == State::Running && line.call == call)
     }
 
-    /// So many messages of this conversation waited at least when the turn was taken up.
+    /// Notes that so many messages of this conversation waited at least when the turn was taken up.
     pub(super) fn add_waiting(&mut self, waiting: usize) {
         self.waiting = self.waiting.max(waiting);
     }

@@ -1,5 +1,5 @@
-//! How long each kind of data is kept, and the rounds that end it: a little at a time, beside running work. A round
-//! that is cut short anywhere leaves everything consistent, and the next one goes on.
+//! The retention of each kind of data, and the rounds that end it: a little at a time, beside running work. A round that is cut short
+//! anywhere leaves everything consistent, and the next one goes on.
 
 use crate::config::{DataSettings, RetentionSettings};
 use crate::session;
@@ -18,18 +18,18 @@ use tracing::{info, warn};
 
 /// Between two rounds.
 const ROUND_EVERY: Duration = Duration::from_secs(3_600);
-/// How long a round may take; the next one goes on where it was.
+/// The longest time a round may take; the next one goes on where it was.
 const ROUND_MAX: Duration = Duration::from_secs(600);
-/// How long an operator waits for an answer, who asks again until all is done.
+/// The longest time an operator waits for an answer, who asks again until all is done.
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
-/// How long an operator waits while a round is running.
+/// The longest time an operator waits while a round is running.
 const TURN_MAX: Duration = Duration::from_secs(15);
-/// How much further the clock may move between two rounds than the time that passed.
+/// The longest time the clock may move between two rounds beyond the time that passed.
 const LEAP_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// Between two slices that wrote something, so that others write as well.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Something that ends.
+/// The kinds of data that end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     Rows(DataKind),
@@ -47,26 +47,26 @@ enum Files {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
-    /// So many hours.
+    /// A number of hours.
     Hours(u32),
-    /// So many days.
+    /// A number of days.
     Days(u32),
-    /// As long as there is a disk.
+    /// No end: as long as there is a disk.
     ForEver,
-    /// As long as something else names it.
+    /// No time: as long as something else names it.
     WhileNamed,
 }
 
-/// What is stored of a kind.
+/// The amount stored of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holding {
-    /// What.
+    /// The kind of data.
     pub kind: String,
-    /// How many.
+    /// The number of rows or files.
     pub rows: u64,
-    /// What they take on the disk.
+    /// The bytes they take on the disk.
     pub bytes: u64,
-    /// When the oldest was stored, where that is known.
+    /// The time at which the oldest was stored, where that is known.
     pub oldest: Option<Timestamp>,
     /// For how long they are kept.
     pub kept: Kept,
@@ -74,27 +74,27 @@ pub struct Holding {
     pub key: Option<String>,
 }
 
-/// What went of a kind, or would go.
+/// The amount removed of a kind, or to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pruned {
-    /// What.
+    /// The kind of data.
     pub kind: String,
-    /// How many.
+    /// The number of rows or files.
     pub rows: u64,
 }
 
-/// What a round did.
+/// The result of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// By kind; those of which nothing went are left out.
+    /// The amounts removed, by kind; those of which nothing went are left out.
     pub pruned: Vec<Pruned>,
-    /// What could not be done, and why.
+    /// The failures, each with its reason.
     pub failed: Vec<String>,
-    /// Whether it came to the end.
+    /// True if the round came to the end.
     pub is_done: bool,
 }
 
-/// How far a round is.
+/// The progress of a round.
 #[derive(Debug, Default)]
 struct Pass {
     ended: usize,
@@ -129,13 +129,13 @@ impl Followed {
     }
 }
 
-/// Whether an operator's round begins or goes on.
+/// The choice to begin an operator's round or to go on with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Begin {
     /// At the first kind.
     Anew,
-    /// Where the one before was.
+    /// At the place where the one before was.
     GoOn,
 }
 
@@ -148,7 +148,7 @@ pub struct Retention {
     repositories: BTreeSet<String>,
     /// One round at a time.
     turn: Semaphore,
-    /// How far the round of an operator is, who asks for it piece by piece.
+    /// The progress of the round of an operator, who asks for it piece by piece.
     asked: Mutex<Pass>,
 }
 
@@ -351,7 +351,7 @@ impl Retention {
         Ok(rows)
     }
 
-    /// What is stored of each kind, and for how long.
+    /// Returns the amount stored of each kind, and for how long it is kept.
     pub async fn holdings(&self) -> Result<(Vec<Holding>, Bytes), StoreError> {
         let mut holdings = Vec::new();
         for ends in ends() {
@@ -442,7 +442,7 @@ impl Round {
     }
 }
 
-/// Everything that ends, in an order in which each frees what comes after it.
+/// Returns all kinds of data that end, in an order in which each frees what comes after it.
 fn ends() -> impl Iterator<Item = Ends> {
     let rows = DataKind::ALL.into_iter().map(Ends::Rows);
     let files = [Files::Recordings, Files::Bases, Files::Mirrors];

@@ -1,5 +1,5 @@
-//! Who works, and on what: a message that arrives while there is a free slot is taken up at once; what
-//! could not be is looked for when a slot comes free. One turn of a conversation at a time.
+//! The turn scheduler: a message that arrives while there is a free slot is taken up at once; what could not be is looked for when a slot
+//! comes free. One turn of a conversation at a time.
 
 use super::turn::Assigned;
 use super::{Gateway, hex};
@@ -16,9 +16,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-/// How often the gateway looks for work nobody woke it for.
+/// The interval at which the gateway looks for work nobody woke it for.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long a message rests after an attempt to answer it broke off.
+/// The time a message rests after an attempt to answer it broke off.
 const REST: Duration = Duration::from_secs(5);
 
 /// The turns of this process.
@@ -32,7 +32,7 @@ pub(super) struct Shift {
     /// None once no more shall begin.
     turns: Mutex<Option<JoinSet<()>>>,
     wake: Notify,
-    /// There once turns may begin; fires when no more shall.
+    /// The shutdown token: there once turns may begin; fires when no more shall.
     shutdown: OnceLock<CancellationToken>,
 }
 
@@ -52,13 +52,13 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-/// How the work on a conversation ended.
+/// The end of the work on a conversation.
 enum Served {
     /// The message was answered, or is left for the next start.
     InOrder,
-    /// It is tried again later.
+    /// The message is tried again later.
     BrokenOff,
-    /// It is tried again later, and counts as something the message may have caused.
+    /// The message is tried again later, and the failure counts as something the message may have caused.
     ItsOwnFault,
 }
 
@@ -105,7 +105,7 @@ impl Shift {
         })
     }
 
-    /// Somebody may find work now.
+    /// Wakes the scheduler: somebody may find work now.
     pub(super) fn wake(&self) {
         self.wake.notify_one();
     }

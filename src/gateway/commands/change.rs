@@ -21,7 +21,7 @@ const RENDERED_CRASHES_MAX: u32 = 2;
 const NOTHING_PREPARED: &str = "Nothing is prepared here.";
 
 impl Gateway {
-    /// What is prepared in a conversation, if this person may have it now.
+    /// Returns the change prepared in a conversation, if this person may have it now.
     pub(super) async fn standing_of(
         &self,
         identity: &Identity,
@@ -167,7 +167,7 @@ impl Gateway {
         }
     }
 
-    /// What is said of an undo that left something nobody can prepare.
+    /// Returns the answer to an undo that left something nobody can prepare.
     pub(super) fn unprepared(&self, address: &Address, error: &anyhow::Error) -> Answer {
         let reference = self.failed(error, "preparing what an undo left");
         let text = format!(
@@ -177,7 +177,7 @@ impl Gateway {
         Answer::post(address, Reply::text(text))
     }
 
-    /// What the workspace of a conversation comes to at a snapshot; nothing if that is the base.
+    /// Prepares the change of a conversation's workspace at a snapshot; returns nothing if that is the base.
     async fn prepared_at(
         &self,
         asked: &Asked,
@@ -284,16 +284,16 @@ impl Gateway {
     }
 }
 
-/// What there is of a prepared change.
+/// The state of a prepared change.
 pub(super) enum Standing {
     Prepared(Box<Change>),
-    /// Something is edited that this person may not have, and why.
+    /// A change that this person may not have, and why.
     Withheld(String),
     Nothing,
 }
 
 impl Standing {
-    /// What is said instead of showing it.
+    /// Returns the reply in place of the change, where it is not shown.
     fn told(&self) -> Reply {
         match self {
             Self::Withheld(why) => Reply::text(compose::withheld(why)),
@@ -331,7 +331,7 @@ fn meant(arguments: &str) -> Result<Option<ChangeNumber>, NoChange> {
     }
 }
 
-/// What is said of a command that names no change in the place of one.
+/// Returns the reply to a command that names no change in the place of one.
 fn no_change(verb: Verb, done: &str) -> Reply {
     let word = verb.word();
     Reply::text(format!(

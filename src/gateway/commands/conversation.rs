@@ -231,7 +231,7 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
     ))
 }
 
-/// What a command is told that cannot be carried out while a turn runs.
+/// Returns the reply to a command that cannot be carried out while a turn runs.
 pub(super) fn is_running() -> Reply {
     Reply::text("A turn is running; `stop` it first.")
 }

@@ -1,5 +1,5 @@
-//! Whether a platform can be used at all. A few calls without an answer close the channel; a probe at a time finds
-//! out when it is there again, then one operation is tried before all go on. No I/O; time is an argument.
+//! The circuit breaker of a platform. A few calls without an answer close the channel; a probe at a time finds out when it is there again,
+//! then one operation is tried before all go on. No I/O; time is an argument.
 
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
@@ -13,15 +13,15 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const TOKEN_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
 /// Calls at once while nothing says that the platform is there.
 const UNPROVEN_CALLS_MAX: usize = 3;
-/// How long an answer says that it is.
+/// The time for which an answer proves that the platform is there.
 const PROVEN: Duration = Duration::from_secs(1);
-/// How long a call keeps others waiting that may go only after it.
+/// The longest time for which a call keeps others waiting that may go only after it.
 const CALL_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Why a channel is closed.
+/// The reason why a channel is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Nobody answers.
+    /// The platform does not answer.
     Unreachable,
     /// The token is not taken.
     Unauthorised,
@@ -36,19 +36,19 @@ pub(super) struct Closed {
     probe_at: Instant,
 }
 
-/// Something that happened at a moment.
+/// The moment of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) now: Instant,
     pub(super) at: Timestamp,
-    /// From 0 to 255: no two servers probe at the same time.
+    /// A random number from 0 to 255, so that no two servers probe at the same time.
     pub(super) jitter: u8,
 }
 
 /// The state of a platform before a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Before {
-    /// It answered the last call.
+    /// True if the platform answered the last call.
     pub(super) was_answered: bool,
     /// The time without an answer, since this process began to call it.
     pub(super) silent_for: SignedDuration,
@@ -65,7 +65,7 @@ pub(super) struct Circuit {
     since: Option<Timestamp>,
     pause: Duration,
     answered_at: Option<Instant>,
-    /// When the calls began that are under way.
+    /// The beginnings of the calls that are under way.
     calls: Vec<Instant>,
 }
 
@@ -82,7 +82,7 @@ impl Circuit {
         }
     }
 
-    /// Something was delivered, or refused: the platform is there. True if it was not before.
+    /// Notes an answer: something was delivered, or refused, so the platform is there. True if it was not before.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         let is_back = self.since.is_some();
         self.closed = None;
@@ -152,12 +152,12 @@ impl Circuit {
         is_news
     }
 
-    /// Why nothing is sent.
+    /// Returns the closure of the channel, while nothing is sent.
     pub(super) fn closed(&self) -> Option<&Closed> {
         self.closed.as_ref()
     }
 
-    /// When to probe, while nothing is sent.
+    /// Returns the time of the next probe, while nothing is sent.
     pub(super) fn probe_at(&self) -> Option<Instant> {
         self.closed.as_ref().map(|closed| closed.probe_at)
     }
@@ -169,12 +169,12 @@ impl Circuit {
         }
     }
 
-    /// How long whoever failed lets others go first.
+    /// Returns the pause in which an operation that failed lets others go first.
     pub(super) fn pause(&self) -> Duration {
         self.pause
     }
 
-    /// How many more calls may be made now.
+    /// Returns the number of further calls that may be made now.
     pub(super) fn room(&self, now: Instant) -> usize {
         let recent = self.calls.iter().filter(|began| now - **began < CALL_WAIT_MAX);
         let most = match self.closed {

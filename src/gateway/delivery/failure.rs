@@ -1,4 +1,4 @@
-//! What a failed call means for its operation: whether it counts, and how long it waits.
+//! The meaning of a failed call for its operation: whether it counts, and how long it waits.
 
 use super::circuit::Before;
 use crate::channel::SendError;
@@ -15,9 +15,8 @@ const WAIT_MAX: Duration = Duration::from_secs(180);
 /// machine may jump, so nothing may have been answered for as long by a clock that does not.
 const ALONE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// Whether a failure is an attempt of the operation. An outage is not: it says nothing about what was to be sent. A
-/// call without an answer is one only if the platform answered the call before it, or if the operation has been at
-/// it for very long.
+/// Returns whether a failure counts as an attempt of the operation. An outage does not: it says nothing about what was to be sent. A call
+/// without an answer counts only if the platform answered the call before it, or if the operation has been at it for very long.
 pub(super) fn attempt(error: &SendError, before: Before, age: SignedDuration) -> Attempt {
     let is_its_own = match error {
         SendError::Refused(_) | SendError::OtherHost { .. } => true,
@@ -33,7 +32,7 @@ pub(super) fn attempt(error: &SendError, before: Before, age: SignedDuration) ->
     }
 }
 
-/// How long an operation waits after so many attempts: 1 s at first, 3 min at most.
+/// Returns the time an operation waits after so many attempts: 1 s at first, 3 min at most.
 pub(super) fn patience(attempts: u32) -> Duration {
     Duration::from_secs(1 << attempts.min(8)).min(WAIT_MAX)
 }

@@ -1,5 +1,5 @@
-//! What every call of a channel passes: whether the channel is open, and whether the limits allow one more. What
-//! became of a call is told here, and here alone is decided whether the next may be made.
+//! The gate that every call of a channel passes: it decides whether the channel is open, and whether the limits allow one more. What became
+//! of a call is told here, and here alone is decided whether the next may be made.
 
 use super::circuit::{Before, Cause, Circuit, Moment};
 use super::health::ChannelState;
@@ -16,9 +16,9 @@ use tracing::{error, info};
 /// Shortest and longest wait that a platform is granted.
 const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
-/// How long a scope is closed where a platform does not say.
+/// The time for which a scope is closed where a platform does not say.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// How often a call that waits looks again without being told to.
+/// The interval at which a call that waits looks again without being told to.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) struct Gate {
@@ -130,12 +130,12 @@ impl Gate {
         }
     }
 
-    /// How many more calls may be made now.
+    /// Returns the number of further calls that may be made now.
     pub(super) fn room(&self) -> usize {
         self.state().circuit.room(Instant::now())
     }
 
-    /// What may be taken out of the outbox now.
+    /// Returns a filter for the operations that may be taken out of the outbox now.
     pub(super) fn batch(&self, channel: &Arc<dyn Channel>) -> Batch {
         Batch {
             pace: self.state().pace.clone(),
@@ -145,7 +145,7 @@ impl Gate {
         }
     }
 
-    /// Something was delivered.
+    /// Notes that something was delivered.
     pub(super) fn answered(&self) {
         if self.state().circuit.answered(Instant::now()) {
             info!(channel = self.name, "channel {} is open again", self.name);
@@ -226,7 +226,7 @@ impl Gate {
         }
     }
 
-    /// Why nothing is sent, if so.
+    /// Returns the state of a closed channel, which says why nothing is sent; none if it is open.
     pub(super) fn closed(&self) -> Option<ChannelState> {
         let state = self.state();
         state.circuit.closed().map(|closed| {
@@ -238,7 +238,7 @@ impl Gate {
         })
     }
 
-    /// When to probe, while nothing is sent.
+    /// Returns the time of the next probe, while nothing is sent.
     pub(super) fn probe_at(&self) -> Option<Instant> {
         self.state().circuit.probe_at()
     }
@@ -267,7 +267,7 @@ impl Gate {
         self.tell(is_news, cause, &why);
     }
 
-    /// How long whoever failed lets others go first.
+    /// Returns the pause in which an operation that failed lets others go first.
     pub(super) fn pause(&self) -> Duration {
         self.state().circuit.pause()
     }

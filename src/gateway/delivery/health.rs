@@ -1,28 +1,28 @@
-//! What can be told of a channel from outside: whether it is open, and what waits for it.
+//! The state of a channel as it is told outside: whether it is open, and what waits for it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Whether a channel delivers.
+/// The state of a channel: whether it delivers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ChannelState {
-    /// It does.
+    /// The channel delivers.
     Open,
-    /// It was not connected yet, or not any more.
+    /// The channel was not connected yet, or is not any more.
     NotConnected,
-    /// It holds everything: nobody answers.
+    /// The channel holds everything: nobody answers.
     Unreachable {
         /// Since when.
         since: Timestamp,
-        /// What was seen last.
+        /// The failure seen last.
         why: String,
     },
-    /// It holds everything: the platform does not take the token.
+    /// The channel holds everything: the platform does not take the token.
     Unauthorised {
         /// Since when.
         since: Timestamp,
-        /// What the platform said.
+        /// The answer of the platform.
         why: String,
     },
 }
@@ -43,9 +43,9 @@ impl std::fmt::Display for ChannelState {
 /// A channel and what waits for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelHealth {
-    /// Its configured name.
+    /// The configured name.
     pub channel: String,
-    /// Whether it delivers.
+    /// The state of the channel: whether it delivers.
     #[serde(flatten)]
     pub state: ChannelState,
     /// Operations that wait to be delivered.

@@ -16,9 +16,9 @@ const MISSING: &str = "missing";
 /// The reason why something is told instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// It was not delivered and never will be.
+    /// The operation was not delivered and never will be.
     Surely,
-    /// It may have been delivered.
+    /// The operation may have been delivered.
     Perhaps,
 }
 

@@ -1,5 +1,5 @@
-//! What became of an operation is known once, so it is kept in memory until it is stored: while a disk is full or a
-//! database is locked, nothing that was sent is sent again, and nobody's thread ends.
+//! The storing of outcomes, which are known once: each is kept in memory until it is stored, so that while a disk is full or a database is
+//! locked, nothing that was sent is sent again, and nobody's thread ends.
 
 use crate::planted;
 use crate::store::StoreError;

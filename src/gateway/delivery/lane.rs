@@ -30,18 +30,18 @@ pub(super) struct LaneDelivery {
     pub(super) cancel: CancellationToken,
 }
 
-/// What became of an operation.
+/// The outcome of an operation.
 enum Fate {
     Delivered(Option<MessageRef>),
-    /// It never will be.
+    /// The operation will never be delivered.
     Failed(String),
-    /// It may have been, and nobody can tell.
+    /// The operation may have been delivered, and nobody can tell.
     Lost(String),
-    /// It is a line that may show already: its fill says everything.
+    /// The operation is a line that may show already: its fill says everything.
     Replaced,
-    /// It is tried again.
+    /// The operation is tried again.
     Postponed(Postponed),
-    /// Nothing was tried.
+    /// The operation was not tried.
     Untried,
 }
 
@@ -168,7 +168,7 @@ impl LaneDelivery {
         }
     }
 
-    /// What comes after a call that failed. `unsent` is how the operation is tried again if the call had no effect.
+    /// Returns the outcome of a call that failed. `unsent` is how the operation is tried again if the call had no effect.
     fn failed(&self, due: &Due, error: SendError, call: Call, unsent: Again) -> Fate {
         let may_be_sent = call == Call::Deliver && due.op.action.may_show_twice();
         let before = self.gate.failed(&error, &self.channel.limits(&due.op, call));
@@ -192,7 +192,7 @@ impl LaneDelivery {
         self.postponed(due, again, wait, why, attempt)
     }
 
-    /// It made its channel panic. That it did is held against it.
+    /// Returns the outcome of an operation that made its channel panic. That it did is held against it.
     fn broken(&self, due: &Due) -> Fate {
         error!(op.id = due.op.id, "an operation broke its delivery");
         let again = match due.op.action.may_show_twice() {

@@ -16,15 +16,15 @@ const SCOPES_MAX: usize = 4_096;
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     buckets: HashMap<Scope, Bucket>,
-    /// Whether calls are counted. What a platform asked to wait is waited for in any case.
+    /// True if calls are counted. What a platform asked to wait is waited for in any case.
     is_counted: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// When all calls so far would be over at an even pace.
+    /// The time at which all calls so far would be over at an even pace.
     even: Instant,
-    /// How far ahead of that a burst may be.
+    /// The longest time by which a burst may be ahead of that.
     ahead_max: Duration,
 }
 
@@ -36,7 +36,7 @@ impl Bucket {
         }
     }
 
-    /// When one more call is allowed.
+    /// Returns the time from which on one more call is allowed.
     fn free_at(&self, now: Instant) -> Instant {
         self.even.checked_sub(self.ahead_max).unwrap_or(now).max(now)
     }
@@ -88,7 +88,7 @@ impl Pace {
         self.take(limits, now)
     }
 
-    /// Nothing more of this scope until then, and no burst after it.
+    /// Closes this scope until then, and allows no burst after it.
     pub(super) fn close(&mut self, limit: &Limit, until: Instant, now: Instant) {
         let bucket = self.bucket(limit, now);
         bucket.even = bucket.even.max(until + bucket.ahead_max);
@@ -117,7 +117,7 @@ pub(super) struct Batch {
     pub(super) pace: Pace,
     pub(super) channel: Arc<dyn Channel>,
     pub(super) now: Instant,
-    /// When something that was not admitted may be.
+    /// The time from which on something that was not admitted may be.
     pub(super) next: Option<Instant>,
 }
 

@@ -1,4 +1,4 @@
-//! How old something is, for people.
+//! The age of something, in words for people.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

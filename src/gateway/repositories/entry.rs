@@ -23,7 +23,7 @@ const UNASKED_AGE_FACTOR: u32 = 5;
 
 type Opened = Result<Arc<Repository>, RepositoryError>;
 
-/// What all repositories share.
+/// The settings that all repositories share.
 #[derive(Clone)]
 pub(super) struct Common {
     pub(super) data: PathBuf,
@@ -48,11 +48,11 @@ pub(super) struct Entry {
 #[derive(Default)]
 struct State {
     attempt: Option<Attempt>,
-    /// When the last attempt ended.
+    /// The end of the last attempt.
     tried: Option<Instant>,
-    /// Why the last attempt failed, if it did.
+    /// The reason why the last attempt failed, if it did.
     failed: Option<RepositoryError>,
-    /// When the mirror was last looked through, or made anew.
+    /// The time at which the mirror was last looked through, or made anew.
     renewed: Option<Instant>,
 }
 
@@ -109,8 +109,8 @@ impl Entry {
         });
     }
 
-    /// Why the mirror is not current, for a person, if it could not be fetched: `infra could not be fetched since
-    /// 14:02 UTC (3 h ago): the remote could not be reached`.
+    /// Returns the reason why the mirror is not current, for a person, if it could not be fetched: `infra could not be fetched since 14:02
+    /// UTC (3 h ago): the remote could not be reached`.
     pub(super) fn stale(&self, at: Timestamp) -> Option<String> {
         let repository = self.opened.get()?;
         let why = {
@@ -290,7 +290,7 @@ impl Entry {
             .unwrap_or(false)
     }
 
-    /// Whether a renewal may be tried now; if so, that is noted.
+    /// Returns true if a renewal may be tried now; if so, that is noted.
     fn may_renew(&self) -> bool {
         let mut state = self.state();
         let may = state.renewed.is_none_or(|at| at.elapsed() >= RENEW_AGAIN_AFTER);

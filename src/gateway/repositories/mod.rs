@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-/// How often progress is passed on.
+/// The interval at which progress is passed on.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// How long a stop waits for fetches to end; what one leaves is taken away at the next start.
+/// The longest time a stop waits for fetches to end; what one leaves is taken away at the next start.
 const END_MAX: Duration = Duration::from_secs(2);
 
 /// Told what is being waited for: the repository, and how far it is. At most once a second.
@@ -26,14 +26,14 @@ pub type Watcher = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 type Clock = fn() -> Timestamp;
 
-/// How current mirrors are, how long a turn waits for that, and how large their files may be.
+/// The bounds of mirrors: how current they are, how long a turn waits for that, and how large their files may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// How old a mirror may be when a turn starts from its head.
+    /// The longest age of a mirror when a turn starts from its head.
     pub age_max: Duration,
-    /// How long a turn waits for a fetch of a mirror that is there.
+    /// The longest time a turn waits for a fetch of a mirror that is there.
     pub fetch_wait_max: Duration,
-    /// How large a file may be that is read.
+    /// The largest size of a file that is read.
     pub file_bytes_max: u64,
 }
 
@@ -116,7 +116,7 @@ impl Repositories {
         head.ok_or_else(empty)
     }
 
-    /// Why a mirror is not current, if it could not be fetched: one line for people, without a full stop.
+    /// Returns the reason why a mirror is not current, if it could not be fetched: one line for people, without a full stop.
     pub fn stale(&self, name: &str, at: Timestamp) -> Option<String> {
         self.entries.get(name)?.stale(at)
     }
@@ -128,7 +128,7 @@ impl Repositories {
         }
     }
 
-    /// How old mirrors may be, and how long they are waited for.
+    /// Returns the bounds of mirrors: how old they may be, and how long they are waited for.
     pub fn bounds(&self) -> Bounds {
         self.common.bounds
     }

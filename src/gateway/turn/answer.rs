@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a button stays good.
+/// The number of days a button stays good.
 const BUTTON_DAYS: i32 = 7;
 
 /// A turn whose model has had its last word.
@@ -34,7 +34,7 @@ pub(super) struct Ended<'a> {
     pub(super) opened: &'a Opened,
     pub(super) address: &'a Address,
     pub(super) outcome: Outcome,
-    /// Where it was written down, unless that broke.
+    /// The journal of the turn, unless that broke.
     pub(super) journal: Option<TurnJournal>,
     pub(super) elapsed: Duration,
 }
@@ -174,17 +174,17 @@ fn expiry(at: Timestamp) -> Timestamp {
     at.checked_add((24 * BUTTON_DAYS).hours()).unwrap_or(at)
 }
 
-/// What the model will find as the answer of a turn that has none of its own.
+/// Returns the step that the model will find as the answer of a turn that has none of its own.
 fn closing(notice: String) -> Option<Step> {
     Step::new(Assistant::synthetic(notice), Vec::new()).ok()
 }
 
-/// What a turn came to, before it is known whether its person may still have it.
+/// The end of a turn, before it is known whether its person may still have it.
 struct Ending {
     identity: Identity,
     repository: String,
     change: Option<NewChange>,
-    /// Its patch as it is shown.
+    /// The patch of the change as it is shown.
     masked: Option<Bytes>,
     said: Option<Step>,
     cost: Option<Cost>,
@@ -267,7 +267,7 @@ impl Outcome {
     }
 }
 
-/// Everything a result is made of, apart from the number its change gets.
+/// The parts of a result, apart from the number its change gets.
 struct Answer {
     address: Address,
     outcome: Outcome,
@@ -277,9 +277,9 @@ struct Answer {
     stale: Option<String>,
     facts: Facts,
     config: Arc<Config>,
-    /// Whether the channel is connected and takes operations as they become durable.
+    /// True if the channel is connected and takes operations as they become durable.
     take: bool,
-    /// Whether it can tell what became of a post.
+    /// True if the channel can tell what became of a post.
     is_whole: bool,
     buttons: (ChangeButtons, Vec<NewAction>),
 }
@@ -344,7 +344,7 @@ impl Answer {
         }
     }
 
-    /// What the card says in the end.
+    /// Returns the last content of the card.
     fn last_card(&self) -> Op {
         let done = format!(
             "Done in {}; the result is below.",

@@ -19,14 +19,14 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How long a turn runs before it is shown: one that is over by then is its own answer.
+/// The time a turn runs before it is shown: one that is over by then is its own answer.
 const SHOWN_AFTER: Duration = Duration::from_millis(300);
 /// Shortest time between two edits of one card, however few there are.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);
 /// Time between two edits of any card: what a Slack workspace allows, 50 a minute.
 const EDIT_SPACING: Duration = Duration::from_millis(1_200);
 
-/// Who shows a turn; nobody a hook's.
+/// The card that shows a turn; none for a hook's.
 #[derive(Default)]
 pub(super) struct OpenCard {
     editor: Option<(JoinHandle<()>, DropGuard)>,
@@ -124,11 +124,11 @@ struct CardEditor {
     /// The message it is about.
     inbox: InboxId,
     address: Address,
-    /// Its button.
+    /// The button of the card.
     stop: NewAction,
 }
 
-/// How long a card rests after an edit while so many are on show: they share what the platform allows.
+/// Returns the time a card rests after an edit while so many are on show: they share what the platform allows.
 fn interval(cards: usize) -> Duration {
     let share = EDIT_SPACING.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
     share.max(EDIT_INTERVAL)

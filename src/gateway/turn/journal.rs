@@ -1,4 +1,4 @@
-//! Where a running turn is written down: step by step in the store, then in the recording.
+//! The journal of a running turn: step by step in the store, then in the recording.
 
 use super::recording::Recording;
 use super::{Assigned, Opened};

@@ -186,7 +186,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Where the answer to a message goes that cannot be read.
+    /// Returns the address for the answer to a message that cannot be read.
     pub(in crate::gateway) async fn address_in(
         &self,
         conversation: ConversationId,
@@ -202,7 +202,7 @@ impl Gateway {
         Ok(address)
     }
 
-    /// Where the answer to a message goes: a hook's goes to the chat it is configured for.
+    /// Returns the address for the answer to a message: a hook's goes to the chat it is configured for.
     fn address(&self, assigned: &Assigned) -> Address {
         let inbound = assigned.inbound();
         let address = Address::of_message(inbound, assigned.work.inbox);
@@ -261,13 +261,13 @@ impl Gateway {
         refusal(self.can_find(address), address, why)
     }
 
-    /// Whether the platform can be asked what became of a post.
+    /// Returns true if the platform can be asked what became of a post.
     fn can_find(&self, address: &Address) -> bool {
         self.channel(&address.channel)
             .is_some_and(|channel| channel.can_find())
     }
 
-    /// What the model may know of the conversation, with what the person says now.
+    /// Returns the history the model may know of the conversation, with what the person says now.
     fn history(&self, assigned: &Assigned, opened: &Opened, history: History) -> anyhow::Result<History> {
         let mut history = match self.hook(assigned.inbound()) {
             // Events of a hook have nothing to do with each other.
@@ -380,7 +380,7 @@ impl Gateway {
         Ok((outcome, journal))
     }
 
-    /// Something of ours broke: the person gets a reference, the log gets the reason. Only what is
+    /// Returns the outcome of a turn in which something of ours broke: the person gets a reference, the log gets the reason. Only what is
     /// durable counts, so the workspace goes back to the last step that was recorded.
     async fn broken(&self, opened: &mut Opened, error: &anyhow::Error) -> anyhow::Result<Outcome> {
         let edits = self.parts.store.edits(opened.conversation.id).await?;
@@ -399,7 +399,7 @@ impl Gateway {
         })
     }
 
-    /// What a person is told of an internal error.
+    /// Returns the text about an internal error for a person.
     pub(super) fn internal(&self, error: &anyhow::Error, what: &str) -> String {
         let reference = self.failed(error, what);
         format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
@@ -425,7 +425,7 @@ fn refusal(can_find: bool, address: &Address, why: &str) -> Vec<Op> {
     }
 }
 
-/// What is said of a message that is ended without a turn: in its card, if it has one.
+/// Returns the answer to a message that is ended without a turn: in its card, if it has one.
 fn whole_refusal(address: &Address, why: &str) -> Vec<Op> {
     vec![address.post("card", Reply::text(why)), card_fill(address, why)]
 }

@@ -21,7 +21,7 @@ pub(super) struct Opened {
     pub(super) conversation: Conversation,
     pub(super) workspace: Workspace,
     pub(super) overlay: Arc<Overlay>,
-    /// When the turn began, with its opening.
+    /// The time at which the turn began, with its opening.
     pub(super) began: Instant,
     /// The branch and its newest commit when the turn began.
     pub(super) branch: String,

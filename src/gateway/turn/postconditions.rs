@@ -1,5 +1,5 @@
-//! What must hold of a workspace before a turn ends as done: the change is prepared as it would be sent,
-//! and sent as it was prepared.
+//! The conditions a workspace must meet before a turn ends as done: the change is prepared as it would be sent, and sent as it was
+//! prepared.
 
 use super::Opened;
 use crate::agent::{Finding, Postconditions};
@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// What was prepared last, and for which edits.
+/// The change that was prepared last, and the edits it was prepared for.
 // Held to take or to put.
 #[derive(Default)]
 pub(super) struct Latest(Mutex<Option<(Edits, Option<Prepared>)>>);
@@ -59,8 +59,8 @@ impl Preparing<'_> {
         Ok(prepared)
     }
 
-    /// Everything the person said in this conversation, newest last: what they may have asked for. What
-    /// they quote, and what an event brings along, nobody asked for.
+    /// Returns all that the person said in this conversation, newest last: what they may have asked for. What they quote, and what an event
+    /// brings along, nobody asked for.
     async fn request(&self) -> Result<String, StoreError> {
         let said = self.gateway.parts.store.said(self.opened.conversation.id).await?;
         let own: Vec<String> = said.iter().map(|text| prompt::own_words(text)).collect();
@@ -68,7 +68,7 @@ impl Preparing<'_> {
     }
 }
 
-/// What does not hold of a change that the person may not have.
+/// Returns the failed condition of a change that the person may not have.
 fn ungranted(why: &str) -> String {
     format!("the grant covers the change: no, {why}")
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// What a turn writes down, in order.
+/// The record of a turn, in order.
 pub(super) struct Recording {
     turn: TurnId,
     now: fn() -> Timestamp,
@@ -17,10 +17,10 @@ pub(super) struct Recording {
 }
 
 enum File {
-    /// On a thread that may wait for the disk.
+    /// The file is being opened on a thread that may wait for the disk.
     Opening(JoinHandle<Result<Recorder, SessionError>>),
     Open(Recorder),
-    /// It could not be opened or written, which was logged.
+    /// The file could not be opened or written, which was logged.
     Lost,
 }
 

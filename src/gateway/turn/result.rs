@@ -15,7 +15,7 @@ const SHOWN_BYTES_MAX: usize = 128 << 10;
 const SHOWN_BYTES_MIN: usize = 1_000;
 /// An answer of so few bytes is only looked at with all that stands beside it.
 const SHORT_BYTES_MAX: usize = 4 << 10;
-/// What the file with the whole answer is called.
+/// The name of the file with the whole answer.
 const FILE_NAME: &str = "answer.md";
 
 /// The buttons under a change.
@@ -25,7 +25,7 @@ pub(super) struct ChangeButtons {
     pub(super) discard: String,
 }
 
-/// What a model said at the end of a turn, and how much of it is shown at most.
+/// The words of a model at the end of a turn, and how much of them is shown at most.
 pub(super) struct Said {
     whole: String,
     shown: usize,
@@ -118,7 +118,7 @@ pub(super) struct Pages {
     pub(super) inline_diff_bytes_max: usize,
 }
 
-/// What is known of the files a turn has written, with all that it did before the process ended and it was taken up again.
+/// The writes of a turn as far as they are known, with all that it did before the process ended and it was taken up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrote {
     /// Surely none.
@@ -159,7 +159,7 @@ impl<'a> Left<'a> {
     }
 }
 
-/// Everything a result is made of.
+/// The parts of a result.
 pub(super) struct Result<'a> {
     pub(super) address: &'a Address,
     pub(super) config: &'a Config,
@@ -266,7 +266,7 @@ impl Result<'_> {
         })
     }
 
-    /// What cut the turn short. What fails in a change that stays as it was, is said of that.
+    /// Returns the notice of what cut the turn short. What fails in a change that stays as it was, is said of that.
     fn notice(&self) -> Option<String> {
         let is_of_change = self.outcome.verdict == Verdict::Fail && matches!(self.left, Left::AsItWas(_));
         self.outcome.notice.clone().filter(|_| !is_of_change)

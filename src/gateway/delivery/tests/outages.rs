@@ -22,7 +22,7 @@ fn server_error() -> SendError {
     }
 }
 
-/// So many posts in chats of their own.
+/// Returns so many posts in chats of their own.
 fn many(count: usize) -> Vec<Op> {
     (0..count)
         .map(|number| post(&format!("inbox-{number}/result"), &format!("C{number}")))
@@ -255,7 +255,7 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
     assert_eq!(world.letters().await, []);
 }
 
-/// Whoever had it has ended without a word: no restart is needed. P2
+/// Checks that a post is looked for, without a restart, when whoever had it has ended without a word. P2
 #[tokio::test(start_paused = true)]
 async fn a_post_that_is_in_nobodys_hands_is_looked_for() {
     for was_shown in [true, false] {

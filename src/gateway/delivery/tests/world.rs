@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take on a busy machine.
+/// The longest time anything may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(120);
 
 thread_local! {
@@ -36,15 +36,15 @@ pub(super) fn now() -> Timestamp {
     start + SignedDuration::try_from(elapsed()).unwrap()
 }
 
-/// What a call does.
+/// The behaviour of a call.
 pub(super) enum Does {
-    /// It is shown.
+    /// The operation is shown.
     Shows,
-    /// It is shown, and the answer is lost.
+    /// The operation is shown, and the answer is lost.
     ShowsThen(SendError),
-    /// It fails without effect.
+    /// The call fails without effect.
     Fails(SendError),
-    /// Nobody answers, without end.
+    /// The call is not answered, without end.
     Hangs,
     /// Our own code breaks.
     Breaks,
@@ -59,17 +59,17 @@ pub(super) struct Fake {
     behaviour: Behaviour,
     probe: Box<dyn Fn() -> Result<(), SendError> + Send + Sync>,
     limits: Limits,
-    /// Whether it can be asked what became of a post.
+    /// True if it can be asked what became of a post.
     can_find: bool,
     /// Operations of each call, and when it was made.
     pub(super) calls: Mutex<Vec<(String, Duration)>>,
     /// Operations that show.
     pub(super) shown: Mutex<Vec<String>>,
-    /// What they say, where they are text.
+    /// The texts of the operations that show, where they are text.
     pub(super) said: Mutex<Vec<String>>,
     /// Since when operations were looked for.
     pub(super) looked_since: Mutex<Vec<Timestamp>>,
-    /// When it was probed.
+    /// The times of the probes.
     pub(super) probes: Mutex<Vec<Duration>>,
 }
 
@@ -266,7 +266,7 @@ impl World {
         Self::start_in(tempfile::tempdir().unwrap(), Arc::new(fake))
     }
 
-    /// Like [`World::start`], after something was done to the store that nobody delivers from yet.
+    /// Starts the world like [`World::start`], after something was done to the store that nobody delivers from yet.
     pub(super) async fn start_after(fake: Fake, prepare: impl AsyncFnOnce(&Store)) -> Self {
         elapsed();
         let directory = tempfile::tempdir().unwrap();
