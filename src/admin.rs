@@ -1,5 +1,5 @@
-//! What an operator asks of a server: invites, users, recordings. The same code answers a running
-//! server's socket and a command line that finds no server running.
+//! Administration of a server: invites, users, recordings, stored data. The same code answers a running server's
+//! socket and a command line that finds no server running.
 
 mod audit;
 mod socket;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Operations that are listed at once.
 const LETTERS_MAX: u32 = 1_000;
 
-/// What can be asked.
+/// A request of an operator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Request {
@@ -30,42 +30,42 @@ pub enum Request {
     Invite {
         /// The person's name, as it is shown to others.
         name: String,
-        /// What they may do.
+        /// The role they get.
         role: Role,
         /// Glob over repository names.
         repositories: String,
         /// Globs over environments.
         environments: Vec<String>,
-        /// How long the invite is good.
+        /// The hours for which the invite is good.
         hours: u32,
     },
-    /// Everybody who was admitted.
+    /// Lists every person who was admitted.
     Users,
-    /// One person: by id, name or `slack:T0ACME:U0ALICE`.
+    /// Shows one person: by id, name or `slack:T0ACME:U0ALICE`.
     User {
-        /// Which.
+        /// The id, name or account of the person.
         which: String,
     },
     /// Admits an account by its id.
     Add {
-        /// Whose, under which name, with which grant.
+        /// The account, the name and the grant of the person.
         person: NewPerson,
     },
     /// Takes a person's access away, at once.
     Revoke {
-        /// Which.
+        /// The id, name or account of the person.
         which: String,
     },
     /// Gives a person this grant and no other, at once.
     Grant {
-        /// Which.
+        /// The id, name or account of the person.
         which: String,
         /// The grant.
         grant: Grant,
     },
     /// The recording of a conversation: by its id, or a change such as `CHG-42`.
     Session {
-        /// Which.
+        /// The id of the conversation, or the name of a change.
         which: String,
     },
     /// Checks the audit log's chain.
@@ -81,28 +81,28 @@ pub enum Request {
         /// Lines at most.
         limit: u32,
     },
-    /// How much is stored of each kind, and for how long.
+    /// Reports how much is stored of each kind, and for how long it is kept.
     Data,
-    /// What was given up, and whether the channels deliver.
+    /// Lists the operations that were given up, and reports whether the channels deliver.
     Outbox {
-        /// Of one channel, or of all.
+        /// A channel to list; `None` for all.
         channel: Option<String>,
     },
     /// Sends again what was given up.
     OutboxRetry {
-        /// Which.
+        /// The operations to send again.
         which: Letters,
     },
     /// Drops what was given up: it is never sent.
     OutboxDrop {
-        /// Which.
+        /// The operations to drop.
         which: Letters,
     },
     /// Removes what is older than it is kept: some seconds of it. Ask until it is done.
     Prune {
-        /// Whether it is removed, or only counted.
+        /// The treatment of old rows: removed, or only counted.
         prune: Prune,
-        /// Whether this begins a round or goes on with it.
+        /// The position of the request: it begins a round or goes on with one.
         begin: Begin,
     },
 }
@@ -115,9 +115,9 @@ pub enum Answer {
     Invite {
         /// The token.
         token: String,
-        /// How to use it, one line per connected channel.
+        /// Instructions for its use, one line per connected channel.
         how: Vec<String>,
-        /// When it stops working.
+        /// The time it stops working.
         expires: Timestamp,
     },
     /// People.
@@ -125,34 +125,34 @@ pub enum Answer {
         /// Sorted by id.
         users: Vec<User>,
     },
-    /// Somebody is in.
+    /// The person is admitted.
     Added {
-        /// Who, with what they may do.
+        /// The person, with their grants.
         user: User,
     },
-    /// One person's access is gone.
+    /// The person's access is taken away.
     Revoked {
-        /// Who.
+        /// The person.
         user: User,
     },
-    /// One person's grant is another.
+    /// The person's grant is changed.
     Granted {
-        /// Who, with what they may do now.
+        /// The person, with their new grants.
         user: User,
     },
     /// A recording.
     Session {
-        /// One record each, oldest first.
+        /// The records, oldest first.
         records: Vec<session::Record>,
     },
     /// The audit log is whole.
     Audit {
-        /// Its rows, since it was begun.
+        /// Number of its rows, since it was begun.
         rows: i64,
-        /// How many of them were cut from its beginning.
+        /// Number of them that were cut from its beginning.
         #[serde(default)]
         cut: i64,
-        /// When the first row that is there was written, once some were cut.
+        /// The time of the first row that is left, once some were cut.
         #[serde(default)]
         since: Option<Timestamp>,
     },
@@ -163,14 +163,14 @@ pub enum Answer {
         /// True if there may be older ones that fit.
         has_more: bool,
     },
-    /// What is stored.
+    /// The amount of stored data.
     Data {
         /// Kind by kind.
         kinds: Vec<Holding>,
         /// The file of the database.
         database: Bytes,
     },
-    /// What was given up.
+    /// The operations that were given up.
     Outbox {
         /// The channels of a running server.
         channels: Vec<ChannelHealth>,
@@ -182,26 +182,26 @@ pub enum Answer {
     },
     /// The result of a retry or a drop.
     Letters {
-        /// How many operations.
+        /// Number of operations.
         count: u64,
     },
-    /// What was removed, or would be.
+    /// The rows that were removed, or would be.
     Pruned {
-        /// By kind.
+        /// The result for each kind.
         pruned: Vec<Pruned>,
-        /// What could not be removed, and why.
+        /// The kinds that could not be removed, with the reason.
         failed: Vec<String>,
-        /// Whether nothing more is to be asked for.
+        /// True if the round is complete.
         is_done: bool,
     },
-    /// It did not work, and why.
+    /// The request failed.
     Failed {
-        /// For the operator.
+        /// The reason, for the operator.
         why: String,
     },
 }
 
-/// Who can say how an invite is used on each connected channel.
+/// A source of the instructions for invites on each connected channel.
 pub trait Installations: Send + Sync {
     /// The connected channels by their configured names.
     fn installations(&self) -> Vec<(String, Installation)>;
@@ -217,19 +217,19 @@ impl Installations for NoInstallations {
     }
 }
 
-/// Everything an operator's question needs.
+/// The services that requests of operators need.
 pub struct Admin {
-    /// What is stored.
+    /// The store.
     pub store: Store,
-    /// Who may do what.
+    /// The admitted people and their grants.
     pub access: Arc<Access>,
     /// The data directory.
     pub data: PathBuf,
-    /// How long what is stored is kept.
+    /// The rules for how long stored data is kept.
     pub retention: Arc<Retention>,
     /// The configured channels by name.
     pub channels: BTreeSet<String>,
-    /// What delivers; none where no server runs.
+    /// The running gateway; `None` where no server runs.
     pub gateway: Option<Arc<Gateway>>,
     /// The connected channels.
     pub routes: Arc<dyn Installations>,
@@ -239,7 +239,7 @@ pub struct Admin {
     pub random: fn() -> [u8; 32],
 }
 
-/// Why a question has no answer.
+/// An error of a request that has no answer.
 #[derive(Debug, thiserror::Error)]
 enum AdminError {
     #[error(transparent)]
