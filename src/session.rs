@@ -26,13 +26,13 @@ const SHOWN_LINES_MAX: usize = 40;
 /// Takes secrets out of a text before it is written.
 pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
-/// Why a recording cannot be written or read.
+/// An error of writing or reading a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// Not the name of a recording.
+    /// The text is not the name of a recording.
     #[error("`{0}` is not a session; a session is 32 hex digits")]
     Name(String),
-    /// There is no such recording.
+    /// The recording does not exist.
     #[error("there is no recording of session `{0}`")]
     Missing(String),
     /// The file could not be read or written.
@@ -46,50 +46,50 @@ impl From<std::io::Error> for SessionError {
     }
 }
 
-/// One line of a recording.
+/// A line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
-    /// In which turn, where it was in one.
+    /// The turn it belongs to, where it was in one.
     pub turn: Option<TurnId>,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What a line says.
+/// The event that a line records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A person said something and a turn began.
     Began {
-        /// Their words.
+        /// The words of the person.
         user: String,
     },
     /// The model answered.
     Assistant {
         /// The model that did, as its provider names it.
         model: String,
-        /// Its words.
+        /// The words of the answer.
         text: String,
         /// The tools it called.
         calls: Vec<ToolCall>,
-        /// What it cost.
+        /// The tokens of the call.
         usage: Usage,
     },
     /// A tool answered.
     Result {
-        /// Which call.
+        /// The id of the call.
         call: String,
-        /// What the model reads.
+        /// The text that the model reads.
         content: String,
         /// True when it failed.
         is_error: bool,
     },
-    /// We sent the answer back to the model.
+    /// The answer was sent back to the model.
     SentBack {
-        /// What the model reads.
+        /// The text that the model reads.
         remark: String,
     },
     /// A change was prepared.
@@ -105,16 +105,16 @@ pub enum Event {
     },
     /// The turn ended.
     Verdict {
-        /// How.
+        /// The verdict.
         verdict: Verdict,
-        /// Who says so.
+        /// The source of the verdict.
         source: Source,
         /// The facts, in words.
         summary: String,
     },
     /// The last line was cut short by a crash, and taken away.
     Recovered {
-        /// Its bytes.
+        /// Number of bytes of the line.
         lost_bytes: u64,
     },
     /// A line that says nothing this build can read. Never written.

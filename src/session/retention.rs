@@ -20,7 +20,7 @@ const OLD_PART: u64 = 8;
 /// Ends the name of a recording that is being written anew.
 const UNFINISHED: &str = ".jsonl.part";
 
-/// What became of some recordings.
+/// The result of shortening some recordings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shortened {
     /// Recordings that lost lines, or would.
@@ -31,7 +31,7 @@ pub struct Shortened {
     pub next: Option<String>,
 }
 
-/// When a line was written.
+/// The time at which a line was written.
 #[derive(Deserialize)]
 struct Written {
     at: Timestamp,
