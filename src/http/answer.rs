@@ -30,7 +30,7 @@ pub(super) fn alive() -> Answer {
     json(StatusCode::OK, br#"{"alive":true}"#)
 }
 
-/// Whether the process can do its work.
+/// Answers whether the process can do its work: 200 or 503, with the reasons.
 pub(super) fn ready(readiness: &Readiness) -> Answer {
     let Readiness {
         waiting_for,
@@ -85,13 +85,13 @@ pub(super) fn broken_off() -> Answer {
     closing(malformed("the body is incomplete"))
 }
 
-/// Not now; the sender tries again.
+/// Answers that the event cannot be taken now; the sender tries again.
 pub(super) fn unavailable() -> Answer {
     let answer = json(StatusCode::SERVICE_UNAVAILABLE, br#"{"error":"unavailable"}"#);
     with(answer, RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))
 }
 
-/// No such route.
+/// Answers that there is no such route.
 pub(super) fn not_found() -> Answer {
     json(StatusCode::NOT_FOUND, br#"{"error":"not found"}"#)
 }

@@ -9,16 +9,16 @@ pub(super) const HEADER_BYTES_MAX: usize = 32 * 1024;
 /// Headers of one request; more is refused by the parser with 431.
 pub(super) const HEADERS_MAX: usize = 64;
 
-/// What one listener allows.
+/// The bounds of one listener.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
-    /// From accept, or from the first byte of a later request, to the end of the headers.
+    /// Time from accept, or from the first byte of a later request, to the end of the headers.
     pub(super) header_time_max: Duration,
-    /// From the end of the headers to the end of the body.
+    /// Time from the end of the headers to the end of the body.
     pub(super) body_time_max: Duration,
-    /// From an answer to the first byte of the next request; also the time to take the answer.
+    /// Time from an answer to the first byte of the next request; also the time to take the answer.
     pub(super) idle_time_max: Duration,
-    /// From shutdown to the last answer.
+    /// Time from shutdown to the last answer.
     pub(super) drain_time_max: Duration,
     /// Bytes of a body.
     pub(super) body_bytes_max: usize,

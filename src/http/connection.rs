@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-/// How long the loop pauses when the system has no descriptor for another connection.
+/// Pause of the accept loop when the system has no descriptor for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections until `cancel`, then lets them finish within the bound.

@@ -19,16 +19,16 @@ struct Open {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Why a connection is turned away.
+/// The reason why a connection is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     /// The listener has all it can take.
     Listener,
-    /// This address has all it may have.
+    /// The address has all it may have.
     Address,
 }
 
-/// One connection's place; dropping it gives it back.
+/// The place of one connection; dropping it gives it back.
 #[derive(Debug)]
 pub(super) struct Place {
     crowd: Arc<Crowd>,
@@ -81,7 +81,8 @@ impl Drop for Place {
     }
 }
 
-/// What counts as one address. An IPv6 customer owns a whole /64, so that is one address.
+/// Returns the address under which connections are counted. An IPv6 customer owns a whole /64, so that is one
+/// address.
 fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -28,14 +28,14 @@ use tokio_util::sync::CancellationToken;
 /// requested name itself is the caller's text and is not passed on.
 pub const NAME_UNKNOWN: &str = "?";
 
-/// What happens to verified events, and what the routes need to know. One per process.
+/// The receiver of verified events, which also answers questions of the routes. One per process.
 #[async_trait]
 pub trait Ingress: Send + Sync {
     /// Stores a verified event; returns only once it is durable, or refused for good. The future is
     /// dropped when the caller hangs up, so it must be safe to drop at every await.
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable>;
 
-    /// Who answers for `POST /in/<name>`.
+    /// Returns the webhook that answers for `POST /in/<name>`.
     fn webhook(&self, name: &str) -> Route;
 
     /// Notes a refused request. Never blocks. `name` is a configured name or [`NAME_UNKNOWN`].
@@ -54,14 +54,14 @@ pub trait Ingress: Send + Sync {
     /// Notes a verified event that is not for us. Never blocks.
     fn ignored(&self, name: &str, reason: &'static str, at: Timestamp);
 
-    /// Whether the whole process can do its work.
+    /// Reports whether the whole process can do its work.
     fn ready(&self) -> Readiness;
 
     /// The shell's clock.
     fn now(&self) -> Timestamp;
 }
 
-/// How a verified event was taken.
+/// The result of storing a verified event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledged {
     /// Stored now.
@@ -77,7 +77,7 @@ pub enum Acknowledged {
 #[error("the event could not be stored")]
 pub struct Unavailable;
 
-/// Who answers for a name.
+/// The receiver that answers for a name.
 #[derive(Clone)]
 pub enum Route {
     /// A webhook that is ready.
@@ -85,20 +85,20 @@ pub enum Route {
     /// A configured channel that does not know itself yet: what is verified by this is answered 503, and all else as
     /// by a webhook that is ready.
     Connecting(Arc<dyn Webhook>),
-    /// Nobody: the answer is the one a wrong signature gets.
+    /// No webhook has this name: the answer is the one a wrong signature gets.
     Unknown,
 }
 
-/// Whether the process can do its work.
+/// The readiness of the process to do its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// What is missing, as short phrases without paths or secrets; ready when empty.
+    /// The parts that are missing, as short phrases without paths or secrets; ready when empty.
     pub waiting_for: Vec<String>,
-    /// What does not work as it should while messages are taken all the same.
+    /// The parts that do not work as they should while messages are taken all the same.
     pub degraded: Vec<String>,
 }
 
-/// How the listener ended.
+/// The end of the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Connections that had not finished their request in time and were cut.

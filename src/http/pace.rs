@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// What a connection is waiting for. Shared by the socket and the handler of the same connection.
+/// The phase that a connection waits in. Shared by the socket and the handler of the same connection.
 pub(super) struct Phase(AtomicU8);
 
 const HEADERS: u8 = 0;
@@ -58,7 +58,7 @@ impl Paced {
         }
     }
 
-    /// Whether the current wait took too long; registers for the wake-up if not.
+    /// Returns true if the current wait took too long; registers for the wake-up if not.
     fn late(&mut self, cx: &mut Context<'_>) -> bool {
         let phase = self.phase.0.load(Ordering::Relaxed);
         if phase != self.watched {

@@ -16,13 +16,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tracing::error;
 
-/// What every connection shares.
+/// The state that every connection shares.
 pub(super) struct Routes {
     pub(super) bounds: Bounds,
     pub(super) ingress: Arc<dyn Ingress>,
 }
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 enum BodyError {
     TooLarge,
     BrokenOff,
@@ -169,7 +169,7 @@ impl Routes {
     }
 }
 
-/// Whether the body is encoded in a way that signatures and bounds do not see through.
+/// Returns true if the body is encoded in a way that signatures and bounds do not see through.
 fn encoded(headers: &HeaderMap) -> bool {
     headers
         .get_all(CONTENT_ENCODING)

@@ -1,4 +1,4 @@
-//! What an authentic event becomes, and how it is answered.
+//! Tests of authentic events: what each becomes, and how it is answered.
 
 use super::{
     NOW, Remembering, Running, SECRET, UNAUTHENTICATED, bounds, generic_headers, github_headers, hmac_hex,

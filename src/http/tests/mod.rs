@@ -37,9 +37,9 @@ pub(super) const UNAUTHENTICATED: &str = "HTTP/1.1 401 Unauthorized\r\ncache-con
 /// An ingress that remembers everything and stores nothing.
 pub(super) struct Remembering {
     routes: BTreeMap<&'static str, Route>,
-    /// One permit lets one event become durable.
+    /// Permits to make events durable, one for each.
     pub(super) durable: Semaphore,
-    /// One permit for every event that was handed over.
+    /// Permits for events that were handed over, one for each.
     pub(super) entered: Semaphore,
     pub(super) down: bool,
     pub(super) waiting_for: Vec<String>,
@@ -210,7 +210,7 @@ impl Running {
     }
 }
 
-/// What still comes on a connection until it ends, without dates.
+/// Reads the rest of a connection until it ends, and leaves out dates.
 pub(super) async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes));
