@@ -1,4 +1,4 @@
-//! Whatever is signed, it is received, ignored or refused; nothing in it stops the server.
+//! Property test: any signed request is received, ignored or refused; nothing in it stops the server.
 
 use super::{Webhook, of_channel, of_hook};
 use crate::config::{
@@ -20,7 +20,7 @@ use std::sync::Arc;
 const SECRET: &str = "shared";
 const AT: i64 = 1_795_293_600;
 
-/// Any JSON, with the words that decoders look for among its strings and names.
+/// Makes any JSON, with the words that decoders look for among its strings and names.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         any::<String>(),
@@ -68,7 +68,7 @@ fn mutated(base: Value) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Where every part of a value is, the whole first.
+/// Returns the pointers of every part of a value, the whole first.
 fn pointers(value: &Value, at: &str) -> Vec<String> {
     let mut found = vec![at.to_owned()];
     match value {

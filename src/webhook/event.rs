@@ -1,5 +1,5 @@
-//! What the hooks of all schemes share: from a verified JSON payload to an [`Inbound`] of the
-//! service identity `hook:<name>`. Values of the payload become data, never instructions.
+//! Events of hooks, the part all schemes share: from a verified JSON payload to an [`Inbound`] of the service
+//! identity `hook:<name>`. Values of the payload become data, never instructions.
 
 use super::{Received, Rejected};
 use crate::config::{HookChange, HookSettings};
@@ -36,7 +36,7 @@ impl HookEvents {
         }
     }
 
-    /// Whether the payload comes from a repository that counts.
+    /// Returns true if the payload comes from a repository that counts.
     pub(super) fn is_allowed(&self, payload: &Value) -> bool {
         let source = payload.pointer("/repository/full_name").and_then(Value::as_str);
         self.sources.is_empty()

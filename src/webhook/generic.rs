@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 const SIGNATURE: &str = "x-webhook-signature";
-/// What an event is called whose payload does not name it.
+/// The name of an event whose payload does not name it.
 const EVENT_UNNAMED: &str = "event";
 
 struct Generic {

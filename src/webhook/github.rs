@@ -34,9 +34,9 @@ struct Wanted {
 /// The form in which the payload is sent.
 #[derive(Clone, Copy)]
 enum Sent {
-    /// As the body.
+    /// The payload is the body.
     Json,
-    /// In a form.
+    /// The payload is a field of a form.
     Form,
 }
 

@@ -18,10 +18,10 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// What a verified request is.
+/// The outcome of a verified request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// Something to admit and store before it is acknowledged.
+    /// A message or event to admit and store before it is acknowledged.
     Inbound(Box<Inbound>),
     /// Verified, and not for us: acknowledged, audited as `ingress.ignored`, forgotten.
     Ignored(&'static str),
@@ -29,7 +29,7 @@ pub enum Received {
     Answer(String),
 }
 
-/// Why a request is not received.
+/// The reason why a request is not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// Missing, duplicate, mixed, malformed or wrong signature. The answer is the same 401 for

@@ -100,8 +100,8 @@ fn message(envelope: &Value, installed: &Installed) -> Result<Received, Rejected
     })))
 }
 
-/// Why a message is not somebody talking: bots must not wake each other, and an edit must not ask
-/// twice.
+/// Returns the reason for which a message is not a person talking, if there is one: bots must not wake each other,
+/// and an edit must not ask twice.
 fn not_a_person_talking(event: &Value, installed: &Installed) -> Option<&'static str> {
     match text_at(event, "/subtype") {
         None | Some("file_share" | "thread_broadcast") => {}

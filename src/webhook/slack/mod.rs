@@ -42,7 +42,7 @@ struct Slack {
     installed: Installed,
 }
 
-/// What decoding needs to know about us.
+/// The identity of this installation, which decoding compares with.
 struct Installed {
     channel: String,
     team: String,

@@ -1,4 +1,4 @@
-//! What a person wrote, out of Slack's markup: `<@U…>`, `<#C…|name>`, `<url|label>`, `&lt;`.
+//! The plain text of a person's message, out of Slack's markup: `<@U…>`, `<#C…|name>`, `<url|label>`, `&lt;`.
 
 use serde_json::Value;
 use std::borrow::Cow;
@@ -101,7 +101,7 @@ fn is_mention_of(token: &str, bot: &str) -> bool {
     !bot.is_empty() && id.strip_prefix('@') == Some(bot)
 }
 
-/// What a person sees in place of one `<…>`.
+/// Returns the text that a person sees in place of one `<…>`.
 fn readable(token: &str) -> String {
     let (target, label) = match token.split_once('|') {
         Some((target, label)) => (target, Some(label).filter(|label| !label.is_empty())),

@@ -21,7 +21,7 @@ const IGNORED: [(&str, &str); 6] = [
     ("inline_query", "inline query"),
 ];
 
-/// What a message without text can be, and the noun for it.
+/// Kinds of messages without text, each with the noun for it.
 const MEDIA: [(&str, &str); 14] = [
     ("animation", "animation"),
     ("photo", "photo"),

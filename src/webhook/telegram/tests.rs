@@ -1,4 +1,4 @@
-//! What updates become.
+//! Tests of decoding: what updates become.
 
 use super::decode;
 use crate::model::{Account, Inbound, Installation, Kind, MessageRef, Place, Platform, Sender};

@@ -12,7 +12,7 @@ pub(super) struct Message {
     pub(super) sender_chat: Option<Value>,
     pub(super) via_bot: Option<Value>,
     pub(super) forward_origin: Option<Value>,
-    /// What forwards carried before Bot API 7.0; local Bot API servers still send it.
+    /// The date that forwards carried before Bot API 7.0; local Bot API servers still send it.
     pub(super) forward_date: Option<Value>,
     pub(super) is_automatic_forward: Option<bool>,
     pub(super) is_topic_message: Option<bool>,

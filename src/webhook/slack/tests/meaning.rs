@@ -1,4 +1,4 @@
-//! What a signed request means: who said what, where, and to whom.
+//! Tests of the meaning of signed requests: the sender, the words, the place and the addressee.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn both_events_of_one_message_share_a_name() {
     assert_ne!(first.delivery.first(), second.delivery.first());
 }
 
-/// Both hear the same event; if a name of one were a name of the other, one would stay silent.
+/// Two apps hear the same event; if a name of one were a name of the other, one would stay silent.
 #[test]
 fn two_apps_in_one_workspace_do_not_mask_each_other() {
     let body = with(mention(), "client_msg_id", json!("c-1"));

@@ -1,4 +1,4 @@
-//! Which requests are Slack's own, and what those who try are told.
+//! Tests of signatures: which requests are accepted as Slack's own, and the answers to all others.
 
 use super::*;
 
