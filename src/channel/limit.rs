@@ -1,9 +1,9 @@
-//! How often a platform lets itself be called, and what each limit is counted for. The figures are the
-//! published ones; who waits for them is the delivery.
+//! Rate limits of the platforms, and the scope each is counted in. The figures are the published ones; the delivery
+//! is what waits for them.
 
 use std::time::Duration;
 
-/// What a limit is counted for.
+/// The scope in which a limit is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// New messages in one chat, and edits where they count like those.
@@ -17,7 +17,7 @@ pub enum Scope {
 /// A limit: some calls at once, and one more each time `every` has passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What it is counted for.
+    /// The scope it is counted in.
     pub scope: Scope,
     /// Calls at once after a rest.
     pub burst: u32,
@@ -32,7 +32,7 @@ impl Limit {
     }
 }
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Delivers an operation: [`super::Channel::deliver`].

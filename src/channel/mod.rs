@@ -29,8 +29,7 @@ pub struct Delivered {
     pub message: Option<MessageRef>,
 }
 
-/// Why an operation was not delivered, by what the caller can do about it. Messages carry no token,
-/// no URL and no message text.
+/// An error of a delivery, by what the caller can do about it. Messages carry no token, no URL and no message text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// Definitely not sent: nobody could be reached, or the platform says that it is out of service. Says nothing
@@ -45,15 +44,15 @@ pub enum SendError {
     Limited {
         /// A few words.
         why: String,
-        /// What the platform asked us to wait.
+        /// The wait that the platform asked for.
         retry_after: Option<Duration>,
     },
-    /// It brought no answer, and may be done again without being seen twice.
+    /// The call brought no answer, and may be done again without being seen twice.
     #[error("not sent: {why}")]
     NotSent {
         /// A few words.
         why: String,
-        /// What the platform asked us to wait.
+        /// The wait that the platform asked for.
         retry_after: Option<Duration>,
     },
     /// The platform answered, and another host that it named did not, nor took it. May be done again without being seen
@@ -62,7 +61,7 @@ pub enum SendError {
     OtherHost {
         /// A few words.
         why: String,
-        /// What that host asked us to wait.
+        /// The wait that the other host asked for.
         retry_after: Option<Duration>,
     },
     /// Definitely not sent, and never will be: any other 4xx, `ok: false`.
@@ -73,12 +72,12 @@ pub enum SendError {
     Ambiguous(String),
 }
 
-/// What a platform knows of an operation that may have been delivered.
+/// The knowledge of a platform about an operation that may have been delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It was: this is its message.
+    /// The operation was delivered, as this message.
     Message(MessageRef),
-    /// It shows nowhere.
+    /// The operation shows nowhere.
     Nothing,
     /// The platform cannot be asked that.
     CannotTell,
@@ -87,7 +86,7 @@ pub enum Found {
 /// An inbound of a polled platform, and the way to say that it is durable.
 #[derive(Debug)]
 pub struct Polled {
-    /// What came in.
+    /// The message that came in.
     pub inbound: Inbound,
     /// Answered once the gateway has stored or refused it. Until then the platform is not told that
     /// we have it; dropping it unanswered makes the platform deliver it again.
@@ -97,14 +96,14 @@ pub struct Polled {
 /// A chat platform account.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// Which installation this is.
+    /// Returns the installation of this account.
     fn installation(&self) -> &Installation;
 
     /// Delivers one operation. Safe to repeat for everything but posts and uploads.
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError>;
 
-    /// Whether [`Channel::find`] can tell of every post. Then one is never repeated for want of knowledge, and
-    /// needs no placeholder.
+    /// Returns true if [`Channel::find`] can tell of every post. Then no post is repeated for want of knowledge, and
+    /// none needs a placeholder.
     fn can_find(&self) -> bool;
 
     /// Looks for what [`Channel::deliver`] made of an operation whose outcome is unknown, and which was enqueued
@@ -133,7 +132,7 @@ pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply)
     }
 }
 
-/// Whether a reply takes at most so many messages.
+/// Returns true if a reply takes at most so many messages.
 pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
     match settings {
         ChannelSettings::Slack(_) => slack::split(reply, &server.link_hosts).len() <= messages_max,

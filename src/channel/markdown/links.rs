@@ -1,5 +1,5 @@
-//! Which links stay links. A chat client fetches or opens what looks like an address, so an address
-//! of the model's choice is a way to carry data out; only hosts the operator lists are clickable.
+//! The policy for links in Markdown. A chat client fetches or opens what looks like an address, so an address of the
+//! model's choice is a way to carry data out; only hosts the operator lists are clickable.
 
 use super::{Inline, Style};
 use regex::Regex;
@@ -49,7 +49,7 @@ pub(super) fn link(label: &str, address: &str, style: Style, link_hosts: &[Strin
     }
 }
 
-/// What is left of an image or of a link that is not allowed.
+/// Returns the text that stands for an image, or for a link that is not allowed.
 pub(super) fn refused(label: &str, address: &str, style: Style) -> Vec<Inline> {
     let code = |text: String| Inline::Code { text, style };
     let text = |text: &str| Inline::Text {

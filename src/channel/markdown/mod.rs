@@ -34,7 +34,7 @@ pub(super) enum Block {
     Code {
         /// The first word of the fence's info string, often empty.
         language: String,
-        /// Its lines.
+        /// The lines of the block.
         text: String,
     },
     /// A list.
@@ -57,29 +57,29 @@ pub(super) enum Inline {
     Text {
         /// The words, literally.
         text: String,
-        /// How they look.
+        /// The style of the words.
         style: Style,
     },
     /// Inline code.
     Code {
         /// The code, literally.
         text: String,
-        /// How it looks beside being code.
+        /// The style beside being code.
         style: Style,
     },
     /// A link that the policy allows.
     Link {
-        /// What it says.
+        /// The text of the link.
         label: String,
-        /// Where to: https, and one of the allowed hosts.
+        /// The address: https, and one of the allowed hosts.
         url: String,
-        /// How it looks.
+        /// The style of the text.
         style: Style,
     },
 }
 
 impl Inline {
-    /// What a person reads.
+    /// Returns the text that a person reads.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Text { text, .. } | Self::Code { text, .. } => text,
@@ -88,7 +88,7 @@ impl Inline {
     }
 }
 
-/// How a run of text looks.
+/// The style of a run of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Style {
     /// Strong.

@@ -1,4 +1,4 @@
-//! Where a long Markdown text may be cut: between its outermost blocks.
+//! The places where a long Markdown text may be cut: between its outermost blocks.
 
 use super::{SOURCE_BYTES_MAX, builder, options};
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
@@ -6,13 +6,13 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 /// An outermost block of a Markdown text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::channel) enum Section<'a> {
-    /// Anything but a code block: its Markdown source, up to where the next section starts.
+    /// A block that is no code block: its Markdown source, up to the start of the next section.
     Prose(&'a str),
     /// A code block, free of its fence.
     Code {
         /// The first word of the fence's info string, often empty.
         language: String,
-        /// Its lines.
+        /// The lines of the block.
         text: String,
     },
 }

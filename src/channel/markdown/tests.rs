@@ -1,4 +1,4 @@
-//! What the neutral tree keeps of a model's Markdown, and what it must not.
+//! Tests of the neutral tree: what it keeps of a model's Markdown, and what it must not.
 #![allow(clippy::unwrap_used)]
 
 use super::{Block, Inline, Section, Style, backticks, parse, sections};

@@ -9,7 +9,7 @@ use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// One request, from connecting to the last byte.
+/// Time limit of one request, from connecting to the last byte.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -23,7 +23,7 @@ const SCOPES: &str = "x-oauth-scopes";
 /// Characters of an error code that are kept.
 const CODE_CHARS_MAX: usize = 64;
 
-/// What Slack says of a token it does not take, whatever is asked with it.
+/// The errors with which Slack refuses a token, whatever is asked with it.
 const TOKEN_REFUSALS: [&str; 5] = [
     "invalid_auth",
     "not_authed",
@@ -40,10 +40,10 @@ const PASSING_REFUSALS: [&str; 4] = [
     "team_added_to_org",
 ];
 
-/// What happens if a call is made twice.
+/// The effect of making a call twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The same as if it is made once.
+    /// The effect is the same as that of one call.
     Repeatable,
     /// People see it twice.
     Once,
@@ -240,7 +240,7 @@ async fn read(response: &mut Response, effect: Effect) -> Result<Vec<u8>, SendEr
     Ok(answer)
 }
 
-/// What a transport error means. Its text names the address, so only its kind is told.
+/// Returns the error for a failure of the transport. Its text names the address, so only its kind is told.
 fn broken(error: &reqwest::Error, effect: Effect) -> SendError {
     if error.is_connect() || error.is_builder() {
         return SendError::Unreachable("slack cannot be reached".to_owned());

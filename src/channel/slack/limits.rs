@@ -1,4 +1,4 @@
-//! How often Slack may be called. A burst and what follows it within a minute stay below what Slack allows in
+//! Rate limits of Slack. A burst and what follows it within a minute stay below what Slack allows in
 //! one. Looking for a message counts as one call, however many pages of its thread are read.
 //! See <https://docs.slack.dev/apis/web-api/rate-limits>.
 
@@ -33,7 +33,8 @@ pub(super) fn limits(op: &Op, call: Call) -> Vec<Limit> {
     }
 }
 
-/// One message a second in a channel, with short bursts, and several hundred a minute in the workspace.
+/// Returns the limits of posts: one message a second in a channel, with short bursts, and several hundred a minute in
+/// the workspace.
 fn posts(id: &str) -> Vec<Limit> {
     let workspace = Scope::Method("chat.postMessage");
     vec![chat(id), Limit::new(workspace, 50, Duration::from_millis(200))]
@@ -43,17 +44,17 @@ fn chat(id: &str) -> Limit {
     Limit::new(Scope::Chat(id.to_owned()), 5, Duration::from_millis(1_100))
 }
 
-/// At least 20 calls a minute.
+/// Returns a limit within Slack's tier 2: at least 20 calls a minute.
 fn tier_2(method: &'static str) -> Limit {
     Limit::new(Scope::Method(method), 10, Duration::from_secs(6))
 }
 
-/// At least 50 calls a minute.
+/// Returns a limit within Slack's tier 3: at least 50 calls a minute.
 fn tier_3(method: &'static str) -> Limit {
     Limit::new(Scope::Method(method), 20, Duration::from_secs(2))
 }
 
-/// At least 100 calls a minute.
+/// Returns a limit within Slack's tier 4: at least 100 calls a minute.
 fn tier_4(method: &'static str) -> Limit {
     Limit::new(Scope::Method(method), 20, Duration::from_millis(750))
 }

@@ -9,9 +9,9 @@ use crate::model::{Action, MessageRef, Op};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
 
-/// What the bot may have to do to read the places it writes to: channels, private ones, conversations.
+/// The scopes a bot needs to read the places it writes to: channels, private ones, conversations.
 const SCOPES: [&str; 3] = ["channels:history", "groups:history", "im:history"];
-/// What our metadata is called.
+/// The event type of our metadata.
 const EVENT_TYPE: &str = "drydock_op";
 /// Messages of one page.
 const PAGE: &str = "200";
@@ -20,7 +20,7 @@ const PAGES_MAX: usize = 10;
 /// The largest lead of our clock over Slack's when a message was posted.
 const SKEW_SECONDS: i64 = 3_600;
 
-/// What a post carries, for whoever looks for it.
+/// Returns the metadata that a post carries, by which it can be found again.
 pub(super) fn metadata(op: &Op) -> Value {
     json!({"event_type": EVENT_TYPE, "event_payload": {"op": op.id}})
 }
@@ -128,7 +128,7 @@ fn shows(message: &Value, title: &str) -> bool {
 mod tests {
     use super::unreadable;
 
-    /// Something between Slack and us may drop the header that lists the scopes.
+    /// The header that lists the scopes may be dropped by a proxy between Slack and us.
     #[test]
     fn what_slack_did_not_tell_is_not_said_of_it() {
         let told = |scopes: &[&str]| {

@@ -293,7 +293,7 @@ fn unlinked(caption: &str) -> String {
     out
 }
 
-/// Whether nobody but the bot and one person is there.
+/// Returns true if a place is a chat of one person with the bot.
 fn is_direct(place: &Place) -> bool {
     place.chat.starts_with('D')
 }

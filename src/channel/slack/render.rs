@@ -201,7 +201,7 @@ fn element(button: &Button, number: usize) -> Value {
     element
 }
 
-/// What a notification shows: the words without their look, cut short.
+/// Returns the text that a notification shows: the words without their look, cut short.
 fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
     let lines: Vec<String> = reply
         .parts

@@ -13,7 +13,7 @@ pub(super) fn block(elements: Vec<Value>) -> Option<Value> {
     (!elements.is_empty()).then(|| json!({"type": "rich_text", "elements": elements}))
 }
 
-/// One or more lines.
+/// Makes a section of one or more lines; `None` if it is empty.
 pub(super) fn section(spans: Vec<Value>) -> Option<Value> {
     (!spans.is_empty()).then(|| json!({"type": "rich_text_section", "elements": spans}))
 }
@@ -195,7 +195,7 @@ fn plain(words: &str) -> Inline {
     }
 }
 
-/// The same line in bold.
+/// Returns a line in bold.
 pub(super) fn emboldened(inlines: &[Inline]) -> Vec<Inline> {
     let mut inlines = inlines.to_vec();
     for inline in &mut inlines {

@@ -15,7 +15,7 @@ const PART_CHARS_MAX: usize = 9_000;
 /// Halvings of one part: enough for any text that fits in memory.
 const HALVINGS_MAX: usize = 48;
 
-/// What a reply takes up.
+/// The size of a reply.
 #[derive(Clone, Copy, Default)]
 struct Size {
     blocks: usize,

@@ -1,4 +1,4 @@
-//! What a reply looks like in Block Kit, and where a long one is cut.
+//! Tests of replies in Block Kit: what each looks like, and where a long one is cut.
 #![allow(clippy::unwrap_used)]
 
 use super::render::{FALLBACK_CHARS_MAX, render};

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long an ordinary call may take.
+/// Time limit of an ordinary call.
 const CALL_TIME_MAX: Duration = Duration::from_secs(20);
-/// How long an upload may take.
+/// Time limit of an upload.
 const UPLOAD_TIME_MAX: Duration = Duration::from_secs(120);
 /// Bytes of an answer that are read: 100 updates of ordinary messages stay far below.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -24,10 +24,10 @@ pub(super) struct Api {
     token: Secret,
 }
 
-/// Why a call brought nothing.
+/// An error of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ApiError {
-    /// Nobody could be reached.
+    /// The server could not be reached.
     Unreachable(String),
     /// Telegram does not take the token.
     Unauthorised(String),
@@ -35,12 +35,12 @@ pub(super) enum ApiError {
     Limited(Option<Duration>),
     /// Telegram said no.
     Refused { code: u16, description: String },
-    /// It may or may not have had its effect.
+    /// The outcome is unknown: the call may or may not have had its effect.
     Ambiguous(String),
 }
 
 impl ApiError {
-    /// For posts and uploads, which show twice when they are repeated.
+    /// Converts the error of a post or an upload, which show twice when they are repeated.
     pub(super) fn of_post(self) -> SendError {
         match self {
             Self::Unreachable(why) => SendError::Unreachable(why),
@@ -54,7 +54,7 @@ impl ApiError {
         }
     }
 
-    /// For everything that may be repeated without being seen.
+    /// Converts the error of a call that may be repeated without being seen.
     pub(super) fn of_idempotent(self) -> SendError {
         match self {
             Self::Ambiguous(why) => SendError::NotSent {
@@ -189,7 +189,7 @@ impl Api {
         }
     }
 
-    /// What a server says is repeated only without our token: a proxy may quote the address back.
+    /// Returns a text of the server without our token, for an error: a proxy may quote the address back.
     fn shown(&self, description: &str) -> String {
         let token = self.token.expose();
         let secret = token.split_once(':').map_or(token, |(_, secret)| secret);

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 pub(super) struct Form {
     /// The `Content-Type` of the request.
     pub(super) content_type: String,
-    /// Its body.
+    /// The body of the form.
     pub(super) body: Bytes,
 }
 

@@ -23,7 +23,7 @@ pub(super) fn breaks(text: &str, protected: &[Range<usize>]) -> Vec<usize> {
     found
 }
 
-/// Tells if one of the stretches, which are in order, holds the byte. A text may have thousands of them.
+/// Returns true if one of the stretches, which are in order, holds the byte. A text may have thousands of them.
 fn is_within(stretches: &[Range<usize>], byte: usize) -> bool {
     let before = stretches.partition_point(|stretch| stretch.end <= byte);
     stretches
@@ -57,7 +57,7 @@ fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
-/// May stand in a domain name, as generously as Telegram reads them.
+/// Returns true if a character may stand in a domain name, as generously as Telegram reads them.
 fn is_label(character: char) -> bool {
     is_name(character) || character == '-' || (!character.is_ascii() && !character.is_whitespace())
 }

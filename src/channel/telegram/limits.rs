@@ -1,4 +1,4 @@
-//! How often Telegram may be called. It publishes figures for messages only, and answers 429 for the chat that
+//! Rate limits of Telegram. It publishes figures for messages only, and answers 429 for the chat that
 //! has too many. See <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>.
 
 use super::private_place;
@@ -27,8 +27,8 @@ pub(super) fn limits(op: &Op, call: Call) -> Vec<Limit> {
     }
 }
 
-/// One message a second in a chat, with short bursts, 20 a minute in a group, and about 30 a second in all. Edits
-/// count like messages: see <https://github.com/tdlib/td/issues/2592>.
+/// Returns the limits of messages: one a second in a chat, with short bursts, 20 a minute in a group, and about 30 a
+/// second in all. Edits count like messages: see <https://github.com/tdlib/td/issues/2592>.
 fn messages(chat: &str) -> Vec<Limit> {
     let scope = Scope::Chat(chat.to_owned());
     let of_chat = match is_group(chat) {

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long Telegram holds a request while nothing happens.
+/// Time for which Telegram holds a request while nothing happens.
 const WAIT: Duration = Duration::from_secs(30);
 /// The shortest time from one request to the next that follows an answer with nothing new. Telegram holds a request
 /// until there is something; what stands in between may not.
@@ -24,11 +24,11 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// Updates of one answer; Telegram's own bound.
 const BATCH_MAX: usize = 100;
 
-/// Why a round ends early.
+/// The reason why a round ends early.
 enum Interruption {
-    /// We were cancelled, or nobody listens any more.
+    /// The poller was cancelled, or nobody listens any more.
     Ended,
-    /// Something was not stored: Telegram must deliver it again.
+    /// An update was not stored: Telegram must deliver it again.
     Unaccepted,
 }
 
@@ -80,7 +80,7 @@ enum News {
     None,
 }
 
-/// What follows a round that did not go well.
+/// The step that follows a round that did not go well.
 enum Pause {
     Stop,
     /// Wait, as long as Telegram asked for or as the backoff says.

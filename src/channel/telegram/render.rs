@@ -24,7 +24,7 @@ pub(super) struct Rendered {
     pub(super) keyboard: Option<Value>,
 }
 
-/// What rendering depends on beside the reply.
+/// Rendering options that are not part of the reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting<'a> {
     /// Hosts whose links stay clickable.
@@ -34,7 +34,7 @@ pub(super) struct Setting<'a> {
 }
 
 impl Rendered {
-    /// May it be sent as one message?
+    /// Returns true if it can be sent as one message.
     pub(super) fn fits(&self) -> bool {
         self.body.units <= UNITS_MAX && self.body.entities.len() <= ENTITIES_MAX
     }
@@ -71,7 +71,7 @@ pub(super) fn render(reply: &Reply, setting: Setting<'_>) -> Rendered {
     }
 }
 
-/// One line of ours with its code marked, of at most `units_max` UTF-16 units; what goes further loses its marks.
+/// Renders one line of ours with its code marked, of at most `units_max` UTF-16 units; a longer one loses its marks.
 pub(super) fn caption(text: &str, units_max: usize) -> Finished {
     let mut page = Page {
         text: RichText::default(),
@@ -91,12 +91,12 @@ pub(super) fn caption(text: &str, units_max: usize) -> Finished {
     }
 }
 
-/// The same words without marks, where Telegram shows none.
+/// Returns the words of a caption without marks, for places where Telegram shows none.
 pub(super) fn unmarked(text: &str, units_max: usize) -> String {
     line(&caption(text, usize::MAX).text, units_max)
 }
 
-/// One line of foreign or own text without entities, of at most `units_max` UTF-16 units.
+/// Returns one line of any text without entities, of at most `units_max` UTF-16 units.
 pub(super) fn line(text: &str, units_max: usize) -> String {
     let mut rich = RichText::default();
     rich.push(text);
@@ -111,7 +111,7 @@ pub(super) fn line(text: &str, units_max: usize) -> String {
         .collect()
 }
 
-/// The same words with no entities at all, for the case that Telegram refuses them.
+/// Returns the words of a body with no entities at all, for the case that Telegram refuses them.
 pub(super) fn plain(body: &Finished) -> String {
     line(&body.text, UNITS_MAX)
 }

@@ -22,7 +22,7 @@ pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Rep
     pages(reply, &rendered_fits(link_hosts), usize::MAX)
 }
 
-/// Whether a reply takes at most so many messages. Looks no further than that.
+/// Returns true if a reply takes at most so many messages. Looks no further than that.
 pub(in crate::channel) fn fits(reply: &Reply, link_hosts: &[String], messages_max: usize) -> bool {
     pages(reply, &rendered_fits(link_hosts), messages_max).len() <= messages_max
 }
@@ -235,7 +235,7 @@ fn cut_rows<'a>(rows: &'a [(String, String)], fits: &dyn Fn(Part) -> bool) -> Op
     Some((Rest::Rows(head).part(), Rest::Rows(tail)))
 }
 
-/// Where to cut: after the last line end that fits, else after the last blank, else between characters.
+/// Returns the place to cut: after the last line end that fits, else after the last blank, else between characters.
 fn cut_at(text: &str, fits: &dyn Fn(&str) -> bool) -> Option<usize> {
     let ends: Vec<usize> = text
         .char_indices()

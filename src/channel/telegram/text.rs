@@ -19,7 +19,7 @@ struct Mark {
     look: Look,
 }
 
-/// How a stretch of text looks, or what it does.
+/// The look or the function of a stretch of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Bold,
@@ -74,9 +74,9 @@ impl Look {
 pub(super) struct Finished {
     /// The text.
     pub(super) text: String,
-    /// Its length in UTF-16 units.
+    /// The length of the text in UTF-16 units.
     pub(super) units: usize,
-    /// Its entities.
+    /// The entities of the text.
     pub(super) entities: Vec<Value>,
 }
 
@@ -86,7 +86,7 @@ impl RichText {
         self.text.chars().all(is_invisible)
     }
 
-    /// Where the next text will stand; for [`RichText::mark_from`].
+    /// Returns the position at which the next text will stand; for [`RichText::mark_from`].
     pub(super) fn position(&self) -> usize {
         self.text.len()
     }

@@ -1,4 +1,5 @@
-//! What messages a reply becomes in Telegram: their bounds, their order, and nothing that is lost.
+//! Tests of splitting: the messages that a reply becomes in Telegram, their bounds, their order, and nothing that is
+//! lost.
 
 use super::{pages, rendered_fits, source_bytes, split};
 use crate::channel::telegram::render::UNITS_MAX;
