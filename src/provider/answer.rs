@@ -1,5 +1,5 @@
-//! From what a provider sent to a [`Completion`] that is safe to act on: the one place both codecs
-//! and both ways of delivery end in. A call that may be cut short never keeps arguments that parse.
+//! The way from a provider's bytes to a [`Completion`] that is safe to act on: the one place both codecs and both
+//! ways of delivery end in. A call that may be cut short never keeps arguments that parse.
 
 use super::Completion;
 use super::codec::DecodeError;
@@ -15,9 +15,9 @@ pub(super) struct Draft {
     pub(super) blocks: Vec<Block>,
     /// The provider's own blocks, if every one of them is known byte for byte.
     pub(super) raw: Option<Vec<Box<RawValue>>>,
-    /// Why it ended, as the provider says.
+    /// The reason why it ended, as the provider says.
     pub(super) stop: StopReason,
-    /// What it cost.
+    /// The tokens of the call.
     pub(super) usage: Usage,
     /// The model that wrote it.
     pub(super) model: String,
@@ -132,7 +132,7 @@ pub(super) struct RequestIds {
 }
 
 impl RequestIds {
-    /// No ids yet; others than the allowed characters are replaced.
+    /// Makes an empty set; characters that are not allowed are replaced.
     pub(super) fn new(is_allowed: fn(char) -> bool) -> Self {
         Self {
             is_allowed,

@@ -1,35 +1,35 @@
-//! What a wire format has to offer. Codecs are pure: no I/O, no clock, and the same conversation
-//! always becomes the same bytes.
+//! The contract of a wire format. Codecs are pure: no I/O, no clock, and the same conversation always becomes the
+//! same bytes.
 
 use super::sse::SseError;
 use super::{Completion, StreamEvent, TurnRequest};
 use crate::model::Secret;
 use http::{HeaderName, HeaderValue};
 
-/// How an answer is delivered. Both ways end in the same [`Completion`].
+/// The way an answer is delivered. Both ways end in the same [`Completion`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// As server-sent events.
+    /// The answer comes as server-sent events.
     Streamed,
-    /// In one piece.
+    /// The answer comes in one piece.
     Whole,
 }
 
-/// Why an answer is not one.
+/// An error of decoding an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DecodeError {
-    /// It ended before it was complete.
+    /// The answer ended before it was complete.
     Incomplete,
-    /// It is not in the format.
+    /// The answer is not in the format.
     Malformed,
-    /// It is over a bound.
+    /// The answer is over a bound.
     TooLong,
     /// The provider reported an error instead, after a status of success. The status is the one it
     /// would have had, the kind is the provider's word for it.
     Reported {
-        /// As a status.
+        /// The status that the error would have had.
         status: u16,
-        /// As the provider names it.
+        /// The provider's word for the error.
         kind: String,
     },
 }
@@ -51,7 +51,7 @@ impl From<serde_json::Error> for DecodeError {
 
 /// A wire format.
 pub(super) trait Codec: Send + Sync {
-    /// Where requests go, below the base URL.
+    /// Returns the path that requests go to, below the base URL.
     fn path(&self) -> &'static str;
 
     /// The headers beside the content type. `None` if the key cannot be a header.

@@ -1,5 +1,5 @@
-//! Why one attempt failed, and what an operator is told about it. A body is looked at to classify it
-//! and never shown: it may repeat the request.
+//! Failures of attempts, and the text about them for an operator. A body is looked at to classify it and never shown:
+//! it may repeat the request.
 
 use super::codec::DecodeError;
 use super::trouble::Trouble;
@@ -9,14 +9,14 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// One failed attempt; of a whole call, the last one. Its text is for people: no URL, no key, no body.
+/// A failed attempt; of a whole call, the last one. Its text is for people: no URL, no key, no body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the policy goes by.
+    /// The kind of trouble, which decides about a retry.
     pub trouble: Trouble,
     /// The status, where it says more than the words.
     pub status: Option<u16>,
-    /// What the provider asked us to wait.
+    /// The wait that the provider asked for.
     pub retry_after: Option<Duration>,
     /// Words on the event, or on a way out, beyond the words for the trouble; empty if there is nothing to add.
     pub detail: String,
@@ -53,7 +53,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a failure's text names, so that an operator knows where to look.
+/// The provider and model that a failure's text names, so that an operator knows where to look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     /// The provider's name in the configuration.
@@ -97,7 +97,7 @@ pub(super) fn from_decoding(subject: Subject<'_>, error: DecodeError) -> Failure
     }
 }
 
-/// What an error body says, for classification only.
+/// The kind and message of an error body, for classification only.
 #[derive(Debug, Default)]
 struct Reported {
     kind: String,
@@ -191,8 +191,8 @@ fn classify(subject: Subject<'_>, status: u16, reported: &Reported) -> Failure {
     Failure::new(Trouble::Refused, refused)
 }
 
-/// What the provider asks us to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
-/// A date counts from the provider's own `date`, so that no clock of ours is involved.
+/// Returns the wait that the provider asks for: `retry-after-ms`, or `retry-after` in seconds or as a date. A date
+/// counts from the provider's own `date`, so that no clock of ours is involved.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str| {

@@ -1,5 +1,5 @@
-//! One gate per provider, shared by everybody who asks it: after "too many requests" nobody goes
-//! before the time it named, within a bound, and then one at a time, a second apart, until one is answered.
+//! A gate per provider, shared by everybody who asks it: after "too many requests" nobody goes before the time it
+//! named, within a bound, and then one at a time, a second apart, until one is answered.
 //! A probe that fails says nothing about the others: the next one goes a second later.
 
 use super::trouble::Trouble;
@@ -25,11 +25,11 @@ pub(super) struct Gate {
 
 #[derive(Debug, Default)]
 struct State {
-    /// When the next attempt may go, while the gate is closed.
+    /// The time at which the next attempt may go, while the gate is closed.
     next_probe: Option<Instant>,
     /// The reason it was closed last.
     trouble: Option<Trouble>,
-    /// How often the gate was closed. An answer to a request from before does not open it.
+    /// Number of times the gate was closed. An answer to a request from before does not open it.
     closings: u64,
 }
 

@@ -24,13 +24,13 @@ use tracing::debug;
 /// Bytes of an error body that are looked at.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
-/// To find the address, connect and agree on TLS.
+/// Time limit to find the address, connect and agree on TLS.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// After an answer is complete, until its connection can be used again.
 const TAIL_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// Why there is no HTTP client.
+/// An error that leaves the process without an HTTP client.
 #[derive(Debug, thiserror::Error)]
 #[error("no HTTP client can be built: {0}")]
 pub struct HttpClientError(String);
@@ -42,8 +42,8 @@ pub fn http_client() -> Result<reqwest::Client, HttpClientError> {
     built(|builder| builder)
 }
 
-/// The same for files, which have to stay as they are sent: some servers call an archive a page that they
-/// have compressed.
+/// Builds a client for files, which have to stay as they are sent: some servers call an archive a page that they have
+/// compressed.
 pub fn download_client() -> Result<reqwest::Client, HttpClientError> {
     built(reqwest::ClientBuilder::no_gzip)
 }
@@ -76,17 +76,17 @@ fn built(
 
 /// A model behind an HTTP API.
 pub(super) struct HttpProvider {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub(super) id: String,
-    /// Its wire format.
+    /// The wire format.
     pub(super) codec: Box<dyn Codec>,
-    /// Where requests go.
+    /// The URL that requests go to.
     pub(super) endpoint: String,
     /// The key, where there is one.
     pub(super) api_key: Option<Secret>,
-    /// How answers are delivered.
+    /// The way answers are delivered.
     pub(super) delivery: Delivery,
-    /// One attempt, headers to last byte.
+    /// Time limit of one attempt, from the headers to the last byte.
     pub(super) attempt_time_max: Duration,
     /// Between two chunks of an answer.
     pub(super) idle_time_max: Duration,
@@ -131,7 +131,7 @@ impl Provider for HttpProvider {
     }
 }
 
-/// One call, ready to be sent as often as it takes.
+/// A model call, ready to be sent as often as it takes.
 struct Attempt<'a> {
     provider: &'a HttpProvider,
     model: &'a str,
@@ -290,16 +290,16 @@ struct Deadlines {
     idle_time_max: Duration,
 }
 
-/// Why a body could not be read.
+/// The reason why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadError {
-    /// Nothing came for too long.
+    /// No bytes came for too long.
     Idle,
     /// The attempt took too long.
     Late,
     /// The connection broke.
     Broken,
-    /// It is over its bound.
+    /// The body is over its bound.
     TooLong,
 }
 

@@ -30,21 +30,21 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What a model is told about a tool.
+/// The description of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSpec {
-    /// Its name: `file_read`.
+    /// The name, such as `file_read`.
     pub name: &'static str,
-    /// One or two sentences.
+    /// The description, of one or two sentences.
     pub description: &'static str,
     /// JSON Schema of its arguments: an object, `additionalProperties: false`, rendered once at start-up.
     pub schema: ToolSchema,
 }
 
-/// One model call. Needs an [`Identity`], so nobody who was not admitted ever costs a token.
+/// A model call. Needs an [`Identity`], so nobody who was not admitted ever costs a token.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnRequest<'a> {
-    /// Who asks.
+    /// The person who asks.
     pub identity: &'a Identity,
     /// The model's name without its provider: `claude-sonnet-4-5`.
     pub model: &'a str,
@@ -92,22 +92,22 @@ pub struct Completion {
     pub model: String,
 }
 
-/// What happens while an answer is written.
+/// An event while an answer is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// More words.
+    /// More words of the answer.
     Text(String),
     /// A call begins; its arguments follow with the completion.
     CallStarted {
         /// The tool's name.
         name: String,
     },
-    /// There is no answer for now; the next attempt starts after `wait`. Words told before belong to
-    /// an answer that will not be.
+    /// The attempt failed, and the next one starts after `wait`. Words told before belong to an answer that will not
+    /// be.
     Retrying {
-        /// Why, in a few words for a person: `the model provider is rate-limiting`.
+        /// The reason, in a few words for a person: `the model provider is rate-limiting`.
         why: String,
-        /// How long until the next attempt.
+        /// The time until the next attempt.
         wait: Duration,
     },
 }
@@ -115,10 +115,10 @@ pub enum StreamEvent {
 /// Receives what happens while an answer is written. Must not block.
 pub type Sink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
-/// Why there is no answer. The message is for people: no URL, no key, no body.
+/// An error of a model call. The message is for people: no URL, no key, no body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
-    /// There is trouble with the provider; already retried as far as the policy allows.
+    /// The provider failed; already retried as far as the policy allows.
     #[error("{0}")]
     Failed(Failure),
     /// The caller cancelled.

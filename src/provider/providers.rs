@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a provider speaks. A service with a name of the operator's own speaks what `custom` speaks.
+/// Returns the codec for the name of a provider. A name of the operator's own has the same codec as `custom`.
 fn codec(name: &str) -> Box<dyn Codec> {
     match name {
         "anthropic" => Box::new(AnthropicMessages),

@@ -1,5 +1,5 @@
-//! When to try again: a pure policy, and the loop that follows it. The loop waits, tells the person
-//! why, and lets nobody past a provider's gate too early.
+//! Retries: a pure policy, and the loop that follows it. The loop waits, tells the person why, and lets nobody past a
+//! provider's gate too early.
 
 use super::failure::Failure;
 use super::gate::{Gate, PROBE_INTERVAL, Pass, SHARED_WAIT_MAX};
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// From the first attempt to the start of the last one.
+/// Time from the first attempt to the start of the last one, at most.
 const RETRY_TIME_MAX: Duration = Duration::from_secs(90);
 
 /// The longest wait of ours between two attempts.
@@ -19,18 +19,18 @@ const BACKOFF_SECONDS_MAX: u64 = 16;
 /// Times an answer that began may break off before the call fails.
 const BROKEN_ANSWERS_MAX: u32 = 1;
 
-/// What happened so far.
+/// The attempts so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Attempts {
     /// Attempts made, at least one.
     pub(super) made: u32,
-    /// How many of them broke off in the middle.
+    /// Number of them that broke off in the middle.
     pub(super) broken: u32,
-    /// Since the first one began.
+    /// Time since the first one began.
     pub(super) elapsed: Duration,
 }
 
-/// What to do after a failure.
+/// The step after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Try again after this long.
@@ -74,7 +74,7 @@ fn backoff(made: u32) -> Duration {
     Duration::from_secs(seconds.clamp(1, BACKOFF_SECONDS_MAX))
 }
 
-/// Something that can be asked several times.
+/// A question that can be asked several times.
 #[async_trait]
 pub(super) trait Ask: Send + Sync {
     /// Asks once.

@@ -42,7 +42,7 @@ impl PartialEq for ToolSchema {
 impl Eq for ToolSchema {}
 
 impl ToolSchema {
-    /// As providers accept it.
+    /// Returns the schema as providers accept it.
     pub(super) fn parameters(&self) -> &RawValue {
         &self.0.text
     }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// One line of the script.
+/// A line of the script.
 pub(crate) enum Line {
     /// Answers.
     Answer(Completion),
@@ -24,7 +24,7 @@ impl Line {
     }
 }
 
-/// What was asked.
+/// The request that a test's provider was asked.
 #[derive(Clone, Debug)]
 pub(crate) struct AskedTurn {
     pub(crate) model: String,

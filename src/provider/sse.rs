@@ -7,7 +7,7 @@ const LINE_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes a whole stream may have.
 pub(super) const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Why a stream cannot be read on.
+/// The reason why a stream cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SseError {
     /// A line, or the stream as a whole, is over its bound.

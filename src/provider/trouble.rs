@@ -6,23 +6,23 @@ use std::fmt;
 /// A kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Too many requests: everybody should wait.
+    /// The provider gets too many requests: everybody should wait.
     RateLimiting,
-    /// More work than it can do: everybody should wait.
+    /// The provider has more work than it can do: everybody should wait.
     Overloaded,
-    /// It has a fault of its own.
+    /// The provider has a fault of its own.
     Faulty,
-    /// There is no connection.
+    /// The provider cannot be reached.
     Unreached,
-    /// There is a connection, and no answer began.
+    /// The provider was reached, and no answer began.
     Silent,
     /// An answer began and was not finished.
     Broken,
-    /// There is an answer, and it is not in the format of the API.
+    /// The answer is not in the format of the API.
     Malformed,
-    /// It refuses this key, account or model: an operator has to act.
+    /// The provider refuses this key, account or model: an operator has to act.
     Refused,
-    /// It rejects this request, such as one that is too long.
+    /// The provider rejects this request, such as one that is too long.
     Rejected,
 }
 

@@ -1,4 +1,4 @@
-//! What stands in a request where a provider refuses emptiness or an odd name, and how a wait is said.
+//! Fixed texts for requests where a provider refuses emptiness or an odd name, and the words for a wait.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) fn callable_name(name: &str) -> Cow<'_, str> {
     })
 }
 
-/// What is added to an error whose provider asks for a wait that somebody notices.
+/// Returns the words to add to an error whose provider asks for a wait that people notice.
 pub(super) fn asked_wait(wait: Option<Duration>) -> String {
     const UNITS: [(u64, &str); 3] = [(86_400, "days"), (3_600, "h"), (60, "min")];
     let seconds = wait.map_or(0, |wait| wait.as_secs());

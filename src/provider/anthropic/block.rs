@@ -1,4 +1,4 @@
-//! One block of a Messages answer: which may stand there, what it says, and whether it may be sent back.
+//! A block of a Messages answer: which may stand there, what it says, and whether it may be sent back.
 //! A block of anybody but an assistant is no answer: with one in it, every later request would be refused.
 
 use crate::model::{Block, ToolCall};
@@ -66,10 +66,10 @@ impl Fields {
     }
 }
 
-/// What a block means for replaying the answer it is part of.
+/// The way a block counts in replaying the answer it is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replay {
-    /// It goes back as it is.
+    /// The block goes back as it is.
     AsItIs,
     /// The answer goes back without it.
     LeaveOut,

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
 
-/// Any event; which fields it has follows from its type.
+/// An event of any type; the type says which fields it has.
 #[derive(Deserialize)]
 struct Event {
     r#type: String,

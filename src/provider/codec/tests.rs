@@ -1,4 +1,4 @@
-//! Both codecs on recorded answers: cut at every byte, spoiled, and as other servers write them.
+//! Tests of both codecs on recorded answers: cut at every byte, spoiled, and as other servers write them.
 
 #![allow(clippy::expect_used)]
 
@@ -257,7 +257,7 @@ fn servers_that_leave_things_out_are_understood() {
     assert_eq!(answer.assistant.blocks, expected);
 }
 
-/// What a server adds, such as a signature of its thinking, has to go back to it.
+/// Fields that a server adds, such as a signature of its thinking, have to go back to it.
 #[test]
 fn what_a_message_says_beyond_the_canonical_view_is_kept() {
     let message = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"a","arguments":"{ }"},"extra_content":{"google":{"thought_signature":"s"}}}]}"#;

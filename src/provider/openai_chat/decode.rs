@@ -197,7 +197,7 @@ impl Answer {
     }
 }
 
-/// Does a message hold more than the canonical view? Only then its own JSON is worth replaying.
+/// Returns true if a message holds more than the canonical view. Only then its own JSON is worth replaying.
 pub(super) fn says_more(others: &Map<String, Value>) -> bool {
     others.iter().any(|(field, value)| {
         // What is left of the older way to call is answered in no way a request could say.

@@ -16,9 +16,9 @@ use std::borrow::Cow;
 pub(super) struct OpenaiChat {
     /// The provider's name, and that of the raw blocks that only it reads.
     pub(super) provider: Cow<'static, str>,
-    /// How it is told the bound of an answer.
+    /// The field that tells the provider the bound of an answer.
     pub(super) bound: AnswerBound,
-    /// How it is told the key.
+    /// The header that tells the provider the key.
     pub(super) key: KeyHeader,
 }
 

@@ -110,7 +110,7 @@ impl Decoder for StreamDecoder {
 }
 
 impl StreamDecoder {
-    /// Nothing read yet.
+    /// Makes a decoder that has read nothing yet.
     pub(super) fn new(provider: Cow<'static, str>) -> Self {
         Self {
             provider,
