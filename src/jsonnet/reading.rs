@@ -430,8 +430,8 @@ mod tests {
                 "_drydock_equal(a , 3e-9) tailstrict || _drydock_equal(a , $.b) tailstrict",
             ),
             (
-                "importstr 'a\\/b' + 'c'",
-                "importstr \"_drydock_bytes:a/b\" + 'c'",
+                "[importstr 'a\\/b', 'c']",
+                "[importstr \"_drydock_bytes:a/b\", 'c']",
             ),
             (
                 "[import 'a', importbin @'b']",
