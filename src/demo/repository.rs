@@ -13,7 +13,7 @@ pub const ENVIRONMENTS: [(&str, u32, &str, &str); 3] = [
     ("prod", 6, "512Mi", "1Gi"),
 ];
 
-/// Where the instructions of the demo's hook lie.
+/// The file with the instructions of the demo's hook.
 pub const HOOK_PROMPT: &str = "prompts/release.md";
 
 type Files = BTreeMap<String, String>;

@@ -1,18 +1,18 @@
-//! What the demo's model says: a handful of requests it knows, played as real tool calls through the
-//! real wire format. An unknown request gets an honest answer.
+//! The script of the demo's model: a handful of requests it knows, played as real tool calls through the real wire format. An unknown
+//! request gets an honest answer.
 
 use crate::agent::SENT_BACK;
 use crate::emulator::model::{Answer, Asked, AskedMessage, AskedRole, Fault, calls, says};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// One request the model knows.
+/// A request the model knows.
 struct Line {
     /// Every one of these must be in the request, in lower case.
     words: &'static [&'static str],
-    /// How a visitor would say it.
+    /// The words a visitor would use.
     example: &'static str,
-    /// What the model does at a step of the turn.
+    /// The model's answer at a step of the turn.
     play: fn(step: usize) -> Answer,
 }
 

@@ -16,20 +16,20 @@ use tempfile::TempDir;
 
 /// Secrets of the stage; they are good for nothing else.
 pub const SLACK_BOT_TOKEN: &str = "xoxb-110022003300-stage-bot-token";
-/// What the emulated Slack signs with.
+/// The secret the emulated Slack signs with.
 pub const SLACK_SIGNING_SECRET: &str = "5f0d1c9a7be24c6f8a1b3d5e7f901234";
 /// The bot token of the emulated Telegram.
 pub const TELEGRAM_BOT_TOKEN: &str = "7700000001:AAStageStageStageStageStageStageStage";
-/// What the hook's sender signs with.
+/// The secret the hook's sender signs with.
 pub const HOOK_SECRET: &str = "a3c1e5f7092b4d6f8a0c2e4f60718293";
 /// The key of the emulated model.
 pub const MODEL_KEY: &str = "sk-ant-stage-000000000000000000000000";
 /// The Slack channel the hook posts to.
 pub const SLACK_CHANNEL: &str = "C0PLATFORM";
-/// How long the gateway may take to connect and load.
+/// The longest time the gateway may take to connect and load.
 const READY_MAX: Duration = Duration::from_secs(30);
 
-/// Everything that runs.
+/// The running gateway and the emulated services around it.
 pub struct Stage {
     /// The real gateway; `None` while it is down.
     pub app: Option<App>,

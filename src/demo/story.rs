@@ -18,13 +18,13 @@ use std::time::Duration;
 pub const ALICE: &str = "U0ALICE";
 /// Bob's Telegram account, which is also his private chat.
 pub const BOB: i64 = 4_201;
-/// Nobody's Slack account.
+/// The Slack account of a person who was never admitted.
 const EVE: &str = "U0EVE";
-/// Nobody's Telegram account.
+/// The Telegram account of a person who was never admitted.
 const MALLORY: i64 = 666;
 const CHANNEL: &str = "#platform";
 const TELEGRAM: &str = "Telegram";
-/// How long anything on loopback may take.
+/// The longest time any step may take on loopback.
 const BOUND: Duration = Duration::from_secs(20);
 
 /// Plays the whole story.
@@ -437,7 +437,7 @@ async fn invite(stage: &Stage, name: &str, role: Role, environments: &[&str]) ->
     }
 }
 
-/// What a person reads in a Slack message, on all its surfaces.
+/// Returns the text a person reads in a Slack message, on all its surfaces.
 pub fn slack_text(message: &Message) -> String {
     shown::text(message)
 }

@@ -1,17 +1,17 @@
-//! What the story tells: lines, each with what was checked about it.
+//! The transcript of the story: lines, each with the result of its check.
 
 use serde::Serialize;
 
-/// One line of the story.
+/// A line of the story.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// The scene it belongs to.
     pub scene: &'static str,
-    /// Where it happens: `#platform`, `Telegram`, `webhook`.
+    /// The place: `#platform`, `Telegram`, `webhook`.
     pub place: &'static str,
-    /// Who speaks.
+    /// The speaker.
     pub who: &'static str,
-    /// What is said, or what was found.
+    /// The words that are said, or the finding.
     pub text: String,
     /// False when what was expected did not happen.
     pub ok: bool,
@@ -42,7 +42,7 @@ impl<'a> Transcript<'a> {
         self.scene = scene;
     }
 
-    /// Somebody says something.
+    /// Adds words that a person says.
     pub fn says(&mut self, place: &'static str, who: &'static str, text: &str) {
         self.push(place, who, text, true);
     }
@@ -76,7 +76,7 @@ impl<'a> Transcript<'a> {
         !self.lines.is_empty() && self.lines.iter().all(|line| line.ok)
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.lines.len()
     }

@@ -5,13 +5,13 @@ use super::stage::{SLACK_CHANNEL, Stage};
 use super::story::{ALICE, slack_text};
 use std::time::Duration;
 
-/// How long an answer may take.
+/// The longest time an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// How the card of a turn begins, whatever it says.
+/// The beginnings of a turn's card, whatever follows.
 const CARD: [&str; 3] = ["Queued", "Working", "Done in"];
 
-/// What a visitor is told first.
+/// Returns the text a visitor sees first.
 pub fn greeting() -> String {
     let known: Vec<String> = script::known().map(|example| format!("  {example}")).collect();
     format!(
