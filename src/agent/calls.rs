@@ -17,11 +17,12 @@ use tokio_util::task::TaskTracker;
 /// Words of running calls that wait to be passed on; more than these are lost.
 const WORDS_WAITING_MAX: usize = 16;
 
-/// How long a write that was admitted may take after its turn was stopped or ran out of time. The turn breaks off
+/// Time that a write that was admitted may take after its turn was stopped or ran out of time. The turn breaks off
 /// where one takes longer, and goes back to its last recorded step.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Where running calls tell how far they are: the place of a call in its group, and words for people.
+/// The channel on which running calls report how far they are: the place of a call in its group, and words for
+/// people.
 type Told = mpsc::Sender<(usize, String)>;
 
 /// A call with its result, as it is shown.
@@ -42,7 +43,7 @@ struct Ended<'c> {
     unwritten: Option<String>,
 }
 
-/// What became of a call, for whoever counts.
+/// The outcome of a call, for whoever counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Read,

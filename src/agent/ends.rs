@@ -1,4 +1,4 @@
-//! Both ends of what a tool answered, while more may be learnt of which the answer holds secrets.
+//! The two ends of a tool's answer, kept while more may be learnt of which parts of it are secret.
 
 use crate::redact::Redactor;
 

@@ -41,16 +41,16 @@ use window::{Bounds, TooLong};
 pub struct Before {
     /// The number of attempts.
     pub turns: u32,
-    /// Their steps.
+    /// The steps of those attempts.
     pub steps: u32,
-    /// Their tokens.
+    /// The tokens of those attempts.
     pub usage: Usage,
 }
 
-/// Everything one turn works with.
+/// The services and settings that one turn works with.
 #[derive(Clone, Copy)]
 pub struct TurnContext<'a> {
-    /// On whose behalf.
+    /// The person on whose behalf it runs.
     pub identity: &'a Identity,
     /// The provider that answers.
     pub provider: &'a dyn Provider,
@@ -70,7 +70,7 @@ pub struct TurnContext<'a> {
     pub redactor: &'a Redactor,
     /// The cost of its message so far.
     pub before: Before,
-    /// When the turn began: its time counts from here.
+    /// The time the turn began: its limit counts from here.
     pub began: Instant,
     /// Fires when the turn is stopped.
     pub cancel: &'a CancellationToken,
@@ -81,7 +81,7 @@ pub struct TurnContext<'a> {
 pub enum Event {
     /// A model call begins.
     StepStarted {
-        /// From 1.
+        /// The number of the step, from 1.
         step: u32,
     },
     /// The model writes words.
@@ -97,16 +97,16 @@ pub enum Event {
     ToolStarted {
         /// The id of its call.
         call: String,
-        /// Its name.
+        /// The name of the tool.
         name: String,
-        /// Its arguments as JSON, redacted.
+        /// The arguments as JSON, redacted.
         arguments: String,
     },
     /// A tool that runs says how far it is. Seldom, and what comes too fast is left out.
     ToolProgress {
         /// The id of its call.
         call: String,
-        /// Its name.
+        /// The name of the tool.
         name: String,
         /// The progress, for a person; redacted.
         text: String,
@@ -115,7 +115,7 @@ pub enum Event {
     ToolFinished {
         /// The id of its call.
         call: String,
-        /// Its name.
+        /// The name of the tool.
         name: String,
         /// The text that the model reads, redacted.
         content: String,

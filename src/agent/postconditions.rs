@@ -1,5 +1,5 @@
-//! What must hold of a workspace before a turn may end as done. The loop asks for it itself, so that no
-//! model can leave it out, and sends an answer back to the model while it does not hold.
+//! Postconditions: what must hold of a workspace before a turn may end as done. The loop asks for it itself, so that
+//! no model can leave it out, and sends an answer back to the model while it does not hold.
 
 use crate::compare::Progress;
 use async_trait::async_trait;
@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 /// Looks at what a turn made of its workspace.
 #[async_trait]
 pub trait Postconditions: Send + Sync {
-    /// What holds of the files as they are now. Tells `progress` how far it is, and returns soon after `cancel`, with [`Finding::Unknown`].
+    /// Checks the files as they are now. Tells `progress` how far it is, and returns soon after `cancel`, with
+    /// [`Finding::Unknown`].
     async fn look(
         &self,
         progress: &mut (dyn FnMut(Progress) + Send),
@@ -16,23 +17,24 @@ pub trait Postconditions: Send + Sync {
     ) -> anyhow::Result<Finding>;
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// No file differs from the base.
+    /// The files are those of the base.
     Unchanged,
-    /// Everything was looked at, and holds.
+    /// The files were all checked, and everything holds.
     Hold,
-    /// What does not, one line each, redacted.
+    /// The conditions that do not hold, one line each, redacted.
     Fail(Vec<String>),
-    /// Nothing fails, and not everything could be looked at: why, in one line, redacted.
+    /// The check is incomplete: nothing fails, and not everything could be looked at. Holds the reason, in one line,
+    /// redacted.
     Unknown(String),
 }
 
-/// How what the model reads begins when its answer is sent back.
+/// The beginning of the text that the model reads when its answer is sent back.
 pub const SENT_BACK: &str = "[Drydock checked the files as you left them.";
 
-/// What the model reads when its answer is sent back.
+/// Returns the text that the model reads when its answer is sent back.
 pub(super) fn remark(failing: &[String]) -> String {
     let failing: Vec<String> = failing.iter().map(|line| format!("- {line}")).collect();
     format!(

@@ -1,6 +1,6 @@
-//! What a model says, as it is kept: its words, the names and arguments of its calls, and the provider's own blocks,
-//! all without secrets. Calls are carried out with the arguments as they were written; what is kept is never
-//! carried out.
+//! The record of a model's answer: its words, the names and arguments of its calls, and the provider's own blocks,
+//! all without secrets. Calls are carried out with the arguments as they were written; what is kept is never carried
+//! out.
 
 use crate::model::{Assistant, Block, RawBlocks, ToolCall};
 use crate::redact::Redactor;
@@ -13,9 +13,9 @@ const ESCAPES_MAX: usize = 2;
 
 /// An answer to act on, and what is kept of it.
 pub(super) struct Said {
-    /// Has the arguments as the model wrote them.
+    /// The answer, with the arguments as the model wrote them.
     pub(super) assistant: Assistant,
-    /// Has no secret.
+    /// The answer without secrets.
     pub(super) kept: Assistant,
 }
 

@@ -576,7 +576,7 @@ async fn running_tools_say_how_far_they_are_without_secrets_and_without_waiting(
     assert_eq!(ran.results(), [("downloaded", false); 3]);
 }
 
-/// What a provider would refuse in these turns.
+/// Returns what a provider would refuse in these turns.
 fn offences(turns: &[Turn]) -> Vec<String> {
     let mut offences = Vec::new();
     let mut ids = HashSet::new();

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 const EARLIER_BYTES: [usize; 2] = [2_048, 512];
 /// Bytes that stay of a result of the newest step.
 const NEWEST_BYTES: [usize; 6] = [49_152, 32_768, 16_384, 8_192, 4_096, 2_048];
-/// And where that is still too much.
+/// Bytes that stay of a result of the newest step where that is still too much.
 const NEWEST_BYTES_AT_LAST: [usize; 3] = [1_024, 512, 256];
 /// Bytes of the note about steps that are left out.
 const NOTE_BYTES: usize = 320;
@@ -32,7 +32,7 @@ pub(super) struct Bounds {
 /// The request cannot be made small enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong {
-    /// Its bytes without everything that can be left out.
+    /// Bytes of the request without everything that can be left out.
     pub(super) bytes: usize,
 }
 
@@ -69,7 +69,7 @@ struct Window<'h> {
     start: usize,
     /// Steps of the open turn that were looked at.
     seen: usize,
-    /// How many of those are left out.
+    /// Number of those that are left out.
     left_out: usize,
     /// Bytes that may stay of each result of the steps that were looked at.
     kept: Vec<Vec<usize>>,
@@ -264,7 +264,7 @@ impl<'h> Window<'h> {
     }
 }
 
-/// How a model finds what was left out of a result.
+/// Tells a model how to find what was left out of a result.
 fn again(call: &ToolCall, repeats: &dyn Fn(&str) -> bool) -> String {
     match repeats(&call.name) {
         true => format!("`{}` with the same arguments shows them again", call.name),

@@ -1,4 +1,4 @@
-//! What a model said is kept without secrets.
+//! Tests of the record of a model's answer: it is kept without secrets.
 
 #![allow(clippy::unwrap_used)]
 

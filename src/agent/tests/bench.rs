@@ -1,5 +1,5 @@
-//! What the tests of the loop share: a workspace on a real repository of two files, tools that take
-//! their time, and a journal that can break.
+//! Fixtures of the loop's tests: a workspace on a real repository of two files, tools that take their time, and a
+//! journal that can break.
 
 use crate::access::{Identity, Role, testing::identity};
 use crate::agent::{Before, Event, Finding, Journal, Outcome, Postconditions, TurnContext, run_turn};
@@ -27,7 +27,7 @@ pub(super) const SECRET: &str = "hunter2-hunter2-hunter2";
 /// A secret that the redactor knows once `learn` has ended.
 const LEARNT: &str = "kept-to-ourselves-4711";
 
-/// Everything a turn works with.
+/// The services and settings that a turn of the tests works with.
 pub(super) struct Bench {
     base: Arc<Base>,
     pub(super) overlay: Arc<Overlay>,
@@ -39,12 +39,12 @@ pub(super) struct Bench {
     redactor: Arc<Redactor>,
     pub(super) rules: Rules,
     pub(super) cancel: CancellationToken,
-    /// What the slow tools did, in order.
+    /// The actions of the slow tools, in order.
     pub(super) log: Arc<Mutex<Vec<String>>>,
     _directory: TempDir,
 }
 
-/// How a turn went.
+/// The outcome of a turn, with what it reported and recorded.
 pub(super) struct Ran {
     pub(super) outcome: anyhow::Result<Outcome>,
     pub(super) events: Vec<Event>,
@@ -138,13 +138,13 @@ impl Bench {
         self.cancel = CancellationToken::new();
     }
 
-    /// One turn of a fresh conversation.
+    /// Runs one turn of a fresh conversation.
     pub(super) async fn run(&self, provider: &Scripted) -> Ran {
         let mut history = History::default();
         self.run_on(provider, &mut history, Book::default()).await
     }
 
-    /// One more turn of a conversation.
+    /// Runs one more turn of a conversation.
     pub(super) async fn run_on(&self, provider: &Scripted, history: &mut History, mut book: Book) -> Ran {
         history.begin("please").unwrap();
         let cx = TurnContext {
@@ -177,7 +177,7 @@ impl Bench {
 pub(super) struct Rules {
     pub(super) findings: Mutex<VecDeque<Finding>>,
     pub(super) looks: AtomicUsize,
-    /// Whether it goes on until it is cancelled.
+    /// True if a check goes on until it is cancelled.
     pub(super) takes_forever: bool,
 }
 
@@ -216,7 +216,7 @@ pub(super) struct Book {
     pub(super) thrown_away: Vec<u64>,
     /// The step, from 0, that cannot be written.
     pub(super) breaks_at: Option<usize>,
-    /// Whether the turn cannot be put on record.
+    /// True if the turn cannot be put on record.
     pub(super) never_begins: bool,
 }
 

@@ -172,7 +172,7 @@ fn the_first_request_of_a_turn_is_within_the_bound_as_well() {
     );
 }
 
-/// The same conversation gives the same request, and the prefix of one seldom changes.
+/// A conversation gives the same request each time, and the prefix of one seldom changes.
 #[test]
 fn a_request_begins_with_the_one_before_but_where_the_bound_was_met() {
     let mut history = History::default();
