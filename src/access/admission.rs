@@ -16,7 +16,7 @@ const ID_CHARS_MAX: usize = 32;
 /// A person who is to be admitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewPerson {
-    /// Their account.
+    /// The account of the person.
     pub sender: Sender,
     /// The name they will have.
     pub name: String,
@@ -24,16 +24,16 @@ pub struct NewPerson {
     pub grant: Grant,
 }
 
-/// Whoever admits somebody.
+/// The operator or administrator who admits a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admits {
     /// The operator, on the command line.
     Operator,
     /// An administrator in a chat, to repositories they administer.
     Administrator {
-        /// Who.
+        /// The administrator.
         user: UserId,
-        /// Their name.
+        /// The administrator's name.
         name: String,
         /// The message they said it in: it admits once, however often it is carried out.
         message: InboxId,

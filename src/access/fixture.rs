@@ -1,4 +1,4 @@
-//! What the tests of access share.
+//! Fixtures that the tests of access share.
 
 use super::{Access, NewInvite, Role};
 use crate::config::LimitSettings;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// A role in some repositories and environments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// What.
+    /// The role.
     pub role: Role,
     /// Glob over configured repository names: `*`, `infra-*`.
     pub repositories: String,
@@ -30,7 +30,7 @@ pub struct Identity {
     standing: Standing,
 }
 
-/// What a user may do now, shared by all proofs of their admission; nothing once they were revoked.
+/// The current grants of a user, shared by all proofs of their admission; `None` once they were revoked.
 #[derive(Clone, Debug)]
 pub(super) struct Standing(watch::Sender<Option<Arc<[CompiledGrant]>>>);
 
@@ -53,7 +53,7 @@ impl Standing {
         self.0.send_replace(Some(compiled(grants)));
     }
 
-    /// They are out, for good.
+    /// Takes the grants away, for good.
     pub(super) fn end(&self) {
         self.0.send_replace(None);
     }
@@ -151,8 +151,8 @@ impl Identity {
         self.grants().iter().any(|grant| grant.role == Role::Admin)
     }
 
-    /// May this identity write `path`, which belongs to `environment` (its directory), or is shared
-    /// by all environments (`None`)? The error says what the grant covers.
+    /// Checks that this identity may write `path`, which belongs to `environment` (its directory), or is shared by
+    /// all environments (`None`). The error says what the grant covers.
     pub fn may_write(
         &self,
         repository: &str,
@@ -175,7 +175,8 @@ impl Identity {
         })
     }
 
-    /// Does the grant cover everything a change needs? The error says what it does not cover, and why it is needed.
+    /// Checks that the grant covers everything a change needs. The error says what it does not cover, and why it is
+    /// needed.
     pub fn may_prepare(&self, repository: &str, needs: &[Need]) -> Result<(), String> {
         let Some(missing) = needs
             .iter()
@@ -201,7 +202,7 @@ impl Identity {
         })
     }
 
-    /// May this identity write what belongs to an environment, or to all of them (`None`)?
+    /// Returns true if this identity may write what belongs to an environment, or to all of them (`None`).
     fn covers(&self, repository: &str, environment: Option<&str>) -> bool {
         let grants = self.grants();
         of(&grants, repository)

@@ -22,20 +22,20 @@ const MINUTE_MS: i64 = 60_000;
 pub struct NewInvite {
     /// The name its user will have.
     pub name: String,
-    /// What they may do.
+    /// The role they get.
     pub role: Role,
-    /// In which repositories: a glob.
+    /// The repositories it applies to: a glob.
     pub repositories: String,
-    /// In which environments: globs, `**` for all.
+    /// The environments it applies to: globs, `**` for all.
     pub environments: Vec<String>,
-    /// How long it is good.
+    /// The time for which the invite is good.
     pub expires: Duration,
     /// The only account that may use it, if it is known.
     pub bound_to: Option<Sender>,
 }
 
 impl NewInvite {
-    /// How long an invite is good unless somebody says otherwise: a day.
+    /// The time for which an invite is good unless another is given: a day.
     pub const EXPIRES: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
@@ -50,23 +50,23 @@ impl InviteToken {
     }
 }
 
-/// What became of an attempt to join.
+/// The outcome of an attempt to join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redeemed {
-    /// They are admitted from now on.
+    /// The sender is admitted from now on.
     Welcome {
-        /// Their name.
+        /// The name of the person.
         name: String,
-        /// What they may do.
+        /// The role they have.
         role: Role,
-        /// In which repositories.
+        /// The repositories it applies to.
         repositories: String,
-        /// In which environments.
+        /// The environments it applies to.
         environments: Vec<String>,
-        /// Who invited them, and should hear of it.
+        /// The person who invited them, and should hear of it.
         invited_by: String,
     },
-    /// They were admitted before. The invite is still good.
+    /// The sender was admitted before. The invite is still good.
     AlreadyIn,
     /// The invite is not valid; nobody is told why.
     Invalid,

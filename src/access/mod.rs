@@ -1,5 +1,5 @@
-//! Who may do what. Only this module can make an [`Identity`], and no model request exists without
-//! one.
+//! Admission and authorization: who may do what. Only this module can make an [`Identity`], and no model request
+//! exists without one.
 
 mod admission;
 #[cfg(test)]
@@ -33,7 +33,7 @@ use stranger::Strangers;
 /// Characters of a person's name.
 const NAME_CHARS_MAX: usize = 100;
 
-/// Why access could not be given, changed or looked up.
+/// An error of giving, changing or looking up access.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The store failed; nothing changed.
@@ -47,15 +47,15 @@ pub enum AccessError {
     /// A glob of a grant does not compile.
     #[error("`{0}` is not a glob; use one such as `*`, `infra-*` or `environments/dev`")]
     Glob(String),
-    /// There is no such user.
+    /// The user does not exist.
     #[error("no user `{0}`; `drydock user list` shows all")]
     Unknown(String),
-    /// More than one user has this name.
+    /// The name belongs to more than one user.
     #[error("{} users are called `{name}`; use one of the ids {}", .ids.len(), shown(.ids))]
     Ambiguous {
         /// The name.
         name: String,
-        /// Their ids.
+        /// The ids of those users.
         ids: Vec<UserId>,
     },
     /// The user was revoked.
@@ -69,7 +69,7 @@ pub enum AccessError {
     Admitted {
         /// The account.
         account: Sender,
-        /// Whose it is.
+        /// The name of the user it belongs to.
         name: String,
     },
     /// The account of somebody whose access was revoked.
@@ -103,7 +103,7 @@ fn shown(ids: &[UserId]) -> String {
 
 type Admitted = Arc<RwLock<HashMap<Sender, Identity>>>;
 
-/// Who is admitted, in memory, kept in step with the store; clones share it.
+/// The admitted people, in memory, kept in step with the store; clones share it.
 #[derive(Clone)]
 pub struct Access {
     store: Store,

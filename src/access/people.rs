@@ -12,19 +12,19 @@ use std::sync::{Arc, PoisonError};
 /// A user, admitted or revoked.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct User {
-    /// Their row.
+    /// The row of the user.
     pub id: UserId,
     /// The name given with the invite.
     pub name: String,
-    /// Who invited them: `operator`, `configuration`, or a user's name.
+    /// The inviter: `operator`, `configuration`, or a user's name.
     pub invited_by: String,
-    /// Since when.
+    /// The time of admission.
     pub created_at: Timestamp,
-    /// Since when not any more.
+    /// The time of revocation, if the user was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// Their accounts.
+    /// The accounts of the user.
     pub senders: Vec<Sender>,
-    /// What they may do.
+    /// The grants of the user.
     pub grants: Vec<Grant>,
 }
 

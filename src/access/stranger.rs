@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-/// How often old entries are looked for while memory is full.
+/// Milliseconds between two searches for old entries while memory is full.
 const PURGE_MS: i64 = 60_000;
 
-/// What to tell a stranger.
+/// The answer to a sender without an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Denied {
     /// True if the notice is due: at most once a day.
