@@ -1,4 +1,4 @@
-//! Which hosts may be asked, over https and in no other way.
+//! The hosts that may be asked, over https and in no other way.
 
 use reqwest::Url;
 use std::collections::BTreeMap;
@@ -18,13 +18,13 @@ pub struct Hosts {
 #[error("remote not allowed: {0}")]
 pub struct RemoteRefused(pub String);
 
-/// Only this machine can stand in for a host.
+/// An error: only this machine can stand in for a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an address of this machine")]
 pub struct NotHere(pub String);
 
 impl Hosts {
-    /// Those of a list, and the key of the configuration that holds it, such as `[helm] hosts_allowed`.
+    /// Makes the hosts of a list, with the key of the configuration that holds it, such as `[helm] hosts_allowed`.
     pub fn new(allowed: &[String], key: &'static str) -> Self {
         Self {
             allowed: allowed.iter().map(|host| host.to_ascii_lowercase()).collect(),
@@ -74,7 +74,7 @@ impl Hosts {
         self.check(host)
     }
 
-    /// Where an address is asked for: there, or at the server that stands in for its host.
+    /// Returns the address at which a URL is asked for: its own, or that of the server that stands in for its host.
     pub fn place(&self, url: &Url) -> Url {
         let here = url.host_str().and_then(|host| self.here.get(host));
         let Some(here) = here else { return url.clone() };

@@ -28,27 +28,27 @@ pub struct Downloads {
     runtime: tokio::runtime::Handle,
 }
 
-/// One file that is asked for.
+/// A file to download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Where it is.
+    /// The address of the file.
     pub url: Url,
-    /// What it is, in a word for whoever waits.
+    /// The kind of file, in a word for whoever waits.
     pub what: &'static str,
-    /// Its size, at most.
+    /// Bytes of the file, at most.
     pub bytes_max: u64,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Answer {
     /// The file.
     Found(Vec<u8>),
-    /// There is none.
+    /// The file does not exist.
     Missing,
 }
 
-/// Why a file could not be had.
+/// The reason why a file could not be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DownloadError {
     /// The remote is not one that may be asked.
@@ -57,7 +57,7 @@ pub enum DownloadError {
     /// The remote could not be reached, or did not answer as it should.
     #[error("{0}")]
     Remote(String),
-    /// Somebody stopped it.
+    /// The download was stopped by its caller.
     #[error("the download was stopped")]
     Stopped,
 }

@@ -1,5 +1,4 @@
-//! What was packed with gzip, read within bounds, so that a few bytes that unpack to very many end as an
-//! error.
+//! Reading of gzip within bounds, so that a few bytes that unpack to very many end as an error.
 
 use flate2::read::MultiGzDecoder;
 use std::cell::Cell;
@@ -20,22 +19,23 @@ pub struct Unpacked<'a> {
     headers: Rc<Cell<Option<u64>>>,
 }
 
-/// Which bound there is too much for.
+/// The bound that is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
-    /// It has more than so many bytes.
+    /// The content has more than so many bytes.
     #[error("unpacks to more than {0} bytes")]
     Bytes(u64),
-    /// It has more than so many times the bytes that were sent, as a bomb has.
+    /// The content has more than so many times the bytes that were sent, as a bomb has.
     #[error("unpacks to more than {0} times its size")]
     Ratio(u64),
-    /// More than so many bytes stand before the content of an entry, as its name does.
+    /// The names of an entry, which stand before its content, have more than so many bytes.
     #[error("has an entry with more than {0} bytes of names")]
     Names(u64),
 }
 
 impl<'a> Unpacked<'a> {
-    /// At most `bytes_max`, and `ratio_max` times what was sent; that is not looked at below a MiB.
+    /// Makes a reader of at most `bytes_max`, and of `ratio_max` times what was sent; the ratio is not looked at
+    /// below a MiB.
     pub fn new(sent: &'a [u8], bytes_max: u64, ratio_max: u64) -> Self {
         let by_ratio = (sent.len() as u64).saturating_mul(ratio_max).max(RATIO_BYTES_MIN);
         Self {
@@ -50,8 +50,8 @@ impl<'a> Unpacked<'a> {
         }
     }
 
-    /// Goes through the entries of the tar archive that this is. What is read for an entry before its content is
-    /// bounded: the reader of the format holds names whole, however long they say they are.
+    /// Goes through the entries of the tar archive. The bytes read for an entry before its content are bounded: the
+    /// reader of the format holds names whole, however long they say they are.
     pub fn each_entry<E: From<std::io::Error>>(
         &mut self,
         mut look: impl FnMut(usize, &mut tar::Entry<'_, &mut Self>) -> Result<(), E>,

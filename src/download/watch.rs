@@ -1,4 +1,4 @@
-//! Whoever waits for a download: is told how far it is, and may end it.
+//! The observer of a download: is told how far it is, and may end it.
 
 use crate::workspace::{FetchProgress, OnFetch};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 /// Bytes between two things that are said of one download.
 const BYTES_BETWEEN_WORDS: usize = 4 << 20;
 
-/// Whoever waits for a fetch. It is told how far it is, from any thread, and may stop it.
+/// The observer of a fetch. It is told how far it is, from any thread, and may stop it.
 #[derive(Clone)]
 pub struct Watch {
     progress: OnFetch,
@@ -42,7 +42,7 @@ impl Watch {
         Self::new(Arc::new(progress), cancel)
     }
 
-    /// Nobody waits.
+    /// Makes an observer that is told nothing and never stops a fetch by itself.
     pub fn nobody() -> Self {
         Self::new(Arc::new(|_| ()), &CancellationToken::new())
     }
@@ -53,7 +53,7 @@ impl Watch {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was stopped.
+    /// Returns true if it was stopped.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.cancel.is_cancelled()
     }
