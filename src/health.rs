@@ -1,5 +1,6 @@
-//! What keeps this process from doing all of its work, by the name of what is to blame. Whoever notices says so, and
-//! takes it back when it is over; `/readyz` shows it. It decides nothing and asks nobody.
+//! The register of what keeps this process from doing all of its work, by the name of what is to blame. Whoever
+//! notices a failure reports it, and takes it back when it is over; `/readyz` shows it. The register decides nothing
+//! and asks nobody.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,7 @@ use tracing::{info, warn};
 /// Reasons that are told apart; a further one is logged only.
 const REASONS_MAX: usize = 256;
 
-/// How much of the work a reason stops.
+/// The amount of work that a reason stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Messages would be refused: `/readyz` answers 503.
@@ -53,7 +54,7 @@ impl Health {
         }
     }
 
-    /// What is wrong as severely as this, one line each, sorted.
+    /// Returns the reasons of a severity, one line each, sorted.
     pub fn told(&self, severity: Severity) -> Vec<String> {
         let reasons = self.reasons();
         let told = reasons.iter().filter(|(_, reason)| reason.severity == severity);
