@@ -10,25 +10,25 @@ use tracing_subscriber::layer::SubscriberExt;
 
 /// Bytes of one line; more are cut, after redaction.
 const LINE_BYTES_MAX: usize = 65_536;
-/// What is logged when nothing else was asked for.
+/// The filter when no other was asked for.
 const FILTER_DEFAULT: &str = "info";
 
-/// How a line looks.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// One JSON object a line, for machines.
+    /// Lines of one JSON object each, for machines.
     Json,
     /// Text for people at a terminal.
     Pretty,
 }
 
-/// Why there are no logs.
+/// An error of setting up logs.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The operator's filter cannot be understood.
     #[error("DRYDOCK_LOG: {0}; write a level such as `debug`, or `drydock::http=debug,info`")]
     Filter(String),
-    /// This process logs already.
+    /// The process has set up logging already.
     #[error("logging was set up twice")]
     Twice,
 }
@@ -103,8 +103,8 @@ where
     }
 }
 
-/// One event. It is collected whole and written when it is dropped, because a secret may be split
-/// between two writes.
+/// A line of the log. It is collected whole and written when it is dropped, because a secret may be split between two
+/// writes.
 struct RedactedLine<O: Write> {
     line: Vec<u8>,
     output: O,
