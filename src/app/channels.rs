@@ -21,7 +21,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Polled messages on their way to the store.
 const POLLED_MAX: usize = 64;
 
-/// One channel on its way up.
+/// A channel on its way up.
 pub(super) struct Connecting {
     pub(super) name: String,
     pub(super) settings: ChannelSettings,
@@ -113,14 +113,14 @@ impl Connecting {
     }
 }
 
-/// What became of a polled message.
+/// The outcome for a polled message.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
-    /// It is durable, or refused for good.
+    /// The message is durable, or refused for good.
     Stored,
-    /// It is to come again.
+    /// The message is to come again.
     NotNow(AccessError),
-    /// It must not: it would do the same again.
+    /// The message made its handler panic, and must not come again: it would do the same.
     Poison,
 }
 

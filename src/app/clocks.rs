@@ -4,7 +4,7 @@ use crate::health::{Health, Severity};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many in a row may be old ones that somebody repeats.
+/// Requests in a row that may be old ones that somebody repeats.
 const IN_A_ROW_MAX: u32 = 5;
 
 /// Requests of each name in a row whose signature is right and whose time is not.
@@ -21,7 +21,7 @@ impl Clocks {
         }
     }
 
-    /// One more was signed so many seconds from now.
+    /// Counts a request that was signed so many seconds from now.
     pub(super) fn stale(&self, name: &str, seconds: i64) {
         let mut in_a_row = self.in_a_row();
         let count = in_a_row.entry(name.to_owned()).or_default();
@@ -33,7 +33,7 @@ impl Clocks {
         }
     }
 
-    /// One was signed a moment ago.
+    /// Notes a request that was signed a moment ago.
     pub(super) fn fresh(&self, name: &str) {
         if self.in_a_row().remove(name).is_some() {
             self.health.clear(&of(name));

@@ -1,4 +1,4 @@
-//! What the HTTP side asks of the engine: which webhook is behind a name, and is it durable yet.
+//! The engine as the HTTP listener sees it: the webhook behind a name, and the storing of its events.
 
 use super::clocks::Clocks;
 use super::refusals::Refusals;

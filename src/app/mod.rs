@@ -38,26 +38,26 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// How long a shutdown waits for what is running.
+/// Longest wait of a shutdown for what is running.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
-/// How long it waits for each thing that is left after that.
+/// Longest wait for each thing that is left after that.
 const LEFT_MAX: Duration = Duration::from_secs(2);
 
-/// What the program cannot make up itself: time, randomness and where it is.
+/// The inputs that the program takes from its surroundings: time, randomness and its own path.
 #[derive(Clone, Copy, Debug)]
 pub struct World {
     /// The clock.
     pub now: fn() -> Timestamp,
     /// 32 bytes nobody can guess.
     pub random: fn() -> [u8; 32],
-    /// The program that is started again for the jail.
+    /// The program that is started again as a sandbox worker.
     pub program: fn() -> Program,
     /// Servers on this machine in the place of hosts, as host and address: how downloads are tried out
     /// without a network. No configuration can name one.
     pub stand_ins: &'static [(&'static str, &'static str)],
 }
 
-/// Why the server does not start. One line, with what to do.
+/// An error that keeps the server from starting. One line, with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database cannot be used.
@@ -74,21 +74,21 @@ pub enum StartError {
         /// The system's reason.
         why: std::io::Error,
     },
-    /// Anything else that was configured and does not work.
+    /// The configuration asks for something else that does not work.
     #[error("{0}")]
     Setup(String),
 }
 
-/// Why a server ends that nobody stopped. One line.
+/// The reason why a server ends that nobody stopped. One line.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// Nothing can be stored any more.
+    /// The store is broken, and takes nothing more.
     #[error("the store is broken: {0}; the process ends, and the next start looks at what the disk holds")]
     Store(String),
-    /// Something ended that it cannot do without.
+    /// A task ended that the server cannot do without.
     #[error("{task} {how}; the process ends, because it does not work without")]
     Task {
-        /// What.
+        /// The name of the task.
         task: String,
         /// `panicked` or `ended`.
         how: &'static str,
@@ -97,13 +97,13 @@ pub enum Ended {
 
 /// A running server.
 pub struct App {
-    /// Where it listens; the port is real even if the configuration said 0.
+    /// The address it listens on; the port is real even if the configuration said 0.
     pub address: SocketAddr,
     /// The engine, for tests and the demo.
     pub gateway: Arc<Gateway>,
-    /// What an operator can ask.
+    /// The requests that an operator can make.
     pub admin: Arc<Admin>,
-    /// What does not work now.
+    /// The register of what does not work now.
     pub health: Health,
     condition: tokio::sync::watch::Receiver<Condition>,
     cancel: CancellationToken,
@@ -338,7 +338,7 @@ fn toolbox(
     Toolbox::new(tool::all(&reach)).map_err(setup)
 }
 
-/// Where packages of Jsonnet come from: nowhere, while no host is allowed.
+/// Returns the source of Jsonnet packages: none, while no host is allowed.
 fn packages(
     config: &Config,
     client: reqwest::Client,

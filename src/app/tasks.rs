@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use std::future::Future;
 use tokio::task::{Id, JoinError, JoinSet};
 
-/// Whether a task may come to its end while the server runs.
+/// The expected life of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Course {
-    /// It runs as long as the server does.
+    /// The task runs as long as the server does.
     Endless,
-    /// It has something to do, and is done then.
+    /// The task has something to do, and is done then.
     Finite,
 }
 

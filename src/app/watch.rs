@@ -12,13 +12,13 @@ use tracing::warn;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Between two looks at one that does not.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How long a look may take: longer than the store waits for a lock.
+/// Time limit of a check: longer than the store waits for a lock.
 const LOOK_MAX: Duration = Duration::from_millis(2_500);
 /// Between two tries to read the whole database.
 const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// Whom it is about.
+/// The name of the store in the register.
 const STORE: &str = "store";
-/// What a look at the whole of it is called.
+/// The name of the check of the whole database.
 const CHECK: &str = "check of the database";
 
 /// Looks at the store again and again until `cancel`.
@@ -59,7 +59,7 @@ pub(super) async fn watch_store(
     }
 }
 
-/// Why the store takes no writes, as far as is known: what it says itself comes first.
+/// Returns the reason why the store takes no writes, as far as is known: its own report comes first.
 fn why(condition: &Condition, unanswered: Option<&str>) -> Option<String> {
     match condition {
         Condition::Sound => unanswered.map(str::to_owned),
