@@ -30,7 +30,7 @@ impl Store {
         self.show_unless(inbox::is_finished, inbox, card, at).await
     }
 
-    /// The same for a card that says that the message waits.
+    /// Enqueues a card that says that the message waits, unless its turn runs or it was answered, or has a card.
     pub async fn show_waiting(
         &self,
         inbox: InboxId,

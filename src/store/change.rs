@@ -21,9 +21,9 @@ pub struct NewChange {
     pub patch: Bytes,
     /// The SHA-256 of the patch as it applies: a change of a secret is one, although its mask may not change.
     pub content: [u8; 32],
-    /// Counted from the files.
+    /// The numbers of changed lines, counted from the files.
     pub stats: Vec<Stats>,
-    /// Run by us, in order.
+    /// The checks that were run, in order.
     pub checks: Vec<Check>,
     /// The effects on environments, in words of ours; empty where there are none.
     pub effects: String,

@@ -74,7 +74,7 @@ fn findings(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     }
 }
 
-/// `Tree 7 page 12: ...` with the name of what has its root at page 7.
+/// Returns a finding such as `Tree 7 page 12: ...` with the name of what has its root at page 7.
 fn with_name(connection: &Connection, finding: &str) -> String {
     let root = finding
         .strip_prefix("Tree ")

@@ -71,7 +71,7 @@ const TAKE_UP: &str = concat!(
     may_have_more!("conversation.sender", "?3"),
     " RETURNING fence"
 );
-/// Tells if the person of a sender may have one more in work.
+/// The query that tells if the person of a sender may have one more in work.
 const MAY_HAVE_MORE: &str = concat!("SELECT ", may_have_more!("?1", "?2"));
 
 /// A worker that claims conversations.
@@ -318,7 +318,7 @@ fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreE
     Ok((steps, usage::of_message(tx, inbox)?))
 }
 
-/// Tells if the person of a sender may have one more conversation in work.
+/// Returns true if the person of a sender may have one more conversation in work.
 pub(super) fn may_have_more(tx: &Transaction<'_>, sender: &str, worker: &Worker) -> Result<bool, StoreError> {
     let may = tx
         .prepare_cached(MAY_HAVE_MORE)?

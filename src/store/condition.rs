@@ -52,14 +52,14 @@ pub(super) fn is_fatal(err: &rusqlite::Error) -> bool {
 pub(super) struct Reporter(Arc<watch::Sender<Condition>>);
 
 impl Reporter {
-    /// The store does not survive this. The first reason stays.
+    /// Reports that the store does not survive an error. The first reason stays.
     pub(super) fn broken(&self, why: &str) {
         if self.tell(Condition::Broken(why.to_owned())) {
             error!("the store is broken: {why}");
         }
     }
 
-    /// A work of the store failed as a whole.
+    /// Reports that a work of the store failed as a whole.
     pub(super) fn failed(&self, error: &StoreError) {
         match error {
             StoreError::Broken(why) => self.broken(why),
@@ -73,7 +73,7 @@ impl Reporter {
         }
     }
 
-    /// The store takes writes, whatever was before.
+    /// Reports that the store takes writes, whatever was before.
     pub(super) fn recovered(&self) {
         self.tell(Condition::Sound);
     }
@@ -99,7 +99,7 @@ impl Reporter {
         self.0.subscribe()
     }
 
-    /// True if it is news. Nothing follows the end.
+    /// Sets the condition; returns true if it is news. Nothing follows the end.
     fn tell(&self, condition: Condition) -> bool {
         self.0.send_if_modified(|current| {
             let is_news = *current != condition && !matches!(current, Condition::Broken(_));

@@ -26,12 +26,12 @@ const TURNS: &str = "SELECT id, user_text FROM
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
 
-/// The same turns, newest first.
+/// The newest turns since the last clearing, newest first.
 const NEWEST: &str = "SELECT id, user_text FROM turn
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2";
 
-/// The same turns with their steps, in the order of two indexes: nothing is sorted, however long a step is.
+/// The newest turns with their steps, in the order of two indexes: nothing is sorted, however long a step is.
 const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
     FROM turn LEFT JOIN step ON step.turn = turn.id
     WHERE turn.conversation = ?1 AND turn.id >= (SELECT MIN(id) FROM
@@ -56,7 +56,7 @@ const LATEST: &str = "SELECT id FROM (SELECT id, spoken_at, MAX(
 pub struct Conversation {
     /// The row of the conversation.
     pub id: ConversationId,
-    /// Whose, and where.
+    /// The person and the place.
     pub key: ConversationKey,
     /// The configured name of the channel it came in by.
     pub channel: String,
@@ -161,7 +161,7 @@ pub(super) fn forget_said(tx: &Transaction<'_>, id: ConversationId) -> Result<()
     found(cleared, id)
 }
 
-/// See [`Store::bind`].
+/// Binds the workspace as [`Store::bind`] does, in another write.
 pub(super) fn bind(
     tx: &Transaction<'_>,
     id: ConversationId,

@@ -284,7 +284,7 @@ fn unfinished(tx: &Transaction<'_>, conversation: ConversationId, lane: Lane) ->
     Ok(count)
 }
 
-/// See [`Store::waiting`].
+/// Counts the waiting messages as [`Store::waiting`] does, in another read or write.
 pub(super) fn waiting(tx: &Transaction<'_>, conversation: ConversationId) -> Result<u32, StoreError> {
     unfinished(tx, conversation, Lane::Turn)
 }

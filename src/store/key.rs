@@ -5,7 +5,7 @@ use super::StoreError;
 use super::column::{json, parse};
 use crate::model::{Account, ConversationKey, Place, Platform, Sender};
 
-/// Between which two texts the keys of all hooks are, and no others.
+/// The two texts between which the keys of all hooks are, and no others.
 pub(super) const HOOKS: (&str, &str) = ("[\"hook\",", "[\"hook\"-");
 
 /// The key as a column: a JSON array, in which no part can pass for two.
@@ -43,7 +43,7 @@ pub(super) fn of(text: &str) -> Result<ConversationKey, StoreError> {
     })
 }
 
-/// Between which two texts all keys of this person in this chat are, and no others.
+/// Returns the two texts between which all keys of this person in this chat are, and no others.
 pub(super) fn neighbours(
     user: &Sender,
     account: &Account,

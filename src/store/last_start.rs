@@ -65,7 +65,7 @@ impl LastStart {
     }
 }
 
-/// The file that says so.
+/// Returns the path of the file that holds the record.
 pub(super) fn path(directory: &Path) -> PathBuf {
     directory.join(FILE)
 }

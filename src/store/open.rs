@@ -44,7 +44,7 @@ pub enum OpenError {
         /// `process 4242`, or `another process`.
         holder: String,
     },
-    /// We may not write there.
+    /// The directory is read-only for this user.
     #[error(
         "`{}` is read-only for this user; make it writable, or set `data.directory` to a directory that is", .0.display()
     )]
@@ -57,7 +57,7 @@ pub enum OpenError {
         /// The reason the system gives.
         why: String,
     },
-    /// Others can read it, and with it every private repository that is mirrored there.
+    /// The directory can be read by others, and with it every private repository that is mirrored there.
     #[error("others can read `{}` (mode {mode:04o}); {advice}", .directory.display())]
     Exposed {
         /// The directory.
@@ -113,7 +113,7 @@ pub enum OpenError {
         "`{}` is missing, and without it no invite is good and no recording is found; restore it from a backup, or move the directory away to start afresh", .0.display()
     )]
     Pepper(PathBuf),
-    /// A newer build has migrated it.
+    /// The database was migrated by a newer build.
     #[error(
         "database is schema {found}, this build knows up to {known}; use a newer drydock, or restore a backup from before the upgrade"
     )]
@@ -393,7 +393,7 @@ fn look_at_log(directory: &Path, last: Option<&LastStart>) -> Result<(), OpenErr
     }
 }
 
-/// The pages of the database fit together, as far as there is time to look. True if all were looked at.
+/// Checks that the pages of the database fit together, as far as there is time to look. True if all were looked at.
 fn look_at_pages(file: &Path, connection: &mut Connection, time_max: Duration) -> Result<bool, OpenError> {
     let began = Instant::now();
     let checked = check(connection, move || began.elapsed() < time_max);
@@ -407,7 +407,7 @@ fn look_at_pages(file: &Path, connection: &mut Connection, time_max: Duration) -
     }
 }
 
-/// The database is not older than the last start.
+/// Checks that the database is not older than the last start.
 fn look_at_age(
     directory: &Path,
     file: &Path,

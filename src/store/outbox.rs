@@ -29,11 +29,11 @@ const READY: &str = "ready";
 const DOUBTFUL: &str = "doubtful";
 /// State of a doubtful operation that an operator asked for: it is sent where nobody can tell whether it was.
 const AGAIN: &str = "again";
-/// Handed out after it was waiting or ready.
+/// State of an operation that was handed out after it was waiting or ready.
 const SENDING: &str = "sending";
-/// Handed out after it was doubtful.
+/// State of an operation that was handed out after it was doubtful.
 const LOOKING: &str = "looking";
-/// Handed out after an operator asked for it.
+/// State of an operation that was handed out after an operator asked for it.
 const REPEATING: &str = "repeating";
 
 /// Operations of one chat and thread that are handed out at once.
@@ -283,8 +283,8 @@ impl Store {
         result
     }
 
-    /// Whoever was handed these operations has ended without a report: they are due again, and what may show twice
-    /// is looked for first.
+    /// Removes operations from those in flight whose holder has ended without a report: they are due again, and what
+    /// may show twice is looked for first.
     pub fn let_go(&self, ops: &[String]) {
         ops.iter().for_each(|op| self.reported(op));
     }
@@ -379,7 +379,7 @@ impl Store {
         self.next_due_unless(channel, |_, _| false).await
     }
 
-    /// The same for what is not due yet at a time.
+    /// Returns the time as [`Store::next_due`] does, of what is not due yet at `after`.
     pub async fn next_due_after(
         &self,
         channel: &str,

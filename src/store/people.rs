@@ -32,7 +32,7 @@ pub(crate) struct Newcomer {
     pub(crate) connected: Vec<Account>,
 }
 
-/// Whoever admits somebody.
+/// The operator or administrator who admits a person.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum By<'a> {
     Operator,
@@ -51,7 +51,7 @@ pub(crate) enum Entrance {
     Revoked { name: String },
     /// The person's workspace or bot is not known here.
     Nowhere,
-    /// Whoever asked for it may not do so.
+    /// The administrator who asked may not admit the person.
     NotGranted,
 }
 

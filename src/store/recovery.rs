@@ -21,9 +21,9 @@ const CRASHES_MAX: u32 = 12;
 /// The ends of the process in which a message was in work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crashes {
-    /// All of them.
+    /// All ends.
     pub all: u32,
-    /// Those that only this message can have caused.
+    /// Ends that only this message can have caused.
     pub own: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Strangers that were told so, in a bounded table: one notice a day each, and no more notices a day
-//! than the table has rows.
+//! Senders without an identity that were sent a notice, in a bounded table: one notice a day each, and no more
+//! notices a day than the table has rows.
 
 use super::audit::audit_in;
 use super::column::{json, millis};

@@ -19,7 +19,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// Longest time the log may be impossible to open before those who wait are told that nothing is durable yet.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The thread. It ends with this.
+/// The thread that syncs. It ends when this is dropped.
 pub(super) struct Syncer {
     shared: Arc<Shared>,
     reporter: Reporter,
@@ -70,7 +70,7 @@ impl Syncer {
         self.shared.changed.notify_one();
     }
 
-    /// A commit waited for the disk, and took along all before it.
+    /// Notes that a commit waited for the disk, and took along all before it.
     pub(super) fn done(&self) {
         let mut state = self.shared.state();
         state.durable = state.committed;
@@ -102,12 +102,12 @@ impl Syncer {
         }
     }
 
-    /// The store is broken: nothing is called durable any more.
+    /// Calls nothing durable any more, because the store is broken.
     pub(super) fn fail(&self) {
         self.shared.fail();
     }
 
-    /// Makes nothing durable by itself.
+    /// Makes a syncer without its thread, which makes nothing durable by itself.
     #[cfg(test)]
     pub(super) fn without_thread() -> Self {
         Self {

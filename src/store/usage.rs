@@ -30,7 +30,7 @@ pub struct UsageReport {
 }
 
 impl Store {
-    /// Notes what a call cost whose answer is not kept.
+    /// Records the cost of a call whose answer is not kept.
     pub async fn record_cost(
         &self,
         claim: &Claim,

@@ -39,7 +39,7 @@ pub const AUDIT_KINDS: [&str; 19] = [
 pub struct AuditSearch {
     /// A kind, or the part of several before the dot.
     pub kind: Option<String>,
-    /// Whom it is about, or who did it.
+    /// The person it is about, or who did it.
     pub person: Option<AuditPerson>,
     /// The first moment that counts.
     pub since: Option<Timestamp>,
@@ -67,7 +67,7 @@ pub struct AuditLine {
     pub at: Timestamp,
     /// The kind of the line.
     pub kind: String,
-    /// Whose account it is about, where one is known.
+    /// The account it is about, where one is known.
     pub sender: Option<String>,
     /// The line.
     pub data: Value,
@@ -135,7 +135,7 @@ fn line(tx: &Transaction<'_>, row: i64, text: &str) -> Result<AuditLine, StoreEr
     })
 }
 
-/// Whose conversation it is, as long as it is kept.
+/// Returns the sender of a conversation, as long as it is kept.
 fn sender_of(tx: &Transaction<'_>, conversation: i64) -> Result<Option<String>, StoreError> {
     let sender: Option<String> = tx
         .prepare_cached("SELECT sender FROM conversation WHERE id = ?1")?

@@ -63,7 +63,7 @@ async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
     assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
 }
 
-/// Whoever has the fewest conversations in work comes first, and nobody has more than their part.
+/// The person with the fewest conversations in work comes first, and nobody has more than their part.
 #[tokio::test]
 async fn who_has_the_fewest_in_work_comes_first_and_nobody_has_more_than_their_part() {
     let (_directory, store) = fresh();

@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// The same, while it is known where its person can be answered.
+    /// Makes such a notice with an address at which its person can be answered.
     fn addressed(id: &str, minutes: i64) -> Op {
         Op {
             response_url: Some(url(minutes)),

@@ -3,7 +3,7 @@
 use super::{DataKind, WEIGHT_BYTES};
 use rusqlite::types::Value;
 
-/// The rows of a kind, as SQL. In all of it `?2` is the time before which rows are too old; where
+/// The rows of a kind, as parts of SQL statements. In all of it `?2` is the time before which rows are too old; where
 /// rows are looked for, `?3` is now.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {

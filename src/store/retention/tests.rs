@@ -65,7 +65,7 @@ async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> C
     turn_on(store, name, file, file, at).await
 }
 
-/// The same where `web.yaml` is what it `stands` at in the end.
+/// Runs such a turn where `web.yaml` is what it `stands` at in the end.
 async fn turn_on(
     store: &Store,
     name: &str,
@@ -170,7 +170,7 @@ async fn number(store: &Store, sql: &'static str) -> i64 {
         .unwrap()
 }
 
-/// Whatever names something finds it, and SQLite finds nothing wrong.
+/// Checks that every name still finds its content, and that SQLite finds nothing wrong.
 async fn is_consistent(store: &Store) {
     let whole: String = store
         .read(|tx| Ok(tx.query_row("PRAGMA integrity_check", [], |row| row.get(0))?))
