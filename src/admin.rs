@@ -63,18 +63,18 @@ pub enum Request {
         /// The grant.
         grant: Grant,
     },
-    /// The recording of a conversation: by its id, or a change such as `CHG-42`.
+    /// Shows the recording of a conversation: by its id, or a change such as `CHG-42`.
     Session {
         /// The id of the conversation, or the name of a change.
         which: String,
     },
     /// Checks the audit log's chain.
     Audit,
-    /// The newest lines of the audit log that fit everything that is given.
+    /// Lists the newest lines of the audit log that fit everything that is given.
     AuditList {
         /// A kind such as `ingress.rejected`, or its part before the dot.
         kind: Option<String>,
-        /// Whom they are about: by id, name or `slack:T0ACME:U0ALICE`.
+        /// The person they are about: by id, name or `slack:T0ACME:U0ALICE`.
         person: Option<String>,
         /// The first moment that counts.
         since: Option<Timestamp>,
@@ -120,9 +120,9 @@ pub enum Answer {
         /// The time it stops working.
         expires: Timestamp,
     },
-    /// People.
+    /// The users that were asked for.
     Users {
-        /// Sorted by id.
+        /// The users, sorted by id.
         users: Vec<User>,
     },
     /// The person is admitted.
@@ -158,14 +158,14 @@ pub enum Answer {
     },
     /// Lines of the audit log.
     AuditLines {
-        /// The newest first.
+        /// The lines, the newest first.
         lines: Vec<AuditLine>,
         /// True if there may be older ones that fit.
         has_more: bool,
     },
     /// The amount of stored data.
     Data {
-        /// Kind by kind.
+        /// The amount for each kind.
         kinds: Vec<Holding>,
         /// The file of the database.
         database: Bytes,
@@ -174,7 +174,7 @@ pub enum Answer {
     Outbox {
         /// The channels of a running server.
         channels: Vec<ChannelHealth>,
-        /// The oldest first, up to a bound.
+        /// The operations, the oldest first, up to a bound.
         letters: Vec<DeadLetter>,
         /// The number of operations that were given up, also beyond the bound.
         #[serde(default)]
@@ -396,7 +396,7 @@ impl Admin {
         })
     }
 
-    /// A channel that is neither configured nor in the outbox is a mistake.
+    /// Refuses a channel that is neither configured nor in the outbox: it is a mistake.
     async fn check_channel(&self, channel: Option<&str>) -> Result<(), AdminError> {
         let Some(channel) = channel.filter(|channel| !self.channels.contains(*channel)) else {
             return Ok(());
