@@ -119,7 +119,7 @@ pub enum Event {
     },
     /// A line that says nothing this build can read. Never written.
     Unreadable {
-        /// Counted from the first line that was read.
+        /// The number of the line, counted from the first that was read.
         line: u64,
     },
 }
