@@ -67,7 +67,7 @@ pub(super) struct Calls<'a> {
     cx: TurnContext<'a>,
     offered: &'a Toolbox,
     deadline: Instant,
-    /// Fires when the turn is stopped or out of time: no write is admitted after that.
+    /// Cancelled when the turn is stopped or out of time: no write is admitted after that.
     ended: CancellationToken,
     writers: TaskTracker,
 }
@@ -176,8 +176,8 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Whoever waits for what a call downloads. Telling never waits: words that find no room, or come after
-    /// the call has ended, are lost.
+    /// Returns the observer of what a call downloads. Telling never waits: words that find no room, or come after the
+    /// call has ended, are lost.
     fn watch(&self, index: usize, told: &Told) -> Watch {
         let told = told.clone();
         let tell = move |text| drop(told.try_send((index, text)));

@@ -9,7 +9,7 @@ const MARGIN_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Ends {
     head: String,
-    /// Bytes between them.
+    /// Bytes left out between head and tail.
     left_out: usize,
     tail: String,
 }

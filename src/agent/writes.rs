@@ -23,7 +23,7 @@ pub struct Writes {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unwritten {
     count: u32,
-    /// Each once, without secrets, in the order they came up.
+    /// The reasons, each once, without secrets, in the order they came up.
     reasons: Vec<String>,
     /// True if there were more reasons than are kept.
     is_cut: bool,
