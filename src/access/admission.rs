@@ -64,13 +64,13 @@ pub fn account_of(text: &str) -> Result<Sender, AccessError> {
     is_right.then_some(sender).ok_or_else(malformed)
 }
 
-/// Slack's ids begin with a letter for what they name.
+/// Returns true for an id of Slack: these begin with a letter for what they name.
 fn is_slack(id: &str, first: &[char]) -> bool {
     let chars = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit();
     id.starts_with(first) && (2..=ID_CHARS_MAX).contains(&id.len()) && id.chars().all(chars)
 }
 
-/// Telegram's ids of people and bots are positive numbers; those of groups are not.
+/// Returns true for a Telegram id of a person or bot: a positive number, which those of groups are not.
 fn is_number(id: &str) -> bool {
     let number: Option<i64> = id.parse().ok();
     number.is_some_and(|number| number > 0 && number.to_string() == id)

@@ -44,7 +44,7 @@ pub(super) struct CompiledGrant {
 }
 
 impl Standing {
-    /// A glob that does not compile grants nothing.
+    /// Compiles grants. A glob that does not compile grants nothing.
     pub(super) fn new(grants: &[Grant]) -> Self {
         Self(watch::Sender::new(Some(compiled(grants))))
     }
@@ -77,7 +77,7 @@ impl Identity {
         &self.standing
     }
 
-    /// The same person with the grants that the store has for them.
+    /// Returns the same person with the grants that the store has for them.
     pub(crate) fn with_stored(&self, rows: &[GrantRow]) -> Self {
         let grants: Vec<Grant> = rows.iter().filter_map(people::grant).collect();
         Self {

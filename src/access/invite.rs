@@ -70,7 +70,7 @@ pub enum Redeemed {
     AlreadyIn,
     /// The invite is not valid; nobody is told why.
     Invalid,
-    /// Say nothing: too many attempts, or this message was handled before.
+    /// No answer is given: too many attempts, or this message was handled before.
     Silent,
 }
 

@@ -18,7 +18,7 @@ pub struct Denied {
     pub notify: bool,
 }
 
-/// Whom we told within a day, as far as memory goes.
+/// The senders that were sent a notice within a day, as far as memory goes.
 pub(super) struct Strangers {
     told: HashMap<Sender, i64>,
     told_max: usize,
