@@ -51,7 +51,7 @@ impl Routes {
         }
     }
 
-    /// A channel knows who it is: its webhook opens.
+    /// Opens the webhook of a channel that knows who it is.
     pub(super) fn connected(&self, name: &str, settings: &ChannelSettings, installation: &Installation) {
         if let Some(webhook) = webhook::of_channel(name, settings, installation) {
             let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);

@@ -8,13 +8,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// Between two looks at a store that takes writes.
+/// Time between two checks of a store that takes writes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Between two looks at one that does not.
+/// Time between two checks of a store that does not.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Time limit of a check: longer than the store waits for a lock.
 const LOOK_MAX: Duration = Duration::from_millis(2_500);
-/// Between two tries to read the whole database.
+/// Time between two tries to read the whole database.
 const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// The name of the store in the register.
 const STORE: &str = "store";
