@@ -42,7 +42,7 @@ pub enum SendError {
     /// Definitely not sent: the platform asks us to call less often.
     #[error("limited: {why}")]
     Limited {
-        /// A few words.
+        /// The reason, in a few words.
         why: String,
         /// The wait that the platform asked for.
         retry_after: Option<Duration>,
@@ -50,7 +50,7 @@ pub enum SendError {
     /// The call brought no answer, and may be done again without being seen twice.
     #[error("not sent: {why}")]
     NotSent {
-        /// A few words.
+        /// The reason, in a few words.
         why: String,
         /// The wait that the platform asked for.
         retry_after: Option<Duration>,
@@ -59,7 +59,7 @@ pub enum SendError {
     /// twice, and says nothing about whether the platform is there.
     #[error("not sent: {why}")]
     OtherHost {
-        /// A few words.
+        /// The reason, in a few words.
         why: String,
         /// The wait that the other host asked for.
         retry_after: Option<Duration>,

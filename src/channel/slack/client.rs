@@ -45,7 +45,7 @@ const PASSING_REFUSALS: [&str; 4] = [
 pub(super) enum Effect {
     /// The effect is the same as that of one call.
     Repeatable,
-    /// People see it twice.
+    /// The effect shows twice.
     Once,
 }
 
@@ -187,7 +187,7 @@ impl Client {
         of_slack || url.origin() == base.origin()
     }
 
-    /// The token never goes there, but the file does.
+    /// Returns true for an address that a file may be sent to. The token never goes there.
     fn is_slack(&self, address: &str) -> bool {
         let (Ok(url), Ok(base)) = (Url::parse(address), Url::parse(&self.base_url)) else {
             return false;

@@ -18,9 +18,9 @@ const LABEL_CHARS_MAX: usize = 75;
 
 /// A message in Slack's words.
 pub(super) struct Rendered {
-    /// Top to bottom. Empty when the reply is.
+    /// The blocks from top to bottom. Empty when the reply is.
     pub(super) blocks: Vec<Value>,
-    /// Escaped, never empty.
+    /// The text for notifications: escaped, never empty.
     pub(super) text: String,
 }
 

@@ -83,8 +83,8 @@ fn push_block(block: &Block, indent: usize, elements: &mut Vec<Value>) {
     }
 }
 
-/// Slack's lists hold lines only. What else an item holds stands behind its line, and the list goes on
-/// after it with the next number.
+/// Adds a list, whose items hold lines only in Slack. What else an item holds stands behind its line, and the list
+/// goes on after it with the next number.
 fn push_list(start: Option<u64>, items: &[Vec<Block>], indent: usize, elements: &mut Vec<Value>) {
     let mut lines: Vec<Value> = Vec::new();
     let mut offset = start.unwrap_or(1).saturating_sub(1);
@@ -167,7 +167,7 @@ fn flatten(blocks: &[Block], line: &mut Vec<Inline>) {
     }
 }
 
-/// Sections stand line to line in Slack; an empty line makes them paragraphs.
+/// Adds an empty line between sections, which stand line to line in Slack, so that they are paragraphs.
 fn separate_paragraphs(elements: &mut [Value]) {
     let is_section = |element: &Value| element["type"] == "rich_text_section";
     for index in 1..elements.len() {

@@ -207,7 +207,7 @@ impl Api {
     }
 }
 
-/// Fixed words: an error of the client holds the address, and the address holds the token.
+/// Converts an error of the client into fixed words: it holds the address, and the address holds the token.
 fn failure(err: &reqwest::Error) -> ApiError {
     if err.is_connect() {
         return ApiError::Unreachable("telegram could not be reached".to_owned());

@@ -1,10 +1,10 @@
-//! Telegram itself turns `@names`, `/commands`, `#tags`, addresses and bare domains into links. Text
-//! of a model or a repository must not notify people or carry data out, so each of them is broken
-//! by an invisible word joiner. Code needs none: Telegram leaves it alone.
+//! Protection against Telegram's own links: it turns `@names`, `/commands`, `#tags`, addresses and bare domains into
+//! links. Text of a model or a repository must not notify people or carry data out, so each of them is broken by an
+//! invisible word joiner. Code needs none: Telegram leaves it alone.
 
 use std::ops::Range;
 
-/// Joins words without showing. Telegram ends names and addresses at it, which it does not do at the
+/// The word joiner, which does not show. Telegram ends names and addresses at it, which it does not do at the
 /// zero-width joiner that emoji use.
 pub(super) const JOINER: char = '\u{2060}';
 
@@ -31,7 +31,7 @@ fn is_within(stretches: &[Range<usize>], byte: usize) -> bool {
         .is_some_and(|stretch| stretch.contains(&byte))
 }
 
-/// Would Telegram see a link around `character`?
+/// Returns true if Telegram would see a link around `character`.
 fn is_linked(character: char, before: Option<char>, after: &str, text: &str, byte: usize) -> bool {
     let next = after.chars().next();
     let starts_name = next.is_some_and(is_name);

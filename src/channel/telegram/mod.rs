@@ -141,7 +141,7 @@ impl Channel for Telegram {
         }
     }
 
-    /// Telegram shows a bot no history.
+    /// Returns false: Telegram shows a bot no history.
     fn can_find(&self) -> bool {
         false
     }
@@ -194,7 +194,7 @@ impl Telegram {
         Ok(())
     }
 
-    /// Suggestions are a convenience: a bot without them works.
+    /// Sets the commands that Telegram suggests. They are a convenience: a bot without them works.
     async fn suggest_commands(&self) {
         let commands: Vec<Value> = COMMANDS
             .iter()
@@ -213,8 +213,8 @@ impl Telegram {
         }
     }
 
-    /// Bots may only use a fixed set of reactions. It has no hourglass; the writing hand says that a
-    /// message was noted and is not being worked on yet.
+    /// Sets a reaction on a message. Bots may only use a fixed set of them. It has no hourglass; the writing hand
+    /// says that a message was noted and is not being worked on yet.
     async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
         let emoji = match receipt {
             Receipt::Seen | Receipt::Started => "👀",
@@ -374,8 +374,8 @@ fn message_of(sent: &Value) -> Option<MessageRef> {
     })
 }
 
-/// Telegram has nothing that only one person of a group sees, but everybody's private chat with the
-/// bot has their own user id. Telegram refuses it for people who never opened that chat.
+/// Returns the private chat of a person with the bot, which has their own user id. Telegram has nothing else that
+/// only one person of a group sees, and refuses this one for people who never opened that chat.
 fn private_place(place: &Place, user: &str) -> Place {
     if place.chat == user {
         return place.clone();

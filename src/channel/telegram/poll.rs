@@ -217,7 +217,7 @@ impl Poller<'_> {
         Ok(answer)
     }
 
-    /// An update that cannot be read is skipped: it would come again and again, and hold up all others.
+    /// Decodes an update. One that cannot be read is skipped: it would come again and again, and hold up all others.
     fn inbound(&mut self, id: i64, update: &Value) -> Option<Inbound> {
         let decoding = AssertUnwindSafe(|| (self.decode)(self.name, update, self.installation));
         let Ok(decoded) = catch_unwind(decoding) else {

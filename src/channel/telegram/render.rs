@@ -253,7 +253,7 @@ impl Page<'_> {
         }
     }
 
-    /// Telegram has no quotes within quotes: inner ones are part of the outer.
+    /// Renders a quote. Telegram has no quotes within quotes: inner ones are part of the outer.
     fn quote(&mut self, blocks: &[Block], nesting: Nesting) {
         let start = self.text.position();
         self.blocks(
@@ -268,7 +268,7 @@ impl Page<'_> {
         }
     }
 
-    /// Code and links keep their own look: Telegram allows no other entity on code.
+    /// Renders runs of text. Code and links keep their own look: Telegram allows no other entity on code.
     fn inlines(&mut self, inlines: &[Inline], look: Option<&Look>) {
         for inline in inlines {
             let start = self.text.position();

@@ -291,7 +291,8 @@ fn is_inside_cluster(text: &str, at: usize) -> bool {
         || (is_flag(after) && flags % 2 == 1)
 }
 
-/// Belongs to the character before it: joiners, accents, variation, skin tone and tag marks.
+/// Returns true for a character that belongs to the one before it: joiners, accents, variation, skin tone and tag
+/// marks.
 fn is_attached(character: char) -> bool {
     matches!(character,
         '\u{200d}'

@@ -172,7 +172,7 @@ impl RichText {
     }
 }
 
-/// Telegram calls a text of such characters empty, and refuses it.
+/// Returns true for an invisible character. Telegram calls a text of such characters empty, and refuses it.
 fn is_invisible(character: char) -> bool {
     character.is_whitespace()
         || matches!(character,
