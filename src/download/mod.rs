@@ -16,7 +16,7 @@ use std::time::Duration;
 const REDIRECTS_MAX: usize = 5;
 /// Silence of the server after which it is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// The whole download.
+/// Time limit of a whole download.
 const DOWNLOAD_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// The network, as far as it is allowed. Downloads run on a runtime and are waited for on threads that may
@@ -78,8 +78,8 @@ impl Downloads {
         &self.hosts
     }
 
-    /// The same with a server on this machine in the place of a host, at a plain http address of loopback:
-    /// how it is tried out without a network.
+    /// Adds a server on this machine in the place of a host, at a plain http address of loopback: how downloads are
+    /// tried out without a network.
     pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NotHere> {
         self.hosts.stand_in(host, address)?;
         Ok(self)
@@ -147,7 +147,7 @@ async fn body(
     Ok(content)
 }
 
-/// Waits, but not for a server that says nothing. Errors of the client may quote addresses.
+/// Waits for a server, but not for one that says nothing. Errors of the client may quote addresses.
 async fn patient<T>(wait: impl Future<Output = reqwest::Result<T>>) -> Result<T, DownloadError> {
     match tokio::time::timeout(SILENCE_MAX, wait).await {
         Ok(Ok(value)) => Ok(value),

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::io::Read;
 use std::rc::Rc;
 
-/// Below this, how far something unpacks says nothing.
+/// Bytes below which the ratio of unpacking says nothing.
 const RATIO_BYTES_MIN: u64 = 1 << 20;
 /// Bytes of all that stands before the content of an entry: its header, and what holds a name that is too long for one.
 const HEADERS_BYTES_MAX: u64 = 64 << 10;

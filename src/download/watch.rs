@@ -18,7 +18,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Stopped with the token, and told by `progress`, which is called often and must return at once.
+    /// Makes an observer that is stopped with the token, and told by `progress`, which is called often and must
+    /// return at once.
     pub fn new(progress: OnFetch, cancel: &CancellationToken) -> Self {
         Self {
             progress,
@@ -28,8 +29,8 @@ impl Watch {
         }
     }
 
-    /// Stopped with the token, and told in words, such as `archive 12 of 40 MiB`: of long downloads alone,
-    /// and seldom enough for people to read. `tell` must return at once.
+    /// Makes an observer that is stopped with the token, and told in words, such as `archive 12 of 40 MiB`: of long
+    /// downloads alone, and seldom enough for people to read. `tell` must return at once.
     pub fn in_words(tell: impl Fn(String) + Send + Sync + 'static, cancel: &CancellationToken) -> Self {
         let told = AtomicUsize::new(0);
         let progress = move |step: FetchProgress| {
