@@ -15,17 +15,17 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 pub(super) type Answer = Response<Full<Bytes>>;
 
-/// Taken. Without a body, because chat platforms show the body of an answer to people.
+/// Answers that an event is stored. Without a body, because chat platforms show the body of an answer to people.
 pub(super) fn taken() -> Answer {
     build(StatusCode::OK, None, Bytes::new())
 }
 
-/// Taken before.
+/// Answers that an event was stored before.
 pub(super) fn duplicate() -> Answer {
     json(StatusCode::OK, br#"{"duplicate":true}"#)
 }
 
-/// The process lives.
+/// Answers that the process lives.
 pub(super) fn alive() -> Answer {
     json(StatusCode::OK, br#"{"alive":true}"#)
 }
@@ -50,37 +50,37 @@ pub(super) fn ready(readiness: &Readiness) -> Answer {
     build(status, Some(JSON), Bytes::from(body.to_string()))
 }
 
-/// A text the protocol asks for (Slack `url_verification`); never anything a browser would run.
+/// Answers with a text the protocol asks for (Slack `url_verification`); never anything a browser would run.
 pub(super) fn text(text: String) -> Answer {
     build(StatusCode::OK, Some(TEXT), Bytes::from(text))
 }
 
-/// Every failed authentication, and every name nobody configured.
+/// Answers every failed authentication, and every name nobody configured.
 pub(super) fn unauthenticated() -> Answer {
     json(StatusCode::UNAUTHORIZED, br#"{"error":"unauthenticated"}"#)
 }
 
-/// Authentic, and not readable. `detail` is one of our own fixed phrases.
+/// Answers an authentic request that is not readable. `detail` is one of our own fixed phrases.
 pub(super) fn malformed(detail: &'static str) -> Answer {
     detailed(StatusCode::BAD_REQUEST, "malformed", detail)
 }
 
-/// A content type or encoding that is not accepted.
+/// Answers a content type or encoding that is not accepted.
 pub(super) fn unsupported(detail: &'static str) -> Answer {
     detailed(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported", detail)
 }
 
-/// The body is larger than the bound.
+/// Answers that the body is larger than the bound.
 pub(super) fn too_large() -> Answer {
     closing(json(StatusCode::PAYLOAD_TOO_LARGE, br#"{"error":"too large"}"#))
 }
 
-/// The body did not arrive in time.
+/// Answers that the body did not arrive in time.
 pub(super) fn too_slow() -> Answer {
     closing(json(StatusCode::REQUEST_TIMEOUT, br#"{"error":"too slow"}"#))
 }
 
-/// The body ended before its length, or was framed wrongly.
+/// Answers that the body ended before its length, or was framed wrongly.
 pub(super) fn broken_off() -> Answer {
     closing(malformed("the body is incomplete"))
 }
@@ -96,7 +96,7 @@ pub(super) fn not_found() -> Answer {
     json(StatusCode::NOT_FOUND, br#"{"error":"not found"}"#)
 }
 
-/// The route exists for another method.
+/// Answers that the route exists for another method.
 pub(super) fn method_not_allowed(allow: &'static str) -> Answer {
     let answer = json(
         StatusCode::METHOD_NOT_ALLOWED,
@@ -105,7 +105,7 @@ pub(super) fn method_not_allowed(allow: &'static str) -> Answer {
     with(answer, ALLOW, HeaderValue::from_static(allow))
 }
 
-/// A defect of ours.
+/// Answers after a defect of ours.
 pub(super) fn failed() -> Answer {
     closing(json(
         StatusCode::INTERNAL_SERVER_ERROR,

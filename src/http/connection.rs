@@ -107,7 +107,8 @@ async fn drain(mut connections: JoinSet<()>, drain_time_max: Duration) -> Served
     Served { connections_cut }
 }
 
-/// Says why in one write that cannot wait, and closes. A caller that misses it sees a closed socket.
+/// Refuses a connection with the reason, in one write that cannot wait, and closes it. A caller that misses it sees a
+/// closed socket.
 fn turn_away(stream: TcpStream, full: Full) {
     let said = stream
         .into_std()

@@ -24,12 +24,12 @@ impl Phase {
         Arc::new(Self(AtomicU8::new(HEADERS)))
     }
 
-    /// The headers are complete; the handler has its own deadlines.
+    /// Enters the phase after the headers; the handler has its own deadlines.
     pub(super) fn serving(&self) {
         self.0.store(SERVING, Ordering::Relaxed);
     }
 
-    /// The answer is made; it has to be taken, and then the next request has to begin.
+    /// Enters the phase after the answer is made; it has to be taken, and then the next request has to begin.
     pub(super) fn idle(&self) {
         self.0.store(IDLE, Ordering::Relaxed);
     }

@@ -143,7 +143,7 @@ impl Routes {
         }
     }
 
-    /// Says of whatever was signed in time that it was.
+    /// Notes that a request was signed in time, whatever it says.
     fn note(&self, name: &str, received: &Result<Received, Rejected>) {
         match received {
             Ok(_) | Err(Rejected::Malformed(_) | Rejected::Unsupported(_)) => self.ingress.authentic(name),
