@@ -64,8 +64,8 @@ impl Draft {
         })
     }
 
-    /// The token limit may have cut the last call. What was left of its arguments can look complete,
-    /// so it becomes text that no schema accepts, and the model reads why.
+    /// Spoils the last call, which the token limit may have cut. What was left of its arguments can look complete, so
+    /// it becomes text that no schema accepts, and the model reads why.
     fn spoil_last_call(&mut self) {
         if let Some(Block::Call(call)) = self.blocks.last_mut()
             && serde_json::from_str::<&RawValue>(&call.arguments).is_ok()
@@ -74,7 +74,7 @@ impl Draft {
         }
     }
 
-    /// Calls of a refused answer may be cut short like any other part of it.
+    /// Drops the calls of a refused answer: they may be cut short like any other part of it.
     fn drop_calls(&mut self) {
         let before = self.blocks.len();
         self.blocks.retain(|block| matches!(block, Block::Text { .. }));

@@ -75,7 +75,7 @@ pub(super) trait Decoder: Send {
     /// True once the provider said that nothing follows.
     fn is_complete(&self) -> bool;
 
-    /// The answer. [`DecodeError::Incomplete`] unless it is complete.
+    /// Returns the answer, or [`DecodeError::Incomplete`] unless it is complete.
     fn finish(self: Box<Self>) -> Result<Completion, DecodeError>;
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Between two attempts while the gate is closed.
+/// Time between two attempts while the gate is closed.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The longest that one refused request keeps everybody waiting.
@@ -64,8 +64,9 @@ impl Gate {
         }
     }
 
-    /// An attempt was refused: closes the gate for `hold`, or longer if it already is. A probe, and a time over
-    /// the bound, hold it for one interval: the limit may be of that one request, so somebody else finds out.
+    /// Closes the gate for `hold` after an attempt was refused, or longer if it already is closed longer. A probe,
+    /// and a time over the bound, hold it for one interval: the limit may be of that one request, so somebody else
+    /// finds out.
     pub(super) fn limited(&self, pass: &Pass, trouble: Trouble, hold: Duration) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.trouble = Some(trouble);
@@ -81,7 +82,7 @@ impl Gate {
         }
     }
 
-    /// An attempt was answered: the gate opens, unless it was closed since.
+    /// Opens the gate after an attempt was answered, unless it was closed since.
     pub(super) fn answered(&self, pass: Pass) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closings == pass.closings && state.next_probe.take().is_some() {

@@ -27,7 +27,7 @@ const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Time limit to find the address, connect and agree on TLS.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// After an answer is complete, until its connection can be used again.
+/// Time after a complete answer until its connection can be used again, at most.
 const TAIL_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// An error that leaves the process without an HTTP client.
@@ -88,13 +88,13 @@ pub(super) struct HttpProvider {
     pub(super) delivery: Delivery,
     /// Time limit of one attempt, from the headers to the last byte.
     pub(super) attempt_time_max: Duration,
-    /// Between two chunks of an answer.
+    /// Time between two chunks of an answer, at most.
     pub(super) idle_time_max: Duration,
     /// Attempts of one call.
     pub(super) attempts_max: u32,
-    /// Shared by everybody who asks this provider.
+    /// The gate, shared by everybody who asks this provider.
     pub(super) gate: Gate,
-    /// Shared by everything.
+    /// The HTTP client, shared by all providers.
     pub(super) client: reqwest::Client,
 }
 

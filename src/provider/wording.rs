@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Instead of a message without words.
+/// The text in the place of a message without words.
 pub(super) const NO_MESSAGE: &str = "(empty message)";
 
-/// Instead of a tool result without content.
+/// The text in the place of a tool result without content.
 pub(super) const NO_OUTPUT: &str = "(no output)";
 
-/// Instead of an answer without content.
+/// The text in the place of an answer without content.
 pub(super) const NO_ANSWER: &str = "(no answer)";
 
 /// Characters a function's name may have.
 const NAME_CHARS_MAX: usize = 64;
 
-/// `text`, or what stands for it.
+/// Returns `text`, or `instead` if it is blank.
 pub(super) fn or_if_blank<'a>(text: &'a str, instead: &'a str) -> &'a str {
     if text.trim().is_empty() { instead } else { text }
 }

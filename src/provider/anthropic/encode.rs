@@ -184,7 +184,7 @@ fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Vec<Content<'a>> 
     content
 }
 
-/// Roles alternate whatever the history holds: content of the same role joins the message before.
+/// Adds a message. Roles alternate whatever the history holds: content of the same role joins the message before.
 fn add<'a>(messages: &mut Vec<Message<'a>>, role: Role, content: Vec<Content<'a>>) {
     match messages.last_mut() {
         Some(last) if last.role == role => last.content.extend(content),

@@ -239,7 +239,8 @@ impl Growing {
     }
 }
 
-/// Fields we do not know grow as their kind does: text and lists are continued, others replaced.
+/// Adds parts to fields that are not known here. They grow as their kind does: text and lists are continued, others
+/// replaced.
 fn merge(whole: &mut Map<String, Value>, parts: Map<String, Value>) {
     for (field, part) in parts {
         match (whole.get_mut(&field), part) {
