@@ -32,7 +32,7 @@ impl Spool {
         !is_file || BYTES.load(Ordering::Relaxed).saturating_add(bytes as u64) <= BYTES_MAX
     }
 
-    /// The same bytes, in a file if they are many. May wait for the disk.
+    /// Returns the same bytes, in a file if they are many. May wait for the disk.
     pub(crate) fn keep(&self, text: Vec<u8>) -> Bytes {
         let Some(directory) = self.0.as_ref().filter(|_| text.len() >= LARGE_BYTES) else {
             return text.into();
