@@ -1,5 +1,5 @@
-//! A request is signed by one scheme. Who sends the header of a second one wants to choose which
-//! check is made, so such a request is refused before any check.
+//! Refusal of requests that are signed under two schemes: one scheme signs a request, and the sender of a second
+//! header wants to choose which check is made. So such a request is refused before any check.
 
 use super::Rejected;
 use http::HeaderMap;

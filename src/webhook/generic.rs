@@ -61,7 +61,7 @@ impl Webhook for Generic {
 }
 
 impl Webhook for GenericBody {
-    /// Unsigned headers name nothing: not the delivery, not the time.
+    /// Verifies the body alone. Unsigned headers name nothing: not the delivery, not the time.
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
         refuse_foreign(headers, &[SIGNATURE])?;

@@ -13,7 +13,7 @@ const BLOCKS_DEPTH_MAX: usize = 12;
 /// A person's own words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Written {
-    /// Readable, without the mention of the bot.
+    /// The text, readable and without the mention of the bot.
     pub(super) text: String,
     /// True when the bot is mentioned.
     pub(super) mentions_bot: bool,
@@ -145,7 +145,7 @@ fn names_the_same(label: &str, target: &str) -> bool {
     bare(label) == bare(target)
 }
 
-/// Slack escapes three characters. `&amp;` comes last, so that `&amp;lt;` stays `&lt;`.
+/// Replaces the three escapes of Slack. `&amp;` comes last, so that `&amp;lt;` stays `&lt;`.
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);

@@ -311,7 +311,8 @@ fn is_direct(chat: &Chat) -> bool {
     chat.kind == "private"
 }
 
-/// Plain groups put `message_thread_id` on replies too; only a forum topic is a place of its own.
+/// Returns the forum topic of a message. Plain groups put `message_thread_id` on replies too; only a forum topic is a
+/// place of its own.
 fn topic(is_topic_message: Option<bool>, message_thread_id: Option<i64>) -> Option<i64> {
     message_thread_id.filter(|_| is_topic_message == Some(true))
 }
