@@ -1,4 +1,4 @@
-//! Which environment a person means: a path, a name, or the end of one.
+//! The choice of the environment a person means: by a path, a name, or the end of one.
 
 use super::InspectError;
 use crate::model::{self, edits, is_invisible};
@@ -43,13 +43,13 @@ pub(super) async fn chosen(
 
 /// A reason why no environment is meant, in words for the person.
 enum Among {
-    /// Nobody knows it.
+    /// No environment fits.
     Unknown(String),
-    /// It may be one of several.
+    /// Several environments fit.
     Several(String),
 }
 
-/// What was typed, without the marks of code around it.
+/// Returns the typed text without the marks of code around it.
 pub(super) fn plain(given: &str) -> &str {
     given.trim().trim_matches('`').trim()
 }
@@ -106,7 +106,7 @@ fn ambiguous(given: &str, several: &[Candidate<'_>]) -> String {
     format!("`{given}` may be {}. Say which.", quoted(&ways))
 }
 
-/// Nobody knows it: what is near, or else some that there are.
+/// Words the answer for a name that fits no environment: the nearest names, or else some of all.
 fn unknown(given: &str, candidates: &BTreeSet<Candidate<'_>>) -> String {
     let names: BTreeSet<&str> = candidates.iter().map(|(name, _)| *name).collect();
     let short = cut(given);

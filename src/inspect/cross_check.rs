@@ -5,26 +5,26 @@ use crate::jsonnet::SecondOpinion;
 use crate::model::{one_line, quoted};
 use crate::review::FailureKind;
 
-/// What a second engine says of a rendering, as it is told.
+/// The result of a second engine's cross-check of a rendering, as it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrossCheck {
-    /// One word for programs.
+    /// The word for programs.
     pub state: CrossCheckState,
-    /// One sentence for people.
+    /// The sentence for people.
     pub sentence: String,
 }
 
-/// What became of a cross-check.
+/// The outcome of a cross-check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CrossCheckState {
     /// The second engine has the same value, or one that differs in a way that is known.
     Agrees,
-    /// It has another value, or none.
+    /// The second engine has another value, or none.
     Disagrees,
-    /// It did not come to an end.
+    /// The second engine did not come to an end.
     Unfinished,
-    /// It was not asked.
+    /// The second engine was not asked.
     NotAsked,
 }
 

@@ -36,12 +36,12 @@ pub enum Question {
     Environments,
     /// The objects an environment renders to.
     Objects {
-        /// Its directory, a file in it, its name, or the last components of either.
+        /// The environment's directory, a file in it, its name, or the last components of either.
         environment: String,
     },
     /// The differences of an environment's objects from the base.
     Difference {
-        /// As above.
+        /// The environment, named as in [`Question::Objects`].
         environment: String,
     },
     /// The entry points that depend on a file or on anything in a directory.
@@ -69,7 +69,7 @@ pub struct Document {
     pub file_name: String,
     /// `yaml`, `diff` or empty.
     pub language: &'static str,
-    /// Its lines.
+    /// The lines.
     pub text: String,
 }
 

@@ -15,13 +15,13 @@ use std::sync::Arc;
 /// A rendered environment as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Its name, and how many objects it has.
+    /// The name, and the number of objects.
     pub heading: String,
-    /// Whether a second engine has the same value.
+    /// The result of the cross-check by a second engine.
     pub cross_check: String,
     /// Hints to write something differently.
     pub warnings: Vec<String>,
-    /// Its objects.
+    /// The objects.
     pub yaml: String,
 }
 
@@ -75,7 +75,7 @@ fn fails(environment: &str, error: TankaError, redactor: &Redactor) -> InspectEr
     }
 }
 
-/// One file holds several environments: it takes a name to tell which.
+/// Words the error for a file that holds several environments, of which one has to be named.
 fn several(path: &str, names: &[String]) -> InspectError {
     const NAMES_MAX: usize = 10;
     let shown: Vec<String> = names.iter().take(NAMES_MAX).map(|name| quoted(name)).collect();

@@ -1,4 +1,4 @@
-//! What may go wrong with what the workspace changes, by rules.
+//! The risks of the workspace's changes, found by rules.
 
 use super::{Answer, Document, InspectError, Inspector};
 use crate::compare::{Asked, NO_ENVIRONMENTS};
