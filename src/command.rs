@@ -3,24 +3,24 @@
 
 use crate::inspect::Question;
 
-/// What a person can ask for without spending a token.
+/// A command a person can give without spending a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// What can I do here?
+    /// Shows the commands a person may use here.
     Help,
-    /// What runs, what waits, what is prepared?
+    /// Shows the running, waiting and prepared work.
     Status,
     /// Shows the prepared change, or what it does to one environment.
     Diff,
-    /// What may go wrong with the prepared change?
+    /// Shows the risks of the prepared change.
     Risk,
     /// Sends the prepared change as a patch file.
     Patch,
-    /// Which environments are there, and which of them change?
+    /// Lists the environments, and which of them change.
     Envs,
-    /// What does an environment render to?
+    /// Shows the objects an environment renders to.
     Render,
-    /// What imports this file?
+    /// Shows the entry points that import a file.
     WhoImports,
     /// Takes back the last turn's edits.
     Undo,
@@ -28,7 +28,7 @@ pub enum Verb {
     Discard,
     /// Starts a fresh history; the workspace stays.
     Clear,
-    /// What the model sees of this conversation.
+    /// Shows the part of this conversation the model sees.
     Context,
     /// Tokens used.
     Usage,
@@ -41,13 +41,13 @@ pub enum Verb {
 /// A command as people know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// What it does.
+    /// The command.
     pub verb: Verb,
     /// The word people type.
     pub word: &'static str,
-    /// What may or must follow the word; empty when nothing does.
+    /// The arguments that may or must follow the word; empty when there are none.
     pub arguments: &'static str,
-    /// What `/help` says about it.
+    /// The text about it in `/help`.
     pub what: &'static str,
 }
 
@@ -166,8 +166,8 @@ impl Verb {
             .map(|known| known.verb)
     }
 
-    /// What the command asks of the environments, or what to say where it lacks an argument; `None` for
-    /// one that asks nothing of them.
+    /// Returns the question the command asks of the environments, or the hint to show where it lacks an argument; `None` for one that asks
+    /// nothing of them.
     pub fn question(self, arguments: &str) -> Option<Result<Question, &'static str>> {
         let given = arguments.trim().trim_matches('`').trim().to_owned();
         match (self, given.is_empty()) {

@@ -1,6 +1,5 @@
-//! What a model is told before anything else: the system prompt, embedded from `config/prompts`, and
-//! the blocks that untrusted text is wrapped in. The same inputs give the same bytes, so that
-//! providers can cache them: no clock, no randomness.
+//! The system prompt, which a model gets first and is embedded from `config/prompts`, and the blocks that untrusted text is wrapped in. The
+//! same inputs give the same bytes, so that providers can cache them: no clock, no randomness.
 
 use crate::access::Role;
 use crate::model::RepoPath;
@@ -10,7 +9,7 @@ use serde_json::json;
 const SYSTEM: &str = include_str!("../config/prompts/system.md");
 const TANKA: &str = include_str!("../config/prompts/tanka.md");
 
-/// What kind of repository a conversation is about.
+/// The kind of repository a conversation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepositoryKind {
     /// Any files of text.
@@ -38,14 +37,14 @@ impl RepositoryKind {
     }
 }
 
-/// What the prompt says about the conversation. All of it comes from the operator's configuration.
+/// The facts the prompt states about the conversation. All of it comes from the operator's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptFacts<'a> {
     /// The repository's configured name.
     pub repository: &'a str,
     /// The branch changes are prepared against.
     pub branch: &'a str,
-    /// What the person may do there; `None` for nothing.
+    /// The person's role there; `None` for a person who may do nothing.
     pub role: Option<Role>,
     /// Globs of the environments the person may change.
     pub environments: &'a [String],
@@ -71,9 +70,9 @@ pub fn system(kind: RepositoryKind, facts: &PromptFacts<'_>) -> String {
     prompt
 }
 
-/// How a block of data begins.
+/// The beginning of a block of data.
 const BEGIN: &str = "<untrusted_data>\n";
-/// How it ends.
+/// The end of a block of data.
 const END: &str = "\n</untrusted_data>";
 
 /// Wraps text that nobody vouches for (quoted messages, webhook fields) so that it reads as data.
@@ -96,7 +95,7 @@ pub fn data_block(label: &str, source: &str, text: &str) -> String {
     block
 }
 
-/// What somebody said themselves: a text without its blocks of data.
+/// Returns the words people wrote themselves: a text without its blocks of data.
 pub fn own_words(text: &str) -> String {
     let mut own = String::with_capacity(text.len());
     let mut rest = text;

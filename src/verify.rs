@@ -1,4 +1,4 @@
-//! What we check about a change ourselves. A check that could not run says so: it is never a pass.
+//! Checks of a change that Drydock runs itself. A check that could not run says so: it is never a pass.
 
 use crate::agent::Finding;
 use crate::compare::Told;
@@ -6,7 +6,7 @@ use crate::model::{Check, CheckState, FileChange};
 use crate::redact::Redactor;
 use std::collections::{BTreeSet, HashMap};
 
-/// Where the change stands against its repository.
+/// The position of a change in its repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     /// The commit the change is based on.
@@ -27,8 +27,8 @@ pub fn checks(changes: &[FileChange], standing: Standing<'_>, redactor: &Redacto
     ]
 }
 
-/// Whether a change holds, by our checks of its files and what came of its environments: what can be
-/// mended in the files, and what the change did not break is not asked of a model.
+/// Judges whether a change holds, by our checks of its files and the results of its environments. A model is asked to mend only what
+/// can be mended in the files and the change broke.
 pub fn finding(checks: &[Check], told: &Told) -> Finding {
     let is_of_the_files = |check: &&Check| [JSON_PARSES, NO_CONFLICT_MARKERS].contains(&check.name.as_str());
     let broken = checks
