@@ -1,4 +1,4 @@
-//! How fast a webhook is acknowledged once it is durable: `cargo bench --bench ack`.
+//! The time until a webhook is acknowledged once it is durable: `cargo bench --bench ack`.
 //!
 //! The real release binary runs on one core, the load on another. The load is open-loop: events are
 //! due at fixed moments, and each is timed from the moment it was due, so that a slow answer delays
@@ -131,7 +131,7 @@ struct Offered {
     times: Times,
     /// From due to sent: what the load's own core, and nobody else, adds to that.
     late: Times,
-    /// When the last was due, and when the last was answered, since the first was due.
+    /// The times from the first due event until the last was due, and until the last was answered.
     due: Duration,
     done: Duration,
 }
@@ -237,7 +237,7 @@ impl Offered {
     }
 }
 
-/// One connection: sends what is due, one at a time, and reads the answers.
+/// Sends the due events of one connection, one at a time, and reads the answers.
 async fn converse(
     mut stream: TcpStream,
     mut due: mpsc::Receiver<(Instant, Vec<u8>)>,

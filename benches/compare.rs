@@ -1,4 +1,4 @@
-//! What a change does to environments, and what rendering costs: `cargo bench --bench compare`.
+//! The effects of a change on environments, and the cost of rendering: `cargo bench --bench compare`.
 //!
 //! 300 environments that share a generated library of Kubernetes kinds, through the real comparison and
 //! the real jail: this bench starts the program itself as its inmates. Every value is compared with what
@@ -65,13 +65,13 @@ struct Bench {
     repository: Arc<Repository>,
     base: Arc<Base>,
     programs: Vec<engines::Program>,
-    /// What every environment must evaluate to.
+    /// The value every environment must evaluate to.
     expected: Vec<serde_json::Value>,
     jrsonnet: Vec<Duration>,
     _directory: tempfile::TempDir,
 }
 
-/// How long it takes to the rendered difference, and from there until the second engine agrees.
+/// The time until the difference is rendered, and from there until the second engine agrees.
 #[derive(Default)]
 struct Twice {
     difference: Vec<Duration>,
@@ -89,7 +89,7 @@ impl Twice {
     }
 }
 
-/// What the peers take for one environment, those that are there.
+/// The median times of those peers that are there, for one environment.
 struct Medians {
     jrsonnet: Option<Duration>,
     rjsonnet: Option<Duration>,
@@ -374,7 +374,7 @@ impl Bench {
         }
     }
 
-    /// What is asked of an environment that the change does not touch.
+    /// Times the proof that an environment the change does not touch is unchanged.
     fn unchanged(&self, rounds: usize) {
         let comparer = comparer(evaluator(EvalLimits::default()));
         let sides = self.sides(&[self.edit_of_one(0).edit()]);
@@ -522,7 +522,7 @@ fn parsed(evaluated: &Evaluated) -> serde_json::Value {
     serde_json::from_slice(&evaluated.json).unwrap()
 }
 
-/// How many objects an environment has; one that is written inline is none itself.
+/// Counts the objects of an environment; one that is written inline is none itself.
 fn objects(value: &serde_json::Value) -> usize {
     match value {
         serde_json::Value::Object(fields) if value["kind"] == "Environment" => objects(&fields["data"]),
@@ -532,7 +532,7 @@ fn objects(value: &serde_json::Value) -> usize {
     }
 }
 
-/// Everything passes; whether the engines agree is not known before the second one was asked.
+/// Checks that all checks pass; whether the engines agree is not known before the second one was asked.
 fn assert_passes(compared: &Comparison, has_second: bool) {
     for check in &compared.checks {
         let expected = match has_second || check.name != "both engines agree" {

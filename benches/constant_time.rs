@@ -1,5 +1,4 @@
-//! Whether the time a refusal takes tells how much of a forged secret was right: `cargo bench --bench
-//! constant_time`.
+//! The test that the time of a refusal does not tell how much of a forged secret was right: `cargo bench --bench constant_time`.
 //!
 //! Real webhooks refuse requests whose signature or secret is wrong in its first character, and others where
 //! only the last one is, in random order; a second webhook with another secret refuses the same. A t-test tells

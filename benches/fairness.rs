@@ -1,5 +1,4 @@
-//! How long a person waits for a one-line change while another one has programs without end evaluated:
-//! `cargo bench --bench fairness`.
+//! The time a person waits for a one-line change while another one has programs without end evaluated: `cargo bench --bench fairness`.
 //!
 //! One person writes in the emulated Slack and asks for one-line changes, one after another, each in a thread of its
 //! own: two requests to a model that answers at once, an edit, and the comparison of the environment. A change is
@@ -74,7 +73,7 @@ async fn run() {
     standstill();
 }
 
-/// So many changes on a stage of their own, beside so many conversations of an abuser.
+/// Times this many changes on a stage of their own, beside this many conversations of an abuser.
 async fn changes(what: &str, count: usize, conversations: usize, target: &str) {
     let world = World {
         now: Timestamp::now,
@@ -116,7 +115,7 @@ async fn changes(what: &str, count: usize, conversations: usize, target: &str) {
     stage.stop().await;
 }
 
-/// One change, from its event to the whole result.
+/// Times one change, from its event to the whole result.
 async fn change(stage: &Stage, number: usize) -> Duration {
     let words = format!("@drydock set web to 3 replicas in staging, change {number}");
     let said = stage.slack.say(PERSON, CHANNEL, &words).await.unwrap();

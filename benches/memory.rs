@@ -1,5 +1,4 @@
-//! What eight people who have as much rendered as the bounds admit take of the server's memory, and what it gives
-//! back: `cargo bench --bench memory`.
+//! The memory of the server while eight people have as much rendered as the bounds admit, and afterwards: `cargo bench --bench memory`.
 //!
 //! It starts the real release binary, with a repository of few environments, between an emulated Slack and a model on
 //! loopback. Eight people ask at once, each in a conversation of their own, three times. The model of each writes a
@@ -148,7 +147,7 @@ async fn tell(what: &str, served: &Served, idle: u64, took: f64) {
     value(&format!("{what}: all conversations took"), took, "s", "");
 }
 
-/// Everybody asks at once, and has a result.
+/// Asks once for every person at the same time, and waits for all results.
 async fn ask_all(slack: &SlackEmulator, words: &str) {
     let asking = (0..PEOPLE).map(|person| async move {
         let text = format!("@drydock {words} of person {person}");

@@ -1,4 +1,4 @@
-//! What `drydock tanka` takes in large repositories: `cargo bench --bench scale`.
+//! The time `drydock tanka` takes in large repositories: `cargo bench --bench scale`.
 //!
 //! Generated repositories on disk: many Jsonnet files, many files that nothing imports, and one library of several
 //! megabytes. The release binary is timed from its start to its end, with the processes it starts. Where a `tk` is
@@ -128,7 +128,7 @@ impl Repository {
         Self { directory }
     }
 
-    /// One whose files are committed, and each Jsonnet file of which has another comment since then.
+    /// Makes a repository whose files are committed, and each Jsonnet file of which has another comment since then.
     fn edited(files: Vec<(String, String)>) -> Self {
         let edited = files.iter().map(|(path, content)| {
             let content = if is_own(path) {

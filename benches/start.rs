@@ -1,4 +1,4 @@
-//! How fast the gateway starts and what it keeps in memory: `cargo bench --bench start`.
+//! The time the gateway takes to start, and its memory: `cargo bench --bench start`.
 //!
 //! It starts the real release binary with a repository of 300 environments and a Slack channel on
 //! loopback, and times from before the process is made to the first 200. Memory is read from the
@@ -147,7 +147,7 @@ async fn memory(settings: &Arc<Settings>, slack: &Arc<SlackEmulator>) {
     );
 }
 
-/// So many conversations of one turn each, some at a time.
+/// Holds this many conversations of one turn each, some at a time.
 async fn talk(slack: &Arc<SlackEmulator>, count: usize) {
     let seen = slack.look(|state| state.messages.len());
     let talkers = (0..AT_ONCE).map(|talker| {

@@ -1,4 +1,4 @@
-//! What the gateway adds to one turn of a model that answers at once: `cargo bench --bench turn`.
+//! The time the gateway adds to one turn of a model that answers at once: `cargo bench --bench turn`.
 //!
 //! A person writes in the emulated Slack; (a) runs from the moment the event is sent until the model's
 //! emulator has read the request, (b) from the moment it writes the last byte of its answer until the whole
@@ -29,17 +29,17 @@ use support::{Times, fsync_floor, header, row, standstill, value};
 const TURNS: usize = 1_000;
 const PERSON: &str = "U0ALICE";
 const CHANNEL: &str = "C0BENCH";
-/// What makes the model take its time.
+/// The word that makes the model take its time.
 const SLOWLY: &str = "slowly";
 const ANSWER: &str = "There are three environments.";
 const TARGET: &str = "p50 <= 2 ms, p99 <= 10 ms";
 
-/// How long the model takes where it has a card beside it.
+/// The time the model takes where it has a card beside it.
 const THOUGHT: Duration = Duration::from_millis(500);
 /// Turns with such a model: they take their time.
 const SLOW_TURNS: usize = 40;
 
-/// When the model was asked, and when it had answered.
+/// The time each request reached the model, and the time it had answered.
 type Moments = Arc<Mutex<Vec<(Instant, Arc<OnceLock<Instant>>)>>>;
 
 fn main() {
@@ -108,7 +108,7 @@ enum Place {
     Thread(String),
 }
 
-/// What one turn took before the model and after it, and the thread it was in.
+/// The times of one turn before the model and after it, and its thread.
 struct Took {
     before: Duration,
     after: Duration,
@@ -166,7 +166,7 @@ impl Bench {
         );
     }
 
-    /// One turn, from the event to the whole result.
+    /// Runs one turn, from the event to the whole result.
     async fn one(&self, place: &Place, text: &str) -> Took {
         let slack = &self.stage.slack;
         let (seen, asked) = (

@@ -1,4 +1,4 @@
-//! What a private workspace costs, whatever the number of files: `cargo bench --bench workspace`.
+//! The cost of a private workspace, whatever the number of files: `cargo bench --bench workspace`.
 //!
 //! Repositories of 1,000, 10,000 and 100,000 files are made without git. Where git is installed,
 //! `git worktree add` on the same commit, packed, is timed in the same run, its process start included

@@ -15,7 +15,7 @@ const SCRIPT: &str = include_str!("peers.py");
 /// A file to be evaluated: its path below the root, and the environment it is given, as code.
 pub(crate) type Program = (String, String);
 
-/// What an engine made of one file.
+/// The value an engine made of one file, and the times it took.
 pub(crate) struct Made {
     pub(crate) value: serde_json::Value,
     pub(crate) times: Vec<Duration>,

@@ -1,4 +1,4 @@
-//! How large the processes in the jail become, watched from outside.
+//! The peak memory of the sandbox workers, watched from outside.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

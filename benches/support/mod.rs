@@ -1,5 +1,4 @@
-//! What all benches share: percentiles, tables, the machine, the disk's floor, and repositories made
-//! without git.
+//! Shared support of all benches: percentiles, tables, the machine, the disk's floor, and repositories made without git.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 pub(crate) mod engines;
@@ -16,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// As the program has it.
+/// The same allocator as in the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -64,7 +63,7 @@ pub(crate) fn program() -> PathBuf {
     named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_drydock")))
 }
 
-/// One line for people, and one for programs.
+/// Prints a row of times: one line for people, and one for programs.
 pub(crate) fn row(what: &str, times: &Times, target: &str) {
     let (p50, p99) = (millis(times.p50()), millis(times.p99()));
     println!("{what:<58} {:>7} {p50:>10.3} {p99:>10.3}  {target}", times.len());
@@ -74,7 +73,7 @@ pub(crate) fn row(what: &str, times: &Times, target: &str) {
     );
 }
 
-/// One value with its unit.
+/// Prints a value with its unit.
 pub(crate) fn value(what: &str, value: f64, unit: &str, target: &str) {
     println!("{what:<58} {:>7} {value:>10.2} {unit:<10}  {target}", "");
     json(what, &[(unit, value)]);
@@ -96,7 +95,7 @@ pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// What one durable append of 4 KiB costs on the disk below `directory`, now.
+/// Times one durable append of 4 KiB on the disk below `directory`, a thousand times.
 pub(crate) fn fsync_floor(directory: &Path) -> Times {
     let mut file = std::fs::File::create(directory.join("fsync-floor")).unwrap();
     Times::new((0..1_000).map(|_| durable_append(&mut file)).collect())
@@ -137,8 +136,8 @@ fn durable_append(file: &mut std::fs::File) -> Duration {
     started.elapsed()
 }
 
-/// How often, and for how long at most, a core that does nothing else stands still for more than a millisecond:
-/// what no program on this machine can do anything about. Looks for a second.
+/// Counts the times a core that does nothing else stands still for more than a millisecond, and the longest of them, within a second: no
+/// program on this machine can do anything about them. Looks for a second.
 pub(crate) fn standstill() {
     let (mut gaps, mut longest) = (0_u32, Duration::ZERO);
     let started = Instant::now();

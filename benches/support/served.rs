@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const READY_MAX: Duration = Duration::from_secs(20);
 
-/// Where a child serves, and what it was told.
+/// The directory, the address and the configuration of a child process.
 pub(crate) struct Settings {
     pub(crate) directory: PathBuf,
     pub(crate) address: SocketAddr,

@@ -13,7 +13,7 @@ pub(crate) const SIGNING_SECRET: &str = "5f0d1c9a7be24c6f8a1b3d5e7f901234";
 pub(crate) const TEAM: &str = "T0ACME";
 pub(crate) const BOT: &str = "U0DRYDOCK";
 pub(crate) const PERSON: &str = "U0ALICE";
-/// How long a call of the Web API takes, but for `auth.test`.
+/// The time a call of the Web API takes, but for `auth.test`.
 const CALL_TIME: Duration = Duration::from_millis(150);
 
 /// Serves a Web API on which every call works, until it is dropped.

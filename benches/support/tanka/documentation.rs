@@ -1,9 +1,9 @@
-//! What the generated library says about each function: as long and as repetitive as generated
-//! documentation is, and the same for a field wherever its kind comes up again.
+//! The documentation of each function of the generated library: as long and as repetitive as generated documentation is, and the same for a
+//! field wherever its kind comes up again.
 
 use super::kinds::{Field, Shape};
 
-/// What may follow the first sentence.
+/// The sentences that may follow the first.
 const MORE: &[&str] = &[
     "It may not be changed once the object has been created.",
     "When it is not given, the cluster decides for you, and what it decides may differ between versions.",
@@ -17,7 +17,7 @@ const MORE: &[&str] = &[
     "More about it is in the conventions of the interface, in the section about what objects have in common.",
     "Names are lower case letters, digits and dashes, begin and end with a letter or a digit, and have at most 63 of them.",
 ];
-/// How many of those follow, by the name of the field: most have one or two, some have many.
+/// The number of sentences that follow, by the name of the field: most have one or two, some have many.
 const COUNTS: &[usize] = &[0, 1, 2, 2, 3, 5, 6];
 
 /// The text about a field.

@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 const COMPONENTS: [&str; 6] = ["web", "api", "worker", "cache", "gateway", "admin"];
 const STAGES: [&str; 3] = ["dev", "staging", "prod"];
 
-/// How an environment is written.
+/// The style an environment is written in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Its settings are in a `spec.json` beside it.
+    /// The settings are in a `spec.json` beside the environment.
     Static,
-    /// It is an object of kind `Environment`, with its settings.
+    /// The environment is an object of kind `Environment`, with its settings.
     Inline,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn style(number: usize) -> Style {
     }
 }
 
-/// How many components an environment has; each is a deployment with what belongs to it.
+/// Returns the number of components of an environment; each is a deployment with all that belongs to it.
 pub(crate) fn components(number: usize) -> usize {
     components_of(number % APPS)
 }
@@ -46,7 +46,7 @@ pub(super) fn files(number: usize) -> Vec<(String, String)> {
     }
 }
 
-/// What the program of an environment is given as `tanka.dev/environment`, as code.
+/// Returns the code that the program of an environment is given as `tanka.dev/environment`.
 pub(crate) fn given(number: usize) -> String {
     match style(number) {
         Style::Static => settings(number),

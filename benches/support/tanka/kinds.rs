@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 const TEXT: &str = include_str!("kinds.txt");
 
-/// One file of the library.
+/// A file of the library.
 pub(super) struct Kind {
     pub(super) group: &'static str,
     pub(super) version: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct Field {
     pub(super) shape: Shape,
 }
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Clone)]
 pub(super) enum Shape {
     Text,

@@ -1,4 +1,4 @@
-//! What makes a repository large: libraries that the applications are made of, and files that lie around.
+//! The parts that make a repository large: libraries that the applications are made of, and files that lie around.
 
 use super::{APPS, app_file};
 use std::fmt::Write as _;
