@@ -1,4 +1,4 @@
-//! What is asked of the program on its command line.
+//! The command line of the program.
 
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    /// One of two amounts.
+    /// Returns the amount that belongs to this lane.
     pub(crate) fn either<T>(self, ci: T, full: T) -> T {
         match self {
             Self::Ci => ci,

@@ -1,4 +1,4 @@
-//! Whether what a thread shows in the end is what its messages and commands come to.
+//! The check that a thread shows in the end the results of its messages and commands.
 
 use crate::explain::{Answered, Ended, Verb, explain};
 use crate::reading::Thread;
@@ -38,7 +38,7 @@ impl Talk {
         }
     }
 
-    /// How each message ended, in all the ways that fit.
+    /// Returns the end of each message, in all the ways that fit.
     fn messages(&self, thread: &Thread) -> Result<Vec<Vec<(Task, Ended)>>, String> {
         let mut ended = Vec::new();
         for Asked { task, acknowledged } in &self.asked {

@@ -1,6 +1,5 @@
-//! Whether some order of events explains what a thread shows. The order is known but for commands that came while
-//! messages waited: each such command may have taken effect before or after any of those. A state that no order
-//! leads to is a promise broken.
+//! The search for an order of events that explains the state of a thread. The order is known but for commands that came while messages
+//! waited: each such command may have taken effect before or after any of those. A state that no order leads to is a promise broken.
 
 use crate::task::{Files, Task, files_of_patch};
 use std::collections::BTreeSet;
@@ -8,18 +7,18 @@ use std::collections::BTreeSet;
 /// States that are followed at a time; a thread that needs more is not decided.
 const STATES_MAX: usize = 512;
 
-/// How a message for a turn ended.
+/// The end of a message for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The model carried it out.
     Done,
-    /// Its person stopped it, with some of its steps carried out.
+    /// The person stopped the message, with some of its steps carried out.
     Stopped,
-    /// It was given up or stopped before it began; none of it is left.
+    /// The message was given up or stopped before it began; none of it is left.
     Refused,
 }
 
-/// What a command was.
+/// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Undo,
@@ -52,17 +51,17 @@ pub(crate) struct Answered {
     pub(crate) answer: String,
     /// The patch that came with it.
     pub(crate) patch: Option<String>,
-    /// It took effect after so many of the messages, at least and at most.
+    /// The least and the greatest number of messages after which it took effect.
     pub(crate) after: (usize, usize),
 }
 
-/// What a conversation holds.
+/// The state of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     files: Files,
     /// The prepared change, as `patch` sends it.
     prepared: Option<Files>,
-    /// What an undo may take back: the files before and after each message.
+    /// The edits an undo may take back: the files before and after each message.
     edits: Vec<(Files, Files)>,
 }
 

@@ -7,10 +7,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::time::Duration;
 
-/// How long a sender waits for an answer.
+/// The longest time a sender waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// Who sends an event.
+/// The sender of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Github,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// What the model is told while it runs.
+/// The emulated model, which can be held at a step.
 pub(crate) struct Model {
     pub(crate) emulator: ModelEmulator,
     shared: Arc<Shared>,
@@ -22,7 +22,7 @@ struct Shared {
 struct State {
     /// Tasks by id, with the step at which nothing is answered.
     holds: BTreeMap<u32, usize>,
-    /// What no request may hold.
+    /// The mistakes of requests.
     problems: Vec<String>,
     /// Longest time an answer takes.
     slowest: Duration,
@@ -54,7 +54,7 @@ impl Model {
         self.shared.state().holds.insert(task.id, step);
     }
 
-    /// Everything is answered again. What is held already stays so until its caller gives up.
+    /// Lets the model answer all requests again. A request that is held already stays so until its caller gives up.
     pub(crate) fn let_go(&self) {
         self.shared.state().holds.clear();
     }
@@ -66,12 +66,12 @@ impl Model {
         tokio::time::timeout(Duration::from_secs(30), held).await.is_ok()
     }
 
-    /// How often requests were held so far.
+    /// Returns the number of times requests were held so far.
     pub(crate) fn held(&self) -> usize {
         *self.shared.held.borrow()
     }
 
-    /// What was wrong with requests.
+    /// Returns the mistakes of requests.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = self.emulator.problems();
         problems.extend(self.shared.state().problems.iter().cloned());

@@ -17,11 +17,11 @@ const MODEL_KEY: &str = "sk-ant-torture-0000000000000000000000";
 pub(crate) const START_MAX: Duration = Duration::from_secs(5);
 /// R23: an orderly stop takes no longer.
 pub(crate) const STOP_MAX: Duration = Duration::from_secs(10);
-/// How long a command of the command line may take.
+/// The longest time a command of the command line may take.
 const COMMAND_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// How the program is started.
+/// The binary and the settings that the program is started with.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) binary: PathBuf,
@@ -132,7 +132,7 @@ impl Program {
         let _ = self.child.wait();
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status, if the program has ended.
     pub(crate) fn ended(&mut self) -> anyhow::Result<Option<std::process::ExitStatus>> {
         Ok(self.child.try_wait()?)
     }

@@ -1,5 +1,5 @@
-//! What a thread shows, sorted: results, refusals, answers to commands, files. Messages are told apart by the
-//! operation that each carries as metadata, and what was said twice is noticed by it.
+//! The content of a thread, sorted: results, refusals, answers to commands, files. Messages are told apart by the operation that each
+//! carries as metadata, and one that was sent twice is noticed by it.
 
 use crate::world::BOT;
 use drydock::emulator::slack::{Message, State};
@@ -13,7 +13,7 @@ const REFUSALS: [&str; 3] = [
 ];
 /// Characters of a message that a transcript shows.
 const SHOWN_CHARS_MAX: usize = 160;
-/// What the card of an unfinished message says.
+/// The words on the card of an unfinished message.
 const OPEN: [&str; 2] = ["Working", "Queued ("];
 
 /// The bot's side of a thread.
@@ -27,7 +27,7 @@ pub(crate) struct Thread {
     pub(crate) answers: Vec<String>,
     /// The patches that were sent as files.
     pub(crate) patches: Vec<String>,
-    /// What no thread may show.
+    /// The mistakes, which no thread may show.
     pub(crate) wrong: Vec<String>,
     /// Cards of messages that are not finished.
     pub(crate) open: usize,
@@ -113,7 +113,7 @@ pub(crate) fn transcript(state: &State, channel: &str, root: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What a person reads in a message.
+/// Returns the text a person reads in a message.
 pub(crate) fn shown(message: &Message) -> String {
     message.visible().join("\n")
 }

@@ -1,5 +1,5 @@
-//! What must hold once everybody has their answer and the program was told to stop: nothing is left to do, nothing
-//! lies around, and what was written is whole.
+//! Checks once all people have their answers and the program was told to stop: nothing is left to do, nothing lies around, and all that was
+//! written is whole.
 
 use crate::talk::Talk;
 use crate::world::World;

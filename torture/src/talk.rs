@@ -1,5 +1,5 @@
-//! One person's conversation in a thread: requests, commands and presses, and whether what the thread shows in the
-//! end is what they come to.
+//! The conversation of one person in a thread: requests, commands and presses, and the check that the thread shows their results in the
+//! end.
 
 use crate::explain::Verb;
 use crate::reading::{Thread, transcript};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long after everything else the answer to a command may come that was taken and not acknowledged.
+/// The time after all else within which the answer to a command may come that was taken and not acknowledged.
 const UNCERTAIN_REST: Duration = Duration::from_millis(1_500);
 const LOOK_EVERY: Duration = Duration::from_millis(15);
 
@@ -25,7 +25,7 @@ pub(crate) struct Talk {
     pub(crate) asked: Vec<Asked>,
     pub(crate) commanded: Vec<Commanded>,
     pressed: BTreeSet<(String, &'static str)>,
-    /// Something was never answered: the rest would only repeat that.
+    /// True if a message was never answered: the rest would only repeat that.
     pub(crate) is_stuck: bool,
     /// Longest time that an event took which was sent once.
     pub(crate) slowest_answer: Duration,
@@ -41,11 +41,11 @@ pub(crate) struct Asked {
 pub(crate) struct Commanded {
     pub(crate) verb: Verb,
     pub(crate) acknowledged: bool,
-    /// It took effect after so many messages, at least and at most.
+    /// The least and the greatest number of messages after which it took effect.
     pub(crate) after: (usize, usize),
 }
 
-/// How a command is given.
+/// The way a command is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Words,
@@ -125,7 +125,7 @@ impl Talk {
         status
     }
 
-    /// Whether the newest message was not acknowledged.
+    /// Returns true if the newest message was not acknowledged.
     pub(crate) fn is_refused(&self) -> bool {
         self.asked.last().is_none_or(|asked| !asked.acknowledged)
     }

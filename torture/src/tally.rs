@@ -1,4 +1,4 @@
-//! What scenarios came to: counts, violations with all that is needed to look at them, and the line that says so.
+//! The tally of scenarios: counts, violations with all that is needed to look at them, and the line that says so.
 
 use crate::settled;
 use crate::talk::Talk;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Violations of a world that are shown in full.
 const SHOWN_MAX: usize = 5;
 
-/// What one or more worlds came to.
+/// The counts and violations of one or more worlds.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) worlds: usize,
@@ -22,17 +22,17 @@ pub(crate) struct Tally {
     pub(crate) faults: usize,
     pub(crate) slowest_start: Duration,
     pub(crate) failures: Vec<Failure>,
-    /// What could not be tried here, and why.
+    /// The parts that could not be tried here, and the reasons.
     pub(crate) skipped: Vec<String>,
 }
 
 /// A world in which a promise was broken.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What is to be run to see it again.
+    /// The arguments that show it again.
     pub(crate) replay: String,
     pub(crate) violations: Vec<String>,
-    /// Everything that was done, with seconds since the beginning.
+    /// The actions, with seconds since the beginning.
     pub(crate) schedule: String,
     /// Configuration, database and logs.
     pub(crate) kept: PathBuf,

@@ -1,5 +1,5 @@
-//! What a person asks for: a task with a name, and the files that carrying it out writes. The words of the
-//! request say all of it, so the model and the checks compute the same from them.
+//! The request of a person: a task with a name, and the files that carrying it out writes. The words of the request say all of it, so the
+//! model and the checks compute the same from them.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Task {
         (words.next()?.starts_with("end") && task.steps <= STEPS_MAX).then_some(task)
     }
 
-    /// What the model says when it is done.
+    /// Returns the model's words when it is done.
     pub(crate) fn done(&self) -> String {
         format!("Task {} is done.", self.id)
     }

@@ -17,19 +17,19 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 pub(crate) const CHANNEL: &str = "C0PLATFORM";
-/// Where events of hooks are answered.
+/// The channel where events of hooks are answered.
 pub(crate) const HOOK_CHANNEL: &str = "C0RELEASES";
 pub(crate) const BOT: &str = "U0DRYDOCK";
-/// How often Slack sends an event again.
+/// The number of times Slack sends an event again.
 const RETRIES: u8 = 3;
-/// How long a delivery waits for a program that is down, instead of the minutes that Slack waits.
+/// The time a delivery waits for a program that is down, instead of the minutes that Slack waits.
 const UP_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// By how much the clock of Slack is ahead of the machine's: seconds.
 static SLACK_CLOCK: AtomicI64 = AtomicI64::new(0);
 
-/// What a world is made of.
+/// The plan a world is built by.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) binary: PathBuf,
@@ -41,14 +41,14 @@ pub(crate) struct Plan {
     pub(crate) limits: &'static str,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) open_files_max: Option<u64>,
-    /// Whether the repository is a remote that is mirrored, which needs git.
+    /// True if the repository is a remote that is mirrored, which needs git.
     pub(crate) is_remote: bool,
-    /// Where the data directory is, if not beside the rest.
+    /// The data directory, if it is not beside the rest.
     pub(crate) data: Option<PathBuf>,
     pub(crate) rate_limits: RateLimits,
-    /// How long an acknowledged message may be without its end while the program runs.
+    /// The time an acknowledged message may be without its end while the program runs.
     pub(crate) patience: Duration,
-    /// Whether what the store stands on gives way, so that a turn may fail aloud.
+    /// True if the system below the store gives way, so that a turn may fail aloud.
     pub(crate) may_fail: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use crate::world::{Plan, World};
 use std::time::Duration;
 
-/// What has to happen for a point to be passed.
+/// The event by which a point is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// A message, a command and a patch.
@@ -103,7 +103,7 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// Everything that is tried at one point.
+/// Tries the end of the process at one point.
 async fn at(cx: &Cx<'_>, binary: std::path::PathBuf, point: &str, way: Way) -> anyhow::Result<Tally> {
     let plan = Plan {
         // So slow that every turn has a card.
@@ -177,7 +177,7 @@ async fn at(cx: &Cx<'_>, binary: std::path::PathBuf, point: &str, way: Way) -> a
     .await)
 }
 
-/// One of two handles of a world, so that the other is gone.
+/// Keeps one of two handles of a world and drops the other.
 fn world_of(one: std::sync::Arc<World>, other: std::sync::Arc<World>) -> std::sync::Arc<World> {
     drop(other);
     one

@@ -1,4 +1,4 @@
-//! Whether the checks check: each planted defect has to be found by the scenario that is meant for it.
+//! The check of the checks: each planted defect has to be found by the scenario that is meant for it.
 
 use super::{ALL, Cx};
 use crate::tally::{Failure, Tally};

@@ -1,4 +1,4 @@
-//! One thing at a time: an end of the process right where an effect and its answer could come apart.
+//! Directed ends of the process, one at a time, right where an effect and its answer could come apart.
 
 use super::Cx;
 use crate::explain::Verb;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// How long the program may take to reach a point that a message leads to.
+/// The longest time the program may take to reach a point that a message leads to.
 pub(super) const POINT_MAX: Duration = Duration::from_secs(30);
 
-/// One person and one conversation after another.
+/// A world with one person and one conversation after another.
 pub(super) struct Stage {
     pub(super) world: Arc<World>,
     pub(super) talks: Vec<Talk>,

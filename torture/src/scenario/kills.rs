@@ -20,7 +20,7 @@ const MESSAGES_OF_WORLD: usize = 240;
 /// Ends of the process in a row, at most.
 const DEPTH_MAX: usize = 3;
 
-/// What is left to do, shared by worlds that run after each other.
+/// The rest of the work, shared by worlds that run after each other.
 struct Left {
     ends: usize,
     messages: usize,

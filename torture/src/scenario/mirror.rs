@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// How old a mirror may be in this scenario, and a little more.
+/// The greatest age of a mirror in this scenario, and a little more.
 const FETCHED_AGAIN: Duration = Duration::from_millis(1_050);
 
 /// R29: each message begins on the newest commit, however often there was another one.
@@ -47,7 +47,7 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     Ok(stage.close(cx).await)
 }
 
-/// One more commit on `main`.
+/// Adds one more commit to `main`.
 fn push(remote: &Path) -> anyhow::Result<String> {
     let commit = git(
         remote,

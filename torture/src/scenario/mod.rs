@@ -23,7 +23,7 @@ use std::time::Duration;
 
 type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Tally>> + 'a>>;
 
-/// Something that is tried.
+/// A scenario that is tried.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// The goals it shows, as docs/reliability.md lists them.
@@ -75,7 +75,7 @@ scenarios! {
     Ci "bugs" "" "each planted defect is found" bugs::run;
 }
 
-/// What a scenario runs in.
+/// The context a scenario runs in.
 pub(crate) struct Cx<'a> {
     pub(crate) arguments: &'a Arguments,
     pub(crate) name: &'static str,
@@ -144,7 +144,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// How to see it again.
+    /// Returns the arguments that show the violation again.
     fn replay(&self, seed: u64) -> String {
         let bug = self
             .bug

@@ -1,5 +1,5 @@
-//! What the database stands on gives way: somebody else holds it, the disk is full or read-only, no descriptor is
-//! left. While it cannot store, the program answers 503 and nothing is lost; afterwards it goes on without a restart.
+//! Faults below the database: another process holds it, the disk is full or read-only, no descriptor is left. While it cannot store, the
+//! program answers 503 and nothing is lost; afterwards it goes on without a restart.
 
 use super::Cx;
 use super::directed::Stage;
@@ -103,7 +103,7 @@ fn hold(world: &World, database: &Path, seconds: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Somebody writes while nothing can be stored. That no attempt takes too long is what counts here.
+/// Sends a message while nothing can be stored. That no attempt takes too long is what counts here.
 async fn in_time(world: &World, talk: &mut Talk) {
     let answer = talk.ask_once(talk.task(1)).await;
     let took = std::mem::take(&mut talk.slowest_answer);
@@ -119,7 +119,7 @@ async fn in_time(world: &World, talk: &mut Talk) {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Nothing where this machine lets us mount none.
+    /// Mounts a small disk; `None` where this machine lets us mount none.
     fn mount(directory: &Path, megabytes: usize) -> Option<Self> {
         std::fs::create_dir_all(directory).ok()?;
         let size = format!("size={megabytes}m");
@@ -209,7 +209,7 @@ fn fill(ballast: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Nothing is acknowledged while nothing can be stored for long; what is, is checked at the end.
+/// Checks that messages are refused while nothing can be stored for long; those that are acknowledged are checked at the end.
 async fn refuses(world: &World, talk: &mut Talk, when: &str) {
     let mut refused = 0;
     for _ in 0..12 {
