@@ -46,8 +46,8 @@ impl Locks {
     }
 }
 
-/// Returns the action each dependency needs, in their order. A locked version counts, whatever the list says: whoever wants another one asks
-/// for an update.
+/// Returns the action each dependency needs, in their order. A locked version counts, whatever the list says: whoever wants another one
+/// asks for an update.
 pub fn plan(wanted: &[Dependency], locks: &Locks, vendor: &Vendor) -> Result<Vec<Action>, BundlerError> {
     wanted
         .iter()
