@@ -25,7 +25,7 @@ pub(super) enum Relation {
 /// The reason names were not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotCompared {
-    /// There are too many of them.
+    /// The names are too many.
     TooMany,
     /// The comparison was stopped.
     Stopped,
@@ -35,7 +35,7 @@ pub(super) enum NotCompared {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: HashMap<String, usize>,
-    /// For each name and each other one.
+    /// The likeness of each name to each other one.
     alike: Vec<bool>,
 }
 

@@ -87,7 +87,7 @@ pub enum TankaError {
     Ambiguous {
         /// The path that was searched.
         path: String,
-        /// All of them, sorted.
+        /// The names of all, sorted.
         names: Vec<String>,
     },
     /// Several environments of a file have the name in theirs.
@@ -100,7 +100,7 @@ pub enum TankaError {
         path: String,
         /// The name that was asked for.
         name: String,
-        /// All that match, sorted.
+        /// The names of all that match, sorted.
         names: Vec<String>,
     },
     /// No environment, or none of that name.

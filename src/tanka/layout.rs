@@ -87,7 +87,7 @@ pub(super) fn start(names: &dyn Names, path: &str) -> Result<String, TankaError>
     }
 }
 
-/// Every entry point below a directory, without those of vendored packages. `listing` has the files below it at least.
+/// Returns every entry point below a directory, without those of vendored packages. `listing` has the files below it at least.
 pub(super) fn entrypoints(
     names: &dyn Names,
     listing: &Listing,

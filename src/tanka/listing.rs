@@ -61,7 +61,7 @@ impl Listing {
         Self(files)
     }
 
-    /// All files of a tree, also those that git ignores. Reads the tree and may block.
+    /// Lists all files of a tree, also those that git ignores. Reads the tree and may block.
     pub fn whole(tree: &dyn Tree) -> Result<Self, TreeError> {
         Ok(Self(tree.everything()?))
     }
@@ -81,7 +81,7 @@ impl Listing {
         first.is_some_and(|file| file.as_str().starts_with(&prefix))
     }
 
-    /// All files below a directory.
+    /// Returns all files below a directory.
     pub fn below(&self, directory: &str) -> &[RepoPath] {
         if directory.is_empty() {
             return &self.0;

@@ -1,5 +1,5 @@
-//! From the value of a program to the objects of an environment, in the order of steps that Tanka has:
-//! extract, open lists, namespaces, the environment's label, defaults, targets, order.
+//! The processing of a program's value into the objects of an environment, in the order of steps that Tanka has: extract, open lists,
+//! namespaces, the environment's label, defaults, targets, order.
 
 use super::environment::{Environment, ResourceDefaults};
 use super::filter::Filter;

@@ -64,7 +64,7 @@ mod tests {
     use futures_util::FutureExt as _;
     use tokio::sync::Semaphore;
 
-    /// Of this test, so that no other one is in its way.
+    /// The semaphore of this test, so that no other one is in its way.
     static OWN: Semaphore = Semaphore::const_new(1);
 
     #[test]

@@ -17,7 +17,7 @@ const NO_ENVIRONMENT: &str = "error \"Using tk.env and std.extVar('tanka.dev/env
 const NAME_VARIABLE: &str = "drydock.dev/name";
 const ARGUMENT_VARIABLE: &str = "drydock.dev/argument/";
 
-/// Every environment in a value, without looking into the objects.
+/// Finds every environment in a value, without looking into the objects.
 const ENVIRONMENTS: &str = "
 local environments(value) =
   if std.isObject(value) then
@@ -44,7 +44,7 @@ else { names: [environment.metadata.name for environment in matching] }
 
 /// The part of an entry point that is evaluated.
 pub(super) enum Script<'a> {
-    /// All of it.
+    /// The whole value.
     Whole,
     /// The environments without their objects.
     Environments,

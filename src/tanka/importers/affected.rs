@@ -42,11 +42,11 @@ pub enum Reason {
 /// The kind of a change at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// There is something now. What was found elsewhere before may be found here.
+    /// The path is new. What was found elsewhere before may be found here.
     Added,
-    /// There is something else.
+    /// The path has another content.
     Edited,
-    /// There is nothing any more.
+    /// The path is gone.
     Deleted,
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Looks<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) outline: Arc<Outline>,
-    /// By import: the file it means wherever the search would go on, because it lies where the search begins.
+    /// The file that each import means wherever the search would go on, because it lies where the search begins.
     pub(super) beside: Vec<Option<(RepoPath, Arc<Looked>)>>,
 }
 

@@ -117,7 +117,7 @@ impl ImportGraph {
         })
     }
 
-    /// Every entry point with what it depends on, by path.
+    /// Returns every entry point with the paths it depends on, by path.
     pub fn closures(&self) -> &BTreeMap<RepoPath, Arc<Closure>> {
         &self.closures
     }

@@ -213,7 +213,7 @@ impl<'a> Search<'a> {
         one == other || self.real(one).is_some_and(|real| Some(real) == self.real(other))
     }
 
-    /// By the start of the name only: `library/` passes for `lib`.
+    /// Returns true if the name begins like that of a library directory: `library/` passes for `lib`.
     fn is_library(&self, file: &str) -> bool {
         ["vendor", "lib"]
             .iter()

@@ -188,7 +188,7 @@ impl Renderer {
         Ok(evaluated.imports.to_vec())
     }
 
-    /// All environments below a directory, without their objects. Vendored packages have none of ours.
+    /// Lists all environments below a directory, without their objects. Vendored packages have none of ours.
     pub async fn list(
         &self,
         directory: &str,

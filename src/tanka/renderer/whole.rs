@@ -35,7 +35,7 @@ pub struct Whole {
     pub value: ValueHash,
     /// Every file its value depends on, and every path that was looked at in vain.
     pub imports: Arc<[Import]>,
-    /// The second engine's opinion of its value.
+    /// The result of the second engine's cross-check of its value.
     pub second_opinion: SecondOpinion,
 }
 

@@ -1,5 +1,5 @@
-//! Whatever is edited, what is read again is what a cold reading finds, and what is called unaffected
-//! has the same inputs.
+//! The property of incremental reading: whatever is edited, it finds the same as a cold reading, and entry points called unaffected have
+//! the same inputs.
 
 use super::graph;
 use crate::model::RepoPath;
