@@ -32,7 +32,7 @@ struct Entry<'e> {
 /// The reason an archive is not accepted as a chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
-    /// Not an archive, or a broken one.
+    /// The bytes are not an archive, or a broken one.
     #[error("archive cannot be read: {0}")]
     Unreadable(String),
     /// A path leads out of it.
@@ -41,13 +41,13 @@ pub enum ArchiveError {
     /// A link, a device or the like.
     #[error("archive entry is no file or directory: {0}")]
     Special(String),
-    /// More entries than a chart may have.
+    /// The archive has more entries than a chart may have.
     #[error("archive has more than {0} entries")]
     TooMany(usize),
     /// The archive unpacks to more than is allowed.
     #[error("archive {0}")]
     Unpacks(#[from] Exceeded),
-    /// There is not one good `Chart.yaml` in it.
+    /// The archive has no good `Chart.yaml`.
     #[error("archive is no chart: {0}")]
     NoChart(String),
 }

@@ -60,7 +60,7 @@ pub enum Drift {
     None,
     /// The chart is asked for and not there.
     Missing,
-    /// Another version is there.
+    /// The chart is there in another version.
     OtherVersion,
     /// The chart is there and not asked for.
     NotListed,
@@ -85,7 +85,7 @@ pub enum ChartfileError {
     Invalid {
         /// The path of the file.
         path: String,
-        /// All that is wrong.
+        /// The mistakes.
         problems: Vec<String>,
     },
 }

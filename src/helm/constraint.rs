@@ -61,7 +61,7 @@ enum Operator {
     Caret,
 }
 
-/// From which number on any will do; in the version of the bound they are 0.
+/// The first number of a bound that is left out: from there on any will do, and the bound's version has 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeftOut {
     Nothing,
@@ -216,7 +216,7 @@ mod tests {
     #[derive(Deserialize)]
     struct Recorded {
         versions: Vec<RecordedVersion>,
-        /// For each good version, how it compares with each.
+        /// The comparison of each good version with each.
         order: Vec<String>,
         constraints: Vec<RecordedConstraint>,
     }
@@ -231,7 +231,7 @@ mod tests {
     #[derive(Deserialize)]
     struct RecordedConstraint {
         constraint: String,
-        /// For each good version whether it fits; empty when it is no constraint.
+        /// The fit of each good version; empty when it is no constraint.
         fits: String,
     }
 

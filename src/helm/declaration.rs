@@ -189,7 +189,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Without what cannot be seen, as helm takes it away.
+/// Returns the text without characters that cannot be seen, as helm takes them away.
 fn printable(text: &str) -> String {
     let blank = |character: char| if character.is_whitespace() { ' ' } else { character };
     let characters = text.chars().map(blank);

@@ -47,9 +47,9 @@ const LOCK_BYTES_MAX: u64 = 1 << 20;
 /// The way dependencies are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pack {
-    /// At the versions of the lock.
+    /// Dependencies are packed at the versions of the lock.
     Build,
-    /// At the versions `Chart.yaml` asks for; the lock is written.
+    /// Dependencies are packed at the versions `Chart.yaml` asks for; the lock is written.
     Update,
 }
 
