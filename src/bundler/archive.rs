@@ -43,7 +43,7 @@ pub enum ArchiveError {
     /// An entry, or all of them together.
     #[error("archive {0}")]
     Layer(#[from] LayerError),
-    /// Not an archive, or a broken one.
+    /// The bytes are not an archive, or a broken one.
     #[error("archive cannot be read: {0}")]
     Unreadable(String),
     /// The archive has more entries than a repository may have.

@@ -7,7 +7,7 @@ pub struct Dependency {
     pub source: Source,
     /// The version that was asked for, or in a lock the commit that is there; empty for a local directory.
     pub version: String,
-    /// In a lock, the sum of its files; empty without one.
+    /// The sum of the files, in a lock; empty without one.
     pub sum: String,
     /// True if the package's own dependencies are left out.
     pub single: bool,

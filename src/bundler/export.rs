@@ -22,7 +22,7 @@ pub(super) struct Exported {
 }
 
 impl Exported {
-    /// Of a repository that says nothing yet.
+    /// Makes the attributes of a repository that says nothing yet.
     pub(super) fn new() -> Self {
         Self {
             search: Search::default(),

@@ -68,7 +68,7 @@ pub trait Fetch: Send + Sync {
     fn package(&self, git: &Git, commit: &str, form: Form, watch: &Watch) -> Result<Arc<Layer>, FetchError>;
 }
 
-/// No network: every package is refused with how to change that.
+/// A source without a network: every package is refused with how to change that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offline;
 

@@ -29,7 +29,7 @@ const DIRECTORIES_MAX: usize = 100_000;
 /// The files of a commit that a package has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// All, as git keeps them.
+    /// All files, as git keeps them.
     All,
     /// The files that an archive of the commit has.
     Exported,

@@ -52,8 +52,7 @@ impl Layer {
             .sum()
     }
 
-    /// Each path with the SHA-256 of its content in hex: what a store keeps of a layer whose contents
-    /// it has.
+    /// Returns each path with the SHA-256 of its content in hex: the record a store keeps of a layer whose contents it has.
     pub fn blobs(&self) -> Vec<(RepoPath, Mode, String)> {
         let blob = |entry: &Entry| {
             let hash = Sha256::digest(&entry.file.content);

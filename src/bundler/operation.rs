@@ -27,7 +27,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Does it: what goes first goes away, then the rest is written. It stops at the first failure.
+    /// Applies the changes: deletions first, then the rest is written. It stops at the first failure.
     pub fn apply(&self, tree: &dyn Tree) -> Result<(), TreeError> {
         let (written, deleted): (Vec<_>, Vec<_>) =
             self.changes.iter().partition(|(_, after)| after.is_some());

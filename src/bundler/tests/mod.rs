@@ -22,7 +22,7 @@ use tar::EntryType;
 
 /// A commit that is at hand.
 pub(super) const COMMIT: &str = "788c0b7678709166b21237de039dcfdef7ead946";
-/// Another one.
+/// A newer commit that is at hand.
 pub(super) const NEWER: &str = "4a851ca8e198920212fe2ae4230a87394f79c363";
 
 pub(super) fn path(text: &str) -> RepoPath {
