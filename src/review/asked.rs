@@ -31,7 +31,7 @@ impl Request {
         }
     }
 
-    /// For each name, whether it was asked for, in order.
+    /// Returns for each name whether it was asked for, in order.
     pub(super) fn asked_for<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<AskedFor> {
         let named: Vec<bool> = names.map(|name| self.names(name)).collect();
         let otherwise = match named.contains(&true) {
@@ -44,8 +44,7 @@ impl Request {
         answers.collect()
     }
 
-    /// Is it named by its path, the end of it, or one of its parts but the first, which names a folder
-    /// of many?
+    /// Returns true if the request names the path, the end of it, or one of its parts but the first, which names a folder of many.
     fn names(&self, path: &str) -> bool {
         let path = path.trim_matches('/').to_lowercase();
         let parts: Vec<&str> = path.split('/').collect();

@@ -35,13 +35,13 @@ pub struct Difference {
     pub elsewhere: Option<Transition>,
 }
 
-/// From what to what.
+/// The value of a field or object before and after the change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transition {
-    /// Before; nothing when it is new.
+    /// The value before; `None` when it is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// After; nothing when it is gone.
+    /// The value after; `None` when it is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }

@@ -1,4 +1,4 @@
-//! All numbers of a report, counted from its lists.
+//! The numbers of a report, counted from its lists.
 
 use super::asked::AskedFor;
 use super::diff::Happens;

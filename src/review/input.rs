@@ -40,9 +40,9 @@ pub enum Rendering {
     },
     /// Both sides were rendered.
     Rendered {
-        /// On the base.
+        /// The side of the base.
         base: Side,
-        /// In the workspace.
+        /// The side of the workspace.
         workspace: Side,
         /// Objects that both sides have beside their own, in any order; none unless both have objects.
         /// Whoever fills this in may leave it empty: equal objects of the sides are found anyway.

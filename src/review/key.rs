@@ -46,7 +46,7 @@ impl ObjectKey {
         }
     }
 
-    /// Is its name made by the cluster? Then every apply makes a new object.
+    /// Returns true if the name is made by the cluster. Then every apply makes a new object.
     pub fn is_generated(&self) -> bool {
         self.name.ends_with('*')
     }

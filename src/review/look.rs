@@ -53,7 +53,7 @@ fn secrets(environment: &mut Environment) -> Vec<&mut Value> {
     all.filter(|object| may_hold_secrets(object)).collect()
 }
 
-/// Every object of an environment, on whichever side it is.
+/// Returns every object of an environment, on whichever side it is.
 fn all(rendering: &mut Rendering) -> impl Iterator<Item = &mut Value> {
     let (sides, same) = match rendering {
         Rendering::ClosureUnchanged { .. } | Rendering::NotLookedAt { .. } => (None, None),

@@ -123,7 +123,7 @@ impl Masker {
     }
 }
 
-/// Is there anything in it that the walk would look into?
+/// Returns true if the value holds anything that the walk would look into.
 pub(super) fn may_hold_secrets(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(may_hold_secrets),

@@ -82,7 +82,7 @@ impl Neutral {
         neutral
     }
 
-    /// Is the field at this path the label, which differs everywhere?
+    /// Returns true if the field at this path is the label, which differs everywhere.
     pub(super) fn is_label(path: &str) -> bool {
         path.ends_with(&format!("labels[\"{ENVIRONMENT_LABEL}\"]"))
     }

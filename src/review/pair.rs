@@ -16,7 +16,7 @@ pub(super) struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Is it of this group and kind?
+    /// Returns true if the object is of this group and kind.
     pub(super) fn is(&self, group: &str, kind: &str) -> bool {
         self.key.group == group && self.key.kind == kind
     }

@@ -4,8 +4,7 @@
 use similar::{Algorithm, DiffOp};
 
 const CONTEXT_LINES: usize = 3;
-/// Up to this many pairs of lines the shortest difference is looked for; beyond it, what differs is
-/// shown as removed and added whole.
+/// The pairs of lines up to which the shortest difference is looked for; beyond it, lines that differ are shown as removed and added whole.
 const PAIRS_MAX: usize = 16_000_000;
 
 /// Hunks, and the lines they count.

@@ -5,9 +5,9 @@
 pub(super) enum Step {
     /// Into a field of a map.
     Field(String),
-    /// To the item of a list that has this value in its merge key.
+    /// The item of a list that has this value in its merge key.
     Keyed { key: &'static str, value: String },
-    /// To an item of a list by its position, from 0.
+    /// The item of a list at this position, from 0.
     Item(usize),
 }
 

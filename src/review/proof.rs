@@ -48,19 +48,19 @@ pub enum Proof {
 pub enum NotProven {
     /// The environment does not render, on the base either: the change is not the cause.
     FailsOnBoth {
-        /// On the base.
+        /// The failure on the base.
         base: Failure,
-        /// In the workspace.
+        /// The failure in the workspace.
         workspace: Failure,
     },
     /// The environment does not render on the base, and does in the workspace: the change repairs it.
     FailsOnBase {
-        /// On the base.
+        /// The failure on the base.
         base: Failure,
     },
     /// The environment rendered on the base and does not any more: the change breaks it.
     FailsInWorkspace {
-        /// In the workspace.
+        /// The failure in the workspace.
         workspace: Failure,
     },
     /// The environment imports something that differs, and was not rendered.

@@ -14,7 +14,7 @@ pub struct Report {
     /// The environments whose settings differ or may, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<SettingsChange>,
-    /// All numbers.
+    /// The counts.
     pub counts: Counts,
     /// The files that differ, by path.
     pub files: Vec<FileLine>,
@@ -26,7 +26,7 @@ pub struct Report {
     pub risks: Vec<Risk>,
 }
 
-/// All numbers of a report.
+/// The numbers of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Environments that were looked at.
@@ -37,7 +37,7 @@ pub struct Counts {
     pub unaffected: usize,
     /// Environments of which nothing is known.
     pub not_proven: usize,
-    /// Of those, the ones that the change breaks.
+    /// Environments of those that the change breaks.
     pub broken: usize,
     /// Objects that are new, over all environments.
     pub objects_added: usize,
@@ -93,11 +93,11 @@ pub struct EnvironmentReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// On both.
+    /// The environment is on both sides.
     Kept,
-    /// In the workspace only.
+    /// The environment is in the workspace only.
     Created,
-    /// On the base only.
+    /// The environment is on the base only.
     Deleted,
 }
 
@@ -146,12 +146,12 @@ impl Report {
 }
 
 impl EnvironmentReport {
-    /// Do its objects change?
+    /// Returns true if its objects change.
     pub fn is_affected(&self) -> bool {
         matches!(self.standing, Standing::Affected { .. })
     }
 
-    /// Did it render on the base, and does not any more?
+    /// Returns true if it rendered on the base, and does not any more.
     pub fn is_broken(&self) -> bool {
         matches!(
             self.standing,

@@ -34,17 +34,17 @@ pub struct SettingsChange {
 pub enum SettingsHappen {
     /// The settings differ.
     Changed {
-        /// By path.
+        /// The settings, by path.
         settings: Vec<SettingChange>,
     },
     /// The environment is new.
     Added {
-        /// By path.
+        /// The settings, by path.
         settings: Vec<SettingChange>,
     },
     /// The environment is gone.
     Removed {
-        /// By path.
+        /// The settings, by path.
         settings: Vec<SettingChange>,
     },
     /// The settings may differ.
@@ -59,9 +59,9 @@ pub enum SettingsHappen {
 pub struct SettingChange {
     /// `spec.namespace`.
     pub path: String,
-    /// On the base; nothing where it is not set.
+    /// The value on the base; `None` where it is not set.
     pub before: Option<Value>,
-    /// In the workspace; nothing where it is not set.
+    /// The value in the workspace; `None` where it is not set.
     pub after: Option<Value>,
 }
 

@@ -307,7 +307,7 @@ fn changes(report: &Report) -> Block {
     block
 }
 
-/// Does it have anything in common with the largest class?
+/// Returns true if the class has anything in common with the largest one.
 fn is_close(class: &Class) -> bool {
     let meets = |difference: &Difference| difference.here.is_some() && difference.elsewhere.is_some();
     class.shared > 0 || class.differs.iter().any(meets)

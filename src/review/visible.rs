@@ -5,7 +5,7 @@ use super::fields::FieldChange;
 pub(super) use crate::model::one_line as line;
 use serde_json::Value;
 
-/// At most so many characters, with `…` for the rest.
+/// Cuts a text after so many characters, with `…` for the rest.
 pub(super) fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();
@@ -20,7 +20,7 @@ pub(super) fn cut(text: &str, chars_max: usize) -> String {
 /// Characters of one value.
 const VALUE_CHARS_MAX: usize = 60;
 
-/// From what to what: `3 -> 5`. Different values never look the same without a word about it.
+/// Shows the step from one value to another: `3 -> 5`. Different values never look the same without a word about it.
 pub(super) fn step(before: Option<&Value>, after: Option<&Value>) -> String {
     let plain = (value(before), value(after));
     if plain.0 != plain.1 {

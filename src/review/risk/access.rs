@@ -5,7 +5,7 @@ use crate::review::pair::Pair;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Beyond this many single permissions a role is not compared one by one.
+/// The number of single permissions beyond which a role is not compared one by one.
 const PERMISSIONS_MAX: usize = 4_000;
 
 const GROUP: &str = "rbac.authorization.k8s.io";

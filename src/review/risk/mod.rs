@@ -48,7 +48,7 @@ const FAMILIES: [(&str, &[Rule]); 11] = [
     ("Where environments live", &placement::RULES),
 ];
 
-/// Every rule, by id.
+/// Returns every rule, by id.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     FAMILIES.iter().flat_map(|(_, rules)| rules.iter())
 }

@@ -4,7 +4,6 @@ use super::rule::{field, items, text};
 use crate::review::pair::Pair;
 use serde_json::Value;
 
-/// A container of a pod.
 #[derive(Clone, Copy)]
 pub(super) struct Container<'a> {
     list: &'static str,
@@ -38,7 +37,7 @@ pub(super) fn spec(side: Option<&Value>) -> Option<&Value> {
     template(side?).and_then(|template| field(template, "spec"))
 }
 
-/// All containers of one side.
+/// Returns all containers of one side.
 pub(super) fn containers(side: Option<&Value>) -> Vec<Container<'_>> {
     let Some(spec) = spec(side) else {
         return Vec::new();

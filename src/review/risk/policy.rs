@@ -70,7 +70,7 @@ fn widened(pair: &Pair<'_>) -> Vec<String> {
     found
 }
 
-/// Without `policyTypes`, ingress is always governed, and egress when there are rules for it.
+/// Returns true if the policy governs a kind of traffic: without `policyTypes`, always ingress, and egress when there are rules for it.
 fn governs(policy: &Value, kind: &str) -> bool {
     match field(policy, "spec.policyTypes").and_then(Value::as_array) {
         Some(types) if !types.is_empty() => types.iter().any(|named| named == kind),

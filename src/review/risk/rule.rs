@@ -46,11 +46,11 @@ pub struct Rule {
 /// The way a rule looks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Finds {
-    /// At one object that differs; each text is one finding.
+    /// Looks at one object that differs; each text is one finding.
     InChange(fn(&Pair<'_>) -> Vec<String>),
-    /// At all objects of one side. What was so before is no finding.
+    /// Looks at all objects of one side. What was so before is no finding.
     InState(fn(&State<'_>) -> Vec<Finding>),
-    /// At the settings of one environment that differ.
+    /// Looks at the settings of one environment that differ.
     OfSettings(fn(&SettingsChange) -> Option<String>),
 }
 
@@ -125,7 +125,7 @@ fn side<'a>(pairs: &'a [Pair<'a>], of: fn(&Pair<'a>) -> Option<&'a Value>) -> St
     }
 }
 
-/// Up to three of many, and how many more there are: "`a`, `b`, `c` and 4 more".
+/// Lists up to three of many, and how many more there are: "`a`, `b`, `c` and 4 more".
 pub(super) fn few(names: &[String]) -> String {
     const SHOWN_MAX: usize = 3;
     let shown: Vec<String> = names

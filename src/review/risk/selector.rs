@@ -3,8 +3,8 @@
 use super::rule::{field, items, text};
 use serde_json::Value;
 
-/// Does a selector with `matchLabels` and `matchExpressions` select these labels? An empty one selects
-/// everything, none selects nothing.
+/// Returns true if a selector with `matchLabels` and `matchExpressions` selects these labels. An empty one selects everything, none selects
+/// nothing.
 pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;
@@ -16,7 +16,7 @@ pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
             .all(|expression| holds(expression, labels))
 }
 
-/// Are all these labels there?
+/// Returns true if all these labels are there.
 pub(super) fn has_all(wanted: &Value, labels: &Value) -> bool {
     let Some(wanted) = wanted.as_object() else {
         return false;

@@ -1,4 +1,4 @@
-//! Every rule finds what it is for and nothing else: the cases are beside the rules.
+//! Tests that every rule finds the risk it is for and nothing else: the cases are beside the rules.
 #![allow(clippy::expect_used)]
 
 use super::rules;
