@@ -3,10 +3,10 @@
 /// A fault that lasts.
 #[derive(Debug)]
 pub(super) struct Standing<F> {
-    /// Of this method, or of all if it is empty.
+    /// The method it is of, or empty for all.
     method: String,
     fault: F,
-    /// Of a thousand calls, how many it meets.
+    /// The number of calls it meets, of a thousand.
     of_thousand: u64,
     random: u64,
 }

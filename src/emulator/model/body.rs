@@ -10,11 +10,11 @@ use std::time::Instant;
 /// The way a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Properly.
+    /// The body ends properly.
     Complete,
-    /// Not at all.
+    /// The body does not end.
     Stall,
-    /// With the connection.
+    /// The body ends with the connection.
     Reset,
 }
 

@@ -115,28 +115,28 @@ pub fn calls(tool: impl Into<String>, arguments: Value) -> Answer {
 }
 
 impl Answer {
-    /// With one more call.
+    /// Adds one more call.
     #[must_use]
     pub fn and_calls(mut self, tool: impl Into<String>, arguments: Value) -> Self {
         self.calls.push((tool.into(), arguments));
         self
     }
 
-    /// With thinking before the words.
+    /// Adds thinking before the words.
     #[must_use]
     pub fn after_thinking(mut self, thinking: impl Into<String>) -> Self {
         self.thinking = Some(thinking.into());
         self
     }
 
-    /// With a fault.
+    /// Adds a fault.
     #[must_use]
     pub fn but(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);
         self
     }
 
-    /// With other costs.
+    /// Sets the tokens it used.
     #[must_use]
     pub fn costing(mut self, usage: Usage) -> Self {
         self.usage = usage;

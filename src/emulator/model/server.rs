@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// From the first byte of a request to the end of its body.
+/// The longest time from the first byte of a request to the end of its body.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Requests remembered.

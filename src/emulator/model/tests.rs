@@ -1,5 +1,4 @@
-//! Both codecs through the emulator: what is asked arrives as it was meant, and what is answered is
-//! understood, or is no answer at all.
+//! Tests of both codecs through the emulator: requests arrive as they were meant, and answers are understood, or are no answers at all.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

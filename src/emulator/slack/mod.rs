@@ -196,7 +196,7 @@ impl SlackEmulator {
         self.shared.change(|state| state.standing.push(standing));
     }
 
-    /// From now on a method works again.
+    /// Lets a method work again.
     pub fn recover(&self, method: &str) {
         self.shared.change(|state| {
             state.faults.remove(method);

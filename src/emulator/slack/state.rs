@@ -150,7 +150,7 @@ pub struct File {
     pub content: Bytes,
     /// The channel where it was shared.
     pub channel: String,
-    /// In which thread.
+    /// The thread it was shared in.
     pub thread_ts: Option<String>,
 }
 

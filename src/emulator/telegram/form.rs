@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-/// The content of a form.
 pub(super) struct Form {
     pub(super) parameters: Map<String, Value>,
     pub(super) file: Option<(String, Bytes)>,

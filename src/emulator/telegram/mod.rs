@@ -170,8 +170,8 @@ impl TelegramEmulator {
         }
     }
 
-    /// From now on messages and edits come too fast at more than 60 per minute or 4 in a second in a chat, 20 per
-    /// minute in a group, or 30 per second in all.
+    /// Limits rates from now on: messages and edits come too fast at more than 60 per minute or 4 in a second in a chat, 20 per minute in a
+    /// group, or 30 per second in all.
     pub fn limit_rates(&self) {
         self.shared
             .change(|state| state.rates = Some(state::Rates::default()));
@@ -201,7 +201,7 @@ impl TelegramEmulator {
         self.shared.change(|state| state.standing.push(standing));
     }
 
-    /// From now on a method works again.
+    /// Lets a method work again.
     pub fn recover(&self, method: &str) {
         self.shared.change(|state| {
             state.faults.retain(|(of, _)| of != method);

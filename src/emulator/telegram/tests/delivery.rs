@@ -1,4 +1,4 @@
-//! Each action as people see it.
+//! Tests of each action as people see it.
 
 use super::*;
 use crate::model::{Button, ButtonStyle, Part, Receipt};
