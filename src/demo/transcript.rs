@@ -71,7 +71,7 @@ impl<'a> Transcript<'a> {
         self.push(place, "checked", text, holds);
     }
 
-    /// Did every line hold?
+    /// Returns true if every line held.
     pub fn passed(&self) -> bool {
         !self.lines.is_empty() && self.lines.iter().all(|line| line.ok)
     }

@@ -1,4 +1,4 @@
-//! After the story a visitor may type: their words go to Slack as Alice's, and the answer is shown.
+//! The visitor, who may type after the story: their words go to Slack as Alice's, and the answer is shown.
 
 use super::script;
 use super::stage::{SLACK_CHANNEL, Stage};
