@@ -29,7 +29,7 @@ pub enum CrossCheckState {
 }
 
 impl CrossCheck {
-    /// Tells an opinion. Values are not told: they may be secrets.
+    /// Tells the result of a cross-check. Values are not told: they may be secrets.
     pub fn of(opinion: &SecondOpinion) -> Self {
         let (state, sentence) = match opinion {
             SecondOpinion::Agrees => (

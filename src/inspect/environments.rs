@@ -115,8 +115,8 @@ fn text(list: &EnvironmentList, marks: &Marks) -> String {
     out
 }
 
-/// At most so many environments of a list and where each goes, a line each, with what is said of some of
-/// them by name. Those that could not be loaded follow with the reason; without any of both it is empty.
+/// Lists at most `environments_max` environments and where each goes, a line each, with the marks of some of them by name. Those that could
+/// not be loaded follow with the reason; without any of both it is empty.
 pub fn listed(list: &EnvironmentList, marks: &BTreeMap<String, String>, environments_max: usize) -> String {
     let EnvironmentList {
         environments,
