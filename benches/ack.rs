@@ -127,9 +127,9 @@ struct Load {
 
 struct Offered {
     rate: u64,
-    /// From due to answered.
+    /// The times from due to answered.
     times: Times,
-    /// From due to sent: what the load's own core, and nobody else, adds to that.
+    /// The times from due to sent: the delay that the load's own core, and nobody else, adds to the others.
     late: Times,
     /// The times from the first due event until the last was due, and until the last was answered.
     due: Duration,

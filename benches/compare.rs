@@ -1,7 +1,7 @@
 //! The effects of a change on environments, and the cost of rendering: `cargo bench --bench compare`.
 //!
 //! 300 environments that share a generated library of Kubernetes kinds, through the real comparison and
-//! the real jail: this bench starts the program itself as its inmates. Every value is compared with what
+//! the real jail: this bench starts the program itself as its sandbox workers. Every value is compared with what
 //! other engines make of the same files before anything is timed: jrsonnet in this process, and
 //! go-jsonnet and rjsonnet of a Python (`DRYDOCK_BENCH_PYTHON`, or `python3`) where it has them.
 #![allow(
@@ -181,7 +181,7 @@ impl Bench {
         }
     }
 
-    /// Every environment in a process of its own.
+    /// Times every environment in a process of its own.
     fn cold(&self, medians: &Medians) {
         let evaluator = evaluator(EvalLimits::default());
         let tree = self.tree();
@@ -411,7 +411,7 @@ impl Bench {
         (compared, started.elapsed())
     }
 
-    /// All environments change, each in all of its deployments and nowhere else.
+    /// Checks that all environments change, each in all of its deployments and nowhere else.
     fn check_shared(&self, compared: &Comparison) {
         assert_eq!(compared.report.counts.affected, ENVIRONMENTS);
         for environment in &compared.report.environments {

@@ -34,7 +34,7 @@ use support::{header, value};
 
 /// Refusals of each kind.
 const SAMPLES: usize = 100_000;
-/// In so many rounds.
+/// The number of rounds.
 const ROUNDS: usize = 100;
 /// Requests of a round, of both kinds in random order.
 const COPIES: usize = 64;

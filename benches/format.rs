@@ -88,7 +88,7 @@ fn main() {
     }
 }
 
-/// All texts as they are with the changes.
+/// Returns all texts with the changes.
 fn formatted(texts: &[String], paths: &[RepoPath], changes: Vec<Reformatted>) -> Vec<String> {
     let mut changes = changes.into_iter().peekable();
     let texts =

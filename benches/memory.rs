@@ -34,7 +34,7 @@ const ROUNDS_QUICK: usize = 1;
 const CHANNEL: &str = "C0BENCH";
 const DONE: &str = "All of it is rendered.";
 const SETTLED: Duration = Duration::from_secs(5);
-/// After what everybody has what they asked for, until memory is looked at again.
+/// The seconds after the last answer at which memory is looked at again.
 const AFTERWARDS: [u64; 2] = [5, 30];
 const ANSWER_MAX: Duration = Duration::from_secs(300);
 const LIMITS: &str = "repairs_max = 0";

@@ -22,7 +22,7 @@ use support::{Times, header, repository, row, tanka};
 const ENVIRONMENTS: usize = 100;
 /// Jsonnet files that are linted, those of `vendor` not counted.
 const LINTED: [usize; 2] = [625, 1_250];
-/// All files of the wide repository.
+/// The number of files of the wide repository.
 const WIDE: usize = 15_664;
 const LARGE_BYTES: usize = 4_100_000;
 /// The environment that is shown, and the directory that is listed.

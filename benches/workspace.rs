@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use support::{Times, header, repository, row, value};
 
 const RUNS: usize = 101;
-/// Each costs git up to seconds.
+/// The runs of git, each of which takes up to seconds.
 const PEER_RUNS: usize = 5;
 
 fn main() {

@@ -16,7 +16,7 @@ pub(crate) enum Style {
     Inline,
 }
 
-/// Every other environment of an application is inline.
+/// Returns the style of an environment: every other one of an application is inline.
 pub(crate) fn style(number: usize) -> Style {
     match (number + number / APPS) % 2 {
         0 => Style::Static,

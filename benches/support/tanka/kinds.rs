@@ -32,7 +32,7 @@ pub(super) enum Shape {
     Object(Vec<Field>),
 }
 
-/// All kinds, in the order of groups and versions.
+/// Returns all kinds, in the order of groups and versions.
 pub(super) fn all() -> Vec<Kind> {
     let (mut parts, mut kinds) = (HashMap::new(), Vec::new());
     for line in TEXT.lines() {

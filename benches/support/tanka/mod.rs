@@ -29,7 +29,7 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every file of a repository of `environments` environments, with its path.
+/// Returns every file of a repository of `environments` environments, with its path.
 pub(crate) fn files(environments: usize) -> Vec<(String, String)> {
     let by_hand = FILES
         .iter()
