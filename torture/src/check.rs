@@ -177,7 +177,7 @@ fn orders(present: &[usize], uncertain: &[usize]) -> Vec<Vec<usize>> {
     orders
 }
 
-/// All ways in which so many of the messages without an end were stopped, and the others refused.
+/// Returns all ways in which this many of the messages without an end were stopped, and the others refused.
 fn assignments(ended: &[(Task, Option<Ended>)], stopped: usize) -> Vec<Vec<(Task, Ended)>> {
     let open: Vec<usize> = (0..ended.len())
         .filter(|index| ended[*index].1.is_none())
@@ -196,7 +196,7 @@ fn assignments(ended: &[(Task, Option<Ended>)], stopped: usize) -> Vec<Vec<(Task
     ways.collect()
 }
 
-/// All choices of so many of a few.
+/// Returns all choices of `count` of a few.
 fn subsets(of: &[usize], count: usize) -> Vec<Vec<usize>> {
     let Some((first, rest)) = of.split_first() else {
         return if count == 0 { vec![Vec::new()] } else { Vec::new() };

@@ -49,7 +49,7 @@ impl Model {
         Ok(Self { emulator, shared })
     }
 
-    /// From now on a task gets no answer at this step.
+    /// Holds a task: from now on it gets no answer at this step.
     pub(crate) fn hold(&self, task: &Task, step: usize) {
         self.shared.state().holds.insert(task.id, step);
     }

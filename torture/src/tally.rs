@@ -106,7 +106,7 @@ impl Tally {
 }
 
 impl Failure {
-    /// All there is to know about it.
+    /// Reports all there is to know about the failure.
     pub(crate) fn report(&self) -> String {
         let shown = self
             .violations

@@ -26,7 +26,7 @@ const RETRIES: u8 = 3;
 const UP_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// By how much the clock of Slack is ahead of the machine's: seconds.
+/// The seconds by which the clock of Slack is ahead of the machine's.
 static SLACK_CLOCK: AtomicI64 = AtomicI64::new(0);
 
 /// The plan a world is built by.
@@ -61,7 +61,7 @@ pub(crate) struct World {
     pub(crate) patience: Duration,
     pub(crate) may_fail: bool,
     program: tokio::sync::Mutex<Option<Program>>,
-    /// Since when the program runs.
+    /// The time since which the program runs.
     up: watch::Sender<Option<Instant>>,
     /// Messages that were acknowledged.
     acknowledged: watch::Sender<usize>,
@@ -152,7 +152,7 @@ impl World {
         })
     }
 
-    /// Like [`World::build`], with the program running and everybody let in.
+    /// Builds a world like [`World::build`], with the program running and everybody let in.
     pub(crate) async fn start_with_people(plan: Plan) -> anyhow::Result<Self> {
         let world = Self::build(plan).await?;
         world.start().await?;
@@ -210,7 +210,7 @@ impl World {
         }
     }
 
-    /// Like [`World::start`]; false if it ended before it was ready, which a crash point may want.
+    /// Starts the program like [`World::start`]; false if it ended before it was ready, which a crash point may want.
     pub(crate) async fn start_unless_it_ends(&self) -> anyhow::Result<bool> {
         let began = Instant::now();
         let number = self.starts.fetch_add(1, Ordering::SeqCst) + 1;
@@ -325,14 +325,14 @@ impl World {
         }
     }
 
-    /// Since when the program runs, once it does.
+    /// Waits until the program runs, and returns the time since which it does.
     pub(crate) async fn is_up(&self) -> Option<Instant> {
         let mut up = self.up.subscribe();
         let up = tokio::time::timeout(UP_MAX, up.wait_for(Option::is_some)).await;
         *up.ok()?.ok()?
     }
 
-    /// Since when the program runs, if it does.
+    /// Returns the time since which the program runs, if it does.
     pub(crate) fn up_since(&self) -> Option<Instant> {
         *self.up.borrow()
     }

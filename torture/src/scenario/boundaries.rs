@@ -183,7 +183,7 @@ fn world_of(one: std::sync::Arc<World>, other: std::sync::Arc<World>) -> std::sy
     one
 }
 
-/// Does what leads to a point.
+/// Takes the actions that lead to a point.
 async fn lead_to(world: &World, talk: &mut crate::talk::Talk, way: Way) {
     match way {
         Way::Talk => {

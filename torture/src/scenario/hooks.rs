@@ -85,7 +85,7 @@ async fn until_taken(world: &World, sender: Sender, task: &Task, repeats: bool) 
     ATTEMPTS_MAX
 }
 
-/// Each event is told once, or given up aloud: the program allows a message three crashes.
+/// Checks that each event is told once, or given up aloud: the program allows a message three crashes.
 async fn all_are_told(world: &World, tasks: &[Task]) {
     let told = |task: &Task| {
         let count = |state: &State| {

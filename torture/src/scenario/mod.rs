@@ -23,7 +23,6 @@ use std::time::Duration;
 
 type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Tally>> + 'a>>;
 
-/// A scenario that is tried.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// The goals it shows, as docs/reliability.md lists them.

@@ -22,7 +22,7 @@ const METHODS: [&str; 8] = [
     "files.getUploadURLExternal",
     "files.completeUploadExternal",
 ];
-/// More calls than anybody makes while Slack is down.
+/// A number of calls greater than anybody makes while Slack is down.
 const FOREVER: usize = 10_000;
 
 /// P3: a post whose answer is lost is shown once all the same.
@@ -153,7 +153,7 @@ pub(super) async fn down(cx: &Cx<'_>) -> anyhow::Result<Tally> {
 pub(super) struct Clock(std::path::PathBuf);
 
 impl Clock {
-    /// For a world whose program was not started yet.
+    /// Makes the clock of a world whose program was not started yet.
     pub(super) fn of(world: &World) -> Self {
         let file = world.directory().join("clock");
         world.set_variable("DRYDOCK_CLOCK_OFFSET", file.to_str());

@@ -1,4 +1,4 @@
-//! More messages than may wait: each that is acknowledged is carried out or refused aloud.
+//! A full queue, with more messages than may wait: each that is acknowledged is carried out or refused aloud.
 
 use super::Cx;
 use super::directed::Stage;
