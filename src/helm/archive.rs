@@ -47,7 +47,7 @@ pub enum ArchiveError {
     /// The archive unpacks to more than is allowed.
     #[error("archive {0}")]
     Unpacks(#[from] Exceeded),
-    /// The archive has no good `Chart.yaml`.
+    /// The archive does not hold exactly one good `Chart.yaml`.
     #[error("archive is no chart: {0}")]
     NoChart(String),
 }
