@@ -3,8 +3,9 @@
 //!
 //! Read `operation.rs` first. An operation reads a tree, asks [`Fetch`] for what is missing, and
 //! answers with the writes and deletions that make it so; it changes nothing itself, and names
-//! nothing outside `vendor/` and the two files, but for [`rewrite`], which changes imports of programs. What a remote sends is checked before it is a
-//! [`Layer`]: there is no way to make one with a path that leaves its package, or with a link.
+//! nothing outside `vendor/` and the two files, but for [`rewrite`], which changes imports of programs.
+//! What a remote sends is checked before it is a [`Layer`]: there is no way to make one with a path that
+//! leaves its package, or with a link.
 
 mod archive;
 mod dependency;
