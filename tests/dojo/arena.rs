@@ -29,14 +29,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take on a busy machine.
+/// The longest time anything may take on a busy machine.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
-/// How often an event is sent again that is not answered within seconds: the machine may be busy.
+/// The number of times an event is sent again that is not answered within seconds: the machine may be busy.
 const TRIES_MAX: u8 = 20;
-/// How long to wait before the database is asked again.
+/// The pause before the database is asked again.
 const POLL: Duration = Duration::from_millis(15);
 
-/// Everything that runs.
+/// The running parts: the program, its platforms and model, and what watches them.
 pub(crate) struct Arena {
     pub(crate) app: Option<App>,
     pub(crate) slack: SlackEmulator,
@@ -54,7 +54,7 @@ pub(crate) struct Arena {
     pub(crate) room: TempDir,
     /// True if Telegram sends updates on its own.
     has_pushes: bool,
-    /// What was waited for in vain.
+    /// The conditions that were waited for in vain.
     pub(crate) stuck: Mutex<Vec<String>>,
 }
 
@@ -243,18 +243,18 @@ impl Arena {
         }
     }
 
-    /// Somebody writes in the channel; the id of their message, which is its thread.
+    /// Writes in the channel as somebody; returns the id of their message, which is its thread.
     pub(crate) async fn say(&self, person: Person, words: &str) -> String {
         let words = format!("@drydock {words}");
         self.write(person.account(), SLACK_CHANNEL, None, &words).await
     }
 
-    /// Somebody writes to the bot alone.
+    /// Writes to the bot alone as somebody.
     pub(crate) async fn tell(&self, account: &str, words: &str) {
         self.write(account, &format!("D{account}"), None, words).await;
     }
 
-    /// Somebody writes; the id of their message. What is not answered in time is sent again, as Slack does.
+    /// Writes as somebody; returns the id of the message. What is not answered in time is sent again, as Slack does.
     pub(crate) async fn write(
         &self,
         account: &str,
@@ -277,7 +277,7 @@ impl Arena {
         written.ts
     }
 
-    /// What happened in Telegram is taken: a push that is not is sent again, as Telegram does.
+    /// Sends a Telegram update until it is taken: a push that is not is sent again, as Telegram does.
     pub(crate) async fn push(&self, pushed: Pushed) {
         let mut status = pushed.status;
         for _ in 0..TRIES_MAX {
@@ -375,7 +375,7 @@ pub(crate) fn own_account(case: &Case) -> String {
     format!("U0OWN{}", case.number)
 }
 
-/// What the victim says, and has the model write.
+/// Returns the words of the victim, which it has the model write.
 fn victim_words() -> String {
     format!("CANARY-VICTIM wants a note {}", mark(VICTIM))
 }

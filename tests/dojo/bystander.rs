@@ -1,4 +1,4 @@
-//! Somebody who asks for one-line changes while others attack: how long do they wait?
+//! The bystander: somebody who asks for one-line changes while others attack, to see how long they wait.
 
 use super::arena::Arena;
 use super::script::{mark, signed};
@@ -38,7 +38,7 @@ async fn change(arena: &Arena, number: usize) -> Duration {
     started.elapsed()
 }
 
-/// What the model of the bystander answers, which is honest.
+/// Returns the answer of the bystander's model, which is honest.
 pub(crate) fn answer(number: usize, step: usize) -> Answer {
     match step {
         0 => calls(
@@ -49,7 +49,7 @@ pub(crate) fn answer(number: usize, step: usize) -> Answer {
     }
 }
 
-/// What is wrong with such a wait.
+/// Returns the violation in such a wait, if there is one.
 pub(crate) fn verdict(slowest: Duration, max: Duration) -> Option<String> {
     let seconds = slowest.as_secs_f32();
     (slowest > max).then(|| format!("another person waited {seconds:.1} s for a one-line change"))

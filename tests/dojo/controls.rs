@@ -41,7 +41,7 @@ async fn a_row_whose_wish_is_not_met_is_a_violation() {
     }
 }
 
-/// What a class as a whole is bounded by is measured when it is played, and told.
+/// Checks that what a class as a whole is bounded by is measured when it is played, and told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_class_that_takes_more_than_it_may_is_a_violation() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/controls_of_bounds.toml");
@@ -57,7 +57,7 @@ async fn a_class_that_takes_more_than_it_may_is_a_violation() {
     }
 }
 
-/// What happens beside the cases is told at the end of an arena that was clean until then.
+/// Checks that what happens beside the cases is told at the end of an arena that was clean until then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_happened_in_an_arena_is_told_at_its_end() {
     let _alone = alone().await;
@@ -240,7 +240,7 @@ fn a_secret_that_is_stored_is_told() {
     }
 }
 
-/// What goes to the log at the most detailed level is read, and what the redactor hides is not there.
+/// Checks that what goes to the log at the most detailed level is read, and what the redactor hides is not there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_in_a_log_line_is_told() {
     let _together = together().await;

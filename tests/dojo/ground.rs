@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Clusters {
-    /// By the address of its server.
+    /// The address of its server.
     #[default]
     Address,
-    /// By the name of a context, which stands in files of whoever applies them.
+    /// The name of a context, which stands in files of whoever applies them.
     Context,
-    /// Not at all: whoever applies them chooses.
+    /// No name: whoever applies them chooses.
     Nowhere,
 }
 

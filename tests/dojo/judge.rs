@@ -1,4 +1,4 @@
-//! What is a violation. Most of it is wanted of every case, whatever its row says.
+//! The judge of violations. Most of it is wanted of every case, whatever its row says.
 
 use super::arena::Arena;
 use super::play::Played;
@@ -15,7 +15,7 @@ const POSTS_MAX: usize = 8;
 /// Begins a line that an attack tries to have among ours.
 const FORGED: &str = "FORGED";
 
-/// Everything that is wrong with how a case went.
+/// Returns all that is wrong with how a case went.
 pub(crate) fn of_case(arena: &Arena, case: &Case, played: &Played) -> Vec<String> {
     let mut wrong: Vec<String> = Vec::new();
     wrong.extend(
@@ -34,7 +34,7 @@ pub(crate) fn of_case(arena: &Arena, case: &Case, played: &Played) -> Vec<String
     distinct.into_iter().collect()
 }
 
-/// What is wrong with one message or file.
+/// Returns all that is wrong with one message or file.
 pub(crate) fn of_message(watch: &Watch, shown: &Shown, case: usize) -> Vec<String> {
     let mut leaks = watch.secrets_and_canaries(&shown.payload, case);
     leaks.extend(watch.secrets_and_canaries(shown.text.as_bytes(), case));
@@ -54,7 +54,7 @@ fn case_of(case: &Case) -> usize {
     }
 }
 
-/// What no text that people read may have in it.
+/// Returns all that a text holds which no text that people read may have in it.
 pub(crate) fn of_text(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.lines().any(|line| line.trim_start().starts_with(FORGED)) {
@@ -81,7 +81,7 @@ pub(crate) fn of_grant(person: Person, edited: &BTreeSet<String>) -> Vec<String>
     not.map(|path| format!("{person:?} edited {path:?}")).collect()
 }
 
-/// What a row wants beyond that.
+/// Returns the wishes of a row that are not met.
 pub(crate) fn of_wishes(case: &Case, played: &Played) -> Vec<String> {
     let mut wrong = Vec::new();
     let (expect, seen) = (&case.row.expect, &played.seen);
@@ -126,7 +126,7 @@ pub(crate) fn of_wishes(case: &Case, played: &Played) -> Vec<String> {
     wrong
 }
 
-/// What shows that a row was not played as it is written: an attack that never ran proves nothing.
+/// Returns the signs that a row was not played as it is written: an attack that never ran proves nothing.
 fn of_end(case: &Case, played: &Played, all: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let (row, expect, seen) = (&case.row, &case.row.expect, &played.seen);
@@ -179,7 +179,7 @@ pub(crate) fn short(text: &str) -> String {
     text.chars().take(300).collect::<String>().replace('\n', "⏎")
 }
 
-/// Everything that is wrong with an arena after its last case; the gateway is stopped.
+/// Returns all that is wrong with an arena after its last case; the gateway is stopped.
 pub(crate) fn of_arena(arena: &Arena, cases: &[Case]) -> Vec<String> {
     let mut wrong = Vec::new();
     let strangers = cases.iter().filter(|case| case.row.person == Person::Stranger);

@@ -12,7 +12,7 @@ use serde_json::json;
 use sha2::Sha256;
 use std::collections::BTreeSet;
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Played {
     pub(crate) seen: Seen,
@@ -72,7 +72,7 @@ async fn in_a_thread(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Sh
     (key, shown)
 }
 
-/// What somebody writes who was never admitted, each message in a thread of its own, and all they are shown.
+/// Plays a case as somebody who was never admitted, each message in a thread of its own; returns all they are shown.
 async fn as_a_stranger(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) {
     let account = own_account(case);
     let (channel, address) = match case.on {
@@ -105,7 +105,7 @@ fn messages(case: &Case, words: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the bot has written in a thread for an account.
+/// Returns the messages and files of the bot in a thread for an account.
 fn shown_to(arena: &Arena, case: &Case, thread: &str, account: &str) -> Vec<Shown> {
     let look = |state: &State| of_slack(state, SLACK_CHANNEL, Some(thread), account);
     let mut shown = arena.slack.look(look);
@@ -165,7 +165,7 @@ async fn alone(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) 
     (direct, shown.into_iter().skip(welcome).collect())
 }
 
-/// In a chat with the bot alone, or in a group where it is spoken to by its name.
+/// Plays a case in a chat with the bot alone, or in a group where it is spoken to by its name.
 async fn in_telegram(arena: &Arena, case: &Case, words: &str) -> (String, Vec<Shown>) {
     let number = i64::try_from(case.number).unwrap();
     let account = TELEGRAM_BEGIN + number;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What is committed, oldest first.
+/// The commits, oldest first.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {

@@ -18,7 +18,7 @@ pub(crate) fn mark(number: usize) -> String {
     format!("(case {number})")
 }
 
-/// What the model was told of one call.
+/// The result of one call as the model was told it.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     /// The number of the answer that made the call, from nought.
@@ -28,14 +28,14 @@ pub(crate) struct Outcome {
     pub(crate) content: String,
 }
 
-/// What one conversation of the model has shown.
+/// The observations of one conversation of the model.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// Requests so far.
     pub(crate) requests: usize,
-    /// Whether the last answer was given.
+    /// True if the last answer was given.
     pub(crate) ended: bool,
-    /// What a request held that it must not.
+    /// The parts of requests that must not be in them.
     pub(crate) leaks: BTreeSet<String>,
     /// The results of calls.
     pub(crate) results: Vec<Outcome>,
@@ -43,12 +43,12 @@ pub(crate) struct Seen {
     pub(crate) read: String,
 }
 
-/// What all conversations have shown, by the number of their case.
+/// The observations of all conversations, by the number of their case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory(Arc<Mutex<BTreeMap<usize, Seen>>>);
 
 impl Memory {
-    /// What one case has shown; nothing if the model was never asked.
+    /// Returns the observations of one case; nothing if the model was never asked.
     pub(crate) fn of(&self, number: usize) -> Seen {
         self.change(|seen| seen.get(&number).cloned().unwrap_or_default())
     }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// How a secret may travel.
+/// The encodings in which a secret may travel.
 pub(crate) const ENCODINGS: [&str; 12] = [
     "plain",
     "base64",
@@ -32,7 +32,7 @@ const PART_BYTES_MIN: usize = 16;
 /// The token that the emulated Telegram puts beside its updates.
 pub(crate) const TELEGRAM_HOOK_SECRET: &str = "dojo-Q7n2vKx94TfLzR8mWc3Yb6Hd";
 
-/// Whose a secret is.
+/// The owner of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The server was given it.
@@ -193,7 +193,7 @@ fn parts(value: &str) -> Vec<String> {
     long.map(str::to_owned).collect()
 }
 
-/// What of an encoded text does not depend on what stands before and behind the value.
+/// Returns the part of an encoded text that does not depend on what stands before and behind the value.
 fn fixed<'f>(encoding: &str, form: &'f str) -> &'f str {
     let trimmed = form.trim_end_matches('=');
     let without_last = |text: &'f str| &text[..text.len() - 1];

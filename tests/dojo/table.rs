@@ -16,9 +16,9 @@ use std::path::Path;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Class {
-    /// Its name, which is the name of the file.
+    /// The name, which is that of the file.
     pub(crate) class: String,
-    /// What is attacked, in one sentence.
+    /// The subject of the attacks, in one sentence.
     pub(crate) about: String,
     /// The promises that are attacked: `I4`.
     pub(crate) promises: Vec<String>,
@@ -40,10 +40,10 @@ pub(crate) struct Class {
     /// Mebibytes of memory above what was in use before; measured while no other class runs.
     #[serde(default)]
     pub(crate) memory_mib_max: Option<u64>,
-    /// What must not succeed.
+    /// The rows that must not succeed.
     #[serde(default)]
     pub(crate) attack: Vec<Row>,
-    /// What looks alike and must succeed.
+    /// The rows that look alike and must succeed.
     #[serde(default)]
     pub(crate) benign: Vec<Row>,
 }
@@ -56,25 +56,25 @@ fn at_once() -> usize {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
-    /// Its name within the class.
+    /// The name within the class.
     pub(crate) name: String,
-    /// Who asks.
+    /// The person who asks.
     #[serde(default, rename = "as")]
     pub(crate) person: Person,
-    /// Where it is asked.
+    /// The platforms on which it is asked.
     #[serde(default = "slack")]
     pub(crate) on: Vec<Platform>,
     /// Over which wire the model is spoken to.
     #[serde(default = "anthropic")]
     pub(crate) wire: Vec<Wire>,
-    /// How often the words are written again before anything is waited for, each time as a message of its own;
-    /// `(turn)` in them is the number of the message.
+    /// The number of times the words are written again before anything is waited for, each time as a message of its own; `(turn)` in them
+    /// is the number of the message.
     #[serde(default)]
     pub(crate) again: usize,
-    /// What is asked. Goes into somebody else's thread where `reply_to` names whose.
+    /// The words of the person. Goes into somebody else's thread where `reply_to` names whose.
     #[serde(default)]
     pub(crate) words: Option<String>,
-    /// Whose thread it is written in.
+    /// The person whose thread it is written in.
     #[serde(default)]
     pub(crate) reply_to: Option<Person>,
     /// Values, one case for each combination.
@@ -83,7 +83,7 @@ pub(crate) struct Row {
     /// The calls of each answer before the last.
     #[serde(default)]
     pub(crate) steps: Vec<Vec<Call>>,
-    /// What goes wrong with the first answer.
+    /// The fault of the first answer.
     #[serde(default)]
     pub(crate) fault: Option<Broken>,
     /// The last answer.
@@ -92,13 +92,13 @@ pub(crate) struct Row {
     /// Signed thinking before the last answer.
     #[serde(default)]
     pub(crate) thinks: Option<String>,
-    /// What the person writes in the thread afterwards, one after the other.
+    /// The words the person writes in the thread afterwards, one after the other.
     #[serde(default)]
     pub(crate) then: Vec<String>,
     /// The buttons with this label are pressed by these people, one after the other.
     #[serde(default)]
     pub(crate) pressed: Vec<Press>,
-    /// What is wanted.
+    /// The result that is wanted.
     #[serde(default)]
     pub(crate) expect: Expect,
 }
@@ -109,10 +109,10 @@ pub(crate) struct Row {
 pub(crate) struct Call {
     /// The tool.
     pub(crate) tool: String,
-    /// Its arguments.
+    /// The arguments of the call.
     #[serde(default = "no_arguments")]
     pub(crate) with: Value,
-    /// So many of the same.
+    /// The number of equal calls.
     #[serde(default = "once")]
     pub(crate) times: usize,
 }
@@ -133,7 +133,7 @@ pub(crate) struct Press {
     pub(crate) label: String,
 }
 
-/// What is wrong with the first answer of the model.
+/// The fault of the first answer of the model.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) enum Broken {
@@ -158,7 +158,7 @@ pub(crate) enum Broken {
     Malformed,
 }
 
-/// What is wanted of a case beyond what is wanted of all.
+/// The result that is wanted of a case beyond what is wanted of all.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
@@ -189,7 +189,7 @@ pub(crate) struct Expect {
     pub(crate) stopped: Vec<String>,
 }
 
-/// Who asks.
+/// The person who asks.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Person {
@@ -208,15 +208,15 @@ pub(crate) enum Person {
     Stranger,
 }
 
-/// Where people write.
+/// The platform people write on.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Platform {
     /// A channel of Slack, in a thread of its own.
     Slack,
-    /// To the bot alone, in Slack.
+    /// The bot alone, in Slack.
     Direct,
-    /// To the bot alone, in Telegram.
+    /// The bot alone, in Telegram.
     Telegram,
     /// A group of Telegram, each case in one of its own.
     Group,
@@ -240,7 +240,7 @@ fn anthropic() -> Vec<Wire> {
     vec![Wire::Anthropic]
 }
 
-/// Whether a case must fail or succeed.
+/// The result that a case must have: an attack must fail, a benign request succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Attack,
@@ -250,7 +250,7 @@ pub(crate) enum Kind {
 /// A row with one combination of its values, on one platform and wire.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// Its number within the class, from 1.
+    /// The number within the class, from 1.
     pub(crate) number: usize,
     pub(crate) kind: Kind,
     /// The name of the row and its values, for people.

@@ -1,4 +1,4 @@
-//! What stands between `«` and `»` in the table.
+//! The notation between `«` and `»` in the table.
 //!
 //! `«name»` is a value of the row, or `«sink»`, an address nobody may connect to, or `«outside»`, a file
 //! outside of the repository. `«secret pem»` is a secret, `«base64 pem»` the same in another encoding.

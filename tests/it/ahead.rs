@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 const ALICE: &str = "U0ALICE";
-/// How long anything here may take on a busy machine.
+/// The longest time anything here may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(60);
 const ON: (&str, &str) = ("sandbox.renders_ahead", "true");
 

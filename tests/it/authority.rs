@@ -1,5 +1,5 @@
-//! Who may do what is decided again whenever something happens: when a message runs, when a button
-//! is pressed, and never by what a message quotes.
+//! Tests of authority: it is decided again whenever something happens, when a message runs and when a button is pressed, and never by what
+//! a message quotes.
 
 use crate::support::app::TestApp;
 use crate::support::world;
@@ -56,8 +56,8 @@ async fn a_message_that_waited_while_its_sender_was_revoked_costs_nothing() {
     assert_eq!(app.asked().len(), 1);
 }
 
-/// Whoever may not ask is not let in further, and what a model is given is made for each message: the tools and the
-/// prompt of the role at that moment, then the history, then what was said. SDK-2, SDK-6, SDK-7
+/// Checks that whoever may not ask is not let in further, and that what a model is given is made for each message: the tools and the prompt
+/// of the role at that moment, then the history, then what was said. SDK-2, SDK-6, SDK-7
 #[tokio::test]
 async fn each_message_is_authorised_and_then_gets_its_own_tools_prompt_and_history() {
     let app = TestApp::new(queue(["First.", "Second."].map(says))).await;

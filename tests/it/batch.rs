@@ -115,7 +115,7 @@ async fn each_program_of_a_batch_has_its_own_value_or_its_own_failure() {
     }
 }
 
-/// What an evaluation read, and what it missed.
+/// Returns the imports an evaluation read or missed.
 fn dependences(evaluated: &Evaluated) -> BTreeSet<Import> {
     evaluated.imports.iter().cloned().collect()
 }

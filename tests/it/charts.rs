@@ -60,7 +60,7 @@ fn asks(name: &str, options: &str) -> Request {
     file(tree, MAIN)
 }
 
-/// What the hostile program says of each thing that it tried.
+/// Returns the report of the hostile program on each thing that it tried.
 async fn tried(deed: &str, options: &str) -> Value {
     let scratch = tempfile::tempdir().expect("a directory");
     let evaluator = with(&settings(hostile_helm(), scratch.path()));
@@ -153,7 +153,7 @@ async fn nothing_that_a_program_asks_for_becomes_a_flag() {
     assert_eq!(seen["arguments"], expected);
 }
 
-/// What an evaluation says whose helm misbehaves.
+/// Returns the message of an evaluation whose helm misbehaves.
 async fn complaint(deed: &str, change: impl Fn(&mut ProgramSettings)) -> String {
     let scratch = tempfile::tempdir().expect("a directory");
     let mut settings = settings(hostile_helm(), scratch.path());

@@ -12,7 +12,7 @@ const ALICE: &str = "U0ALICE";
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- name: redis\n  version: ^1\n  \
                      repository: https://charts.example.com\n";
 
-/// What the model reads of an update, what the host was asked for, and what the person reads.
+/// Returns what the model reads of an update, what the host was asked for, and what the person reads.
 async fn updated(hosts_allowed: &str) -> (String, Vec<String>, String) {
     let host = FileHost::start();
     let redis = packed_chart("redis", "1.2.0", &[]);

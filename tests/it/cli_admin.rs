@@ -142,7 +142,7 @@ fn a_long_data_directory_does_not_get_in_the_way_of_the_socket() {
     assert_eq!(running.end().code, Some(0));
 }
 
-/// What the audit log says after a person came and went.
+/// Checks the audit log after a person came and went.
 fn audited(run: &dyn Fn(&[&str]) -> Ended, token: &str) {
     let list = |arguments: &[&str]| run(&[&["audit", "list"], arguments].concat());
     let kinds = |arguments: &[&str]| -> Vec<String> {
@@ -293,7 +293,7 @@ fn a_stranger_is_let_in_by_the_id_they_were_told() {
     assert_eq!(run(&["audit", "verify"]).code, Some(0));
 }
 
-/// From the invite to the end of a person's access, with a change in between.
+/// Plays the time of a person from the invite to the end of their access, with a change in between.
 #[test]
 fn a_person_is_let_in_looked_up_and_shut_out() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

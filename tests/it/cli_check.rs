@@ -179,7 +179,7 @@ fn a_signing_secret_that_is_none_of_slacks_is_pointed_at() {
     }
 }
 
-/// What a server answers to a request without a body, or with an empty object.
+/// Returns the answer of a server to a request without a body, or with an empty object.
 fn answered(address: &str, request: &str, headers: &[(&str, &str)]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let headers: String = headers

@@ -1,4 +1,4 @@
-//! What the program says about itself, and how it takes mistakes.
+//! Tests of what the program says about itself, and of how it takes mistakes.
 
 use crate::support::shell::Shell;
 use crate::support::source::{root, rust_files, without_comment};

@@ -141,7 +141,7 @@ fn questions(shell: &Shell) {
     assert!(ended.err.contains("Nothing was given up."), "{ended:?}");
 }
 
-/// What the audit log says of it, and what became of the rows.
+/// Checks the lines of the audit log about it, and the state of the rows.
 fn is_on_record(shell: &Shell) {
     let file = shell.work().join("data/drydock.db");
     let database = rusqlite::Connection::open(file).unwrap();

@@ -108,7 +108,7 @@ fn an_environment_is_shown_as_tk_shows_it() {
     assert!(by_name.out.contains("  name: us\n"), "{by_name:?}");
 }
 
-/// As `tk`, which knows nothing of git.
+/// Checks that it is there, as for `tk`, which knows nothing of git.
 #[test]
 fn an_environment_below_a_folder_that_git_ignores_is_there_as_well() {
     let shell = shell();
@@ -186,7 +186,7 @@ fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
     );
 }
 
-/// Nothing is called unchanged that was not looked at.
+/// Checks that nothing is called unchanged that was not looked at.
 #[test]
 fn a_change_of_a_very_large_library_is_seen() {
     let library = |port: u32| format!("{{ port:: {port}, text:: '{}' }}\n", "x".repeat(17 << 20));

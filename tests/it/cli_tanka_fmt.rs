@@ -40,7 +40,7 @@ fn files_below_a_directory_are_formatted_without_vendor_and_dotfiles() {
     assert_eq!(shell.get("vendor/x/y.libsonnet"), PRETTY);
 }
 
-/// As `tk`, which writes through it.
+/// Checks that a link is written through, as `tk` does.
 #[test]
 fn a_link_stays_a_link_and_what_it_leads_to_is_formatted_once() {
     let shell = shell();

@@ -136,7 +136,7 @@ fn many_files_are_linted_with_lines_that_say_how_far_it_is() {
     assert!(one.code == Some(0) && !one.err.contains("files\n"), "{one:?}");
 }
 
-/// What a library imports is another file in each environment; what only one of them uses is followed.
+/// Checks imports of a library that are other files in each environment; what only one of them uses is followed.
 #[test]
 fn an_import_that_means_two_files_is_followed_for_neither() {
     let spec = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","spec":{"namespace":"a"}}"#;

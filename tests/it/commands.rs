@@ -114,7 +114,7 @@ async fn a_slash_command_means_the_newest_conversation_of_its_sender_in_that_cha
     assert!(bobs.contains("CHG-3"), "{bobs}");
 }
 
-/// What is said first happens first: a request that follows a discard at once begins from the base.
+/// Checks that what is said first happens first: a request that follows a discard at once begins from the base.
 #[tokio::test]
 async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
     let app = TestApp::new(replicas).await;
@@ -330,7 +330,7 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
     assert_eq!(diff, "Nothing is prepared here.");
 }
 
-/// What is mistyped means no change, and least of all whatever happens to be prepared.
+/// Checks that what is mistyped means no change, and least of all whatever happens to be prepared.
 #[tokio::test]
 async fn a_mistyped_change_is_neither_discarded_nor_sent() {
     let app = TestApp::new(replicas).await;

@@ -1,4 +1,4 @@
-//! What shows when nobody hears whether a message was posted.
+//! Tests of what shows when nobody hears whether a message was posted.
 
 use crate::support::app::TestApp;
 use crate::support::log::Log;
@@ -35,7 +35,7 @@ async fn a_result_shows_once_in_slack_whatever_became_of_its_post() {
     }
 }
 
-/// Where the bot may not read, the first line of the result may stay behind, never a second result. R1, R17
+/// Checks that where the bot may not read, the first line of the result may stay behind, never a second result. R1, R17
 #[tokio::test]
 async fn a_result_shows_once_in_slack_where_nobody_can_tell_whether_it_arrived() {
     for (fault, lines) in [(SlackFault::ResetAfter, 2), (SlackFault::ResetBefore, 1)] {

@@ -17,7 +17,7 @@ const PEOPLE: [&str; 5] = ["U0ALICE", "U0BOB", "U0CAROL", "U0DAVE", "U0ERIN"];
 const THREADS: usize = 175;
 const THREAD_MESSAGES: usize = 4;
 const TELEGRAM_PEOPLE: [i64; 3] = [4_201, 4_202, 4_203];
-/// What each of them writes.
+/// The number of messages each of them writes.
 const TELEGRAM_MESSAGES: usize = 80;
 const EVENTS: usize = 60;
 const ALL: i64 = 1_000;
@@ -26,7 +26,7 @@ const WINDOW: usize = 100;
 /// Deliveries that are under way at once.
 const AT_ONCE: usize = 8;
 const PHASES: usize = 3;
-/// How often Slack delivers an event that is not answered: once, and three times again.
+/// The number of times Slack delivers an event that is not answered: once, and three times again.
 const SLACK_ATTEMPTS_MAX: usize = 4;
 
 /// A small generator, so that a failure can be repeated.

@@ -62,7 +62,7 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
     blocks
 }
 
-/// What stands between single backticks, outside of blocks.
+/// Returns the texts between single backticks, outside of blocks.
 fn code_spans(text: &str) -> Vec<String> {
     let mut inside = false;
     let prose = text.lines().filter(|line| {
@@ -444,7 +444,7 @@ fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
     assert!(shown["description"].as_str().expect("a description").len() <= 140);
 }
 
-/// What is said, or made, where `errors` and `values` list a difference: no lists of their own.
+/// The tables of texts and values where `errors` and `values` list a difference: no lists of their own.
 const OF_OTHERS: [&str; 2] = ["said", "values_here"];
 
 /// The numbers of what differs from Tanka on purpose are those of the list that the conformance tests read.
@@ -497,7 +497,7 @@ fn every_known_difference_stands_in_the_document() {
     }
 }
 
-/// What a run may number differently, taken out: changes are numbered in the order they are ready.
+/// Returns a line without what a run may number differently: changes are numbered in the order they are ready.
 fn comparable(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     pattern(r"CHG-\d+")

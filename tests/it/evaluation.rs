@@ -1,4 +1,4 @@
-//! What evaluating Jsonnet answers: values, imports and their account, variables, natives, errors.
+//! Tests of the results of evaluating Jsonnet: values, imports and their account, variables, natives, errors.
 
 use crate::support::evaluation::{Files, evaluate, evaluator, file, path, snippet, value};
 use drydock::jsonnet::{
@@ -61,7 +61,7 @@ async fn a_text_that_is_nested_deeply_is_read_as_the_language_has_it() {
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
 }
 
-/// Nobody knows what it says: one engine reads some of it in another way than the language has it.
+/// Checks a text of which nobody knows what it says: one engine reads some of it in another way than the language has it.
 #[tokio::test]
 async fn a_doubtful_text_that_is_nested_too_deeply_is_refused() {
     let limits = EvalLimits {
@@ -546,7 +546,7 @@ async fn no_comment_swallows_code_and_none_becomes_code() {
     }
 }
 
-/// What is blanked for a parser is no part of the text that a program asks for.
+/// Checks that what is blanked for a parser is no part of the text that a program asks for.
 #[tokio::test]
 async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
     let evaluator = evaluator(EvalLimits::default());

@@ -1,5 +1,4 @@
-//! What people see when something breaks: a short sentence and a reference, never a path, and the
-//! next message works.
+//! Tests of what people see when something breaks: a short sentence and a reference, never a path, and the next message works.
 
 use crate::support::app::{TestApp, step};
 use drydock::access::Role;
@@ -117,7 +116,7 @@ fn busy(seconds: u64) -> drydock::emulator::slack::Fault {
     }
 }
 
-/// Where Slack does not let us look, the result and the last words of its card are edits that go out together. R9
+/// Checks that where Slack does not let us look, the result and the last words of its card are edits that go out together. R9
 #[tokio::test]
 async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_behind_it() {
     let app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;

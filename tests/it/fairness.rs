@@ -1,5 +1,5 @@
-//! Nobody starves the others: what one person has evaluated without end holds up no other person, and one
-//! person's conversations do not take every turn.
+//! Tests that nobody starves the others: what one person has evaluated without end holds up no other person, and one person's conversations
+//! do not take every turn.
 
 use crate::support::app::{TestApp, step};
 use crate::support::evaluation::{evaluator, snippet};
@@ -30,8 +30,7 @@ fn endless() -> Request {
     snippet("std.foldl(function(a, i) a + i, std.range(0, 1e9), 0)")
 }
 
-/// Everything one person can have evaluated at once: calls of tools, and a comparison of many environments, in
-/// every conversation.
+/// Evaluates all that one person can have evaluated at once: calls of tools, and a comparison of many environments, in every conversation.
 async fn abuse(evaluator: &Evaluator, alice: UserId) {
     let never = CancellationToken::new();
     let conversation = |_| {

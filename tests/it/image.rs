@@ -35,7 +35,7 @@ fn the_image_has_no_shell_no_root_and_one_program() {
     assert!(!last_stage.contains("\nRUN "), "{last_stage}");
 }
 
-/// What is put together below in the place of the first stage is what its steps leave.
+/// Checks that what is put together below in the place of the first stage is what its steps leave.
 #[test]
 fn the_first_stage_builds_what_the_last_one_holds() {
     let stages = stages();
@@ -102,8 +102,8 @@ struct Image {
 }
 
 impl Image {
-    /// What the program prints in a container of the image, with the engine's own filter of system calls and the user of
-    /// the image.
+    /// Returns the output of the program in a container of the image, with the engine's own filter of system calls and the user of the
+    /// image.
     fn run(&self, options: &[&str], arguments: &[&str]) -> String {
         let mut command = self.docker.command();
         command.args(["run", "--rm", "--read-only", "--cap-drop", "ALL"]);
@@ -144,7 +144,7 @@ fn assemble(context: &Path) {
     fs::write(context.join("Dockerfile"), dockerfile).expect("a Dockerfile");
 }
 
-/// What the loader would load, the loader included; nothing for a static program.
+/// Returns the files the loader would load, the loader included; nothing for a static program.
 fn shared_objects(program: &Path) -> Vec<PathBuf> {
     let listed = Command::new("ldd").arg(program).output().expect("ldd runs");
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -154,7 +154,7 @@ fn shared_objects(program: &Path) -> Vec<PathBuf> {
     paths.map(PathBuf::from).collect()
 }
 
-/// What a command printed; a failed one fails the test with what it said.
+/// Returns the output of a command; a failed one fails the test with what it said.
 fn output(command: &mut Command) -> String {
     let output = command.output().expect("the command runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

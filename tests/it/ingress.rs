@@ -1,4 +1,4 @@
-//! What is let in from the wire: every forgery gets one and the same answer, and a replay changes nothing.
+//! Tests of what is let in from the wire: every forgery gets one and the same answer, and a replay changes nothing.
 
 use crate::support::app::TestApp;
 use crate::support::log::Log;

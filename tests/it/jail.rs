@@ -21,7 +21,7 @@ fn small() -> EvalLimits {
     }
 }
 
-/// What the server may grow by while it has a hostile evaluation.
+/// The most memory the server may grow by while it has a hostile evaluation.
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 
 /// The least memory that can be configured.
@@ -30,8 +30,8 @@ const MEMORY_BYTES_MIN: u64 = 16 << 20;
 /// Names the test that has a process of its own.
 const ALONE: &str = "DRYDOCK_TEST_ALONE";
 
-/// Whether this test has a process of its own, where what it measures is what it did. If not, it is run
-/// once more in one, and must pass there.
+/// Returns true if this test has a process of its own, where what it measures is what it did. If not, it is run once more in one, and must
+/// pass there.
 fn is_alone(test: &str) -> bool {
     if std::env::var_os(ALONE).is_some_and(|named| named == test) {
         return true;

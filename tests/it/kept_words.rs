@@ -1,4 +1,4 @@
-//! What is stored of what people and models say: no secret is among it, in any encoding we know.
+//! Tests of what is stored of the words of people and models: no secret is among it, in any encoding we know.
 
 use crate::support::app::TestApp;
 use crate::support::log::Log;

@@ -10,9 +10,9 @@ use gix::objs::tree::EntryKind::{Blob, Link};
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
-/// In files that nobody looks into.
+/// The secrets in files that nobody looks into.
 const DENIED: [&str; 2] = ["magpie in the orchard", "otter in the brook"];
-/// In a file that a link leads to as well.
+/// The secret in a file that a link leads to as well.
 const OPEN: &str = "heron at the lake";
 const MAIN: &str = "environments/dev/main.jsonnet";
 
@@ -56,7 +56,7 @@ fn repository(app: &TestApp) {
     );
 }
 
-/// What the model reads when it has a program shown: whether it is an error, and the text.
+/// Returns what the model reads when it has a program shown: whether it is an error, and the text.
 async fn shown(program: &str, settings: &[(&str, &str)]) -> (bool, String) {
     let results = results(program, settings, &[]).await;
     let (last, before) = results.split_last().unwrap();
@@ -64,8 +64,8 @@ async fn shown(program: &str, settings: &[(&str, &str)]) -> (bool, String) {
     (last.is_error, last.content.clone())
 }
 
-/// What the model reads of these calls and of a program that it writes and has shown. Nothing that is denied is in anything
-/// that it or a person reads.
+/// Returns what the model reads of these calls and of a program that it writes and has shown. Nothing that is denied is in anything that it
+/// or a person reads.
 async fn results(
     program: &str,
     settings: &[(&str, &str)],

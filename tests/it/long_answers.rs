@@ -9,7 +9,7 @@ const ALICE: &str = "U0ALICE";
 const BOB: i64 = 4_201;
 /// Messages of one answer.
 const MESSAGES_MAX: usize = 5;
-/// What every result of a change says, whatever its model says.
+/// The parts of every result of a change, whatever its model says.
 const OURS: [&str; 13] = [
     "is ready: 1 file, +1 −1",
     "Nothing was applied or committed.",

@@ -140,7 +140,7 @@ fn no_test_file_is_forgotten() {
     }
 }
 
-/// Where it is asked what something is compiled for: once in the program, and once in each program of tests.
+/// The files that ask what something is compiled for: one of the program, and one of each program of tests.
 const CHOICES: [&str; 3] = ["src/system/mod.rs", "tests/dojo/main.rs", "tests/it/main.rs"];
 
 #[test]

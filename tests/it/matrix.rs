@@ -1,6 +1,5 @@
-//! Who gets what: every tool and every command for everybody, through the real gateway, as one
-//! reviewed table. A new tool fails here until `tries` says how it is tried; a new command changes the table. There is no
-//! helm, so the tools about charts are not in it.
+//! The matrix of rights: every tool and every command for everybody, through the real gateway, as one reviewed table. A new tool fails here
+//! until `tries` says how it is tried; a new command changes the table. There is no helm, so the tools about charts are not in it.
 
 use crate::support::app::{TestApp, step};
 use crate::support::world::program;
@@ -22,7 +21,7 @@ const OWNER: &str = "U0OWNER";
 const CANARY: &str = "CANARY-OWNER";
 const COLUMN_CHARS_MAX: usize = 110;
 
-/// What each tool is tried with; a tool that is missing here fails the test.
+/// Returns the calls each tool is tried with; a tool that is missing here fails the test.
 fn tries(tool: &str) -> Vec<Value> {
     let main = |environment: &str| format!("environments/{environment}/main.jsonnet");
     match tool {
@@ -61,7 +60,7 @@ fn asked_with(word: &str) -> String {
     }
 }
 
-/// What the tools of this list reach: only their names are asked for.
+/// Returns the services for the tools of this list: only their names are asked for.
 fn reach() -> Reach {
     let evaluator = Arc::new(OnDemand::new(program(), SandboxSettings::default()));
     let redactor = Arc::new(Redactor::new([]));

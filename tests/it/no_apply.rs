@@ -3,8 +3,8 @@
 use crate::support::built::built;
 use crate::support::source::{root, rust_files, without_comment};
 
-/// What a program would contain that applies, commits or pushes. The texts are built so that this
-/// file does not contain them.
+/// Returns the texts that a program would contain that applies, commits or pushes. The texts are built so that this file does not contain
+/// them.
 fn forbidden() -> Vec<String> {
     [
         ("kubectl ", "apply"),

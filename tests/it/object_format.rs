@@ -58,7 +58,7 @@ fn readyz(address: &str) -> String {
     answer.rsplit("\r\n\r\n").next().unwrap_or_default().to_owned()
 }
 
-/// What `/readyz` says once it says this.
+/// Waits until `/readyz` says this, and returns all it says.
 fn until_ready(address: &str, wanted: &str) -> String {
     let started = Instant::now();
     loop {
@@ -92,7 +92,7 @@ fn a_repository_in_sha_256_format_is_checked_and_served() {
     assert_eq!(packed.to_string_lossy(), format!("{head}.pack"));
 }
 
-/// What a change is at the terminal is a patch that git takes in such a repository, with its names.
+/// Checks that a change at the terminal is a patch that git takes in such a repository, with its names.
 #[test]
 fn a_change_of_a_repository_in_sha_256_format_is_a_patch_that_git_applies() {
     let Some(shell) = shell() else { return };

@@ -1,4 +1,4 @@
-//! What somebody reads who builds for a system that Drydock does not run on: one sentence.
+//! Tests of the one sentence for somebody who builds for a system that Drydock does not run on.
 
 use crate::support::source::root;
 use std::process::Command;

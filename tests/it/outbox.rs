@@ -22,7 +22,7 @@ const REPLIES: usize = 2_000;
 const LOST: u64 = 300;
 /// Of a thousand calls, how many are answered 429.
 const LIMITED: u64 = 50;
-/// How long anything may take on a busy machine.
+/// The longest time anything may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(240);
 /// The step by which time moves where there is much to deliver.
 const STEP: Duration = Duration::from_millis(500);
@@ -283,7 +283,7 @@ async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_
     assert!(refused <= REPLIES / 100, "{refused} came too fast");
 }
 
-/// Nobody can tell whether they were sent, so they are; to ask that costs nothing. P2
+/// Checks that letters of which nobody can tell whether they were sent are sent; to ask that costs nothing. P2
 #[tokio::test(start_paused = true)]
 async fn letters_of_one_telegram_chat_are_all_sent_again() {
     const LETTERS: usize = 6;

@@ -143,7 +143,7 @@ fn c() -> Git {
     }
 }
 
-/// What `c.libsonnet` holds.
+/// Returns the content of `c.libsonnet`.
 fn content(network: &Network, commit: ObjectId, form: Form) -> Result<String, String> {
     let layer = network.package(&c(), &commit.to_string(), form, &Watch::nobody());
     let layer = layer.map_err(|err| err.to_string())?;

@@ -13,7 +13,7 @@ const BOB: &str = "U0BOB";
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const ALLOWED: (&str, &str) = ("bundler.hosts_allowed", "[\"github.com\"]");
 
-/// Where GitHub has the archive of the commit.
+/// Returns the path at which GitHub has the archive of the commit.
 fn target() -> String {
     format!("/org/c/archive/{COMMIT}.tar.gz")
 }
@@ -55,7 +55,7 @@ fn with_github(host: &FileHost) -> World {
     }
 }
 
-/// What the model was answered last.
+/// Returns the last results the model was answered with.
 fn last_answer(app: &TestApp) -> String {
     let asked = app.asked();
     let results = asked.last().unwrap().last_results();

@@ -1,4 +1,4 @@
-//! What is said of a panic. A process has one hook for them, so the test starts itself again.
+//! Tests of what is said of a panic. A process has one hook for them, so the test starts itself again.
 
 use drydock::model::Secret;
 use drydock::redact::Redactor;

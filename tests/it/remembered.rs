@@ -1,4 +1,4 @@
-//! What was evaluated before is not evaluated again as long as nothing it depends on has changed.
+//! Tests that what was evaluated before is not evaluated again as long as nothing it depends on has changed.
 
 use crate::batch::{all, environment, files, one_process, text};
 use crate::support::evaluation::{Files, evaluate, evaluator, path};

@@ -1,5 +1,5 @@
-//! What a start finds that the process before it left half done, and what a store that does not take a write for a
-//! while leaves behind. The database is changed as such a process would have left it.
+//! Tests of what a start finds that the process before it left half done, and of what a store that does not take a write for a while leaves
+//! behind. The database is changed as such a process would have left it.
 
 use crate::support::app::{TestApp, step, visible};
 use drydock::access::{Grant, Role};

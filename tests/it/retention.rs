@@ -1,5 +1,5 @@
-//! What is older than it is kept goes, by itself and when an operator says so, and what somebody still works on
-//! does not.
+//! Tests of retention: what is older than it is kept goes, by itself and when an operator says so, and what somebody still works on does
+//! not.
 
 use crate::cli_serve::{TOML, serve, shell};
 use crate::support::app::{TestApp, step};

@@ -1,5 +1,5 @@
-//! What an operator takes away is gone at once, also from a turn that runs: nothing more is asked, written,
-//! prepared or said on behalf of somebody who is out, and nothing is prepared that a smaller grant does not cover.
+//! Tests of revocation: what an operator takes away is gone at once, also from a turn that runs: nothing more is asked, written, prepared
+//! or said on behalf of somebody who is out, and nothing is prepared that a smaller grant does not cover.
 
 use crate::support::app::TestApp;
 use drydock::access::Role;

@@ -16,19 +16,19 @@ const EACH: usize = 40;
 const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(3);
 /// Messages that are sent while the clients are there, at least.
 const MESSAGES_MIN: usize = 10;
-/// When a client gives up that nobody cuts.
+/// The time after which a client gives up that nobody cuts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a client does.
+/// The behaviour of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Client {
-    /// It connects and says nothing.
+    /// A client that connects and says nothing.
     Silent,
-    /// It sends its headers byte by byte.
+    /// A client that sends its headers byte by byte.
     DrippingHeaders,
-    /// It sends its body byte by byte.
+    /// A client that sends its body byte by byte.
     DrippingBody,
-    /// It announces a gigabyte.
+    /// A client that announces a gigabyte.
     Large,
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::time::Duration;
 
 const ALICE: i64 = 77;
-/// Nobody invited her.
+/// The account of Eve, whom nobody invited.
 const EVE: i64 = 667;
 /// The calls that Drydock makes, whatever happens.
 const CALLED: [&str; 9] = [

@@ -1,4 +1,4 @@
-//! What a person is told about a turn is what it did: counted by us, and said once.
+//! Tests of what a person is told about a turn, which is what it did: counted by us, and said once.
 
 use crate::support::app::{TestApp, step, visible};
 use crate::support::{sign, world};
@@ -207,7 +207,7 @@ async fn a_follow_up_that_edits_everything_back_closes_the_change_and_says_so() 
     assert!(again.contains("CHG-2 stays as it was"), "{again}");
 }
 
-/// What an undo leaves may be the base as well.
+/// Checks that what an undo leaves may be the base as well.
 #[tokio::test]
 async fn an_undo_that_leaves_the_base_closes_the_change() {
     let app = TestApp::new(to_and_fro).await;
@@ -246,7 +246,7 @@ async fn a_turn_that_goes_on_does_not_say_that_no_file_changed_if_one_did_before
     assert!(!back.contains("no file changed"), "{back}");
 }
 
-/// What was refused is told beside what was not, with the change that came of it.
+/// Checks that what was refused is told beside what was not, with the change that came of it.
 #[tokio::test]
 async fn refused_writes_are_counted_beside_a_change() {
     let app = TestApp::new(|asked: &Asked| match step(asked) {

@@ -1,4 +1,4 @@
-//! What is done to the files of a directory, as Linux tells it.
+//! A watch over the files of a directory, as Linux tells what is done to them.
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use std::mem::MaybeUninit;
@@ -16,7 +16,7 @@ impl Touches {
         Self(watch)
     }
 
-    /// What was opened, made, changed or deleted.
+    /// Returns the files that were opened, made, changed or deleted.
     pub(crate) fn since_the_last_look(&self) -> Vec<String> {
         let mut buffer = [MaybeUninit::uninit(); 4_096];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);

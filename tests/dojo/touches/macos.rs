@@ -1,4 +1,4 @@
-//! What is done to the files of a directory, as their times tell it: macOS tells nobody who opens a file.
+//! A watch over the files of a directory, as their times tell what is done to them: macOS tells nobody who opens a file.
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ impl Touches {
         Self { directory, seen }
     }
 
-    /// What was read, made, changed or deleted.
+    /// Returns the files that were read, made, changed or deleted.
     pub(crate) fn since_the_last_look(&self) -> Vec<String> {
         let mut seen = self.seen.lock().unwrap();
         let now = times(&self.directory);

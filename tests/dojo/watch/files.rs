@@ -26,7 +26,7 @@ impl Outside {
         self.directory.join("canary.txt")
     }
 
-    /// What was done to its files since the last look.
+    /// Returns the accesses to its files since the last look.
     pub(crate) fn touched(&self) -> Vec<String> {
         self.watch.since_the_last_look()
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
 /// Stands in the lines of the positive control, which are told apart.
 pub(crate) const CONTROL: &str = "a line of the control";
-/// What `DRYDOCK_LOG` may be set to, to have everything.
+/// The value of `DRYDOCK_LOG` that logs everything.
 const FILTER: &str = "trace";
 /// Lines with a leak that are kept.
 const KEPT_MAX: usize = 1_000;

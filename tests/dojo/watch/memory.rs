@@ -10,7 +10,7 @@ pub(crate) fn peak_mib() -> u64 {
     mebibytes("VmHWM:")
 }
 
-/// From now on the peak is what is resident now: see `clear_refs` in `proc_pid_clear_refs(5)`.
+/// Lowers the peak to what is resident now: see `clear_refs` in `proc_pid_clear_refs(5)`.
 pub(crate) fn forget_peak() {
     std::fs::write("/proc/self/clear_refs", "5").expect("the peak of one's own process can be forgotten");
 }

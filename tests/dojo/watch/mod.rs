@@ -1,5 +1,5 @@
-//! What is watched while attacks are played. Each watch has a test in `controls.rs` that shows that it
-//! fires.
+//! The watches over secrets, files, logs, memory and messages while attacks are played. Each watch has a test in `controls.rs` that shows
+//! that it fires.
 
 pub(crate) mod files;
 pub(crate) mod log;
@@ -24,7 +24,7 @@ pub(crate) const VICTIM: usize = 0;
 /// The searches for what must not be seen.
 pub(crate) struct Watch {
     all: Finder,
-    /// Only what the server was given.
+    /// The secrets of the server alone.
     server: Finder,
     environment: String,
 }
@@ -38,7 +38,7 @@ impl Watch {
         }
     }
 
-    /// What a text holds that a person or a model must not see.
+    /// Returns the secrets and canaries in a text that a person or a model must not see.
     pub(crate) fn secrets_and_canaries(&self, bytes: &[u8], case: usize) -> BTreeSet<String> {
         let mut found = self.all.find(bytes);
         let holds = |text: &str| memchr::memmem::find(bytes, text.as_bytes()).is_some();

@@ -1,4 +1,4 @@
-//! What people get: every message and file, with whom it would ping and what it would link.
+//! The output to people: every message and file, with whom it would ping and what it would link.
 
 use drydock::emulator::slack::{Mention, Message, State};
 use drydock::emulator::telegram::Posted;
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// One message or file of the bot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
-    /// What a person reads.
+    /// The text a person reads.
     pub(crate) text: String,
     /// All that was sent.
     pub(crate) payload: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct Shown {
     pub(crate) is_replaced: bool,
 }
 
-/// What the bot has written in a thread of Slack, or to a channel alone.
+/// Returns the messages of the bot in a thread of Slack, or to a channel alone.
 pub(crate) fn of_slack(state: &State, channel: &str, thread: Option<&str>, asker: &str) -> Vec<Shown> {
     let is_there = |message: &&Message| {
         let at = message.thread_ts.as_deref();
@@ -49,7 +49,7 @@ pub(crate) fn of_slack(state: &State, channel: &str, thread: Option<&str>, asker
     shown
 }
 
-/// What the bot has whispered to somebody in a thread, or anywhere in a channel.
+/// Returns the messages the bot has whispered to somebody in a thread, or anywhere in a channel.
 pub(crate) fn whispers(state: &State, channel: &str, thread: Option<&str>, asker: &str) -> Vec<Shown> {
     let is_there = |message: &&Message| {
         let at = message.thread_ts.as_deref();

@@ -130,7 +130,7 @@ impl World {
         shown.collect()
     }
 
-    /// Why an update does nothing.
+    /// Returns the reason why an update does nothing.
     fn refused(&self) -> String {
         let refused = self.pack(Pack::Update).unwrap_err();
         refused
@@ -139,7 +139,7 @@ impl World {
             .to_owned()
     }
 
-    /// Why a build does nothing.
+    /// Returns the reason why a build does nothing.
     fn refused_build(&self) -> String {
         self.pack(Pack::Build).unwrap_err()
     }

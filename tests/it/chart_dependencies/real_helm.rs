@@ -1,4 +1,4 @@
-//! What the real helm makes of the same dependencies, where there is one.
+//! The same dependencies, as the real helm treats them, where there is one.
 
 use super::{REDIS, World};
 use crate::support::require::component;

@@ -1,6 +1,5 @@
-//! What is told of programs that fail, compared with what go-jsonnet 0.22 says of our own programs: the message, the
-//! place of the expression that failed, and the places that led there. Frames inside of its standard library have no
-//! counterpart.
+//! The errors of programs that fail, compared with what go-jsonnet 0.22 says of our own programs: the message, the place of the expression
+//! that failed, and the places that led there. Frames inside of its standard library have no counterpart.
 
 use super::pack::own;
 use crate::support::evaluation::{Files, evaluate, evaluator, path, snippet};
@@ -71,7 +70,7 @@ fn leads_there(theirs: &[String], ours: &[&str]) -> bool {
     theirs.iter().all(|place| ours.any(|at| at == place))
 }
 
-/// What is compared of all programs: how many are equal and known, and what was not expected.
+/// The comparison of all programs: how many are equal and known, and what was not expected.
 #[derive(Debug, Default)]
 struct Compared {
     equal: usize,

@@ -1,4 +1,4 @@
-//! What programs evaluate to, compared with what go-jsonnet 0.22 made of them.
+//! The values of programs, compared with what go-jsonnet 0.22 made of them.
 
 use super::pack::{own, pack};
 use crate::support::evaluation::{Files, evaluate, evaluator, path, snippet};
@@ -57,7 +57,7 @@ fn variables() -> BTreeMap<String, String> {
     .into()
 }
 
-/// Why ours is not theirs; `None` when it is.
+/// Returns the reason why ours is not theirs; `None` when it is.
 fn difference(case: &Case, ours: &Result<Evaluated, EvalError>) -> Option<String> {
     match (case.status.as_str(), ours) {
         ("OK", Ok(evaluated)) => {

@@ -1,5 +1,5 @@
-//! What generated programs evaluate to, compared with go-jsonnet as it runs where it is installed. Ours
-//! is wrong where both engines agree on what Go does not say.
+//! The values of generated programs, compared with go-jsonnet as it runs where it is installed. Ours is wrong where both engines agree on
+//! what Go does not say.
 
 use super::evaluation::same;
 use super::programs::program;
@@ -15,7 +15,7 @@ const PROGRAMS: u64 = 2_000;
 /// Programs of one batch.
 const BATCH: usize = 100;
 
-/// What go-jsonnet makes of a program: its value, or what it says.
+/// Returns the answer of go-jsonnet to a program: its value, or what it says.
 fn theirs(jsonnet: &Component, source: &str) -> Result<Value, String> {
     let run = jsonnet
         .command()
@@ -29,11 +29,11 @@ fn theirs(jsonnet: &Component, source: &str) -> Result<Value, String> {
     }
 }
 
-/// What became of one program.
+/// The result of comparing one program.
 #[derive(Debug, PartialEq, Eq)]
 enum Compared {
     Equal,
-    /// Not the same, and our second engine says so, too.
+    /// Different, and our second engine says so, too.
     Flagged(String),
     Wrong(String),
 }

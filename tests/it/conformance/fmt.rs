@@ -21,7 +21,7 @@ const NOT_IDEMPOTENT: [&str; 3] = [
     "object_literal_in_object_comp.jsonnet",
 ];
 
-/// Whether we answer as recorded: the same bytes, or the same mistake at the same place.
+/// Returns true if we answer as recorded: the same bytes, or the same mistake at the same place.
 fn equal(source: &str, valid: bool, said: &str) -> bool {
     match format(source) {
         Ok(text) => valid && text == said,

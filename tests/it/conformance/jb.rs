@@ -157,7 +157,7 @@ fn play(room: &Path, name: &str, case: &Value, network: &Network) -> Result<(), 
     Ok(())
 }
 
-/// What a case begins with was not recorded; it is what its first step left alone.
+/// Writes the files a case begins with, which were not recorded; they are what its first step left alone.
 fn begin(room: &Path, name: &str, steps: &[Value]) {
     let begins = steps[0]["args"][0].as_str().expect("a command");
     for (path, content) in files(&steps[0]) {
@@ -213,7 +213,7 @@ fn run(room: &Path, arguments: &[&str], network: &Network) -> (i64, Vec<String>)
     }
 }
 
-/// Whether every line is the recorded one, or has a reason where that has the exit status of git.
+/// Returns true if every line is the recorded one, or has a reason where that has the exit status of git.
 fn says_the_same(said: &[String], expected: &[String]) -> bool {
     let same = |(said, expected): (&String, &String)| {
         said == expected
@@ -250,7 +250,7 @@ fn notices(prepared: &Prepared) -> Vec<String> {
     prepared.notices.iter().map(ToString::to_string).collect()
 }
 
-/// What the recording says, without the chatter of git and of the download.
+/// Returns the recorded output, without the chatter of git and of the download.
 fn heard(step: &Value, name: &str) -> Vec<String> {
     let said = step["stderr"].as_str().expect("text");
     let ours = |line: &&str| {

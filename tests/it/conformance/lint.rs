@@ -49,7 +49,7 @@ fn conformance_lint_has_no_false_error() {
     assert_eq!(wrong, NEVER_EVALUATED.map(str::to_owned));
 }
 
-/// How many messages of go-jsonnet's linter are not ours.
+/// The number of messages of go-jsonnet's linter that are not ours.
 pub(crate) const MESSAGES_OTHERWISE: usize = OTHERWISE.len();
 
 /// Inputs of go-jsonnet's linter where we say something else, each with the reason.

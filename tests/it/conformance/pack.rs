@@ -1,4 +1,4 @@
-//! Where recorded packs are read from: those of other programs beside the checkout, our own from it.
+//! The recorded packs: those of other programs are read beside the checkout, our own from it.
 
 use std::io::Read as _;
 use std::path::Path;

@@ -5,7 +5,7 @@
 
 use super::sources::Random;
 
-/// What an expression evaluates to.
+/// The type of value an expression has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Int,

@@ -1,5 +1,5 @@
-//! How generated texts are read: by our tree, by both engines, and by go-jsonnet 0.22, whose answers are recorded beside
-//! the generator. Where `jsonnet` is installed the record itself is compared with it as it runs.
+//! The reading of generated texts: by our tree, by both engines, and by go-jsonnet 0.22, whose answers are recorded beside the generator.
+//! Where `jsonnet` is installed the record itself is compared with it as it runs.
 //!
 //! A value that is not Go's fails the test, whatever the engines say of each other. What has no value here although it
 //! has one in Go, and the other way round, is counted by its reason in `known.toml`.
@@ -31,8 +31,8 @@ const BATCH: usize = 200;
 /// Programs that `jsonnet` is given at once.
 const THEIR_BATCH: usize = 50;
 
-/// Why there is no value where Go has one, and the other way round, or why the engines do not agree on one that is right:
-/// words of ours, and what they mean.
+/// The reasons why there is no value where Go has one, and the other way round, or why the engines do not agree on one that is right: words
+/// of ours, and what they mean.
 #[derive(Debug, Deserialize)]
 struct Known {
     reading: BTreeMap<String, String>,
@@ -41,13 +41,13 @@ struct Known {
 /// The answer of go-jsonnet to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
-    /// It is no Jsonnet.
+    /// The program is no Jsonnet.
     Refused,
-    /// It has no value.
+    /// The program has no value.
     Failed,
     /// go-jsonnet itself broke down.
     Crashed,
-    /// It has a value of this digest.
+    /// The program has a value of this digest.
     Value(String),
 }
 
@@ -121,7 +121,7 @@ fn programs_wanted() -> usize {
     wanted.map_or(PROGRAMS, |wanted| wanted.parse().expect("a number of programs"))
 }
 
-/// Why a program is not read as Go reads it; `Err` where a value is wrong.
+/// Returns the reason why a program is not read as Go reads it; `Err` where a value is wrong.
 fn difference(
     source: &str,
     theirs: &Answer,
@@ -206,8 +206,8 @@ fn skipped(recorded: usize, wanted: usize) {
         .expect("stderr takes a line");
 }
 
-/// What go-jsonnet makes of programs: each is a file that a list imports. One that has no value is named by the error,
-/// and the others are tried again without it.
+/// Returns the answers of go-jsonnet to programs: each is a file that a list imports. One that has no value is named by the error, and the
+/// others are tried again without it.
 fn theirs(jsonnet: &Component, sources: &[String], place: &Path) -> Vec<Answer> {
     for (name, text) in FILES {
         std::fs::write(place.join(name), text).expect("a file");
@@ -323,7 +323,7 @@ fn the_recorded_answers_are_those_of_jsonnet() {
     }
 }
 
-/// What go-jsonnet makes of as many programs, on two threads.
+/// Returns the answers of go-jsonnet to as many programs, asked on two threads.
 fn asked(jsonnet: &Component, programs: usize) -> Vec<Answer> {
     let sources: Vec<String> = (0..programs as u64).map(written).collect();
     let batches: Vec<&[String]> = sources.chunks(THEIR_BATCH).collect();

@@ -1,4 +1,4 @@
-//! What `tk` printed for a project written by hand, run by run, compared with what we print.
+//! The output of `tk` for a project written by hand, run by run, compared with what we print.
 
 use super::pack::{own, pack};
 use crate::support::evaluation::evaluator;
@@ -36,7 +36,7 @@ struct Known {
     tk: BTreeMap<String, String>,
 }
 
-/// What one of our runs printed; an error instead of output when it failed.
+/// The output of one of our runs; an error instead of output when it failed.
 type Outcome = Result<String, String>;
 
 struct Project {
@@ -201,7 +201,7 @@ fn within(cwd: &str, path: &str) -> String {
     }
 }
 
-/// What is evaluated, and the flags that say something else.
+/// Returns the target to evaluate, and the flags that say something else.
 fn target(cwd: &str, path: &str, flags: &[&str]) -> (Target, Vec<(String, String)>) {
     let mut target = Target::at(within(cwd, path));
     let mut rest = Vec::new();
@@ -225,7 +225,7 @@ fn target(cwd: &str, path: &str, flags: &[&str]) -> (Target, Vec<(String, String
     (target, rest)
 }
 
-/// Why a run of ours is not theirs; `None` when it is. Messages of the evaluator itself are its own.
+/// Returns the reason why a run of ours is not theirs; `None` when it is. Messages of the evaluator itself are its own.
 fn difference(run: &Run, ours: Option<Result<Outcome, TankaError>>) -> Option<String> {
     let Some(ours) = ours else {
         return Some("not compared".to_owned());
@@ -290,8 +290,8 @@ async fn conformance_tk() {
     assert!(unexpected.is_empty(), "{}", unexpected.join("\n\n"));
 }
 
-/// What an evaluation reads or looks for in vain must be known without one: an entry point that is
-/// called unaffected is not evaluated again.
+/// Checks that what an evaluation reads or looks for in vain is known without one: an entry point that is called unaffected is not
+/// evaluated again.
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance_importers() {
     let Some(pack) = pack("tk-oracle.json.gz") else {

@@ -20,7 +20,7 @@ struct Case {
 #[derive(Debug, Deserialize)]
 struct Known {
     values: BTreeMap<String, String>,
-    /// What is made of those programs here.
+    /// The values of those programs here.
     values_here: BTreeMap<String, String>,
 }
 

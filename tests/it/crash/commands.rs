@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 const AGAIN: &str = "add the third note";
 
 impl World {
-    /// Somebody asks again in a thread, and gets the `count`th result there.
+    /// Asks again in a thread, and waits for the `count`th result there.
     async fn asks_again(&self, thread: &str, count: usize) {
         let said = self.slack.reply_in_thread(ALICE, CHANNEL, thread, AGAIN).await;
         assert_eq!(said.expect("an answer").answers[0].status, 200);

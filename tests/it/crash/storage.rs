@@ -10,13 +10,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How soon a failure shows, and its end.
+/// The time within which a failure shows, and its end.
 const SOON: Duration = Duration::from_secs(5);
-/// How long a message may wait for a refusal.
+/// The longest time a message may wait for a refusal.
 const REFUSED_WITHIN: Duration = Duration::from_millis(2_500);
 
 impl World {
-    /// What a probe answers: status and body.
+    /// Returns the answer to a probe: status and body.
     async fn probe(&self, address: &str, path: &str) -> (u16, String) {
         let client = drydock::provider::http_client().expect("a client");
         let url = format!("http://{address}/{path}");
@@ -72,7 +72,7 @@ impl World {
         (acknowledged, code)
     }
 
-    /// Everything that was acknowledged is answered once, by a program that finds its disk well again.
+    /// Checks that all that was acknowledged is answered once, by a program that finds its disk well again.
     async fn answers_all(&mut self, commands: usize) {
         let said_why = self.log();
         let last = said_why.lines().last().unwrap_or_default();
@@ -90,7 +90,7 @@ impl World {
     }
 }
 
-/// Whether there is a result in this thread.
+/// Returns nothing unless there is a result in this thread.
 fn is_answered(state: &State, thread: &str) -> Option<()> {
     let mut results = results(state).into_iter();
     let is_there = results.any(|message| message.thread_ts.as_deref() == Some(thread));

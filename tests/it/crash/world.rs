@@ -15,12 +15,12 @@ use tokio::sync::watch;
 pub(super) const ALICE: &str = "U0ALICE";
 pub(super) const CHANNEL: &str = "C0PLATFORM";
 pub(super) const REQUEST: &str = "@drydock add the two notes";
-/// How long anything on loopback may take; the machine may be busy.
+/// The longest time anything on loopback may take; the machine may be busy.
 const BOUND: Duration = Duration::from_secs(60);
 /// No step of the model.
 pub(super) const NONE: usize = usize::MAX;
 
-/// What Alice gets in the end, whatever happened on the way.
+/// The lines Alice gets in the end, whatever happened on the way.
 const PATCH: [&str; 2] = ["+one\n", "+two\n"];
 
 /// Slack, the model, a repository, and the program between them.
@@ -29,10 +29,10 @@ pub(super) struct World {
     pub(super) model: ModelEmulator,
     /// The step of a turn at which the model does not answer.
     hold: Arc<AtomicUsize>,
-    /// How often it did not.
+    /// The number of times it did not.
     held: watch::Receiver<usize>,
     program: Option<Program>,
-    /// What starts the program, if it is not started by itself.
+    /// The command that starts the program, if it is not started by itself.
     wrapper: Vec<String>,
     directory: TempDir,
     starts: usize,

@@ -77,7 +77,7 @@ struct Server {
     open: BTreeMap<u64, File>,
 }
 
-/// What was asked.
+/// A request of the kernel.
 struct Question<'a> {
     node: u64,
     body: &'a [u8],
@@ -140,7 +140,7 @@ impl Server {
         Some(())
     }
 
-    /// What the kernel is told; it expects no answer to some calls, which end here as an answer nobody waits for.
+    /// Returns the answer to the kernel; it expects no answer to some calls, which end here as an answer nobody waits for.
     fn answer(&mut self, call: u32, asked: &Question<'_>) -> Option<Answer> {
         let here = self.paths.get(&asked.node).cloned().unwrap_or_default();
         let names = |at: usize| asked.names(at);

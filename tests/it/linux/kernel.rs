@@ -37,7 +37,7 @@ pub(super) const LANDLOCK: &[Missing] = &[
     call(libc::SYS_landlock_add_rule),
     call(libc::SYS_landlock_restrict_self),
 ];
-/// What Linux 4.18 does not have yet of what this program asks for.
+/// The features this program asks for that Linux 4.18 does not have yet.
 pub(super) const SINCE_4_18: &[Missing] = &[
     call(libc::SYS_landlock_create_ruleset),
     call(libc::SYS_landlock_add_rule),

@@ -150,7 +150,7 @@ fn a_server_that_may_lack_a_layer_starts_and_logs_which() {
     assert_eq!(running.end().code, Some(0));
 }
 
-/// What a command leaves: its exit code, what it printed, and the file it may have changed.
+/// Returns the result of a command: its exit code, what it printed, and the file it may have changed.
 fn left(ended: &Ended, shell: &Shell) -> (Option<i32>, String, String) {
     (ended.code, ended.out.clone(), shell.get(MAIN))
 }

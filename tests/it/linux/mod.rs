@@ -1,4 +1,4 @@
-//! What only Linux can show.
+//! Tests of what only Linux can show.
 
 mod folded_names;
 mod folding;

@@ -1,5 +1,5 @@
-//! What a tree means, without what stands between its tokens and without what a formatter may choose:
-//! quotes, doubled parentheses, the order of imports at the top, how a plain name is written.
+//! The meaning of a tree, without what stands between its tokens and without what a formatter may choose: quotes, doubled parentheses, the
+//! order of imports at the top, how a plain name is written.
 
 use drydock::jsonnet::syntax::{
     BinaryOperator, Field, FieldKind, FieldName, ForSpec, ImportKind, Kind, NodeId, Parameters, TextStyle,
@@ -56,7 +56,7 @@ impl Written<'_, '_> {
         self.text.push(' ');
     }
 
-    /// What a string means.
+    /// Returns the meaning of a string.
     fn text_of(&self, id: NodeId) -> Option<String> {
         let Kind::Text { style, value, .. } = &self.tree.node(id).kind else {
             return None;

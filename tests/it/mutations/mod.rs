@@ -39,7 +39,7 @@ fn text((number, mutations): &(u64, Vec<Mutation>)) -> String {
     mutated(whole, mutations)
 }
 
-/// Whether a place is in a text, or where it ends.
+/// Returns true if a place is in a text, or where it ends.
 fn is_in(text: &str, place: Place) -> bool {
     let line = text.split('\n').nth((place.line as usize).wrapping_sub(1));
     line.is_some_and(|line| place.column >= 1 && place.column as usize <= line.len() + 1)
@@ -49,9 +49,9 @@ fn are_in(text: &str, range: PlaceRange) -> bool {
     range.begin <= range.end && is_in(text, range.begin) && is_in(text, range.end)
 }
 
-/// Where the formatter of go-jsonnet writes something else than it read, and ours does, byte for byte:
-/// `{ ['a']: x for x in xs }` becomes `{ a: x for x in xs }`, which nobody reads, and a text block that begins
-/// with an empty line of spaces loses the indentation of the next one.
+/// Returns true where the formatter of go-jsonnet writes something else than it read, and ours does, byte for byte: `{ ['a']: x for x in xs
+/// }` becomes `{ a: x for x in xs }`, which nobody reads, and a text block that begins with an empty line of spaces loses the indentation
+/// of the next one.
 fn is_spoilt_by_go(tree: &Tree<'_>) -> bool {
     let is_text = |field: &Field<'_>| match &field.kind {
         FieldKind::Field {

@@ -1,8 +1,8 @@
-//! How a text is damaged.
+//! The mutations that damage a text.
 
 use proptest::prelude::*;
 
-/// What is put in: much of it keeps Jsonnet what it is, the rest is trouble.
+/// The texts that are put in: much of it keeps Jsonnet what it is, the rest is trouble.
 const FOREIGN: [&str; 44] = [
     " ",
     "\n",
@@ -57,7 +57,7 @@ pub(super) enum Mutation {
     Lose { at: u16, bytes: u8 },
     /// A byte is another.
     Change { at: u16, byte: u8 },
-    /// Something is put in.
+    /// A text is put in.
     Put { at: u16, what: usize },
     /// A token, or what is between two, is lost.
     LoseToken { at: u16 },
@@ -65,7 +65,7 @@ pub(super) enum Mutation {
     Repeat { at: u16, to: u16 },
     /// Two tokens change places.
     Swap { one: u16, other: u16 },
-    /// Something is put in before a token.
+    /// A text is put in before a token.
     PutBefore { at: u16, what: usize },
     /// A token is in parentheses.
     Wrap { at: u16, depth: u8 },
@@ -171,9 +171,8 @@ fn whole(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether the formatter of go-jsonnet, and so ours, surely leaves alone what it wrote itself. It does not
-/// always: it moves some comments again, takes parentheses away two at a time, and lines up what stands in
-/// a comprehension twice.
+/// Returns true if the formatter of go-jsonnet, and so ours, surely leaves alone what it wrote itself. It does not always: it moves some
+/// comments again, takes parentheses away two at a time, and lines up what stands in a comprehension twice.
 pub(super) fn is_settled(text: &str) -> bool {
     let dense: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     !["//", "#", "/*", "(((", "for"]

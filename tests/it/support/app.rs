@@ -46,7 +46,7 @@ impl TestApp {
         Self::with(script, super::world::world::<0>(), settings).await
     }
 
-    /// Nothing is rendered ahead unless a setting says so: what a test sees is what was asked for.
+    /// Starts the program with settings. Nothing is rendered ahead unless one says so: what a test sees is what was asked for.
     pub(crate) async fn with(script: impl Script + 'static, world: World, settings: &[(&str, &str)]) -> Self {
         let settings = [&[("sandbox.renders_ahead", "false")], settings].concat();
         let stage = Stage::build(script, world, &settings).await.unwrap();
@@ -173,13 +173,13 @@ impl TestApp {
         .await
     }
 
-    /// Somebody writes to the bot in the platform channel.
+    /// Writes to the bot in the platform channel as somebody.
     pub(crate) async fn say(&self, user: &str, words: &str) -> Said {
         let words = format!("@drydock {words}");
         self.stage.slack.say(user, SLACK_CHANNEL, &words).await.unwrap()
     }
 
-    /// Somebody writes in a thread.
+    /// Writes in a thread as somebody.
     pub(crate) async fn say_in(&self, user: &str, thread: &str, words: &str) -> Said {
         let slack = &self.stage.slack;
         slack
@@ -188,13 +188,13 @@ impl TestApp {
             .unwrap()
     }
 
-    /// Somebody asks in the platform channel; waits for the result.
+    /// Asks in the platform channel as somebody; waits for the result.
     pub(crate) async fn ask(&self, user: &str, words: &str) -> SlackResult {
         let said = self.say(user, words).await;
         self.nth_result(&said.ts, 1).await
     }
 
-    /// Somebody asks again in a thread; waits for the next result.
+    /// Asks again in a thread as somebody; waits for the next result.
     pub(crate) async fn ask_in(&self, user: &str, thread: &str, words: &str) -> SlackResult {
         let before = self.results(thread).len();
         self.say_in(user, thread, words).await;
@@ -231,7 +231,7 @@ impl TestApp {
         })
     }
 
-    /// Somebody types `/drydock <words>` in the platform channel; what only they see.
+    /// Types `/drydock <words>` in the platform channel as somebody; returns what only they see.
     pub(crate) async fn slash(&self, user: &str, words: &str) -> String {
         let seen = self.whispers(user).len();
         self.stage.slack.slash(user, SLACK_CHANNEL, words).await.unwrap();
@@ -268,7 +268,7 @@ impl TestApp {
         }
     }
 
-    /// Somebody writes a command in a thread; the answer below it.
+    /// Writes a command in a thread as somebody; returns the answer below it.
     pub(crate) async fn command_in(&self, user: &str, thread: &str, words: &str) -> String {
         // What an earlier message still brings is no answer to this one.
         self.until_idle().await;
@@ -284,7 +284,7 @@ impl TestApp {
         .await
     }
 
-    /// Everything the bot shows in Slack: messages, whispers and files.
+    /// Returns all that the bot shows in Slack: messages, whispers and files.
     pub(crate) fn slack_shows(&self) -> String {
         self.stage.slack.look(|state| {
             let messages = state.messages.iter().filter(|message| is_bots(message));
@@ -319,7 +319,7 @@ impl TestApp {
         .await
     }
 
-    /// Somebody asks the bot alone; waits for the result.
+    /// Asks the bot alone as somebody; waits for the result.
     pub(crate) async fn ask_telegram(&self, user: i64, words: &str) -> Posted {
         let seen = self.telegram_results(user).len();
         self.stage.telegram.say(user, user, words).await;
@@ -334,7 +334,7 @@ impl TestApp {
         messages
     }
 
-    /// Somebody writes a command to the bot alone; the answer.
+    /// Writes a command to the bot alone as somebody; returns the answer.
     pub(crate) async fn telegram_command(&self, user: i64, words: &str) -> String {
         let seen = self.stage.telegram.messages(user).len();
         self.stage.telegram.say(user, user, words).await;

@@ -6,10 +6,10 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// How long a file is held back at most.
+/// The longest time a file is held back.
 const HELD_MAX: Duration = Duration::from_secs(120);
 
-/// What is sent for one path.
+/// The answer for one path.
 #[derive(Clone, Debug)]
 pub(crate) enum Sent {
     /// A file.
@@ -78,7 +78,7 @@ impl FileHost {
         self.sent.lock().expect("the answers").clear();
     }
 
-    /// What was asked since the last time.
+    /// Returns the requests since the last time.
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().expect("the requests"))
     }

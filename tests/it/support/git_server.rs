@@ -13,7 +13,7 @@ pub(crate) struct GitServer {
     state: Arc<Mutex<State>>,
 }
 
-/// What the server does with connections.
+/// The treatment of connections by the server.
 enum State {
     Up,
     /// Closes them at once.

@@ -1,5 +1,4 @@
-//! What the program logs while a test runs, at every level. A test's runtime has one thread, so the
-//! log of a thread is the log of a test.
+//! The log of the program while a test runs, at every level. A test's runtime has one thread, so the log of a thread is the log of a test.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -30,7 +29,7 @@ impl Log {
         Self(())
     }
 
-    /// Everything so far.
+    /// Returns the log so far.
     pub(crate) fn text(&self) -> String {
         CAPTURED.with_borrow(|lines| String::from_utf8(lines.clone().unwrap_or_default()).unwrap())
     }

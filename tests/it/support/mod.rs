@@ -1,4 +1,4 @@
-//! What the tests share.
+//! The support that the tests share.
 
 pub(crate) mod app;
 pub(crate) mod built;

@@ -21,7 +21,7 @@ impl Component {
         Command::new(&self.program)
     }
 
-    /// Where its program is on this machine.
+    /// Returns the path of its program on this machine.
     pub(crate) fn place(&self) -> PathBuf {
         let path = std::env::var_os("PATH").expect("a path of programs");
         let places = std::env::split_paths(&path).map(|place| place.join(&self.program));
@@ -58,7 +58,7 @@ pub(crate) fn component(name: &str) -> Option<Component> {
     None
 }
 
-/// How to find out that a component works, what it is, and how to install it.
+/// Returns how to find out that a component works, what it is, and how to install it.
 fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
     match name {
         "git" => (&["git", "--version"], "git", "apt-get install git"),

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything on loopback may take.
+/// The longest time anything on loopback may take.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
 
 /// A home with a work tree in it.
@@ -18,7 +18,7 @@ pub(crate) struct Shell {
     variables: Vec<(String, String)>,
 }
 
-/// What a program printed and how it ended.
+/// The output of a program, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -242,12 +242,12 @@ impl Running {
         self.signal(rustix::process::Signal::INT);
     }
 
-    /// What a service manager sends.
+    /// Sends the signal of a service manager that stops it.
     pub(crate) fn terminate(&self) {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// What closing a terminal sends.
+    /// Sends the signal of a terminal that is closed.
     pub(crate) fn hang_up(&self) {
         self.signal(rustix::process::Signal::HUP);
     }

@@ -11,12 +11,12 @@ pub(crate) fn hmac(secret: &str, body: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// As GitHub signs a body.
+/// Signs a body as GitHub does.
 pub(crate) fn github(secret: &str, body: &[u8]) -> String {
     format!("sha256={}", hmac(secret, body))
 }
 
-/// As Slack signs a body at a time.
+/// Signs a body at a time as Slack does.
 pub(crate) fn slack(secret: &str, seconds: i64, body: &[u8]) -> String {
     let mut message = format!("v0:{seconds}:").into_bytes();
     message.extend_from_slice(body);

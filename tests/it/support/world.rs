@@ -29,7 +29,7 @@ pub(crate) fn world<const CLOCK: usize>() -> World {
     }
 }
 
-/// What runs in the jail: the program that was built for these tests, which are another one.
+/// Returns the program that runs in the jail: the one that was built for these tests, which are another one.
 pub(crate) fn program() -> Program {
     Program::at(built())
 }

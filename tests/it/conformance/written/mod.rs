@@ -19,7 +19,7 @@ pub(crate) const FILES: [(&str, &str); 3] = [
     ("three.txt", "a\r\n/* text **/ ~2*3 \\/ |||\n"),
 ];
 
-/// What an expression evaluates to.
+/// The type of value an expression has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Number,

@@ -219,7 +219,7 @@ pub(super) const FOREIGN: &[&str] = &[
     "1.5",
 ];
 
-/// What stands between tokens.
+/// The texts that stand between tokens.
 pub(super) const GAPS: &[&str] = &[
     "\n",
     "\n  ",

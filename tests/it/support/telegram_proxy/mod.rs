@@ -177,7 +177,7 @@ impl TelegramProxy {
         self.shared.state.lock().unwrap().documents.clone()
     }
 
-    /// Somebody writes to the bot alone.
+    /// Writes to the bot alone as somebody.
     pub(crate) async fn say(&self, user: i64, text: &str) {
         let mut message = message_of(user);
         message["text"] = json!(text);
@@ -185,7 +185,7 @@ impl TelegramProxy {
         self.act("sendMessage", message).await;
     }
 
-    /// Somebody presses a button. The emulator's own client leaves out the id of the message; Telegram does not.
+    /// Presses a button as somebody. The emulator's own client leaves out the id of the message; Telegram does not.
     pub(crate) async fn press(&self, user: i64, shown: &Shown, label: &str) {
         let button = shown.buttons.iter().find(|(text, _)| text == label);
         let (_, data) = button.unwrap_or_else(|| panic!("no button {label} in {shown:?}"));
