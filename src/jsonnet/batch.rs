@@ -55,7 +55,7 @@ impl Batch {
         }
     }
 
-    /// None of the programs that are left can be evaluated.
+    /// Answers all programs that are left with an error, because none of them can be evaluated.
     pub(super) fn fail(&self, error: &EvalError) {
         let left: Vec<_> = lock(&self.waiting).by_ref().collect();
         for (place, _) in left {
@@ -76,7 +76,7 @@ impl Batch {
     }
 }
 
-/// Neither list can be left half changed, so one that a panic let go of is as good as another.
+/// Locks a list, also one that a panic let go of: neither can be left half changed.
 fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -28,7 +28,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// None at all.
+    /// No bounds.
     pub(super) const NONE: Self = Self {
         bytes_max: usize::MAX,
         values_max: usize::MAX,
@@ -115,14 +115,14 @@ impl Writer {
         self.check(0)
     }
 
-    /// Before every item of an array.
+    /// Begins an item of an array; called before each.
     pub(super) fn item(&mut self) {
         if !std::mem::take(&mut self.first) {
             self.text.push(',');
         }
     }
 
-    /// Before the value of a field.
+    /// Begins the value of a field; called before each.
     pub(super) fn field(&mut self, name: &str) -> Result<(), TooLong> {
         self.item();
         if name == OBJECT_FIELD {

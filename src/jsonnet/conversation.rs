@@ -30,8 +30,8 @@ const SIGXCPU: i32 = 24;
 
 /// The end of a conversation with a sandbox worker.
 pub(super) enum Ending {
-    /// With an answer, or with a failure that has its reason. The inmate can be given another task,
-    /// unless it took too much of the machine or broke the protocol.
+    /// Ended with an answer, or with a failure that has its reason. The inmate can be given another task, unless it took too much of the
+    /// machine or broke the protocol.
     Answered(Result<Evaluated, EvalError>, Option<Dialogue>),
     /// The inmate died. There may be a value already; then only the second opinion is missing. Or it is known why there is
     /// none.
@@ -181,7 +181,7 @@ impl Dialogue {
         Ending::Answered(result, dialogue)
     }
 
-    /// Itself, unless it has grown too large to go on.
+    /// Returns the dialogue itself, unless it has grown too large to go on.
     fn another(self, limits: &EvalLimits) -> Option<Self> {
         let bytes = self.inmate.resident_bytes()?;
         (bytes < limits.recycle_bytes).then_some(self)

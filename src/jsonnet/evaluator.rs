@@ -26,7 +26,7 @@ pub(super) const TASK_NAME: &str = "jsonnet";
 /// Inmates tried for one evaluation: one that waited may have been ended by the system meanwhile.
 const ATTEMPTS_MAX: usize = 3;
 
-/// After how long a program lets others have the processor first.
+/// The time after which a program lets others have the processor first.
 const LONG: Duration = Duration::from_millis(500);
 
 /// A place, and who pays for what is done there.
@@ -249,7 +249,7 @@ impl Evaluator {
         })
     }
 
-    /// Another place for the same, if nobody waits for it.
+    /// Returns another place for the same budget, if nobody waits for it.
     fn beside(&self, permit: &Permit) -> Option<Permit> {
         let budget = Arc::clone(&permit.budget);
         let place = self.places.try_take(budget.key())?;

@@ -18,7 +18,7 @@ pub(super) struct KnownFile {
     /// Git's hash of it.
     pub(super) blob: String,
     pub(super) bytes: u64,
-    /// Until it is handed out.
+    /// The content, until it is handed out.
     content: Option<Bytes>,
 }
 

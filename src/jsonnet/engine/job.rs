@@ -304,8 +304,8 @@ impl Job {
         }
     }
 
-    /// Has a program run that is not ours, and answers with what it wrote. The account of files is of
-    /// this task, so whatever may have asked is evaluated anew for the next one.
+    /// Asks the parent to run an external program, and returns what it wrote. The account of files is of this task, so whatever may have
+    /// asked is evaluated anew for the next one.
     pub(in crate::jsonnet) fn run(&self, call: &Call) -> Result<String, NativeError> {
         let lost = || NativeError::said("the parent does not answer");
         self.depends(None);

@@ -20,8 +20,7 @@ pub(super) use words::is_vague;
 
 /// One implementation of the language.
 pub(super) trait Engine {
-    /// Does what comes before any job, so that the first one does not wait for it. `exercises` when there is
-    /// time to be quick later.
+    /// Prepares for the first job, so that it does not wait for it. `exercises` when there is time to be quick later.
     fn prepare(&mut self, exercises: bool);
 
     /// The value of the program as canonical JSON. What an engine keeps from one job for the next must

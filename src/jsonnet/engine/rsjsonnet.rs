@@ -36,7 +36,7 @@ const STANDARD: &str = "std";
 /// The factor by which this engine may go deeper than the first one: it counts more steps.
 const DEPTH_FACTOR: usize = 4;
 
-/// Comes before a program, on its first line: what its text uses of the library, and variables that are those of the
+/// Returns the text that comes before a program, on its first line: what its text uses of the library, and variables that are those of the
 /// task. `file` is the file whose value would be kept for other tasks, if it is one.
 ///
 /// The engine copies all fields of `std` wherever it is extended, so programs share one, but for those that may ask for

@@ -23,7 +23,7 @@ pub type Copies = BTreeMap<RepoPath, Bytes>;
 
 /// A source of files.
 pub trait Source {
-    /// All files below a directory.
+    /// Returns all files below a directory.
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, String>;
 
     /// One of them; `None` when no program may read it.

@@ -206,8 +206,8 @@ pub fn complaint(ran: &Ran, scratch: &Scratch) -> String {
     }
 }
 
-/// All that a program finds around it: places that are empty, so that there are no settings, no plugins
-/// and no credentials, and its bound of memory.
+/// Returns the whole environment of a program: places that are empty, so that there are no settings, no plugins and no credentials, and its
+/// bound of memory.
 fn environment(home: &Path, memory_bytes_max: u64) -> Vec<(String, String)> {
     let place = |name: &str| -> PathBuf { home.join(name) };
     let places = [

@@ -35,7 +35,7 @@ impl Outside {
         self.whose
     }
 
-    /// Does what is waited for, and counts how long it takes.
+    /// Runs what is waited for, and counts how long it takes.
     pub(super) fn while_running<T>(&self, run: impl FnOnce() -> T) -> T {
         self.spent().since = Some(Instant::now());
         let result = run();

@@ -1,4 +1,4 @@
-//! Many files of a tree, formatted on all cores. Nothing is written here: whoever asked writes the changes.
+//! Formatting of many files of a tree, on all cores. Nothing is written here: whoever asked writes the changes.
 
 use super::format;
 use crate::model::{FileVersion, RepoPath};

@@ -100,7 +100,7 @@ pub struct Followed {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Each file in full, and as far as it goes from each number of files before it.
+    /// The kept facts by name of the file: each file in full, and as far as it goes from each number of files before it.
     by_name: HashMap<String, Vec<Arc<Whole>>>,
     bytes: usize,
 }
@@ -323,8 +323,8 @@ impl<'a> Follower<'a> {
         Some(known(Arc::clone(kept)))
     }
 
-    /// Goes the way that following the imports of a file would go; `None` where anything is otherwise than before. What
-    /// is new on the way comes into `seen`.
+    /// Checks each import below a file, as following it would; returns `None` where anything is otherwise than before. What is new on the
+    /// way comes into `seen`.
     fn is_same_below(
         &self,
         file: &str,

@@ -15,7 +15,7 @@ impl Kinds {
     pub(super) const FUNCTION: Self = Self(64);
     pub(super) const ANY: Self = Self(127);
 
-    /// Both sets together.
+    /// Returns both sets together.
     pub(super) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -6,7 +6,7 @@ use crate::jsonnet::syntax::{
 };
 use std::collections::HashMap;
 
-/// Unknown names that get a hint; each is compared with all that are known.
+/// The number of unknown names that get a hint; each is compared with all that are known.
 const HINTS_MAX: usize = 20;
 
 /// The binding of a name: what gives it its value.

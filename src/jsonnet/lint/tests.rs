@@ -1,7 +1,7 @@
 //! The linter: what is proven, and what is not mentioned.
 
 #![allow(clippy::unwrap_used)]
-//! Each message has a case, and what is right has none.
+//! Tests of the lints: each message has a case, and what is right has none.
 
 use super::{Code, Followed, Severity, Sources, lint, lint_following};
 use std::sync::Arc;

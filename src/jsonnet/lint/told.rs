@@ -47,7 +47,7 @@ impl<'t, 's> Types<'t, 's> {
         })
     }
 
-    /// All fields of a sum of objects; `None` where one of them has a name that is computed.
+    /// Returns all fields of a sum of objects; `None` where one of them has a name that is computed.
     fn told_fields(
         &mut self,
         objects: &Rc<[NodeId]>,

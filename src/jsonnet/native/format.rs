@@ -356,7 +356,7 @@ impl Layout {
         [sign, prefix, &zeros, digits].concat()
     }
 
-    /// With a fraction of so many digits.
+    /// Writes a number with a fraction of so many digits.
     fn decimal(self, number: f64, digits: f64, has_point: bool, has_zeros: bool) -> String {
         let magnitude = number.abs();
         let denominator = math::pow(10.0, digits);
@@ -389,7 +389,7 @@ impl Layout {
         shown
     }
 
-    /// With one digit before the point, and a power of ten.
+    /// Writes a number with one digit before the point, and a power of ten.
     fn scientific(self, number: f64, digits: f64, has_point: bool, has_zeros: bool) -> String {
         let exponent = exponent(number);
         let power = Self {

@@ -37,7 +37,7 @@ pub(in crate::jsonnet) enum Standard {
     Pow,
 }
 
-/// All of them, with their names and what they take.
+/// The functions, with their names and what they take.
 pub(in crate::jsonnet) const STANDARD: [(&str, Standard, &[&str]); 20] = [
     ("drydock.text", Standard::Text, &["value"]),
     ("drydock.parseYaml", Standard::ParseYaml, &["str"]),

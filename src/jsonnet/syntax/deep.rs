@@ -7,8 +7,8 @@ pub const DEPTH_MAX: usize = 2_000;
 /// Levels that any thread has stack for.
 pub(super) const DEPTH_ANYWHERE: usize = 48;
 
-/// Enough for [`DEPTH_MAX`] levels of the most expensive walk, also without optimisation. It is
-/// address space: pages that are never touched cost nothing.
+/// The size of a stack that is enough for [`DEPTH_MAX`] levels of the most expensive walk, also without optimisation. It is address space:
+/// pages that are never touched cost nothing.
 const STACK_BYTES: usize = 256 << 20;
 
 /// Levels that half of a stack of so many bytes is enough for.

@@ -49,7 +49,7 @@ pub enum Comment<'s> {
 pub struct Element<'s> {
     /// The kind of the element.
     pub kind: FodderKind,
-    /// Stands where no pass looks: its comment style and blank lines stay.
+    /// True if it stands where no pass looks: its comment style and blank lines stay.
     pub untouched: bool,
     /// Blank lines after it.
     pub blanks: u32,

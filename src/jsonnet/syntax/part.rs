@@ -158,10 +158,10 @@ pub struct Bind<'s> {
 )]
 pub struct Field<'s> {
     pub kind: FieldKind<'s>,
-    /// Before its first token; of a field named by a string, the string has it.
+    /// The elements before its first token; of a field named by a string, the string has it.
     pub fodder: Fodder,
     pub parameters: Option<Box<Parameters<'s>>>,
-    /// Before the operator.
+    /// The elements before the operator.
     pub operator: Fodder,
     /// The value of the field, or what an assertion asserts.
     pub value: NodeId,

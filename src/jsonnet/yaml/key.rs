@@ -11,7 +11,7 @@ static LETTER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{L}").expect("
 #[allow(clippy::expect_used, reason = "both patterns are constants")]
 static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{Nd}").expect("a pattern"));
 
-/// Up to here Go sorts by insertion, which shows when the relation is no order.
+/// The number of fields up to which Go sorts by insertion, which shows when the relation is no order.
 const INSERTION_MAX: usize = 12;
 
 /// Sorts entries by their keys. The relation of the Go programs is not transitive for some keys of

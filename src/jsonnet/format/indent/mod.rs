@@ -63,7 +63,7 @@ struct Indenter<'t, 's> {
 }
 
 impl<'t> Indenter<'t, '_> {
-    /// All elements get the same indentation, except the last one.
+    /// Gives all elements the same indentation, except the last one.
     fn set_indents(&mut self, fodder: Fodder, all: usize, last: usize) {
         let mut last = Some(last);
         for element in self.fodders.get_mut(fodder).iter_mut().rev() {
@@ -121,7 +121,7 @@ impl<'t> Indenter<'t, '_> {
         self.leftmost(id).map(|node| node.fodder).unwrap_or_default()
     }
 
-    /// Further lines begin under the first part, or one level deeper if that is on a new line.
+    /// Returns the indentation of further lines: under the first part, or one level deeper if that is on a new line.
     fn new_indent(&self, first: Fodder, old: Indent, line_up: usize) -> Indent {
         if self.fodders.starts_with_line_end(first) {
             return Indent {
@@ -144,7 +144,7 @@ impl<'t> Indenter<'t, '_> {
         }
     }
 
-    /// Further lines begin under the first part, or where they did before.
+    /// Returns the indentation of further lines: under the first part, or where they were before.
     fn align(&self, first: Fodder, old: Indent, line_up: usize) -> Indent {
         if self.fodders.starts_with_line_end(first) {
             return old;

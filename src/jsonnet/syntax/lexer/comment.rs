@@ -88,7 +88,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// Without whitespace at the end, and without as much of it at the start as the comment is indented.
+/// Returns a line without whitespace at the end, and without as much of it at the start as the comment is indented.
 fn strip(line: &str, margin: usize) -> &str {
     let indent = line
         .bytes()

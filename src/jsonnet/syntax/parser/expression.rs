@@ -32,7 +32,7 @@ enum Statement<'s> {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// Any expression.
+    /// Parses any expression.
     pub(super) fn expression(&mut self) -> Result<NodeId, SyntaxError> {
         self.deeper(|parser| parser.operators(LOOSEST))
     }
