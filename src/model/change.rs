@@ -20,7 +20,7 @@ pub struct Change {
     pub patch: Bytes,
     /// Counted by us from the files.
     pub stats: Vec<Stats>,
-    /// Run by us, in order.
+    /// The checks that we ran, in order.
     pub checks: Vec<Check>,
     /// The effects of the change on environments, in words of ours; empty where there are none.
     pub effects: String,

@@ -98,7 +98,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// All tokens of a call.
+    /// Returns the number of all tokens of a call.
     pub fn total(self) -> u64 {
         self.input
             .saturating_add(self.output)
@@ -135,7 +135,7 @@ impl Assistant {
         })
     }
 
-    /// All text, blocks joined by an empty line.
+    /// Returns all text, blocks joined by an empty line.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self
             .blocks

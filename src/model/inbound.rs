@@ -145,8 +145,8 @@ impl Inbound {
         place
     }
 
-    /// Was the bot meant? What was not only counts where its sender has a conversation already.
-    /// Everything but text is addressed by its nature.
+    /// Returns true if the bot was meant. What was not only counts where its sender has a conversation already. Everything but text is
+    /// addressed by its nature.
     pub fn is_addressed(&self) -> bool {
         match &self.kind {
             Kind::Text { addressed, .. } => *addressed,

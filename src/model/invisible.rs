@@ -1,8 +1,8 @@
 //! Characters nobody sees, and names on one line: nothing in a name starts a line, leaves the code it is shown as,
 //! moves the cursor or turns the direction of the text.
 
-/// Can this character be in a text without anybody seeing it? Tab and line ends are not meant, nor
-/// the one variation selector that emoji carry.
+/// Returns true if a character can be in a text without anybody seeing it. Tab and line ends are not meant, nor the one variation selector
+/// that emoji carry.
 pub fn is_invisible(character: char) -> bool {
     match character {
         '\t' | '\n' | '\u{fe0f}' => false,

@@ -76,7 +76,7 @@ pub enum Action {
     /// Tells one person something only they need, where the platform can: ephemeral in Slack
     /// channels, a plain message in one-to-one chats.
     Notice {
-        /// Whom.
+        /// The person to tell.
         to: Sender,
         /// The content of the notice.
         reply: Reply,
@@ -97,7 +97,7 @@ pub enum Action {
         callback: Option<String>,
         /// The person who pressed.
         to: Sender,
-        /// At most 200 characters, plain text.
+        /// The text: at most 200 characters, without markup.
         text: String,
     },
 }

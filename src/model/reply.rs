@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A reply as a list of parts, top to bottom.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
-    /// Top to bottom.
+    /// The parts, top to bottom.
     pub parts: Vec<Part>,
 }
 
@@ -16,7 +16,7 @@ pub struct Reply {
 pub enum Part {
     /// Mentions the person the reply is for: the only mention a reply can hold.
     Mention {
-        /// Whom.
+        /// The person to mention.
         to: Sender,
     },
     /// A bold line in our own words. Backticks mark code; nothing else is markup.
@@ -54,7 +54,7 @@ pub enum Part {
     },
     /// A row of buttons.
     Buttons {
-        /// Left to right.
+        /// The buttons, left to right.
         buttons: Vec<Button>,
     },
 }

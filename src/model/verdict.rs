@@ -30,7 +30,7 @@ pub enum Source {
     Verified,
     /// The model called `conclude`.
     Concluded,
-    /// Read out of text; labelled so wherever it is shown.
+    /// The words of a text, read as a verdict; labelled so wherever it is shown.
     Inferred,
     /// The loop itself: limits, errors, cancellation.
     Harness,
