@@ -1,5 +1,4 @@
-//! Typed answers to "what is this key?" for the builders of the sections. Notes every problem and
-//! carries on, so that one start shows all of them.
+//! A typed reader of keys for the builders of the sections. Notes every problem and carries on, so that one start shows all of them.
 
 use crate::config::error::{ConfigError, Place, Problems};
 use crate::config::keys::{self, Found, Key, Kind, Unset};
