@@ -1,4 +1,4 @@
-//! Whole calls, as the loop makes them, on a real repository and its overlay.
+//! Tests of whole calls, as the loop makes them, on a real repository and its overlay.
 
 #![allow(clippy::unwrap_used)]
 

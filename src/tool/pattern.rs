@@ -37,7 +37,7 @@ impl Pattern {
         &self.matcher
     }
 
-    /// Does a list of this pattern show the file? Dot-files are hidden until one is named.
+    /// Returns true if a list of this pattern shows the file. Dot-files are hidden until one is named.
     pub(super) fn lists(&self, path: &RepoPath) -> bool {
         let hidden = || {
             path.as_str()

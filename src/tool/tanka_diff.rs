@@ -97,7 +97,7 @@ fn shown(comparison: &Comparison, is_all: bool) -> String {
     }
 }
 
-/// Whole lines of a difference within the bound; what is left out is counted.
+/// Returns the whole lines of a difference within the bound; what is left out is counted.
 fn cut(patch: &str) -> String {
     let (mut shown, mut room) = (String::new(), PATCH_CHARS_MAX);
     let mut lines = patch.lines();
