@@ -23,7 +23,7 @@ pub struct Errand {
     pub program: PathBuf,
     /// The arguments it is started with.
     pub arguments: Vec<String>,
-    /// All of its environment.
+    /// The whole environment.
     pub environment: Vec<(String, String)>,
     /// The standard input.
     pub input: Vec<u8>,

@@ -27,7 +27,7 @@ impl Program {
         Self(system::this_program())
     }
 
-    /// Another build of it.
+    /// Creates the program from another build of it, at a path.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
