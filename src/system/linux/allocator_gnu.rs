@@ -1,6 +1,6 @@
 //! The allocator of the GNU C library.
 
-/// Has it map each block from a size on for itself, also when blocks of that size were freed before.
+/// Makes the allocator map each block from a size on for itself, also when blocks of that size were freed before.
 #[allow(unsafe_code)]
 pub fn map_large_blocks(bytes: usize) {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);

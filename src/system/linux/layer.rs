@@ -19,7 +19,7 @@ pub enum LayerName {
 }
 
 impl LayerName {
-    /// All of them. What is required unless someone says otherwise.
+    /// The layers of this system, which are required unless someone says otherwise.
     pub const ALL: [Self; 5] = [
         Self::ParentDeath,
         Self::ResourceLimits,

@@ -25,8 +25,8 @@ pub(crate) fn close_to_others() -> std::io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Does without large pages, which the allocator asks for: a gateway that mostly waits would hold them whole. A kernel that
-/// has none refuses, and that is as good.
+/// Turns large pages off, which the allocator asks for: a gateway that mostly waits would hold them whole. A kernel that has none refuses,
+/// and that is as good.
 pub(crate) fn without_large_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }

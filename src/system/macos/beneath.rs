@@ -11,7 +11,7 @@ pub(crate) const PATH_ONLY: OFlags = OFlags::RDONLY;
 /// Bytes of a socket's name; the kernel takes no longer one.
 const SOCKET_NAME_BYTES_MAX: usize = 103;
 
-/// Always `ENOSYS`: the kernel does not resolve a path beneath a directory. Whoever asks walks by itself.
+/// Returns `ENOSYS` always: the kernel does not resolve a path beneath a directory. Whoever asks walks by itself.
 pub(crate) fn open_beneath(
     _directory: BorrowedFd<'_>,
     _path: &str,

@@ -15,7 +15,7 @@ pub enum LayerName {
 }
 
 impl LayerName {
-    /// All of them. What is required unless someone says otherwise.
+    /// The layers of this system, which are required unless someone says otherwise.
     pub const ALL: [Self; 3] = [Self::ParentDeath, Self::ResourceLimits, Self::Seatbelt];
 
     /// Returns what a program could do without the layer, as a whole sentence.
