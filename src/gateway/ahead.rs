@@ -88,7 +88,7 @@ impl RenderingAhead {
 }
 
 impl Gateway {
-    /// Has the newest commit of a repository rendered, unless an operator does not want it.
+    /// Begins to render the newest commit of a repository, unless an operator does not want it.
     pub(super) fn render_ahead(&self, repository: &Repository, head: &Arc<Base>) {
         if !self.parts.config.sandbox.renders_ahead {
             return;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Said under every change, because it is always true.
+/// The line under every change, because it is always true.
 pub(super) const NOT_APPLIED: &str = "Nothing was applied or committed.";
 /// Messages of one answer. What is longer is a file, and whoever reads it need not wait behind it.
 pub(super) const MESSAGES_MAX: usize = 5;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Between two attempts to load a repository.
+/// The pause between two attempts to load a repository.
 const LOAD_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// Between two looks for addresses that are of no use any more.
+/// The pause between two looks for addresses that are of no use any more.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(300);
 
 /// Hears which repositories can serve.

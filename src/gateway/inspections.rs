@@ -10,7 +10,7 @@ const AT_ONCE_MAX: usize = 32;
 /// Looks of one person at once: nobody takes the places of all others.
 const OF_ONE_PERSON_MAX: usize = 4;
 
-/// All that run. Locked for moments only, never across an await.
+/// The inspections that run. Locked for moments only, never across an await.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inspections {
     running: Arc<Mutex<Running>>,

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 const TOKEN_CHARS: usize = 43;
 /// Words around an invite that leave no doubt what the message is for.
 const WORDS_AROUND_MAX: usize = 8;
-/// Stands where a token was.
+/// The text in place of a token.
 const INSTEAD_OF_TOKEN: &str = "[invite]";
 
 /// An invite in a message.

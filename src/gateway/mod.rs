@@ -349,7 +349,7 @@ impl Gateway {
         delivery.is_some_and(|delivery| delivery.takes_at_once())
     }
 
-    /// Each channel: whether it delivers, and what waits for it.
+    /// Returns the health of each channel: whether it delivers, and what waits for it.
     pub async fn channels(&self) -> Result<Vec<ChannelHealth>, StoreError> {
         let mut channels = Vec::with_capacity(self.deliveries.len());
         for delivery in self.deliveries.values() {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// Between two rounds.
+/// The pause between two rounds.
 const ROUND_EVERY: Duration = Duration::from_secs(3_600);
 /// The longest time a round may take; the next one goes on where it was.
 const ROUND_MAX: Duration = Duration::from_secs(600);
@@ -26,7 +26,7 @@ const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 const TURN_MAX: Duration = Duration::from_secs(15);
 /// The longest time the clock may move between two rounds beyond the time that passed.
 const LEAP_MAX: SignedDuration = SignedDuration::from_hours(24);
-/// Between two slices that wrote something, so that others write as well.
+/// The pause between two slices that wrote something, so that others write as well.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The kinds of data that end.
@@ -43,7 +43,7 @@ enum Files {
     Mirrors,
 }
 
-/// For how long something is kept.
+/// The time for which something is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
@@ -68,7 +68,7 @@ pub struct Holding {
     pub bytes: u64,
     /// The time at which the oldest was stored, where that is known.
     pub oldest: Option<Timestamp>,
-    /// For how long they are kept.
+    /// The time for which they are kept.
     pub kept: Kept,
     /// The key that says so.
     pub key: Option<String>,
@@ -247,7 +247,7 @@ impl Retention {
         }
     }
 
-    /// Goes on with a pass over everything that ends, until `until`.
+    /// Continues a pass over everything that ends, until `until`.
     async fn round(&self, pass: &mut Pass, prune: Prune, at: Timestamp, until: Instant) -> Round {
         let mut round = Round::default();
         while let Some(ends) = ends().nth(pass.ended) {

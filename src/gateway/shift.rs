@@ -29,7 +29,7 @@ pub(super) struct Shift {
     hooks: Arc<Semaphore>,
     /// One message at a time of those that were in work when the process ended more than once.
     suspects: Arc<Semaphore>,
-    /// None once no more shall begin.
+    /// The running turns; none once no more shall begin.
     turns: Mutex<Option<JoinSet<()>>>,
     wake: Notify,
     /// The shutdown token: there once turns may begin; fires when no more shall.
@@ -63,7 +63,7 @@ enum Served {
 }
 
 impl Shift {
-    /// At most `limits.turns_at_once_max` turns run at a time. `random` makes up the name of the worker.
+    /// Creates the scheduler, which runs at most `limits.turns_at_once_max` turns at a time. `random` makes up the name of the worker.
     pub(super) fn new(random: [u8; 32], limits: &LimitSettings) -> Self {
         let worker = Worker {
             name: hex(&random[..8]),

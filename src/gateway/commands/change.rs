@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Ends of the process after which what an undo leaves is not rendered any more: that may be what ended it.
 const RENDERED_CRASHES_MAX: u32 = 2;
 
-/// Said where there is no change to show or to throw away.
+/// The reply where there is no change to show or to throw away.
 const NOTHING_PREPARED: &str = "Nothing is prepared here.";
 
 impl Gateway {

@@ -13,14 +13,14 @@ pub enum ChannelState {
     NotConnected,
     /// The channel holds everything: nobody answers.
     Unreachable {
-        /// Since when.
+        /// The time since which it is closed.
         since: Timestamp,
         /// The failure seen last.
         why: String,
     },
     /// The channel holds everything: the platform does not take the token.
     Unauthorised {
-        /// Since when.
+        /// The time since which it is closed.
         since: Timestamp,
         /// The answer of the platform.
         why: String,

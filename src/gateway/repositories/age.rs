@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Since when: `14:02 UTC (3 h ago)`, with the day if that is another one.
+/// Returns the time since then in words: `14:02 UTC (3 h ago)`, with the day if that is another one.
 pub(super) fn since(then: Timestamp, at: Timestamp) -> String {
     let (then_utc, at_utc) = (then.to_zoned(TimeZone::UTC), at.to_zoned(TimeZone::UTC));
     let clock = match then_utc.date() == at_utc.date() {

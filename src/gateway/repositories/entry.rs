@@ -14,9 +14,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-/// After an attempt to open a remote repository that failed, the next one is made no earlier than this.
+/// The pause after an attempt to open a remote repository that failed: the next one is made no earlier.
 const OPEN_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// After a mirror was looked through for damage, made anew, or could not be, this is not done again before this.
+/// The pause after a mirror was looked through for damage, made anew, or could not be: this is not done again earlier.
 const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(15 * 60);
 /// A mirror that nobody asks for is fetched when it is this many times as old as a turn would take.
 const UNASKED_AGE_FACTOR: u32 = 5;

@@ -35,7 +35,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// All that is said to somebody whose access was taken away.
+/// The text for somebody whose access was taken away; nothing else is said.
 pub(super) const REVOKED: &str = "Access was revoked.";
 
 /// A message that this process has the right to answer.

@@ -45,13 +45,13 @@ impl Opened {
         self.identity.shut_out(self.workspace.repository.name()).await;
     }
 
-    /// All that is said to them then.
+    /// Returns the text for them then; nothing else is said.
     pub(super) fn why_shut_out(&self) -> String {
         why_shut_out(&self.identity, self.workspace.repository.name())
     }
 }
 
-/// All that is said to somebody who may not look at a repository any more.
+/// Returns the text for somebody who may not look at a repository any more; nothing else is said.
 pub(in crate::gateway) fn why_shut_out(identity: &Identity, repository: &str) -> String {
     match identity.is_revoked() {
         true => REVOKED.to_owned(),
@@ -61,9 +61,9 @@ pub(in crate::gateway) fn why_shut_out(identity: &Identity, repository: &str) ->
 
 /// A reason why a turn cannot begin.
 pub(super) enum Refused {
-    /// For the person who asked.
+    /// The answer for the person who asked.
     Told(String),
-    /// Ours to mend; the person is told a reference.
+    /// The failure of ours to mend; the person is told a reference.
     Broken(anyhow::Error),
 }
 
@@ -175,7 +175,7 @@ impl Gateway {
         }
     }
 
-    /// Another repository would throw the edits away, which only `discard` may do.
+    /// Returns the refusal of another repository, which would throw the edits away; only `discard` may do that.
     async fn prepared_elsewhere(&self, id: ConversationId, bound: &str) -> Result<Refused, StoreError> {
         let change = self.parts.store.current_change(id).await?;
         let what = change.map_or_else(|| "Something".to_owned(), |change| change.to_string());
@@ -288,8 +288,8 @@ async fn learn_edits(guard: &Guard, overlay: &Arc<Overlay>) -> Result<(), Refuse
         .map_err(Refused::Broken)
 }
 
-/// At most so many characters of what others wrote, and a word about the rest. Secrets are taken out before it is cut:
-/// half of one would not be known any more.
+/// Cuts what others wrote to at most so many characters, and adds a word about the rest. Secrets are taken out before it is cut: half of
+/// one would not be known any more.
 fn cut(text: &str, chars_max: usize, redactor: &Redactor) -> String {
     let text = redactor.redact(text);
     let chars = text.chars().count();

@@ -62,7 +62,7 @@ impl Said {
         Self { shown, ..self }
     }
 
-    /// At most so many of its first bytes: whole lines where there are any, else whole words.
+    /// Returns at most so many of its first bytes: whole lines where there are any, else whole words.
     fn first(&self, bytes_max: usize) -> &str {
         if bytes_max >= self.whole.len() {
             return &self.whole;

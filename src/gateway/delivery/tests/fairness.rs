@@ -1,4 +1,4 @@
-//! Whom one operation, or one chat, keeps waiting: nobody else.
+//! Tests that one operation, or one chat, keeps nobody else waiting.
 
 use super::world::{Does, Fake, World, elapsed, in_two_steps, now, of_chat, op, post};
 use crate::channel::{Call, SendError};

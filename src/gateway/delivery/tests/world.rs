@@ -46,7 +46,7 @@ pub(super) enum Does {
     Fails(SendError),
     /// The call is not answered, without end.
     Hangs,
-    /// Our own code breaks.
+    /// The code of ours breaks.
     Breaks,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Fake {
     pub(super) shown: Mutex<Vec<String>>,
     /// The texts of the operations that show, where they are text.
     pub(super) said: Mutex<Vec<String>>,
-    /// Since when operations were looked for.
+    /// The times since which operations were looked for.
     pub(super) looked_since: Mutex<Vec<Timestamp>>,
     /// The times of the probes.
     pub(super) probes: Mutex<Vec<Duration>>,
