@@ -19,12 +19,12 @@ static ROOM: RwLock<()> = RwLock::const_new(());
 static BEGUN: OnceLock<Instant> = OnceLock::new();
 /// Classes that have ended.
 static ENDED: AtomicUsize = AtomicUsize::new(0);
-/// Set where the machine is known: the seconds in which all classes have to end.
+/// The variable that is set where the machine is known: the seconds in which all classes have to end.
 const SECONDS_MAX: &str = "DRYDOCK_DOJO_SECONDS_MAX";
 /// Violations told one by one.
 const TOLD_MAX: usize = 200;
 
-/// No arena is there meanwhile but one's own.
+/// Waits until no arena is there but one's own, and keeps others out.
 pub(crate) async fn alone() -> RwLockWriteGuard<'static, ()> {
     ROOM.write().await
 }

@@ -8,7 +8,7 @@ use drydock::emulator::model::{Answer, Asked, Fault, Script, says};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Stands in every last answer, so that an answer is known to be one.
+/// Returns the text of every last answer, so that an answer is known to be one.
 pub(crate) fn signed(number: usize) -> String {
     format!("End of answer {number}.")
 }

@@ -34,7 +34,7 @@ pub(crate) struct Class {
     /// Conversations at the same time.
     #[serde(default = "at_once")]
     pub(crate) at_once: usize,
-    /// Another person asks for one-line changes meanwhile; the seconds the slowest of them may take.
+    /// The seconds that the slowest one-line change of another person may take meanwhile.
     #[serde(default)]
     pub(crate) bystander_seconds_max: Option<u64>,
     /// Mebibytes of memory above what was in use before; measured while no other class runs.

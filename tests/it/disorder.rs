@@ -80,7 +80,7 @@ fn newest(slack: &SlackEmulator) -> String {
     slack.look(|state| state.messages.last().unwrap().ts.clone())
 }
 
-/// Everybody writes while nobody listens: the workspace has it, the gateway does not yet.
+/// Writes all messages while nobody listens: the workspace has them, the gateway does not yet.
 async fn write(app: &TestApp, random: &mut Random) -> Vec<Written> {
     let slack = &app.stage.slack;
     slack.connect_to("http://127.0.0.1:9/in/slack");
@@ -209,7 +209,7 @@ async fn telegram(app: &TestApp, numbers: std::ops::Range<usize>, seed: u64) {
     }
 }
 
-/// After a quiet week Telegram starts update ids anew, below those that were.
+/// Makes Telegram start update ids anew, below those that were, as after a quiet week.
 async fn update_ids_start_anew(telegram: &TelegramEmulator) {
     let bound = Duration::from_secs(60);
     assert!(
@@ -295,7 +295,7 @@ async fn a_thousand_messages_delivered_again_and_again_in_any_order_are_answered
     assert_eq!(app.count("SELECT count(*) FROM change"), EVENTS as i64);
 }
 
-/// Each message has one result in its thread, in the order in which the gateway took them in.
+/// Checks that each message has one result in its thread, in the order in which the gateway took them in.
 async fn answered_in_slack(app: &TestApp, written: &[Written]) {
     let mut threads: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for message in written {
@@ -332,7 +332,7 @@ async fn answered_in_slack(app: &TestApp, written: &[Written]) {
     }
 }
 
-/// Everybody has one answer to each message, in the order in which they were written.
+/// Checks that everybody has one answer to each message, in the order in which they were written.
 async fn answered_in_telegram(app: &TestApp) {
     let expected: Vec<String> = (0..TELEGRAM_MESSAGES)
         .map(|number| format!("{number:04}"))

@@ -35,7 +35,7 @@ async fn a_value_is_sorted_compact_json() {
     assert_eq!(evaluated.imports[..], []);
 }
 
-/// No thread can be made where it is evaluated, so it is parsed on the stack that is there.
+/// Checks a text that is parsed on the stack that is there, since no thread can be made where it is evaluated.
 #[tokio::test]
 async fn a_text_that_is_nested_deeply_is_read_as_the_language_has_it() {
     let evaluator = evaluator(EvalLimits::default());

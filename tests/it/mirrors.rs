@@ -44,7 +44,7 @@ fn config(app: &TestApp, url: String) -> Config {
     config
 }
 
-/// Has Slack send to the gateway that runs now.
+/// Makes Slack send to the gateway that runs now.
 fn connect(app: &TestApp) {
     let stage = &app.stage;
     stage.slack.connect_to(&format!("{}/in/slack", stage.url()));

@@ -42,7 +42,7 @@ fn shell() -> Option<Shell> {
     Some(shell)
 }
 
-/// Has the server of a shell serve its work tree.
+/// Configures the server of a shell to serve its work tree.
 fn configure(shell: &Shell) {
     let work = shell.work();
     let toml = format!("{TOML}[repositories.infra]\npath = \"{}\"\n", work.display());

@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 const REPLIES: usize = 2_000;
-/// Of a thousand calls, how many have their effect and lose their answer.
+/// The number of calls in a thousand that have their effect and lose their answer.
 const LOST: u64 = 300;
-/// Of a thousand calls, how many are answered 429.
+/// The number of calls in a thousand that are answered 429.
 const LIMITED: u64 = 50;
 /// The longest time anything may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(240);

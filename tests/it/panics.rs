@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 const CANARY: &str = "canary-4711-abcdefgh";
-/// Set where the test is its own child.
+/// The variable that is set where the test is its own child.
 const CHILD: &str = "DRYDOCK_TEST_PANICS";
 
 /// T89

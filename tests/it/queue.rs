@@ -1,4 +1,4 @@
-//! Many messages at once, delivered as badly as platforms deliver: each is answered once, in order.
+//! Tests of many messages at once, delivered as badly as platforms deliver: each is answered once, in order.
 
 use crate::support::app::TestApp;
 use drydock::emulator::model::{Asked, Fault, says};

@@ -107,7 +107,7 @@ async fn a_bot_api_of_another_author_plays_the_whole_story() {
     assert_eq!(app.audited("auth.denied").len(), 1);
 }
 
-/// Each call fails once. What the platform said no to is done later, what can be repeated is repeated, and where
+/// Plays the story where each call fails once. What the platform said no to is done later, what can be repeated is repeated, and where
 /// nobody can tell whether people have seen something, one line says that it may be missing.
 async fn the_story_goes_on_after(failure: Failure) {
     let Some(telegram) = TelegramProxy::start().await else {

@@ -1,5 +1,5 @@
-//! Stands in for helm and tries what a hostile chart might bring a real one to. The name of the release
-//! says what; the answer is an object whose fields say what worked.
+//! A stand-in for helm that tries what a hostile chart might bring a real one to. The name of the release says what; the answer is an
+//! object whose fields say what worked.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};

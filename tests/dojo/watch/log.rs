@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
-/// Stands in the lines of the positive control, which are told apart.
+/// The text of the lines of the positive control, which are told apart.
 pub(crate) const CONTROL: &str = "a line of the control";
 /// The value of `DRYDOCK_LOG` that logs everything.
 const FILTER: &str = "trace";

@@ -11,7 +11,7 @@ pub(crate) struct Shown {
     pub(crate) text: String,
     /// All that was sent.
     pub(crate) payload: Vec<u8>,
-    /// Whom it pings and what it links, beyond the person who asked.
+    /// The people it pings and the addresses it links, beyond the person who asked.
     pub(crate) acts_on: Vec<String>,
     /// Labels of its buttons.
     pub(crate) buttons: Vec<String>,

@@ -82,7 +82,7 @@ fn difference(case: &Case, ours: &Result<Evaluated, EvalError>) -> Option<String
     }
 }
 
-/// Equal as Go would read both: numbers bit by bit.
+/// Returns true if two values are equal as Go would read both: numbers bit by bit.
 pub(super) fn same(first: &Value, second: &Value) -> bool {
     match (first, second) {
         (Value::Number(first), Value::Number(second)) => {

@@ -122,7 +122,7 @@ fn point(repository: &Path, reference: &str, id: ObjectId) {
     std::fs::write(file, format!("{id}\n")).expect("a reference");
 }
 
-/// Does the steps of a case and compares after each.
+/// Plays the steps of a case and compares after each.
 fn play(room: &Path, name: &str, case: &Value, network: &Network) -> Result<(), String> {
     std::fs::create_dir_all(room.join(".git")).expect("a repository");
     let steps = case["steps"].as_array().expect("steps");

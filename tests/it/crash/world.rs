@@ -17,7 +17,7 @@ pub(super) const CHANNEL: &str = "C0PLATFORM";
 pub(super) const REQUEST: &str = "@drydock add the two notes";
 /// The longest time anything on loopback may take; the machine may be busy.
 const BOUND: Duration = Duration::from_secs(60);
-/// No step of the model.
+/// The number of no step of the model.
 pub(super) const NONE: usize = usize::MAX;
 
 /// The lines Alice gets in the end, whatever happened on the way.

@@ -61,7 +61,7 @@ pub(super) const PARENT_DEATH: &[Missing] = &[call_with(libc::SYS_prctl, 0, libc
 /// A runtime that lets no process bound itself.
 pub(super) const LIMITS: &[Missing] = &[call_with(libc::SYS_prlimit64, 1, libc::RLIMIT_NPROC as i32)];
 
-/// Has a command run where these calls are missing. Whatever else is filtered later still counts.
+/// Makes a command run where these calls are missing. Whatever else is filtered later still counts.
 pub(super) fn without(command: &mut Command, missing: &[Missing]) {
     let filter = filter(missing);
     // SAFETY: between fork and exec nothing is allocated and no lock is taken: the filter is made already, and installing it is

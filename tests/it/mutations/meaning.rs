@@ -7,7 +7,7 @@ use drydock::jsonnet::syntax::{
 };
 use std::fmt::Write as _;
 
-/// Equal for two trees exactly if they mean the same.
+/// Returns a text that is equal for two trees exactly if they mean the same.
 pub(super) fn meaning(tree: &Tree<'_>) -> String {
     let mut written = Written {
         tree,

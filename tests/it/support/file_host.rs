@@ -53,7 +53,7 @@ impl FileHost {
         host
     }
 
-    /// Has something at a path with its query.
+    /// Serves something at a path with its query.
     pub(crate) fn put(&self, target: &str, sent: Sent) {
         self.sent
             .lock()
@@ -61,7 +61,7 @@ impl FileHost {
             .insert(target.to_owned(), sent);
     }
 
-    /// Has a file there.
+    /// Serves a file there.
     pub(crate) fn file(&self, target: &str, content: impl Into<Vec<u8>>) {
         self.put(target, Sent::File(content.into()));
     }
@@ -73,7 +73,7 @@ impl FileHost {
         changed.notify_all();
     }
 
-    /// Has nothing any more.
+    /// Serves nothing any more.
     pub(crate) fn clear(&self) {
         self.sent.lock().expect("the answers").clear();
     }

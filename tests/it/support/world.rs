@@ -46,7 +46,7 @@ pub(crate) fn now<const CLOCK: usize>() -> Timestamp {
     Timestamp::from_second(BEGINNING).unwrap() + ran + moved
 }
 
-/// No two draws are alike, and every run draws the same.
+/// Returns random bytes: no two draws are alike, and every run draws the same.
 fn random() -> [u8; 32] {
     let number = DRAWN.fetch_add(1, Ordering::SeqCst);
     Sha256::digest(format!("draw {number}")).into()

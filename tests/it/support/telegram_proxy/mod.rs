@@ -64,7 +64,7 @@ pub(crate) struct Document {
 
 /// The proxy, with the emulator behind it.
 pub(crate) struct TelegramProxy {
-    /// For `api_base_url`.
+    /// The address for `api_base_url`.
     pub(crate) address: String,
     shared: Arc<Shared>,
     accepting: tokio::task::JoinHandle<()>,
