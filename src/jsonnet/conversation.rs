@@ -1,5 +1,5 @@
 //! Evaluations as the parent sees them: a task goes in, imports are answered, a value comes out.
-//! Blocks; whoever calls it can end it at any time by killing the inmate.
+//! Blocks; whoever calls it can end it at any time by killing the sandbox worker.
 
 use super::canonical::Bounds;
 use super::contract::{Entry, EvalError, EvalLimits, Evaluated, Request, SecondOpinion};
@@ -30,17 +30,17 @@ const SIGXCPU: i32 = 24;
 
 /// The end of a conversation with a sandbox worker.
 pub(super) enum Ending {
-    /// Ended with an answer, or with a failure that has its reason. The inmate can be given another task, unless it took too much of the
-    /// machine or broke the protocol.
+    /// Ended with an answer, or with a failure that has its reason. The sandbox worker can be given another task, unless it took too much of
+    /// the machine or broke the protocol.
     Answered(Result<Evaluated, EvalError>, Option<Dialogue>),
-    /// The inmate died. There may be a value already; then only the second opinion is missing. Or it is known why there is
+    /// The sandbox worker died. There may be a value already; then only the cross-check is missing. Or it is known why there is
     /// none.
     Died {
         value: Option<Evaluated>,
         failed: Option<EvalError>,
         post_mortem: PostMortem,
     },
-    /// The inmate ended before it was given anything. Another one may do better.
+    /// The sandbox worker ended before it was given anything. Another one may do better.
     NotStarted(String),
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Terms {
     pub(super) remembered: Arc<Remembered>,
 }
 
-/// An inmate, and what it has been told. It serves the requests of one batch on one tree.
+/// A sandbox worker, and what it has been told. It serves the requests of one batch on one tree.
 #[derive(Debug)]
 pub(super) struct Dialogue {
     inmate: Inmate,
@@ -204,9 +204,9 @@ struct Talk<'a> {
 
 /// The reason why the conversation does not go on.
 enum Stop {
-    /// The inmate says so, and waits for the next task.
+    /// The sandbox worker says so, and waits for the next task.
     Told(EvalError),
-    /// The inmate does not do what it should.
+    /// The sandbox worker does not do what it should.
     Broken(EvalError),
     /// The other side is gone.
     Silence,
@@ -257,7 +257,7 @@ impl Talk<'_> {
         })
     }
 
-    /// Answers imports until the inmate says what is waited for.
+    /// Answers imports until the sandbox worker says what is waited for.
     fn answer(&mut self, wanted: u8) -> Result<Vec<u8>, Stop> {
         let bytes_max = self.limits.output_bytes_max.max(MESSAGE_BYTES_MAX);
         loop {

@@ -21,9 +21,9 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The task of an inmate that evaluates Jsonnet.
+/// The task of a sandbox worker that evaluates Jsonnet.
 pub(super) const TASK_NAME: &str = "jsonnet";
-/// Inmates tried for one evaluation: one that waited may have been ended by the system meanwhile.
+/// Sandbox workers tried for one evaluation: one that waited may have been ended by the system meanwhile.
 const ATTEMPTS_MAX: usize = 3;
 
 /// The time after which a program lets others have the processor first.
@@ -215,7 +215,7 @@ impl Evaluator {
         let (mut one, mut other) = (None, None);
         let first = self.run(permit, request, Engines::First, false, &mut one);
         let second = self.run(&beside, request, Engines::Second, false, &mut other);
-        // Without a value there is nothing to have an opinion about.
+        // Without a value there is nothing to cross-check.
         let (first, second) = tokio::try_join!(first, async { Ok(second.await) })?;
         Ok(opinion::joined(first, second))
     }
@@ -394,7 +394,7 @@ impl Warm {
     }
 }
 
-/// A value that is there survives the death of the process: only the second opinion is missing.
+/// A value that is there survives the death of the process: only the cross-check is missing.
 fn died(value: Option<Evaluated>, cause: EvalError) -> Result<Evaluated, EvalError> {
     match value {
         Some(evaluated) => Ok(Evaluated {
@@ -405,7 +405,7 @@ fn died(value: Option<Evaluated>, cause: EvalError) -> Result<Evaluated, EvalErr
     }
 }
 
-/// Ends the inmate when nobody waits for it any more. Its conversation then ends by itself, and with
+/// Ends the sandbox worker when nobody waits for it any more. Its conversation then ends by itself, and with
 /// it the process is reaped.
 struct EndOnDrop(Option<(Killer, Arc<Outside>)>);
 
@@ -423,7 +423,7 @@ impl EndOnDrop {
         }
     }
 
-    /// The inmate lives on.
+    /// The sandbox worker lives on.
     fn not(mut self) {
         self.0 = None;
     }

@@ -1,4 +1,4 @@
-//! The inmate's side of an evaluation. It runs confined, reads a task, evaluates it, says what came
+//! The sandbox worker's side of an evaluation. It runs confined, reads a task, evaluates it, says what came
 //! out, and ends with its batch.
 
 use super::canonical::difference;
@@ -35,7 +35,7 @@ pub(super) fn evaluate(cell: Cell) -> ExitCode {
     // What no task has a part in is done while nobody waits.
     first.prepare(confinement.warms_up);
     second.prepare(confinement.warms_up);
-    // The parent ends the input when it has no further task; an idle inmate ends here.
+    // The parent ends the input when it has no further task; an idle sandbox worker ends here.
     while let Some(job) = line.next() {
         let begun = Instant::now();
         let value = match job.task.engines {

@@ -2,7 +2,7 @@
 //! batch.
 //!
 //! A value of a file may be kept when it is the same for every task: nothing it is made of depends on
-//! the variables of a task, and every import below it means the same file. The inmate says when a file
+//! the variables of a task, and every import below it means the same file. The sandbox worker says when a file
 //! asks for a variable. Imports are looked at here, each time a task reaches a file whose value may
 //! have been kept. A file of which either is not so is *own*: it, and whatever imports it, is evaluated
 //! anew for each task.
@@ -56,7 +56,7 @@ impl Known {
         self.files.insert(path.clone(), file);
     }
 
-    /// The content of a file that the inmate has not got yet.
+    /// The content of a file that the sandbox worker has not got yet.
     pub(super) fn hand_out(&mut self, path: &RepoPath) -> Option<Bytes> {
         self.files.get_mut(path)?.as_mut()?.content.take()
     }

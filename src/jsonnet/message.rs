@@ -5,39 +5,39 @@ use super::contract::{EvalError, EvalLimits, Frame, KnownDifference, SecondOpini
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Parent to inmate: the task, as JSON of [`Task`].
+/// Parent to sandbox worker: the task, as JSON of [`Task`].
 pub(super) const TASK: u8 = 1;
-/// Parent to inmate: a file, as the length of its path, its path, its bytes.
+/// Parent to sandbox worker: a file, as the length of its path, its path, its bytes.
 pub(super) const FILE: u8 = 2;
-/// Parent to inmate: a file that was sent before, by its path.
+/// Parent to sandbox worker: a file that was sent before, by its path.
 pub(super) const SAME_FILE: u8 = 3;
-/// Parent to inmate: no such file. The parent knows why.
+/// Parent to sandbox worker: no such file. The parent knows why.
 pub(super) const NO_FILE: u8 = 4;
-/// Parent to inmate: files whose values belong to one task only, as a JSON list of paths. It comes
+/// Parent to sandbox worker: files whose values belong to one task only, as a JSON list of paths. It comes
 /// before the answer to an import, and answers [`DEPENDS`].
 pub(super) const OWN: u8 = 9;
 
-/// Inmate to parent: an import, as JSON of [`Ask`].
+/// Sandbox worker to parent: an import, as JSON of [`Ask`].
 pub(super) const ASK: u8 = 5;
-/// Inmate to parent: the value, as canonical JSON.
+/// Sandbox worker to parent: the value, as canonical JSON.
 pub(super) const VALUE: u8 = 6;
-/// Inmate to parent: there is no value, as JSON of [`Failure`].
+/// Sandbox worker to parent: there is no value, as JSON of [`Failure`].
 pub(super) const FAILED: u8 = 7;
-/// Inmate to parent: there will be no value, as JSON of [`Failure`]; the second engine is asked for its place, and if that
+/// Sandbox worker to parent: there will be no value, as JSON of [`Failure`]; the second engine is asked for its place, and if that
 /// takes too much, this is the answer.
 pub(super) const FAILING: u8 = 14;
-/// Inmate to parent: the second engine's word, as JSON of [`Opinion`].
+/// Sandbox worker to parent: the second engine's word, as JSON of [`Opinion`].
 pub(super) const OPINION: u8 = 8;
 
-/// Inmate to parent: a program that is not ours should run, as JSON of
+/// Sandbox worker to parent: a program that is not ours should run, as JSON of
 /// [`Call`](super::foreign::Call).
 pub(super) const RUN: u8 = 11;
-/// Parent to inmate: what it wrote.
+/// Parent to sandbox worker: what it wrote.
 pub(super) const OUTPUT: u8 = 12;
-/// Parent to inmate: why there is none, as JSON of [`Refusal`](super::foreign::Refusal).
+/// Parent to sandbox worker: why there is none, as JSON of [`Refusal`](super::foreign::Refusal).
 pub(super) const NO_OUTPUT: u8 = 13;
 
-/// Inmate to parent: the value of the file of this path depends on the task; no path means that it is
+/// Sandbox worker to parent: the value of the file of this path depends on the task; no path means that it is
 /// not known which file does.
 pub(super) const DEPENDS: u8 = 10;
 
@@ -59,7 +59,7 @@ pub(super) enum Engines {
 }
 
 impl Engines {
-    /// Returns the engines for a wanted second opinion, in one process.
+    /// Returns the engines for a wanted cross-check, in one process.
     pub(super) fn of(opinion: SecondOpinionWanted) -> Self {
         match opinion {
             SecondOpinionWanted::No => Self::First,

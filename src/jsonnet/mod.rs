@@ -60,7 +60,7 @@ pub(crate) fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, Strin
     native::yaml_documents(text).map_err(|error| error.to_string().replacen("parseYaml: ", "", 1))
 }
 
-/// Runs this process as the inmate it was started as. Must come before anything else in `main`.
+/// Runs this process as the sandbox worker it was started as. Must come before anything else in `main`.
 pub fn serve_as_inmate(confinement: Confinement) -> ExitCode {
     match confinement.task.as_str() {
         evaluator::TASK_NAME => confinement.enter(jailed::evaluate),

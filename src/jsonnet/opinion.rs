@@ -3,7 +3,7 @@
 use super::canonical::difference;
 use super::contract::{EvalError, Evaluated, KnownDifference, SecondOpinion};
 
-/// The first engine's value with the second one's opinion. It depends on everything that either read.
+/// The first engine's value with the cross-check by the second one. It depends on everything that either read.
 pub(super) fn joined(first: Evaluated, second: Result<Evaluated, EvalError>) -> Evaluated {
     let second = match second {
         Ok(second) => second,

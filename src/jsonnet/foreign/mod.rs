@@ -1,6 +1,6 @@
 //! Programs that are not ours, helm and kustomize, for `std.native('helmTemplate')` and
 //! `std.native('kustomizeBuild')`. A call travels like an import: the jailed evaluation asks, and this
-//! side answers, from the tree. Each run is an errand of the sandbox on copies of the files it is about.
+//! side answers, from the tree. Each run is an external program run of the sandbox on copies of the files it is about.
 //! What came of it is kept by everything it was made from, so both engines, and both sides of a
 //! comparison, are told the same.
 
