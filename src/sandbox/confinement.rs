@@ -1,4 +1,4 @@
-//! The inmate's side: what the process does to itself before it does anything else. Once it is
+//! The sandbox worker's side: what the process does to itself before it does anything else. Once it is
 //! confined it can compute, read the task it is given and write the answer, and nothing more.
 
 use super::frame;
@@ -6,7 +6,7 @@ use crate::system::{Bounds, Entering};
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
-/// The hidden first argument of an inmate.
+/// The hidden first argument of a sandbox worker.
 pub(super) const ARGUMENT: &str = "__jail";
 
 /// The way in which a sandbox worker confines itself. It travels as the second argument.
@@ -47,7 +47,7 @@ pub struct Cell {
     pub confinement: Confinement,
 }
 
-/// The confinement of this process, when it was started as an inmate. Must be asked before anything
+/// The confinement of this process, when it was started as a sandbox worker. Must be asked before anything
 /// else happens in the process: no thread, no runtime, no file.
 pub fn task_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Option<Confinement> {
     let program = arguments.nth(1)?;

@@ -3,7 +3,7 @@
 
 use std::io::{Error, ErrorKind, Read, Write};
 
-/// The first frame of every inmate: the layers it is confined by, as JSON.
+/// The first frame of every sandbox worker: the layers it is confined by, as JSON.
 pub(super) const CONFINED: u8 = 0;
 /// Bytes of a frame before its content.
 const HEADER_BYTES: usize = 5;

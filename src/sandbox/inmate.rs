@@ -1,4 +1,4 @@
-//! The parent's side of one inmate: started, spoken to, killed, and never left behind.
+//! The parent's side of one sandbox worker: started, spoken to, killed, and never left behind.
 
 use super::confinement::ARGUMENT;
 use super::frame::{self, Frame};
@@ -17,7 +17,7 @@ const CONFINED_BYTES_MAX: usize = 1_024;
 /// Bytes of standard error that are looked at after the end.
 const LAST_WORDS_BYTES_MAX: u64 = 8_192;
 
-/// The program an inmate runs: this one, unless a test says where it is.
+/// The program a sandbox worker runs: this one, unless a test says where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program(PathBuf);
 
@@ -52,7 +52,7 @@ impl Program {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A key pressed at a terminal ends the parent, which then decides about its inmates.
+            // A key pressed at a terminal ends the parent, which then decides about its sandbox workers.
             .process_group(0)
             .spawn()
     }
@@ -80,18 +80,18 @@ pub struct Inmate {
     confined: bool,
 }
 
-/// Ends an inmate from anywhere, at any time, also when it is already gone.
+/// Ends a sandbox worker from anywhere, at any time, also when it is already gone.
 #[derive(Clone, Debug)]
 pub struct Killer {
     /// The process id; none from the moment it may be waited for, since the number may be somebody else's then.
     process: Arc<Mutex<Option<Pid>>>,
 }
 
-/// The niceness of an inmate that takes long, so that others come first.
+/// The niceness of a sandbox worker that takes long, so that others come first.
 const STANDS_BACK: i32 = 10;
 
 impl Killer {
-    /// Ends the inmate now. It cannot refuse.
+    /// Ends the sandbox worker now. It cannot refuse.
     pub fn kill(&self) {
         end(*self.process());
     }
@@ -104,7 +104,7 @@ impl Killer {
         }
     }
 
-    /// Ends the inmate, and forgets its number: it may be waited for now.
+    /// Ends the sandbox worker, and forgets its number: it may be waited for now.
     fn end(&self) {
         let mut process = self.process();
         end(*process);
@@ -136,7 +136,7 @@ pub struct PostMortem {
 impl Inmate {
     /// Starts a process with nothing: no environment, no descriptor but its three pipes, no terminal.
     /// It confines itself as its first act. The thread that calls this must live as long as the
-    /// inmate may: the system ends an inmate with the thread that started it.
+    /// sandbox worker may: the system ends a sandbox worker with the thread that started it.
     pub fn start(program: &Program, confinement: &Confinement) -> Result<Self, JailError> {
         let started = |error: &dyn std::fmt::Display| JailError::NotStarted(error.to_string());
         let confinement = serde_json::to_string(confinement).map_err(|error| started(&error))?;

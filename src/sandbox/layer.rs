@@ -8,14 +8,14 @@ use crate::system::LayerName;
 pub struct Layer {
     /// The name of the layer.
     pub name: LayerName,
-    /// True when an inmate on this system really is confined by it.
+    /// True when a sandbox worker on this system really is confined by it.
     pub present: bool,
 }
 
 /// The layers of the sandbox on this system, where they are enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Layers that confine an inmate.
+    /// Layers that confine a sandbox worker.
     pub present: Vec<LayerName>,
     /// Layers it does without, since the operator listed them.
     pub absent: Vec<LayerName>,

@@ -1,8 +1,8 @@
-//! The only subprocesses. An inmate is this same program, started again with a hidden argument, that
+//! The only subprocesses. A sandbox worker is this same program, started again with a hidden argument, that
 //! confines itself before it reads a byte of its task and ends after one task, or one batch of one person's. The jail knows nothing
 //! of what is done inside it; whoever uses it brings the protocol.
 //!
-//! An errand is a program that is not ours and that the operator named. This program is started again
+//! An external program run starts a program that is not ours and that the operator named. This program is started again
 //! for it, too, confines itself, and then becomes that program.
 
 mod confinement;

@@ -1,4 +1,4 @@
-//! Inmates started ahead of time, so that a task does not wait for one. Each is given away once.
+//! A pool of sandbox workers, started ahead of time, so that a task does not wait for one. Each is given away once.
 
 use super::{Confinement, Inmate, JailError, Program};
 use std::collections::VecDeque;
@@ -15,15 +15,15 @@ const UNUSED: Duration = Duration::from_secs(300);
 
 type Answer = Result<Inmate, JailError>;
 
-/// A thread that starts inmates. The system ends an inmate with the thread that started it, so this
-/// one lives exactly as long as the nursery, and no thread of a runtime starts any.
+/// A thread that starts sandbox workers. The system ends a sandbox worker with the thread that started it, so this
+/// one lives exactly as long as the worker pool, and no thread of a runtime starts any.
 #[derive(Debug)]
 pub struct Nursery {
     orders: SyncSender<oneshot::Sender<Answer>>,
 }
 
 impl Nursery {
-    /// Starts the thread, which keeps `idle_max` inmates ready.
+    /// Starts the thread, which keeps `idle_max` sandbox workers ready.
     pub fn new(program: Program, confinement: Confinement, idle_max: usize) -> Result<Self, JailError> {
         let (orders, received) = sync_channel(ORDERS_MAX);
         std::thread::Builder::new()
@@ -33,7 +33,7 @@ impl Nursery {
         Ok(Self { orders })
     }
 
-    /// An inmate that has not been used by anyone.
+    /// A sandbox worker that has not been used by anyone.
     pub async fn take(&self) -> Answer {
         let (answer, answered) = oneshot::channel();
         match self.orders.try_send(answer) {
@@ -51,7 +51,7 @@ fn ended() -> JailError {
     JailError::NotStarted("the thread that starts inmates has ended".to_owned())
 }
 
-/// Answers orders until the nursery is dropped, which closes the queue; idle inmates end with it.
+/// Answers orders until the worker pool is dropped, which closes the queue; idle sandbox workers end with it.
 fn keep(
     orders: &Receiver<oneshot::Sender<Answer>>,
     program: &Program,
@@ -79,7 +79,7 @@ fn keep(
                 let waiting = idle.pop_front();
                 let was_late = waiting.is_none();
                 let inmate = waiting.map_or_else(|| Inmate::start(program, &small), Ok);
-                // Whoever ordered may have been cancelled: then the inmate ends here, unused.
+                // Whoever ordered may have been cancelled: then the sandbox worker ends here, unused.
                 let _cancelled = answer.send(inmate);
                 if was_late {
                     // They come one after the other: there is no quiet to wait for.
