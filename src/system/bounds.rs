@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// The bounds of an inmate.
+/// The bounds of a sandbox worker.
 pub(crate) struct Bounds {
     /// Bytes of memory beyond what the process has now.
     pub(crate) memory_bytes_max: u64,

@@ -5,7 +5,7 @@
     reason = "closing a descriptor that no value of this process owns cannot be said safely"
 )]
 
-/// The last descriptor an inmate keeps: standard error.
+/// The last descriptor a sandbox worker keeps: standard error.
 const KEPT_MAX: std::ffi::c_uint = 2;
 
 /// Closes every descriptor but the three standard ones. Must run before the process has opened any.

@@ -1,7 +1,7 @@
 //! The system calls that are left to a confined process. Everything else fails with "not permitted",
 //! whatever its arguments.
 //!
-//! An inmate has those of a calculation that reads one pipe, writes another and ends. A program that is
+//! A sandbox worker has those of a calculation that reads one pipe, writes another and ends. A program that is
 //! not ours also opens files, as far as Landlock lets it, and makes threads; it makes no process and no
 //! socket.
 //!
@@ -136,7 +136,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 #[derive(Debug)]
 pub(super) struct NotInstalled;
 
-/// Installs the filter of an inmate on every thread of this process, for good.
+/// Installs the filter of a sandbox worker on every thread of this process, for good.
 pub(super) fn install() -> Result<(), NotInstalled> {
     let mut rules: Rules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_tgkill, to_itself()?);

@@ -1,4 +1,4 @@
-//! The confinement of an inmate: Landlock, bounds and a filter of system calls.
+//! The confinement of a sandbox worker: Landlock, bounds and a filter of system calls.
 
 use super::{LayerName, descriptors, filter};
 use crate::system::Bounds;
@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use std::fs::File;
 use std::io::{Read, Seek};
 
-/// Files an inmate may have open: its three pipes, and room for none.
+/// Files a sandbox worker may have open: its three pipes, and room for none.
 const FILES_MAX: u64 = 3;
 /// Bytes of what the system says about a process.
 const STATUS_BYTES_MAX: u64 = 8_192;

@@ -6,7 +6,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
-/// The last descriptor an inmate keeps: standard error.
+/// The last descriptor a sandbox worker keeps: standard error.
 const KEPT_MAX: libc::c_int = 2;
 /// Descriptors that are closed where there is no limit.
 const CLOSED_MAX: u64 = 65_536;

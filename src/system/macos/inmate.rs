@@ -1,11 +1,11 @@
-//! The confinement of an inmate: Seatbelt, bounds and a watch.
+//! The confinement of a sandbox worker: Seatbelt, bounds and a watch.
 
 use super::watch::Watch;
 use super::{LayerName, descriptors, seatbelt};
 use crate::system::Bounds;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Files an inmate may have open: its three pipes, and room for none.
+/// Files a sandbox worker may have open: its three pipes, and room for none.
 const FILES_MAX: u64 = 3;
 
 /// A process that is about to be confined.

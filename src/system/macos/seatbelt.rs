@@ -5,7 +5,7 @@ use super::LayerName;
 use std::ffi::{CString, c_char, c_int};
 use std::path::Path;
 
-/// The profile of an inmate. What it has open it may use; it opens, makes, names, starts and asks nothing.
+/// The profile of a sandbox worker. What it has open it may use; it opens, makes, names, starts and asks nothing.
 const OF_AN_INMATE: &str = "\
 (version 1)
 (deny default)
@@ -18,7 +18,7 @@ unsafe extern "C" {
     fn sandbox_free_error(error: *mut c_char);
 }
 
-/// Confines this process for good as an inmate.
+/// Confines this process for good as a sandbox worker.
 pub(super) fn confine_inmate() -> Option<LayerName> {
     confine(OF_AN_INMATE.to_owned())
 }

@@ -144,7 +144,7 @@ fn ways_out() -> Vec<Call> {
     ]
 }
 
-/// Calls that are a program's, and of an inmate lead out: they open a file that everybody may read, and would become another
+/// Calls that are a program's, and of a sandbox worker lead out: they open a file that everybody may read, and would become another
 /// program if there were one of this name.
 fn of_a_program() -> Vec<Call> {
     let pointer = |text: &'static std::ffi::CStr| text.as_ptr().expose_provenance() as c_long;
@@ -156,7 +156,7 @@ fn of_a_program() -> Vec<Call> {
     ]
 }
 
-/// Returns the calls of a process on itself. With the filter of an inmate only the first works.
+/// Returns the calls of a process on itself. With the filter of a sandbox worker only the first works.
 fn at_itself(itself: c_long) -> Vec<Call> {
     // SAFETY: a question without arguments.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) };
