@@ -596,7 +596,7 @@ fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
     }
 }
 
-/// A program that embeds the evaluator and does not know that it is started as an inmate would start itself
+/// A program that embeds the evaluator and does not know that it is started as a sandbox worker would start itself
 /// without end.
 #[test]
 fn a_process_that_was_started_for_the_jail_starts_no_other() {

@@ -84,7 +84,7 @@ fn only_the_jail_starts_a_process_and_only_this_program() {
         }
     }
     found.sort();
-    // An errand waits for a child that an inmate's file has started; a launch becomes the program that the
+    // An external program run waits for a child that the file of the sandbox worker has started; a launch becomes the program that the
     // operator named, when it is confined.
     let jail = ["errand", "inmate", "launch"].map(|file| format!("src/sandbox/{file}.rs"));
     // A Mac ends no process with its parent: what a launch becomes is watched by a copy of it that starts nothing.
