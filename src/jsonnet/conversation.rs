@@ -30,8 +30,8 @@ const SIGXCPU: i32 = 24;
 
 /// The end of a conversation with a sandbox worker.
 pub(super) enum Ending {
-    /// Ended with an answer, or with a failure that has its reason. The sandbox worker can be given another task, unless it took too much of
-    /// the machine or broke the protocol.
+    /// Ended with an answer, or with a failure that has its reason. The sandbox worker can be given another task, unless it took too much
+    /// of the machine or broke the protocol.
     Answered(Result<Evaluated, EvalError>, Option<Dialogue>),
     /// The sandbox worker died. There may be a value already; then only the cross-check is missing. Or it is known why there is
     /// none.
