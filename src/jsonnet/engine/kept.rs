@@ -1,4 +1,4 @@
-//! An engine that keeps its state from one task for the next, and starts anew once it has grown too large.
+//! An engine that keeps its state from one task for the next, and begins anew after a task that failed.
 
 use super::{Engine, Job};
 use crate::jsonnet::message::Failure;
