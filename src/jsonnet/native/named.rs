@@ -40,7 +40,7 @@ enum Argument {
     Pipeline(Pipeline),
 }
 
-/// An argument of a template; nothing where it is not there.
+/// A value in a template; `None` where it is not there.
 type Given = Option<Value>;
 type Known<T> = Result<T, String>;
 
