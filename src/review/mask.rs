@@ -31,7 +31,7 @@ pub struct Masker {
 /// The content of the mark that stands for a value.
 #[derive(Clone, Copy)]
 enum Marks {
-    /// This many digits of the value's hash.
+    /// A number of digits of the value's hash.
     Digits(usize),
     /// No content: [`HIDDEN`].
     Hidden,
