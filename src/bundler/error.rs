@@ -1,4 +1,4 @@
-//! Why an operation does nothing. Where jsonnet-bundler has words for it, they are its words.
+//! Why an operation does nothing. Where jsonnet-bundler has words for it, they are its words; advice names our own program.
 
 use super::fetch::FetchError;
 use super::uri::UriError;
@@ -17,7 +17,7 @@ pub enum BundlerError {
     NoLock(String),
     /// A rewrite needs the names of a lock, and there is none that can be read.
     #[error(
-        "Failed to load lockFile: {0}.\nThe locks are required to compute the new import names. Make sure to run `jb install` first."
+        "Failed to load lockFile: {0}.\nThe locks are required to compute the new import names. Make sure to run `drydock jb install` first."
     )]
     NoNames(String),
     /// A rewrite leads to files of `vendor/`, and there are none: install first.
@@ -90,7 +90,7 @@ pub enum BundlerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// Written by something newer than we know.
-    #[error("jsonnetfile version unknown, update jb")]
+    #[error("jsonnetfile version unknown, update drydock")]
     Unknown,
     /// Not JSON, or not of the form such a file has.
     #[error("`{file}`: {why}")]

@@ -535,6 +535,12 @@ fn the_program_rewrites_imports_of_packages_by_their_short_names() {
         (Some(1), "stat vendor: no such file or directory\n")
     );
     assert_eq!(shell.get("main.jsonnet"), files[0].1);
+    let unlocked = Shell::with_repository(&files[..1]).run(&["jb", "rewrite"]);
+    let advice = "\nThe locks are required to compute the new import names. Make sure to run `drydock jb install` first.\n";
+    assert!(
+        unlocked.code == Some(1) && unlocked.err.ends_with(advice),
+        "{unlocked:?}"
+    );
     let vendored = "vendor/github.com/org/c/lib/a.libsonnet";
     shell.put(vendored, "import 'lib/b.libsonnet'\n");
     let rewritten = shell.run(&["jb", "rewrite", "--json"]);

@@ -91,7 +91,7 @@ fn the_older_form_is_read() {
 #[test]
 fn what_is_no_such_file_says_why() {
     for (text, why) in [
-        (r#"{"version": 2}"#, "jsonnetfile version unknown, update jb"),
+        (r#"{"version": 2}"#, "jsonnetfile version unknown, update drydock"),
         (
             r#"{"version": "1"}"#,
             "`jsonnetfile.json`: `version` is not a whole number",
