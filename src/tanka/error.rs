@@ -111,8 +111,8 @@ pub enum TankaError {
     },
     /// The given text is neither a path of the tree nor the name of an environment.
     #[error(
-        "found no matching environments; run 'drydock tanka env list .' to view available options.\n{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
-        quoted(.path)
+        "found no matching environments; run 'drydock tanka env list .' to view available options.\n{}",
+        not_there(.path)
     )]
     NotThere {
         /// The given path or name.
@@ -205,6 +205,14 @@ impl TankaError {
             other => other,
         }
     }
+}
+
+/// Says of a path or name that nothing is there.
+pub(crate) fn not_there(path: &str) -> String {
+    format!(
+        "{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
+        quoted(path)
+    )
 }
 
 /// Names below each other, a line each.

@@ -34,6 +34,7 @@ mod version;
 pub(crate) mod testing;
 
 pub use environment::{Environment, ExpectedVersions, Metadata, ResourceDefaults, Spec};
+pub(crate) use error::not_there;
 pub use error::{PrimitiveReason, TankaError};
 pub use filter::Filter;
 pub use layout::Layout;

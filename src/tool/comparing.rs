@@ -1,6 +1,8 @@
 //! The frame of the tools that compare a workspace with its base, or judge a file by what uses it.
 
 use super::arguments::{Arguments, bind};
+use super::rendering::Rendering as _;
+use super::tanka_show::TankaShow;
 use super::work::{readable, stopped};
 use super::{Context, Tool, ToolError, invisible, schema};
 use crate::compare::{CompareError, Comparer, Sides};
@@ -12,6 +14,9 @@ use serde_json::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// The tool that renders an environment.
+const SHOW: &str = TankaShow::NAME;
 
 /// One tool that compares. It only looks.
 #[async_trait]
@@ -98,6 +103,10 @@ impl From<CompareError> for ToolError {
     fn from(err: CompareError) -> Self {
         match err {
             CompareError::Cancelled => stopped(),
+            CompareError::Tanka(err) => err.into(),
+            CompareError::Ignored(path) => Self::Failed(format!(
+                "`{path}` is ignored by git, so there is no base to compare it with; `{SHOW}` renders it"
+            )),
             other => Self::Failed(other.to_string()),
         }
     }

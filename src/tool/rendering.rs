@@ -2,18 +2,22 @@
 //! evaluation instead of blocking a thread.
 
 use super::arguments::{Arguments, bind};
+use super::tanka_find_environments::TankaFindEnvironments;
 use super::work::{readable, stopped};
 use super::{Context, Tool, ToolError, invisible, schema};
 use crate::compare;
-use crate::model::Effect;
+use crate::model::{Effect, quoted};
 use crate::provider::ToolSpec;
-use crate::tanka::{Evaluate, Renderer, TankaError};
+use crate::tanka::{self, Evaluate, Renderer, TankaError};
 use crate::workspace::{Guarded, Tree};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// The tool that lists environments.
+const FIND: &str = TankaFindEnvironments::NAME;
 
 /// One tool that renders. It only looks.
 #[async_trait]
@@ -88,10 +92,20 @@ impl<R: Rendering> Tool for FramedRendering<R> {
 }
 
 impl From<TankaError> for ToolError {
-    /// An object that is none is named by its place and not shown: it may be a secret.
+    /// An object that is none is named by its place and not shown: it may be a secret. Advice names tools and their
+    /// arguments, not commands of a terminal.
     fn from(err: TankaError) -> Self {
         Self::Failed(match err {
             TankaError::Primitive { .. } | TankaError::Schema { .. } => compare::reason(&err),
+            TankaError::NoMatch { path } => format!(
+                "found no matching environments; `{FIND}` lists what is below {}",
+                quoted(&path)
+            ),
+            TankaError::NotThere { path } => format!(
+                "found no matching environments; `{FIND}` lists what there is.\n{}",
+                tanka::not_there(&path)
+            ),
+            err @ TankaError::Ambiguous { .. } => err.to_string().replacen("`--name`", "`name`", 1),
             err => err.to_string(),
         })
     }

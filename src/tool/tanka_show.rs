@@ -192,9 +192,15 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_environment_says_what_would_work() {
         let unknown = failure(show(json!({ "env_path": "environments/staging" })).await);
-        assert!(
-            unknown.starts_with("found no matching environments;"),
-            "{unknown}"
+        let advice = "found no matching environments; `tanka_find_environments` lists what there is.\n";
+        assert!(unknown.starts_with(advice), "{unknown}");
+        let environment =
+            r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"eu"},"spec":{}}"#;
+        let files = [("tkrc.yaml", ""), ("environments/all/main.jsonnet", environment)];
+        let arguments = json!({ "env_path": "environments/all", "name": "x" });
+        assert_eq!(
+            failure(call::<TankaShow>(&files, arguments).await),
+            "found no matching environments; `tanka_find_environments` lists what is below `environments/all`"
         );
         let expression = failure(show(json!({ "env_path": "environments/dev", "include": ["("] })).await);
         assert!(
