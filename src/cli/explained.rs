@@ -2,77 +2,115 @@
 //! that led there.
 
 use super::Failure;
+use crate::compare::Broken;
 use crate::jsonnet::Frame;
-use crate::model::{RepoPath, one_line};
+use crate::model::{RepoPath, one_line, quoted};
 use crate::redact::Redactor;
 use crate::tanka::TankaError;
 use crate::workspace::Tree;
 
+/// Different failures that are shown, and environments that are named with each.
+const WAYS_MAX: usize = 10;
+const NAMES_MAX: usize = 5;
 /// Calls that are shown.
 const FRAMES_MAX: usize = 12;
 /// Characters of a line of source.
 const LINE_CHARS_MAX: usize = 160;
 
-/// The failure of a rendering.
-pub(super) fn explained(error: &TankaError, tree: &dyn Tree) -> Failure {
-    Failure::failed(told(error, tree))
+/// The sources that failures are about. Every failure of a program is shown by them, whichever command came to it.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) tree: &'a dyn Tree,
+    /// Hides secrets: what a terminal shows is pasted elsewhere.
+    pub(super) redactor: &'a Redactor,
 }
 
-/// The same as a text.
-pub(super) fn told(error: &TankaError, tree: &dyn Tree) -> String {
-    let details = match error {
-        TankaError::Evaluation(error) => traced(&error.places(), tree),
-        _ => String::new(),
-    };
-    format!("{error}{details}")
-}
+impl Sources<'_> {
+    /// The failure of a rendering.
+    pub(super) fn explained(self, error: &TankaError) -> Failure {
+        Failure::failed(self.told(error))
+    }
 
-/// The calls, after the line of the innermost one.
-pub(super) fn traced(trace: &[Frame], tree: &dyn Tree) -> String {
-    let innermost = trace.iter().find(|frame| !frame.at.is_empty());
-    let source = innermost.and_then(|frame| marked(&frame.at, tree));
-    let calls = trace
-        .iter()
-        .take(FRAMES_MAX)
-        .map(|frame| match frame.at.as_str() {
-            "" => format!("\n  {}", one_line(&frame.what)),
-            at => format!("\n  {at}: {}", one_line(&frame.what)),
+    /// The same as a text.
+    pub(super) fn told(self, error: &TankaError) -> String {
+        let details = match error {
+            TankaError::Evaluation(error) => self.traced(&error.places()),
+            _ => String::new(),
+        };
+        format!("{error}{details}")
+    }
+
+    /// The calls, after the line of the innermost one.
+    pub(super) fn traced(self, trace: &[Frame]) -> String {
+        let innermost = trace.iter().find(|frame| !frame.at.is_empty());
+        let source = innermost.and_then(|frame| self.marked(&frame.at));
+        let calls = trace
+            .iter()
+            .take(FRAMES_MAX)
+            .map(|frame| match frame.at.as_str() {
+                "" => format!("\n  {}", one_line(&frame.what)),
+                at => format!("\n  {at}: {}", one_line(&frame.what)),
+            });
+        let calls: String = calls.collect();
+        let more = match trace.len().saturating_sub(FRAMES_MAX) {
+            0 => String::new(),
+            more => format!("\n  and {more} more"),
+        };
+        format!("{}{calls}{more}", source.unwrap_or_default())
+    }
+
+    /// The place at which each environment fails; those that fail in the same way are told together.
+    pub(super) fn broken(self, broken: &[Broken]) -> Vec<String> {
+        let mut ways: Vec<(&[Frame], Vec<String>)> = Vec::new();
+        for Broken { name, trace } in broken {
+            let known = ways.iter_mut().find(|(known, _)| *known == trace.as_slice());
+            if let Some((_, names)) = known {
+                names.push(quoted(name));
+                continue;
+            }
+            if ways.len() < WAYS_MAX {
+                ways.push((trace, vec![quoted(name)]));
+            }
+        }
+        let told = ways.into_iter().map(|(trace, names)| {
+            let named = names.iter().take(NAMES_MAX).map(String::as_str);
+            let named = named.collect::<Vec<_>>().join(", ");
+            let (more, verb) = match names.len() {
+                1 => (String::new(), "fails"),
+                all if all <= NAMES_MAX => (String::new(), "fail"),
+                all => (format!(" and {} more", all - NAMES_MAX), "fail"),
+            };
+            format!("{named}{more} {verb} here:{}", self.traced(trace))
         });
-    let calls: String = calls.collect();
-    let more = match trace.len().saturating_sub(FRAMES_MAX) {
-        0 => String::new(),
-        more => format!("\n  and {more} more"),
-    };
-    format!("{}{calls}{more}", source.unwrap_or_default())
-}
+        told.collect()
+    }
 
-/// The line of a place, and a mark below the column.
-fn marked(at: &str, tree: &dyn Tree) -> Option<String> {
-    let (rest, column) = at.rsplit_once(':')?;
-    let (path, line) = rest.rsplit_once(':')?;
-    let (line, column): (usize, usize) = (line.parse().ok()?, column.parse().ok()?);
-    let version = tree.read(&RepoPath::parse(path).ok()?).ok()?;
-    let text = String::from_utf8_lossy(&version.content).into_owned();
-    let source = text.lines().nth(line.checked_sub(1)?)?;
-    let source: String = source
-        .chars()
-        .map(|char| if char.is_control() { ' ' } else { char })
-        .collect();
-    // What a terminal shows is pasted elsewhere.
-    let redactor = Redactor::new([]);
-    let redacted = redactor.redact(&source);
-    let is_there = redacted == source.as_str() && column <= source.chars().count() + 1;
-    let (shown, skipped) = window(&redacted, if is_there { column } else { 1 });
-    let number = line.to_string();
-    let margin = " ".repeat(number.len());
-    let mark = match is_there {
-        true => format!(
-            "\n  {margin} | {}^",
-            " ".repeat(column.saturating_sub(1 + skipped))
-        ),
-        false => String::new(),
-    };
-    Some(format!("\n  {number} | {shown}{mark}"))
+    /// The line of a place, and a mark below the column.
+    fn marked(self, at: &str) -> Option<String> {
+        let (rest, column) = at.rsplit_once(':')?;
+        let (path, line) = rest.rsplit_once(':')?;
+        let (line, column): (usize, usize) = (line.parse().ok()?, column.parse().ok()?);
+        let version = self.tree.read(&RepoPath::parse(path).ok()?).ok()?;
+        let text = String::from_utf8_lossy(&version.content).into_owned();
+        let source = text.lines().nth(line.checked_sub(1)?)?;
+        let source: String = source
+            .chars()
+            .map(|char| if char.is_control() { ' ' } else { char })
+            .collect();
+        let redacted = self.redactor.redact(&source);
+        let is_there = redacted == source.as_str() && column <= source.chars().count() + 1;
+        let (shown, skipped) = window(&redacted, if is_there { column } else { 1 });
+        let number = line.to_string();
+        let margin = " ".repeat(number.len());
+        let mark = match is_there {
+            true => format!(
+                "\n  {margin} | {}^",
+                " ".repeat(column.saturating_sub(1 + skipped))
+            ),
+            false => String::new(),
+        };
+        Some(format!("\n  {number} | {shown}{mark}"))
+    }
 }
 
 /// The part of a line around a column, and how many columns further left it begins than it is shown.

@@ -1,13 +1,14 @@
 //! `drydock tanka`: what the environments around you are and what they render to, as the files are
 //! now. No model and no cluster is asked.
 
-use super::explained::{explained, told};
+use super::explained::Sources;
 use super::output::Output;
 use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
 use crate::config::{Config, SandboxSettings};
 use crate::inspect::{CrossCheck, CrossCheckState};
 use crate::jsonnet::{SecondOpinion, SecondOpinionWanted, yaml};
 use crate::model::{RepoPath, one_line};
+use crate::redact::Redactor;
 use crate::tanka::importers::{self, ImportGraph, Importer, Role};
 use crate::tanka::{self, EnvironmentList, Filter, Rendered, Renderer, Selector, Target};
 use crate::workspace::{Directory, Tree};
@@ -138,13 +139,18 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
     let within = Within::new(directory.root(), &here);
     let tree = Arc::clone(&directory) as Arc<dyn Tree>;
     let renderer = Renderer::new(tree, evaluator(&settings));
+    let redactor = Redactor::new([]);
+    let sources = Sources {
+        tree: directory.as_ref(),
+        redactor: &redactor,
+    };
     let cancel = CancellationToken::new();
     match command {
         EnvironmentCommand::List(arguments) => {
             let selector = Selector::parse(&arguments.selector).map_err(Failure::failed)?;
             let place = within.path(&arguments.directory);
             let list = renderer.list(&place, &cancel).await.map_err(Failure::failed)?;
-            list_environments(list, &selector, arguments.names, directory.as_ref(), output)
+            list_environments(list, &selector, arguments.names, sources, output)
         }
         EnvironmentCommand::Show(arguments) => {
             let filter = Filter::targets(&arguments.targets).map_err(Failure::failed)?;
@@ -152,12 +158,12 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
             let rendered = renderer
                 .show(&target, &filter, &cancel)
                 .await
-                .map_err(|error| explained(&error, directory.as_ref()))?;
+                .map_err(|error| sources.explained(&error))?;
             show_environment(&rendered, output)
         }
         EnvironmentCommand::Diff(mut arguments) => {
             arguments.environment = arguments.environment.map(|path| within.path(&path));
-            tanka_diff::run(arguments, directory, &settings, output).await
+            tanka_diff::run(arguments, Arc::clone(&directory), &settings, sources, output).await
         }
         EnvironmentCommand::Importers(arguments) => match arguments.mode {
             Mode::Exact => list_importers(directory.as_ref(), &arguments, &within, output),
@@ -268,7 +274,7 @@ fn list_environments(
     list: EnvironmentList,
     selector: &Selector,
     names_only: bool,
-    tree: &dyn Tree,
+    sources: Sources<'_>,
     output: &Output,
 ) -> Result<(), Failure> {
     let found = list.environments.into_iter().map(|found| found.environment);
@@ -300,7 +306,7 @@ fn list_environments(
             output.message(&format!(
                 "`{}`: {}",
                 failure.entrypoint,
-                told(&failure.error, tree)
+                sources.told(&failure.error)
             ));
         }
     }

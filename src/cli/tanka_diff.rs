@@ -1,9 +1,10 @@
 //! `drydock tanka env diff`: what the working directory changes in environments, against the commit that
 //! is checked out.
 
+use super::explained::Sources;
 use super::output::Output;
 use super::{Failure, comparer, evaluator};
-use crate::compare::{Asked, Comparison, Only, Sides};
+use crate::compare::{Asked, Broken, CompareError, Comparison, CrossCheckWanted, Only, Sides};
 use crate::config::SandboxSettings;
 use crate::model::{Check, CheckState};
 use crate::redact::Redactor;
@@ -23,26 +24,40 @@ pub(super) struct DiffArguments {
     /// Which one, where a file holds several
     #[arg(long, requires = "environment")]
     name: Option<String>,
+    /// Renders by one engine only: faster, and nothing says whether a second one has the same value
+    #[arg(long)]
+    no_cross_check: bool,
 }
 
 pub(super) async fn run(
     arguments: DiffArguments,
     directory: Arc<Directory>,
     settings: &SandboxSettings,
+    sources: Sources<'_>,
     output: &Output,
 ) -> Result<(), Failure> {
-    let DiffArguments { environment, name } = arguments;
+    let DiffArguments {
+        environment,
+        name,
+        no_cross_check,
+    } = arguments;
     let is_one = environment.is_some();
     let sides = tokio::task::spawn_blocking(move || sides(directory));
     let sides = sides.await.map_err(Failure::failed)??;
     let mut asked = Asked::all(sides, "");
     asked.only = environment.map(|path| Only { path, name });
+    if no_cross_check {
+        asked.cross_check = CrossCheckWanted::Never;
+    }
     // What patterns know of secrets is hidden here, too: what a terminal shows is pasted elsewhere.
     let redactor = Arc::new(Redactor::new([]));
     let comparer = comparer(evaluator(settings), Arc::clone(&redactor));
     let comparison = comparer.compare(asked, &CancellationToken::new()).await;
-    let comparison = comparison.map_err(Failure::failed)?;
-    show(&comparison, is_one, output);
+    let comparison = comparison.map_err(|error| match error {
+        CompareError::Tanka(error) => sources.explained(&error),
+        error => Failure::failed(error),
+    })?;
+    show(&comparison, is_one, sources, output);
     let failed = comparison
         .checks
         .iter()
@@ -66,7 +81,7 @@ pub(super) fn sides(directory: Arc<Directory>) -> Result<Sides, Failure> {
     Sides::before(tree, changes).map_err(Failure::failed)
 }
 
-fn show(comparison: &Comparison, is_one: bool, output: &Output) {
+fn show(comparison: &Comparison, is_one: bool, sources: Sources<'_>, output: &Output) {
     let Comparison { report, checks, .. } = comparison;
     if output.json() {
         output.value(&serde_json::json!({ "report": report, "checks": checks }));
@@ -76,6 +91,9 @@ fn show(comparison: &Comparison, is_one: bool, output: &Output) {
     let patches = report.environments.iter().map(|environment| environment.patch());
     for patch in patches.filter(|patch| is_one && !patch.is_empty()) {
         output.line(&format!("\n{}", output.diff(patch.trim_end_matches('\n'))));
+    }
+    for place in sources.broken(&Broken::of(report)) {
+        output.line(&format!("\n{place}"));
     }
     output.line("");
     checks.iter().for_each(|check| output.line(&line(check)));

@@ -1,7 +1,7 @@
 //! `drydock tanka lint`: what is wrong with Jsonnet files, and whether every environment that uses them
 //! renders.
 
-use super::explained::traced;
+use super::explained::Sources;
 use super::jsonnet_files::JsonnetFiles;
 use super::output::{Output, Style};
 use super::{Failure, comparer, evaluator};
@@ -46,7 +46,7 @@ pub(super) async fn run(
     let paths = arguments.files.chosen(&directory, here)?;
     // What patterns know of secrets is hidden here, too: what a terminal shows is pasted elsewhere.
     let redactor = Arc::new(Redactor::new([]));
-    let comparer = comparer(evaluator(settings), redactor);
+    let comparer = comparer(evaluator(settings), Arc::clone(&redactor));
     let tree = Arc::clone(&directory) as Arc<dyn Tree>;
     let (sides, far) = (Sides::only(directory), Far::new(*output));
     let seen = comparer
@@ -62,7 +62,11 @@ pub(super) async fn run(
         let files: Vec<Value> = seen.iter().map(|(path, found)| as_json(path, found)).collect();
         output.value(&json!({ "files": files }));
     } else {
-        show(&seen, tree.as_ref(), output);
+        let sources = Sources {
+            tree: tree.as_ref(),
+            redactor: &redactor,
+        };
+        show(&seen, sources, output);
     }
     let wrong = seen
         .iter()
@@ -96,7 +100,7 @@ fn as_json(path: &RepoPath, found: &Result<Validation, CompareError>) -> Value {
 }
 
 /// Findings file by file, then each environment that does not render once, whichever files it uses.
-fn show(seen: &[Validated], tree: &dyn Tree, output: &Output) {
+fn show(seen: &[Validated], sources: Sources<'_>, output: &Output) {
     let mut environments: BTreeMap<&str, &User> = BTreeMap::new();
     let mut left_out = 0;
     for (path, found) in seen {
@@ -122,7 +126,7 @@ fn show(seen: &[Validated], tree: &dyn Tree, output: &Output) {
             "error: {} does not render: {}{}",
             quoted(name),
             failure.message,
-            traced(&failure.trace, tree)
+            sources.traced(&failure.trace)
         ));
         failed += 1;
     }

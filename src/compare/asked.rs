@@ -20,9 +20,19 @@ pub struct Asked {
     pub only: Option<Only>,
     /// What the programs are given.
     pub variables: Variables,
-    /// Whether one engine is enough. The difference is there sooner then, and not to be relied on yet:
-    /// the second one has not agreed about the workspace.
-    pub at_first_sight: bool,
+    /// The time at which the second engine has to agree about the workspace.
+    pub cross_check: CrossCheckWanted,
+}
+
+/// The times at which the second engine is asked. Without it the difference is there sooner, and not to be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrossCheckWanted {
+    /// With the first one.
+    Now,
+    /// As the change is looked at again.
+    Later,
+    /// Never.
+    Never,
 }
 
 /// How far a comparison is: every environment is rendered as it was and as it would be.
@@ -133,15 +143,15 @@ impl Asked {
             request: request.into(),
             only: None,
             variables: Variables::default(),
-            at_first_sight: false,
+            cross_check: CrossCheckWanted::Now,
         }
     }
 
-    /// The same, as soon as one engine has rendered it.
+    /// The same, as soon as one engine has rendered it; the other is asked when it is looked at again.
     #[must_use]
     pub fn at_first_sight(self) -> Self {
         Self {
-            at_first_sight: true,
+            cross_check: CrossCheckWanted::Later,
             ..self
         }
     }

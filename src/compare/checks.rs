@@ -1,15 +1,15 @@
 //! What follows from a comparison as checks. One that could not look at something is never a pass.
 
 use super::affected::Touched;
-use super::asked::Sides;
+use super::asked::{Asked, CrossCheckWanted};
 use super::failure::line;
 use super::kept::Opinion;
 use super::rendering::Both;
+use super::unresolved::unresolved;
 use crate::jsonnet::{KnownDifference, syntax};
 use crate::model::{Check, CheckState, FileChange, Mode, RepoPath, quoted};
 use crate::redact::Redactor;
 use crate::review::{NotProven, Report, Standing};
-use std::collections::BTreeSet;
 
 /// What a check says where there is nothing it could look at.
 pub const NO_ENVIRONMENTS: &str = "no Tanka environments here";
@@ -20,6 +20,8 @@ const RENDERS: &str = "every affected environment renders";
 const AGREE: &str = "both engines agree";
 /// What was only looked at first.
 const UNHEARD: &str = "the second engine is asked before this counts as checked";
+/// The words about what nobody wants to have checked.
+const UNASKED: &str = "the second engine was not asked";
 
 /// Failures of one check that are named.
 const FAILING_MAX: usize = 5;
@@ -34,10 +36,11 @@ pub(super) struct Seen {
     /// Changed Jsonnet files that an environment uses.
     used: usize,
     unused: Vec<RepoPath>,
-    unresolved: BTreeSet<String>,
+    unresolved: Vec<String>,
     rendered: usize,
     /// The second engine was not asked about them.
     unheard: usize,
+    why_unheard: &'static str,
     /// A difference between the engines that is known.
     known: Option<KnownDifference>,
     against: Vec<String>,
@@ -94,7 +97,8 @@ impl Rendering {
 }
 
 impl Seen {
-    pub(super) fn of(sides: &Sides, touched: &Touched, both: &Both) -> Self {
+    pub(super) fn of(asked: &Asked, touched: &Touched, both: &Both) -> Self {
+        let sides = &asked.sides;
         let changed: Vec<(&RepoPath, &FileChange)> = sides
             .changes
             .iter()
@@ -117,9 +121,13 @@ impl Seen {
                 .collect(),
             used: used.len(),
             unused: own.into_iter().map(|(path, _)| path.clone()).collect(),
-            unresolved: unresolved(touched),
+            unresolved: unresolved(touched, sides.workspace.as_ref()),
             rendered: 0,
             unheard: 0,
+            why_unheard: match asked.cross_check {
+                CrossCheckWanted::Now | CrossCheckWanted::Later => UNHEARD,
+                CrossCheckWanted::Never => UNASKED,
+            },
             known: None,
             against: Vec::new(),
             unfinished: Vec::new(),
@@ -159,10 +167,9 @@ impl Seen {
         for check in &mut checks {
             check.detail = redacted(&check.detail);
         }
-        let unresolved: Vec<String> = self.unresolved.iter().cloned().collect();
         let failing = [
             (PARSES, &self.unreadable),
-            (RESOLVES, &unresolved),
+            (RESOLVES, &self.unresolved),
             (RENDERS, &rendering.broken),
             (AGREE, &self.against),
         ];
@@ -179,7 +186,7 @@ impl Seen {
             .unfinished
             .iter()
             .map(|what| format!("the second engine did not finish {what}"));
-        let unheard = (self.unheard > 0).then(|| UNHEARD.to_owned());
+        let unheard = (self.unheard > 0).then(|| self.why_unheard.to_owned());
         let unknown: Vec<String> = rendering
             .broken_before
             .iter()
@@ -204,7 +211,6 @@ impl Seen {
     }
 
     fn resolves(&self) -> Check {
-        let unresolved: Vec<String> = self.unresolved.iter().cloned().collect();
         let unused = self.unused.first().map(|path| match self.unused.len() {
             1 => format!("no environment uses `{path}`, so its imports were not looked at"),
             all => format!(
@@ -216,8 +222,8 @@ impl Seen {
         if !self.has_environments {
             return check(RESOLVES, CheckState::NotRun, NO_ENVIRONMENTS);
         }
-        match (unresolved.is_empty(), self.used, self.unused.len()) {
-            (false, _, _) => check(RESOLVES, CheckState::Fail, first_of(&unresolved)),
+        match (self.unresolved.is_empty(), self.used, self.unused.len()) {
+            (false, _, _) => check(RESOLVES, CheckState::Fail, first_of(&self.unresolved)),
             (true, 0, 0) => check(RESOLVES, CheckState::NotRun, "no Jsonnet file changed"),
             (true, 0, _) => check(RESOLVES, CheckState::NotRun, unused),
             (true, _, _) => check(RESOLVES, CheckState::Pass, unused),
@@ -254,7 +260,7 @@ impl Seen {
                 check(AGREE, CheckState::NotRun, detail)
             }
             (true, true, 0) => check(AGREE, CheckState::NotRun, "nothing was rendered"),
-            (true, true, _) if self.unheard > 0 => check(AGREE, CheckState::NotRun, UNHEARD),
+            (true, true, _) if self.unheard > 0 => check(AGREE, CheckState::NotRun, self.why_unheard),
             (true, true, _) => {
                 let known = self
                     .known
@@ -302,27 +308,4 @@ fn unreadable(path: &RepoPath, change: &FileChange) -> Option<String> {
     };
     let error = syntax::parse(text).err()?;
     Some(format!("`{path}`:{error}"))
-}
-
-/// Imports that mean no file, and did not fail to on the base.
-fn unresolved(touched: &Touched) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for affected in &touched.affected {
-        let Some(closure) = touched.workspace.closures().get(&affected.entrypoint) else {
-            continue;
-        };
-        let before = touched.base.closures().get(&affected.entrypoint);
-        for import in &closure.unresolved {
-            let was = |known: &crate::tanka::importers::Unresolved| {
-                known.importer == import.importer && known.path == import.path
-            };
-            if !before.is_some_and(|before| before.unresolved.iter().any(was)) {
-                found.insert(format!(
-                    "`{}` imports {:?}: {}",
-                    import.importer, import.path, import.why
-                ));
-            }
-        }
-    }
-    found
 }

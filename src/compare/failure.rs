@@ -3,7 +3,7 @@
 use crate::jsonnet::{EvalError, Frame};
 use crate::model::one_line;
 use crate::redact::Redactor;
-use crate::review::{Failure, FailureKind};
+use crate::review::{Failure, FailureKind, NotProven, Report, Standing};
 use crate::tanka::TankaError;
 
 /// Characters of one reason.
@@ -18,6 +18,46 @@ pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> Failure {
             TankaError::Evaluation(error) => redacted_trace(&error.places(), redactor),
             _ => Vec::new(),
         },
+    }
+}
+
+/// An environment of the workspace that does not render, and the places that lead to where its program fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Its name, or the path it was asked for by.
+    pub name: String,
+    /// The places, innermost first; redacted.
+    pub trace: Vec<Frame>,
+}
+
+impl Broken {
+    /// The environment of that name, where it is known where its program fails.
+    pub fn by(name: &str, error: &TankaError, redactor: &Redactor) -> Option<Self> {
+        let TankaError::Evaluation(error) = error else {
+            return None;
+        };
+        Self::at(name, &redacted_trace(&error.places(), redactor))
+    }
+
+    fn at(name: &str, trace: &[Frame]) -> Option<Self> {
+        (!trace.is_empty()).then(|| Self {
+            name: name.to_owned(),
+            trace: trace.to_vec(),
+        })
+    }
+
+    /// The ones of a report, by name.
+    pub fn of(report: &Report) -> Vec<Self> {
+        let environments = report.environments.iter();
+        environments
+            .filter_map(|environment| match &environment.standing {
+                Standing::NotProven {
+                    reason:
+                        NotProven::FailsInWorkspace { workspace } | NotProven::FailsOnBoth { workspace, .. },
+                } => Self::at(&environment.name, &workspace.trace),
+                _ => None,
+            })
+            .collect()
     }
 }
 

@@ -97,8 +97,8 @@ pub(super) struct ToUsers<'a> {
 }
 
 impl ToUsers<'_> {
-    /// True if an import of the file means no file to one of them.
-    pub(super) fn is_missing(&self, path: &RepoPath, import: &str) -> bool {
+    /// Returns why an import of the file means no file to one of them, where that is so.
+    pub(super) fn missing(&self, path: &RepoPath, import: &str) -> Option<&Unresolved> {
         let first = Unresolved {
             importer: path.clone(),
             path: import.to_owned(),
@@ -109,7 +109,7 @@ impl ToUsers<'_> {
             .iter()
             .filter_map(|number| self.meanings.closures.get(*number));
         let mut found = closures.filter_map(|closure| closure.unresolved.range(&first..).next());
-        found.any(|missing| missing.importer == *path && missing.path == import)
+        found.find(|missing| missing.importer == *path && missing.path == import)
     }
 }
 

@@ -18,15 +18,16 @@ mod opinion;
 mod rendering;
 mod secrets;
 mod settled;
+mod unresolved;
 mod validate;
 #[cfg(test)]
 mod tests;
 
 pub use ahead::{Ahead, Ended};
-pub use asked::{Asked, Only, Progress, Sides, Variables};
+pub use asked::{Asked, CrossCheckWanted, Only, Progress, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
 pub(crate) use failure::kind_of_evaluation;
-pub use failure::{reason, redacted_reason};
+pub use failure::{Broken, reason, redacted_reason};
 pub use validate::{Stage, User, Validated, Validation};
 
 use crate::jsonnet::{EvalError, Waiters, yaml};
@@ -89,6 +90,8 @@ pub struct Told {
     pub unknown: Option<String>,
     /// The grants that changes of settings take, as [`Comparison::needs`].
     pub needs: Vec<Need>,
+    /// The environments that do not render, and where each fails, for a terminal.
+    pub broken: Vec<Broken>,
 }
 
 impl Told {
@@ -106,6 +109,7 @@ impl Told {
                         true => String::new(),
                         false => redactor.redact(&compared.report.text(chars_max)).into_owned(),
                     },
+                    broken: Broken::of(&compared.report),
                     needs: compared.needs,
                     checks: compared.checks,
                     failing: compared.failing,
@@ -350,7 +354,7 @@ impl Comparer {
     ) -> Result<Comparison, CompareError> {
         let Subject { touched, only, .. } = subject;
         let redactor = self.learn(&asked.sides, &both);
-        let seen = checks::Seen::of(&asked.sides, &touched, &both);
+        let seen = checks::Seen::of(asked, &touched, &both);
         let name = only.as_ref().and_then(|only| only.name.as_deref());
         let environments = environments::environments(&touched, both, &redactor);
         let environments = environments::named(environments, name)?;

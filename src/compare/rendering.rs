@@ -4,7 +4,7 @@ use super::affected::Touched;
 use super::asked::Variables;
 use super::kept::{Opinion, Rendered};
 use super::settled::{Eyes, Settled, Values, settle};
-use super::{Asked, CompareError, Comparer, Progress, blocking, reading};
+use super::{Asked, CompareError, Comparer, CrossCheckWanted, Progress, blocking, reading};
 use crate::jsonnet::SecondOpinionWanted;
 use crate::model::RepoPath;
 use crate::parallel;
@@ -100,9 +100,9 @@ impl Comparer {
             variables: &asked.variables,
             wants_values: true,
         };
-        let relied_on: BTreeSet<RepoPath> = match asked.at_first_sight {
-            true => BTreeSet::new(),
-            false => entrypoints.iter().cloned().collect(),
+        let relied_on: BTreeSet<RepoPath> = match asked.cross_check {
+            CrossCheckWanted::Later | CrossCheckWanted::Never => BTreeSet::new(),
+            CrossCheckWanted::Now => entrypoints.iter().cloned().collect(),
         };
         let total = 2 * entrypoints.len();
         progress.send_replace(Progress { done: 0, total });

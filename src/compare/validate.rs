@@ -4,11 +4,11 @@
 use super::environments;
 use super::meanings::Meanings;
 use super::rendering::Side;
+use super::unresolved::{Search, listed};
 use super::{CompareError, Comparer, Progress, Sides, Variables, blocking};
 use crate::jsonnet::lint::{self, Code, Finding, Followed, Severity};
 use crate::jsonnet::path::clean;
-use crate::jsonnet::similar_files;
-use crate::model::{RepoPath, quoted};
+use crate::model::RepoPath;
 use crate::parallel;
 use crate::redact::{Known, Redactor};
 use crate::review::Failure;
@@ -214,26 +214,35 @@ impl Reading<'_> {
         self.redactor.learn_file(None, &version.content);
         let users = self.graph.users(path);
         let sources = self.meanings.to(&users, path);
-        let missing = Mutex::new(Vec::new());
+        let missing = Mutex::new(BTreeMap::new());
         let resolves = |import: &str| {
-            let resolves = match users.is_empty() {
-                true => import == "tk" || is_somewhere(self.graph, path, import),
-                false => !sources.is_missing(path, import),
+            let why = match users.is_empty() {
+                true if import == "tk" || is_somewhere(self.graph, path, import) => None,
+                true => Some(None),
+                false => sources.missing(path, import).map(Some),
             };
-            if !resolves {
+            if let Some(why) = why {
                 let mut missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
-                missing.push(import.to_owned());
+                missing.insert(import.to_owned(), why);
             }
-            resolves
+            why.is_none()
         };
         let mut findings = lint::lint_following(path.as_str(), text, &resolves, &sources, &self.followed);
-        for import in missing.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for (import, why) in missing.into_inner().unwrap_or_else(PoisonError::into_inner) {
             let quoted = format!("{import:?}");
             let of_import = |finding: &&mut Finding| {
                 finding.code == Code::UnresolvedImport && finding.message.contains(&quoted)
             };
-            if let Some(finding) = findings.iter_mut().find(of_import) {
-                finding.hint = Some(self.hint(path, &users, &import));
+            let (hint, found) = match why.filter(|why| !why.is_absent()) {
+                None => (Some(self.hint(path, &users, &import)), None),
+                // It is there, and cannot be used.
+                Some(found) => (None, Some(found)),
+            };
+            for finding in findings.iter_mut().filter(of_import) {
+                finding.hint.clone_from(&hint);
+                if let Some(found) = found {
+                    finding.message = format!("couldn't open import {quoted}: {}", found.why);
+                }
             }
         }
         Ok((findings, users))
@@ -246,22 +255,8 @@ impl Reading<'_> {
             Some(closure) => closure.layout.jpath().into_iter().rev().collect(),
             None => LIBRARIES.map(str::to_owned).to_vec(),
         };
-        let own = path.parent().unwrap_or_default().to_owned();
-        let directories: Vec<String> = std::iter::once(own).chain(libraries).collect();
-        let directories: Vec<&str> = directories.iter().map(String::as_str).collect();
-        let searched: Vec<String> = directories
-            .iter()
-            .filter_map(|directory| clean(directory, import))
-            .collect();
-        let similar = similar_files(self.sides.workspace.as_ref(), &directories, &searched);
-        let listed = |paths: &[String]| {
-            let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
-            paths.join(", ")
-        };
-        match similar.as_slice() {
-            [] => format!("looked for {}", listed(&searched)),
-            similar => format!("looked for {}; similar: {}", listed(&searched), listed(similar)),
-        }
+        let search = Search::of(self.sides.workspace.as_ref(), path, &libraries, import);
+        format!("looked for {}{}", listed(&search.searched), search.hint())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The differences of an environment's objects from the base.
 
 use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
-use crate::compare::{Asked, Only, Sides};
+use crate::compare::{Asked, Broken, Only, Sides};
 use crate::model::{Check, CheckState, quoted};
 use crate::tanka::Target;
 
@@ -39,6 +39,7 @@ impl Inspector<'_> {
                 language: "diff",
                 text: patch,
             }),
+            broken: Broken::of(report),
         })
     }
 
@@ -52,7 +53,7 @@ impl Inspector<'_> {
         match chosen::chosen(&base, environment, self.cancel).await {
             Ok(target) => Ok(target),
             Err(InspectError::Cancelled) => Err(InspectError::Cancelled),
-            Err(InspectError::Told(_)) => Err(InspectError::Told(why)),
+            Err(InspectError::Told(_) | InspectError::Fails { .. }) => Err(InspectError::Told(why)),
         }
     }
 }

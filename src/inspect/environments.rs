@@ -2,7 +2,7 @@
 
 use super::learning::listing;
 use super::{Answer, Document, InspectError, Inspector};
-use crate::compare::Asked;
+use crate::compare::{Asked, Broken};
 use crate::model::{counted, one_line};
 use crate::review::{EnvironmentReport, NotProven, Presence, Report, Standing};
 use crate::tanka::{EnvironmentFailure, EnvironmentList, Found};
@@ -20,12 +20,26 @@ const REASON_CHARS_MAX: usize = 200;
 /// The effects of the workspace on environments, by name; nothing is said of the others.
 type Marks = BTreeMap<String, String>;
 
+/// The effects of the workspace on environments.
+#[derive(Default)]
+struct Effects {
+    marks: Marks,
+    /// The reason why nothing is known of it.
+    note: Option<String>,
+    broken: Vec<Broken>,
+}
+
 impl Inspector<'_> {
     pub(super) async fn environments(&self) -> Result<Answer, InspectError> {
         let tree = self.workspace.guarded();
         let renderer = self.comparer.renderer(&(Arc::clone(&tree) as Arc<dyn Tree>));
         let list = listing(&renderer, &tree, ".", self.cancel).await?;
-        let (marks, note) = self.marks().await?;
+        let Effects { marks, note, broken } = self.effects().await?;
+        let failures = list.failures.iter().take(FAILURES_MAX);
+        let redactor = &tree.guard().redactor;
+        let unloaded =
+            failures.filter_map(|failure| Broken::by(failure.entrypoint.as_str(), &failure.error, redactor));
+        let broken = unloaded.chain(broken).collect();
         let changed = counted(marks.len(), "environment", "environments");
         let found = counted(list.environments.len(), "environment", "environments");
         let mut summary = format!("{found} in `{}`", self.workspace.repository.name());
@@ -48,29 +62,32 @@ impl Inspector<'_> {
                 language: "",
                 text,
             }),
+            broken,
         })
     }
 
     /// The effects of the workspace on environments, or why they are not known. The list never fails for it.
-    async fn marks(&self) -> Result<(Marks, Option<String>), InspectError> {
-        let unknown = |why: String| {
-            (
-                Marks::new(),
-                Some(format!("What changes here is not known: {why}")),
-            )
+    async fn effects(&self) -> Result<Effects, InspectError> {
+        let unknown = |why: String| Effects {
+            note: Some(format!("What changes here is not known: {why}")),
+            ..Effects::default()
         };
         let sides = match self.sides().await {
             Ok(sides) => sides,
-            Err(InspectError::Told(why)) => return Ok(unknown(why)),
+            Err(InspectError::Told(why) | InspectError::Fails { why, .. }) => return Ok(unknown(why)),
             Err(InspectError::Cancelled) => return Err(InspectError::Cancelled),
         };
         if sides.changes.is_empty() {
-            return Ok((Marks::new(), None));
+            return Ok(Effects::default());
         }
         let comparing = self.comparer.compare(Asked::all(sides, ""), self.cancel);
         match comparing.await.map_err(InspectError::from) {
-            Ok(comparison) => Ok((marks(&comparison.report), None)),
-            Err(InspectError::Told(why)) => Ok(unknown(why)),
+            Ok(comparison) => Ok(Effects {
+                marks: marks(&comparison.report),
+                note: None,
+                broken: Broken::of(&comparison.report),
+            }),
+            Err(InspectError::Told(why) | InspectError::Fails { why, .. }) => Ok(unknown(why)),
             Err(InspectError::Cancelled) => Err(InspectError::Cancelled),
         }
     }

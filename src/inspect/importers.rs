@@ -56,5 +56,6 @@ fn answer(
             language: "",
             text: lines.collect(),
         }),
+        broken: Vec::new(),
     })
 }

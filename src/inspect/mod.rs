@@ -21,7 +21,7 @@ pub use environments::listed;
 pub use learning::{listing, rendered};
 pub use objects::{Shown, shown};
 
-use crate::compare::{self, CompareError, Comparer, Sides};
+use crate::compare::{self, Broken, CompareError, Comparer, Sides};
 use crate::jsonnet::EvalError;
 use crate::redact::Redactor;
 use crate::tanka::{Renderer, TankaError};
@@ -60,6 +60,8 @@ pub struct Answer {
     pub summary: String,
     /// The whole of it, where that is more.
     pub document: Option<Document>,
+    /// The environments that it says of that they fail, and where, for a terminal.
+    pub broken: Vec<Broken>,
 }
 
 /// A text of any length.
@@ -82,6 +84,14 @@ pub enum InspectError {
     /// The words for the person: nothing of the kind is there, or it does not render.
     #[error("{0}")]
     Told(String),
+    /// The same, of a program that fails.
+    #[error("{why}")]
+    Fails {
+        /// The words for the person.
+        why: String,
+        /// The place at which it fails, for a terminal.
+        broken: Broken,
+    },
 }
 
 impl From<TankaError> for InspectError {
@@ -126,14 +136,19 @@ impl Inspector<'_> {
         let redactor = &self.workspace.guard.redactor;
         let redacted = |text: String| redactor.redact(&text).into_owned();
         match answer {
-            Ok(Answer { summary, document }) => Ok(Answer {
-                summary: redacted(summary),
-                document: document.map(|document| Document {
+            Ok(answer) => Ok(Answer {
+                summary: redacted(answer.summary),
+                document: answer.document.map(|document| Document {
                     text: redacted(document.text),
                     ..document
                 }),
+                broken: answer.broken,
             }),
             Err(InspectError::Told(why)) => Err(InspectError::Told(redacted(why))),
+            Err(InspectError::Fails { why, broken }) => Err(InspectError::Fails {
+                why: redacted(why),
+                broken,
+            }),
             Err(InspectError::Cancelled) => Err(InspectError::Cancelled),
         }
     }
@@ -165,6 +180,7 @@ impl Answer {
         Self {
             summary: summary.into(),
             document: None,
+            broken: Vec::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::learning::rendered;
 use super::{Answer, CrossCheck, Document, InspectError, Inspector, chosen, file_name};
-use crate::compare;
+use crate::compare::{self, Broken};
 use crate::jsonnet::{SecondOpinionWanted, yaml};
 use crate::model::{counted, one_line, quoted};
 use crate::redact::Redactor;
@@ -57,6 +57,7 @@ impl Inspector<'_> {
                 language: "yaml",
                 text: yaml,
             }),
+            broken: Vec::new(),
         })
     }
 }
@@ -64,14 +65,14 @@ impl Inspector<'_> {
 fn fails(environment: &str, error: TankaError, redactor: &Redactor) -> InspectError {
     let environment = chosen::plain(environment);
     let why = compare::redacted_reason(&error, redactor);
-    match InspectError::from(error) {
-        InspectError::Told(whole) if whole != why => {
-            InspectError::Told(format!("{} does not render: {why}", quoted(environment)))
-        }
-        InspectError::Told(why) => {
-            InspectError::Told(format!("{} does not render: {why}", quoted(environment)))
-        }
-        InspectError::Cancelled => InspectError::Cancelled,
+    let broken = Broken::by(environment, &error, redactor);
+    if let InspectError::Cancelled = InspectError::from(error) {
+        return InspectError::Cancelled;
+    }
+    let why = format!("{} does not render: {why}", quoted(environment));
+    match broken {
+        Some(broken) => InspectError::Fails { why, broken },
+        None => InspectError::Told(why),
     }
 }
 

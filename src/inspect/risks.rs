@@ -1,7 +1,7 @@
 //! The risks of the workspace's changes, found by rules.
 
 use super::{Answer, Document, InspectError, Inspector};
-use crate::compare::{Asked, NO_ENVIRONMENTS};
+use crate::compare::{Asked, Broken, NO_ENVIRONMENTS};
 use crate::model::counted;
 use crate::review::{Counts, Report};
 
@@ -62,5 +62,6 @@ fn answer(report: &Report) -> Answer {
             language: "",
             text,
         }),
+        broken: Broken::of(report),
     }
 }

@@ -28,7 +28,7 @@ async fn meant(given: &str) -> Result<(String, Option<String>), String> {
     let renderer = Renderer::new(Files::new(&files), Arc::new(JsonFiles));
     match chosen(&renderer, given, &CancellationToken::new()).await {
         Ok(Target { path, name, .. }) => Ok((path, name)),
-        Err(InspectError::Told(why)) => Err(why),
+        Err(InspectError::Told(why) | InspectError::Fails { why, .. }) => Err(why),
         Err(InspectError::Cancelled) => Err("cancelled".to_owned()),
     }
 }

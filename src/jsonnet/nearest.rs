@@ -2,13 +2,16 @@
 //! searched, and those whose path differs in a few letters. A hint for people, so it is bounded rather than exact.
 
 use super::path::clean;
+use crate::model::RepoPath;
 use crate::workspace::Tree;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 /// Paths in a hint.
 const HINTS_MAX: usize = 3;
-/// Files that are looked at.
-const FILES_MAX: usize = 50_000;
+/// Directories that are listed.
+const DIRECTORIES_MAX: usize = 256;
+/// Names that are looked at.
+const NAMES_MAX: usize = 10_000;
 /// Letters that two names may differ in, and how many letters of a name each of them needs, the first one less.
 const DISTANCE_MAX: usize = 2;
 const LETTERS_EACH: usize = 3;
@@ -28,35 +31,57 @@ enum Likeness {
 
 /// Up to three files below the directories, the most similar first. `searched` are the paths that were looked at.
 pub(crate) fn similar(tree: &dyn Tree, directories: &[&str], searched: &[String]) -> Vec<String> {
-    let mut files = BTreeSet::new();
-    let mut listed: Vec<&str> = Vec::new();
-    let mut directories: Vec<&str> = directories.to_vec();
-    directories.sort_by_key(|directory| directory.len());
-    for directory in directories {
-        let is_listed = |above: &&str| {
-            above.is_empty() || clean(directory, "").is_some_and(|path| is_below(&path, above))
-        };
-        if files.len() < FILES_MAX && !listed.iter().any(is_listed) {
-            // A hint is worth no second error.
-            let below = tree.below(directory).unwrap_or_default();
-            files.extend(below.into_iter().take(FILES_MAX));
-            listed.push(directory);
-        }
-    }
+    let files = around(tree, directories, searched);
     let ranked = files.iter().filter_map(|file| {
-        let file = file.as_str();
         let likeness = searched.iter().filter_map(|path| likeness(path, file)).min()?;
         Some((likeness, file))
     });
-    let mut ranked: Vec<(Likeness, &str)> = ranked.collect();
+    let mut ranked: Vec<(Likeness, &String)> = ranked.collect();
     ranked.sort_unstable();
     let best = ranked.into_iter().take(HINTS_MAX);
-    best.map(|(_, file)| file.to_owned()).collect()
+    best.map(|(_, file)| file.clone()).collect()
+}
+
+/// The files that are compared: those beside what was looked at, then those below the directories, level by level. So it
+/// costs the same in a repository of any size.
+fn around(tree: &dyn Tree, directories: &[&str], searched: &[String]) -> BTreeSet<String> {
+    let directories: Vec<String> = directories.iter().filter_map(|given| clean(given, ".")).collect();
+    let is_within = |path: &&str| directories.iter().any(|above| is_below(path, above));
+    let mut waiting = VecDeque::new();
+    for path in searched {
+        let own = directory(path);
+        let above = std::iter::successors(Some(own), |here| (!here.is_empty()).then(|| directory(here)));
+        let above = above.skip(1).take_while(is_within);
+        waiting.extend(std::iter::once(own).chain(above).map(str::to_owned));
+    }
+    waiting.extend(directories.iter().cloned());
+    let (mut listed, mut files, mut names_left) = (HashSet::new(), BTreeSet::new(), NAMES_MAX);
+    while let Some(here) = waiting.pop_front() {
+        if !listed.insert(here.clone()) {
+            continue;
+        }
+        if listed.len() > DIRECTORIES_MAX || names_left == 0 {
+            break;
+        }
+        // A hint is worth no second error.
+        let names = tree.names(&here).unwrap_or_default();
+        for (name, is_directory) in names.into_iter().take(names_left) {
+            names_left -= 1;
+            let Some(Ok(path)) = clean(&here, &name).map(|path| RepoPath::parse(&path)) else {
+                continue;
+            };
+            match is_directory {
+                true => waiting.push_back(path.to_string()),
+                false => drop(files.insert(path.to_string())),
+            }
+        }
+    }
+    files
 }
 
 fn is_below(path: &str, directory: &str) -> bool {
-    path.strip_prefix(directory)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let rest = path.strip_prefix(directory);
+    rest.is_some_and(|rest| directory.is_empty() || rest.is_empty() || rest.starts_with('/'))
 }
 
 fn likeness(asked: &str, file: &str) -> Option<Likeness> {
@@ -118,39 +143,4 @@ fn distance(one: &[u8], other: &[u8], letters_max: usize) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Likeness, likeness};
-
-    #[test]
-    fn names_are_similar_where_few_of_their_letters_differ() {
-        for (asked, file, expected) in [
-            ("lib/k.libsonnet", "lib/m.libsonnet", None),
-            ("lib/k.libsonnet", "lib/k.jsonnet", Some(Likeness::Letters(0))),
-            ("lib/k.libsonnet", "vendor/k.libsonnet", Some(Likeness::Name(2))),
-            (
-                "lib/util.libsonnet",
-                "lib/utils.libsonnet",
-                Some(Likeness::Letters(1)),
-            ),
-            (
-                "lib/knwon.libsonnet",
-                "lib/known.libsonnet",
-                Some(Likeness::Letters(2)),
-            ),
-            ("lib/util.libsonnet", "lib/until.jsonnet", None),
-            (
-                "a/deploymnet.libsonnet",
-                "lib/x/deployment.libsonnet",
-                Some(Likeness::NameLetters(2)),
-            ),
-            (
-                "lib/abc/x.libsonnet",
-                "lib/abd/x.libsonnet",
-                Some(Likeness::Name(2)),
-            ),
-            ("a/none.libsonnet", "a/main.libsonnet", None),
-        ] {
-            assert_eq!(likeness(asked, file), expected, "{asked} {file}");
-        }
-    }
-}
+mod tests;

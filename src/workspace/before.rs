@@ -3,7 +3,7 @@
 
 use super::lines::{self, Found};
 use super::links::{self, ancestors};
-use super::{Entry, Match, Tree, TreeError};
+use super::{Entry, Match, Tree, TreeError, names_of};
 use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,6 +133,11 @@ impl Tree for Before {
         below.extend(back.cloned());
         below.sort();
         Ok(below)
+    }
+
+    /// Those of files that are listed: for a directory alone, what lies below it is not looked at.
+    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+        Ok(names_of(&self.files, directory))
     }
 
     fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {

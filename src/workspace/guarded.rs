@@ -225,6 +225,10 @@ impl Tree for Guarded {
         self.tree.below(directory)
     }
 
+    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+        self.tree.names(directory)
+    }
+
     fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         self.tree.stored(path)
     }

@@ -35,6 +35,7 @@ pub use unused::{Unused, files_below};
 
 use crate::model::{FileChange, FileVersion, RepoPath};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A reason why a file operation failed. The model reads it.
@@ -164,6 +165,32 @@ fn with_blob(path: &RepoPath, version: FileVersion) -> Result<(FileVersion, Stri
     Ok((version, blob.to_string()))
 }
 
+/// The names in a directory of which sorted files are known, and whether each is a directory itself.
+fn names_of(files: &[RepoPath], directory: &str) -> Vec<(String, bool)> {
+    let prefix = match directory {
+        "" => String::new(),
+        directory => format!("{directory}/"),
+    };
+    let begins = files.partition_point(|file| file.as_str() < prefix.as_str());
+    let mut left = files.get(begins..).unwrap_or_default();
+    let mut names = BTreeSet::new();
+    while let Some(inner) = left.first().and_then(|file| file.as_str().strip_prefix(&prefix)) {
+        let taken = match inner.split_once('/') {
+            None => {
+                names.insert((inner.to_owned(), false));
+                1
+            }
+            Some((name, _)) => {
+                names.insert((name.to_owned(), true));
+                let within = format!("{prefix}{name}/");
+                left.partition_point(|file| file.as_str().starts_with(&within))
+            }
+        };
+        left = left.get(taken..).unwrap_or_default();
+    }
+    names.into_iter().collect()
+}
+
 /// One tree of files, as tools see it. All methods are synchronous: callers that must not block run
 /// them on a blocking thread.
 pub trait Tree: Send + Sync + std::fmt::Debug {
@@ -215,6 +242,12 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
 
     /// All files below a directory, sorted by path; also those that are ignored. The root is `""`.
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError>;
+
+    /// The names in a directory, sorted, and whether each is a directory itself; none where there is no such directory.
+    /// Also those that are ignored. The root is `""`. As it is here, it suits trees whose files are at hand.
+    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+        Ok(names_of(&self.below(directory)?, directory))
+    }
 
     /// The file or symlink at `path` as git would store it, not followed, of at most 16 MiB; `None`
     /// when nothing is there.

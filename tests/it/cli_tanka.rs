@@ -1,6 +1,6 @@
 //! `drydock tanka`: environments as people and pipes see them, evaluated for real.
 
-use crate::support::shell::Shell;
+use crate::support::shell::{OF_LARGE_FILES, Shell};
 use serde_json::json;
 
 fn shell() -> Shell {
@@ -157,6 +157,7 @@ fn an_environment_below_a_folder_that_git_ignores_is_there_as_well() {
 /// The generated library of ksonnet has 4.1 MB.
 #[test]
 fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
+    let _turn = OF_LARGE_FILES.blocking_lock();
     let shell = shell();
     let line = "  kind(name):: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: name } },\n";
     let library: String = (0..52_000)
@@ -189,6 +190,7 @@ fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
 /// Checks that nothing is called unchanged that was not looked at.
 #[test]
 fn a_change_of_a_very_large_library_is_seen() {
+    let _turn = OF_LARGE_FILES.blocking_lock();
     let library = |port: u32| format!("{{ port:: {port}, text:: '{}' }}\n", "x".repeat(17 << 20));
     let spec = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"x"},"spec":{"namespace":"web"}}"#;
     let map = "{ a: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a%s' % (import 'large.libsonnet').port } } }\n";
@@ -263,6 +265,19 @@ fn what_is_shown_is_cross_checked_or_says_that_it_is_not() {
     assert!(disputed.out.contains("name: a"), "{disputed:?}");
     let expected = "Do not rely on it: a second engine has another value at `$.a.data.x`.";
     assert!(disputed.err.contains(expected), "{disputed:?}");
+    let diff = |flags: &[&str]| shell.run(&[&["tanka", "env", "diff", "environments/dev"], flags].concat());
+    let disputed = diff(&[]);
+    assert_eq!(disputed.code, Some(1), "{disputed:?}");
+    assert!(
+        disputed.out.contains("\nboth engines agree: FAILED, "),
+        "{disputed:?}"
+    );
+    let unchecked = diff(&["--no-cross-check"]);
+    assert_eq!(unchecked.code, Some(0), "{unchecked:?}");
+    let expected = "\nboth engines agree: not run, the second engine was not asked\n";
+    assert!(unchecked.out.contains(expected), "{unchecked:?}");
+    let unchecked = diff(&["--no-cross-check", "--json"]).json();
+    assert_eq!(unchecked["checks"][3]["state"], "not_run");
 }
 
 #[test]
@@ -340,6 +355,22 @@ fn an_import_that_fails_is_shown_where_it_stands() {
             }
         }
     }
+    shell.put(
+        "environments/dev/main.jsonnet",
+        "{ b: import 'knwon.libsonnet', c: import 'knwon.libsonnet' }\n",
+    );
+    let compared = shell.run(&["tanka", "env", "diff", "environments/dev"]);
+    let similar = "\nimports resolve: FAILED, `environments/dev/main.jsonnet` imports \"knwon.libsonnet\": \
+                   no match locally or in the Jsonnet library paths; looked for `environments/dev/knwon.libsonnet`, \
+                   `lib/knwon.libsonnet`, `environments/dev/vendor/knwon.libsonnet`, `vendor/knwon.libsonnet`; \
+                   similar: `lib/known.libsonnet`\n";
+    assert!(compared.out.contains(similar), "{compared:?}");
+    let linted = shell.run(&["tanka", "lint", "environments/dev"]);
+    assert_eq!(
+        linted.out.matches("; similar: `lib/known.libsonnet`)\n").count(),
+        2,
+        "{linted:?}"
+    );
     shell.put("environments/all/main.jsonnet", "import 'knwon.libsonnet'\n");
     let listed = shell.run(&["tanka", "env", "list"]);
     assert!(

@@ -117,6 +117,10 @@ async fn environments_are_looked_at_in_a_conversation_that_prepared_nothing() {
             "There is no environment zzz. There are environments/dev, environments/monitoring, environments/prod",
         ),
         ("/render ../../etc/passwd", "There is no environment"),
+        (
+            "/render scratch/environments/own",
+            "That path is not in the repository: what git ignores is not part of it.",
+        ),
     ] {
         let answer = telegram(words).await;
         assert!(answer.contains(says), "{words}: {answer}");

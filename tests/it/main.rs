@@ -26,6 +26,7 @@ mod cli_check;
 mod cli_demo;
 mod cli_help;
 mod cli_outbox;
+mod cli_places;
 mod cli_serve;
 mod cli_tanka;
 mod cli_tanka_fmt;

@@ -1,7 +1,7 @@
 //! Our own checks of what a session changed: before a turn ends as done, and when it is told.
 
 use crate::agent::{Finding, Postconditions};
-use crate::compare::{Asked, CompareError, Comparer, Progress, Sides, Told};
+use crate::compare::{Asked, Broken, CompareError, Comparer, Progress, Sides, Told};
 use crate::model::{Check, FileChange};
 use crate::redact::Redactor;
 use crate::verify::{self, Standing};
@@ -20,6 +20,8 @@ pub(in crate::cli) struct Checked {
     pub(in crate::cli) checks: Vec<Check>,
     /// What the changes do to environments, in words.
     pub(in crate::cli) effects: String,
+    /// The environments that do not render, and where each fails.
+    pub(super) broken: Vec<Broken>,
     finding: Finding,
 }
 
@@ -50,6 +52,7 @@ impl Checking {
             return Ok(Checked {
                 checks: Vec::new(),
                 effects: String::new(),
+                broken: Vec::new(),
                 finding: Finding::Unchanged,
             });
         }
@@ -79,6 +82,7 @@ impl Checking {
         let checked = Checked {
             checks,
             effects: told.effects,
+            broken: told.broken,
             finding,
         };
         if !cancel.is_cancelled() {

@@ -8,10 +8,12 @@ mod watch;
 pub(super) use checking::Checked;
 pub(super) use undo::Undone;
 
+use super::explained::Sources;
 use super::output::Output;
 use super::{Failure, Global, layers};
 use crate::access::{Access, Identity, Role};
 use crate::agent::{self, Outcome, TurnContext};
+use crate::compare::Broken;
 use crate::config::{Config, KNOWN_PROVIDERS, usual_model};
 use crate::inspect::{Answer, InspectError, Inspector, Question};
 use crate::model::{CheckState, FileChange, History, Usage, Verdict};
@@ -263,7 +265,11 @@ impl Terminal {
         };
         cancel.cancel();
         match answer {
-            Ok(Answer { summary, document }) => {
+            Ok(Answer {
+                summary,
+                document,
+                broken,
+            }) => {
                 self.output.line(&summary);
                 if let Some(document) = document {
                     self.output.line(&match document.language {
@@ -271,10 +277,29 @@ impl Terminal {
                         _ => document.text.trim_end().to_owned(),
                     });
                 }
+                self.tell_places(&broken);
+            }
+            Err(InspectError::Fails { why, broken }) => {
+                let places = self.sources().traced(&broken.trace);
+                self.output.message(&format!("{why}{places}"));
             }
             Err(why) => self.output.message(&why.to_string()),
         }
         Ok(())
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources {
+            tree: self.directory.as_ref(),
+            redactor: &self.redactor,
+        }
+    }
+
+    /// Shows where environments fail.
+    fn tell_places(&self, broken: &[Broken]) {
+        for place in self.sources().broken(broken) {
+            self.output.message(&place);
+        }
     }
 
     /// Puts every file back to what it was before the last turn that edited any.
@@ -320,7 +345,12 @@ impl Terminal {
         if let Some(notice) = &outcome.notice {
             self.output.message(notice);
         }
-        let Checked { checks, effects, .. } = self.checked().await?;
+        let Checked {
+            checks,
+            effects,
+            broken,
+            ..
+        } = self.checked().await?;
         if !effects.is_empty() && effects != self.effects_shown {
             self.output.message(&effects);
         }
@@ -329,6 +359,7 @@ impl Terminal {
             let text = format!("Check failed: {}: {}", check.name, check.detail);
             self.output.message(&text);
         }
+        self.tell_places(&broken);
         Ok(())
     }
 }

@@ -61,7 +61,7 @@ impl Gateway {
         };
         match looked {
             Ok(answer) => Ok(self.shown(address, &row, answer)),
-            Err(InspectError::Told(why)) => said(&why),
+            Err(InspectError::Told(why) | InspectError::Fails { why, .. }) => said(&why),
             Err(InspectError::Cancelled) => said("Stopped."),
         }
     }
@@ -109,7 +109,9 @@ impl Gateway {
 
     /// The answer, with its document in the message where it is small and as a file where it is not.
     fn shown(&self, address: &Address, conversation: &Conversation, answer: Answer) -> Vec<Op> {
-        let Answer { summary, document } = answer;
+        let Answer {
+            summary, document, ..
+        } = answer;
         let reply = Reply::text(&summary);
         let Some(document) = document else {
             return self.posts(address, &reply);

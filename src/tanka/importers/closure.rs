@@ -65,6 +65,16 @@ pub struct Unresolved {
     pub why: String,
 }
 
+/// Said where nothing was found at any place.
+const NO_MATCH: &str = "no match locally or in the Jsonnet library paths";
+
+impl Unresolved {
+    /// True where nothing was found at any place; otherwise what was found there is not to be used.
+    pub fn is_absent(&self) -> bool {
+        self.why.starts_with(NO_MATCH)
+    }
+}
+
 /// The paths that one entry point depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closure {
@@ -248,10 +258,9 @@ impl Building<'_, '_> {
                 State::Unreadable { why } => return Err(why.clone()),
             }
         }
-        let no_match = "no match locally or in the Jsonnet library paths";
         Err(match searched.is_empty() {
-            true => no_match.to_owned(),
-            false => format!("{no_match}; looked for {}", searched.join(", ")),
+            true => NO_MATCH.to_owned(),
+            false => format!("{NO_MATCH}; looked for {}", searched.join(", ")),
         })
     }
 

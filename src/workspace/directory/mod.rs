@@ -478,6 +478,25 @@ impl Tree for Directory {
         Ok(files)
     }
 
+    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+        let is_directory = match RepoPath::parse(directory) {
+            _ if directory.is_empty() => true,
+            Ok(named) => self.node(&named)? == Some(Node::Directory),
+            Err(_) => false,
+        };
+        if !is_directory {
+            return Ok(Vec::new());
+        }
+        let entries = self.handle.entries(directory);
+        let mut entries = entries.map_err(|err| TreeError::Io {
+            path: directory.to_owned(),
+            why: err.to_string(),
+        })?;
+        entries.retain(|(name, _)| name != ".git");
+        entries.sort_unstable();
+        Ok(entries)
+    }
+
     fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         match self.version(path, COMPARED_BYTES_MAX) {
             Err(TreeError::WrongKind { .. }) => Ok(None),

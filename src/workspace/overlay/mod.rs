@@ -9,7 +9,9 @@ use crate::model::{FileChange, FileVersion, Mode, RepoPath};
 use crate::workspace::base::Base;
 use crate::workspace::lines::{self, Found};
 use crate::workspace::spelling::{self, Names};
-use crate::workspace::{Entry, FILE_BYTES_MAX_KEY, Match, Tree, TreeError, links, nearest, with_blob};
+use crate::workspace::{
+    Entry, FILE_BYTES_MAX_KEY, Match, Tree, TreeError, links, names_of, nearest, with_blob,
+};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -400,6 +402,10 @@ impl Tree for Overlay {
             .take_while(|path| path.as_str().starts_with(&prefix))
             .cloned()
             .collect())
+    }
+
+    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+        Ok(names_of(&self.files()?, directory))
     }
 
     fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {

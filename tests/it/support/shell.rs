@@ -12,6 +12,9 @@ use tempfile::TempDir;
 /// The longest time anything on loopback may take.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
 
+/// Tests on files of many megabytes take turns: beside each other, on few cores, each would take longer than it may.
+pub(crate) static OF_LARGE_FILES: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// A home with a work tree in it.
 pub(crate) struct Shell {
     home: TempDir,

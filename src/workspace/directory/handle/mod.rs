@@ -8,7 +8,7 @@ mod folding;
 mod walk;
 
 use crate::system::{self, PATH_ONLY};
-use crate::workspace::spelling::Names;
+use crate::workspace::spelling::{Names, below};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dev, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -118,18 +118,28 @@ impl Handle {
 
     /// The names in a directory; the root is `""`. What is no text has no name here.
     pub(super) fn list(&self, directory: &str) -> rustix::io::Result<Vec<String>> {
+        let entries = self.entries(directory)?;
+        Ok(entries.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// The same, and whether each is a directory itself.
+    pub(super) fn entries(&self, directory: &str) -> rustix::io::Result<Vec<(String, bool)>> {
         let named = if directory.is_empty() { "." } else { directory };
         let opened = self.beneath(named, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-        let mut names = Vec::new();
+        let mut entries = Vec::new();
         for entry in Dir::new(opened)? {
             let entry = entry?;
             if let Ok(name) = entry.file_name().to_str()
                 && !matches!(name, "." | "..")
             {
-                names.push(name.to_owned());
+                let is_directory = match entry.file_type() {
+                    FileType::Unknown => self.node(&below(directory, name))? == Some(Node::Directory),
+                    kind => kind == FileType::Directory,
+                };
+                entries.push((name.to_owned(), is_directory));
             }
         }
-        Ok(names)
+        Ok(entries)
     }
 
     /// The bytes of a regular file, at most `bytes_max`; `None` when it has more or is none. It never

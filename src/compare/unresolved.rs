@@ -1,0 +1,85 @@
+//! Imports that mean no file: where they were searched, and the files they may have meant.
+
+use super::affected::Touched;
+use crate::jsonnet::path::clean;
+use crate::jsonnet::similar_files;
+use crate::model::{RepoPath, quoted};
+use crate::workspace::Tree;
+use std::collections::BTreeMap;
+
+/// Imports of one change whose similar files are looked for.
+const HINTED_MAX: usize = 5;
+
+/// The search of one import.
+pub(super) struct Search {
+    /// The paths that were looked at, in order.
+    pub(super) searched: Vec<String>,
+    /// Files of a similar name.
+    pub(super) similar: Vec<String>,
+}
+
+impl Search {
+    /// Searches an import again, in the directory of its file and in the libraries.
+    pub(super) fn of(tree: &dyn Tree, importer: &RepoPath, libraries: &[String], import: &str) -> Self {
+        let own = importer.parent().unwrap_or_default();
+        let libraries = libraries.iter().map(String::as_str);
+        let directories: Vec<&str> = std::iter::once(own).chain(libraries).collect();
+        let mut searched: Vec<String> = Vec::new();
+        for path in directories
+            .iter()
+            .filter_map(|directory| clean(directory, import))
+        {
+            if !searched.contains(&path) {
+                searched.push(path);
+            }
+        }
+        Self {
+            similar: similar_files(tree, &directories, &searched),
+            searched,
+        }
+    }
+
+    /// Similar files as the end of a sentence; empty where there are none.
+    pub(super) fn hint(&self) -> String {
+        match self.similar.as_slice() {
+            [] => String::new(),
+            similar => format!("; similar: {}", listed(similar)),
+        }
+    }
+}
+
+/// Paths in a sentence.
+pub(super) fn listed(paths: &[String]) -> String {
+    let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
+    paths.join(", ")
+}
+
+/// Imports of the workspace that mean no file, and did not fail to on the base.
+pub(super) fn unresolved(touched: &Touched, tree: &dyn Tree) -> Vec<String> {
+    let mut found = BTreeMap::new();
+    for affected in &touched.affected {
+        let Some(closure) = touched.workspace.closures().get(&affected.entrypoint) else {
+            continue;
+        };
+        let before = touched.base.closures().get(&affected.entrypoint);
+        for import in &closure.unresolved {
+            let was = |known: &crate::tanka::importers::Unresolved| {
+                known.importer == import.importer && known.path == import.path
+            };
+            if !before.is_some_and(|before| before.unresolved.iter().any(was)) {
+                let said = format!("`{}` imports {:?}: {}", import.importer, import.path, import.why);
+                found.insert(said, (import, closure));
+            }
+        }
+    }
+    let told = found.into_iter().enumerate();
+    told.map(|(number, (said, (import, closure)))| {
+        if !import.is_absent() || number >= HINTED_MAX {
+            return said;
+        }
+        let libraries: Vec<String> = closure.layout.jpath().into_iter().rev().collect();
+        let search = Search::of(tree, &import.importer, &libraries, &import.path);
+        format!("{said}{}", search.hint())
+    })
+    .collect()
+}
