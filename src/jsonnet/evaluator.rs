@@ -210,7 +210,8 @@ impl Evaluator {
             Engines::First | Engines::Second => None,
         };
         let Some(beside) = beside else {
-            return self.run(permit, request, both, false, &mut None).await;
+            let answer = self.run(permit, request, both, false, &mut None).await;
+            return self.with_room(permit, request, answer).await;
         };
         let (mut one, mut other) = (None, None);
         let first = self.run(permit, request, Engines::First, false, &mut one);
@@ -218,6 +219,23 @@ impl Evaluator {
         // Without a value there is nothing to cross-check.
         let (first, second) = tokio::try_join!(first, async { Ok(second.await) })?;
         Ok(opinion::joined(first, second))
+    }
+
+    /// The answer; where the second engine had too little memory beside the first, with its opinion from a process of its
+    /// own.
+    async fn with_room(
+        &self,
+        permit: &Permit,
+        request: &Arc<Request>,
+        answer: Result<Evaluated, EvalError>,
+    ) -> Result<Evaluated, EvalError> {
+        match answer {
+            Ok(first) if is_cramped(&first) => {
+                let second = self.run(permit, request, Engines::Second, false, &mut None).await;
+                Ok(opinion::joined(first, second))
+            }
+            answer => answer,
+        }
     }
 
     /// Takes one program of the batch after the other, and gives its place back in between when somebody else
@@ -235,7 +253,13 @@ impl Evaluator {
             let engines = Engines::of(request.second_opinion);
             let answer = match batch.len() {
                 1 => self.unshared(&permit, &request).await,
-                _ => self.run(&permit, &request, engines, true, &mut warm).await,
+                _ => {
+                    let answer = self.run(&permit, &request, engines, true, &mut warm).await;
+                    if answer.as_ref().is_ok_and(is_cramped) {
+                        warm = None;
+                    }
+                    self.with_room(&permit, &request, answer).await
+                }
             };
             batch.answer(place, answer);
             done();
@@ -391,6 +415,14 @@ impl Warm {
     fn new(dialogue: Dialogue) -> Self {
         let begun = Instant::now();
         Self { dialogue, begun }
+    }
+}
+
+/// True for a value that the second engine had no memory for.
+fn is_cramped(evaluated: &Evaluated) -> bool {
+    match &evaluated.second_opinion {
+        SecondOpinion::Failed(error) => matches!(error.as_ref(), EvalError::Memory { .. }),
+        SecondOpinion::NotAsked | SecondOpinion::Agrees | SecondOpinion::Differs { .. } => false,
     }
 }
 

@@ -118,8 +118,10 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or_default();
-    // The words for more bytes than there are addresses, and for a stack that cannot grow any more.
-    match text.contains("capacity overflow") || text.contains("failed to allocate stack") {
+    // The words for more bytes than there are addresses, for a stack that cannot grow any more, and for an arena that
+    // cannot.
+    let words = ["capacity overflow", "failed to allocate stack"];
+    match text == "out of memory" || words.iter().any(|words| text.contains(words)) {
         true => Failure::Memory,
         false => Failure::runtime(format!("the evaluator gave up: {}", cut(text.to_owned()))),
     }

@@ -13,6 +13,7 @@ mod evaluation_live;
 mod fmt;
 mod jb;
 mod jb_rewrite;
+mod large;
 mod lint;
 mod pack;
 mod programs;

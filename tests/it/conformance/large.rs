@@ -1,0 +1,414 @@
+//! Files of several megabytes: generated libraries and texts that are evaluated, imported, shown, formatted and linted. What
+//! comes of them is compared with sums of what go-jsonnet 0.22 makes of the same files, and with its programs as they run
+//! where they are installed. What is above the bound is told with the key that moves it, and keeps nothing else.
+
+use super::evaluation::same;
+use crate::secrets::commit;
+use crate::support::app::{TestApp, step};
+use crate::support::evaluation::{evaluate, evaluator, snippet};
+use crate::support::require::component;
+use crate::support::shell::{Ended, OF_LARGE_FILES, Shell};
+use drydock::emulator::model::{Asked, calls, says};
+use drydock::jsonnet::{EvalLimits, Request, SecondOpinion, SecondOpinionWanted};
+use drydock::workspace::Directory;
+use gix::objs::tree::EntryKind;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The sizes of the libraries, by their names.
+const SIZES: [(&str, usize); 2] = [("large-1", 1_200_000), ("large-4", 4_200_000)];
+/// A file that is larger than what is read where nothing else is configured.
+const TOO_LARGE: usize = 17 << 20;
+/// Said of that file, wherever it is met.
+const BOUND: &str =
+    "`lib/too-large.libsonnet` has 17825792 bytes; the limit is 16777216 (`sandbox.file_bytes_max`)";
+
+/// A build without optimisation may take long on a busy machine.
+const SECONDS_MAX: u64 = 120;
+const KEY: &str = "DRYDOCK_SANDBOX__FILE_BYTES_MAX";
+
+/// The SHA-256 of what go-jsonnet makes of each.
+const RECORDED: [(&str, &str); 10] = [
+    (
+        "code large-1",
+        "903fb75b4673f6e99619732cb1eabc3d1b9f11865661309af0542f16ad5094ff",
+    ),
+    (
+        "text large-1",
+        "580e6c7b49954515937f172911cccf59ea360f2a7d505cd7d294272fa6a688b2",
+    ),
+    (
+        "value large-1",
+        "c5f1a6e85625a326079bf5ab0201af7a6890f271a4321960bfa4e849201d198e",
+    ),
+    (
+        "show large-1",
+        "b562c0af0db50a08c4d27df20f89105525c29e272470131d403b8ec3029e8821",
+    ),
+    (
+        "fmt large-1",
+        "915ae627fd07264b33d75245427746fc0dcc7715509119d612454c9035dd1456",
+    ),
+    (
+        "code large-4",
+        "85499525472a6fb8941a99dae470089f613e843b89cf68cbffb94f7040526f4f",
+    ),
+    (
+        "text large-4",
+        "6cb5e57a5f9e00410098fd14920c2aa55d1d075b6bb91bce3932469b8c4aa613",
+    ),
+    (
+        "value large-4",
+        "6aa13d73e20ef4830292272105c411dfddfa401d4f48a4d380bf7720bc370af1",
+    ),
+    (
+        "show large-4",
+        "2a6137d57b89fbfaf8004f618d3d01ddcc240e6a66a47c20a6c28a45307d8fd9",
+    ),
+    (
+        "fmt large-4",
+        "a5cb356ead83a6420c52d600ee81c31c3847d2bc689a8b1d03b98bb2c7e87bbd",
+    ),
+];
+
+/// A library of functions, not in the standard style.
+fn library(bytes: usize) -> String {
+    let mut text = "{\n".to_owned();
+    for n in 0.. {
+        if text.len() >= bytes {
+            break;
+        }
+        let line = writeln!(
+            text,
+            "  kind{n}( name,replicas = 1 )::{{apiVersion:\"v1\",kind:'Kind{n}',metadata:{{name:name,\
+             labels:{{app:name+\"-{n}\"}}}},data:{{number:{n}*3,text:\"x%d\" % replicas}}}},"
+        );
+        line.expect("a text takes a line");
+    }
+    text + "}\n"
+}
+
+/// A value that is as large as its program.
+fn data(bytes: usize) -> String {
+    let line = |n: usize| {
+        format!(
+            "  {{ name: 'item-{n}', list: [{n}, {n}.5, -{n}], 'é ü': \"it's 🚀 {n}{}\" }},\n",
+            " filled".repeat(40)
+        )
+    };
+    let lines: String = (1..bytes / line(9_999).len()).map(line).collect();
+    format!("[\n{lines}]\n")
+}
+
+/// An environment on a library and on a text.
+fn main(name: &str) -> String {
+    format!(
+        "local l = import '{name}.libsonnet';\n\
+         {{ ['a%d' % n]: l['kind%d' % (n * n)]('a%d' % n, n) for n in std.range(0, 70) }}\n\
+         + {{ text: {{ apiVersion: 'v1', kind: 'ConfigMap', metadata: {{ name: 'text' }}, data: {{\n\
+         \x20 functions: std.length(std.objectFieldsAll(l)), sum: std.md5(importstr '{name}.txt') }} }} }}\n"
+    )
+}
+
+const SPEC: &str = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"x"},"spec":{"namespace":"large"}}"#;
+
+/// An environment on what is too large.
+const OVER: &str = "(import 'too-large.libsonnet').a\n";
+
+const ALICE: &str = "U0ALICE";
+
+/// Programs on the files of one size, by their names.
+fn programs(name: &str) -> [(String, String); 3] {
+    [
+        (
+            format!("code {name}"),
+            format!(
+                "local l = import '{name}.libsonnet'; \
+                 {{ few: [l.kind0('a'), l.kind7('b', 2), l.kind6000('z', replicas=3)], all: std.length(std.objectFieldsAll(l)) }}"
+            ),
+        ),
+        (
+            format!("text {name}"),
+            format!(
+                "local t = importstr '{name}.libsonnet'; \
+                 {{ length: std.length(t), sum: std.md5(t), lines: std.length(std.split(t, '\\n')), begins: t[0:90] }}"
+            ),
+        ),
+        (format!("value {name}"), format!("import '{name}.data'")),
+    ]
+}
+
+fn sum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The sum of a value, with the fields in the order of their names.
+fn sum_of(value: &Value) -> String {
+    sum(value.to_string().as_bytes())
+}
+
+/// What was compared so far.
+#[derive(Default)]
+struct Compared {
+    all: usize,
+    wrong: Vec<String>,
+}
+
+impl Compared {
+    fn is(&mut self, what: &str, holds: bool, otherwise: impl FnOnce() -> String) {
+        self.all += 1;
+        if !holds {
+            self.wrong.push(format!("{what}: {}", otherwise()));
+        }
+    }
+
+    fn is_recorded(&mut self, what: &str, ours: &str) {
+        let recorded = RECORDED.iter().find(|(name, _)| *name == what);
+        let recorded = recorded.map_or("", |(_, sum)| sum);
+        self.is(what, recorded == ours, || {
+            format!("recorded {recorded:?}, ours {ours:?}")
+        });
+    }
+}
+
+/// The value that go-jsonnet has of a program in this directory, where it is installed.
+fn theirs(work: &Path, arguments: &[&str]) -> Option<Value> {
+    let jsonnet = component("jsonnet")?;
+    let mut command = jsonnet.command();
+    command.current_dir(work).args(["-J", "lib"]).args(arguments);
+    let run = command.stdin(Stdio::null()).output().expect("jsonnet starts");
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "{said}");
+    Some(serde_json::from_slice(&run.stdout).expect("it writes JSON"))
+}
+
+fn shell() -> Shell {
+    let shell = Shell::with_repository(&[("jsonnetfile.json", "{}\n")]);
+    for (name, bytes) in SIZES {
+        let library = library(bytes);
+        shell.put(&format!("lib/{name}.libsonnet"), &library);
+        shell.put(&format!("lib/{name}.txt"), &library);
+        shell.put(&format!("lib/{name}.data"), &data(bytes));
+        shell.put(&format!("environments/{name}/main.jsonnet"), &main(name));
+        shell.put(&format!("environments/{name}/spec.json"), SPEC);
+    }
+    shell.put("lib/too-large.libsonnet", &too_large());
+    shell.put("environments/over/main.jsonnet", OVER);
+    shell.put("environments/over/spec.json", SPEC);
+    shell
+}
+
+/// A library that is larger than what is read.
+fn too_large() -> String {
+    let (begins, ends) = ("{ a: {} } // ", "\n");
+    let filled = "x".repeat(TOO_LARGE - begins.len() - ends.len());
+    format!("{begins}{filled}{ends}")
+}
+
+fn run(shell: &Shell, arguments: &[&str]) -> Ended {
+    let slow = format!("sandbox.seconds_max={SECONDS_MAX}");
+    shell.run(&[&["--set", &slow, "tanka"], arguments].concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_large_files() {
+    let _turn = OF_LARGE_FILES.lock().await;
+    let (shell, mut compared) = (shell(), Compared::default());
+    let work = shell.work();
+    let evaluator = evaluator(EvalLimits {
+        time_max: Duration::from_secs(SECONDS_MAX),
+        ..EvalLimits::default()
+    });
+    let request = |text: &str| Request {
+        tree: Arc::new(Directory::open(&work).expect("a work tree")),
+        jpath: vec!["lib".to_owned()],
+        second_opinion: SecondOpinionWanted::Yes,
+        ..snippet(text)
+    };
+    for (name, text) in SIZES.iter().flat_map(|(name, _)| programs(name)) {
+        let evaluated = evaluate(&evaluator, request(&text)).await.expect("a value");
+        assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees, "{name}");
+        let ours: Value = serde_json::from_slice(&evaluated.json).expect("JSON");
+        if let Some(theirs) = theirs(&work, &["-e", &text]) {
+            assert!(same(&theirs, &ours), "{name}");
+        }
+        compared.is_recorded(&name, &sum_of(&ours));
+    }
+    for text in ["import", "importstr"] {
+        let failed = evaluate(&evaluator, request(&format!("{text} 'too-large.libsonnet'"))).await;
+        let said = failed.expect_err("above the bound").to_string();
+        compared.is(text, said.contains(BOUND), || said.clone());
+    }
+    for (name, _) in SIZES {
+        let environment = format!("environments/{name}");
+        let shown = run(&shell, &["env", "show", &environment, "--json"]);
+        assert_eq!(shown.code, Some(0), "{}", shown.err);
+        let shown = shown.json();
+        assert_eq!(shown["cross_check"], "agrees", "{name}");
+        // By name and without the namespace of the environment: what its program says.
+        let objects = shown["objects"]
+            .as_array()
+            .expect("objects")
+            .iter()
+            .map(|object| {
+                let mut object = object.clone();
+                let metadata = object["metadata"].as_object_mut().expect("metadata");
+                assert_eq!(metadata.remove("namespace"), Some("large".into()), "{name}");
+                (
+                    object["metadata"]["name"].as_str().expect("a name").to_owned(),
+                    object,
+                )
+            });
+        let ours = Value::Object(objects.collect());
+        if let Some(theirs) = theirs(&work, &[&format!("{environment}/main.jsonnet")]) {
+            assert!(same(&theirs, &ours), "{name}");
+        }
+        compared.is_recorded(&format!("show {name}"), &sum_of(&ours));
+    }
+    told_with_the_key(&shell, &mut compared);
+    linted(&shell, &mut compared);
+    formatted(&shell, &mut compared);
+    println!(
+        "large files {}/{} (0 known)",
+        compared.all - compared.wrong.len(),
+        compared.all
+    );
+    assert!(compared.wrong.is_empty(), "{}", compared.wrong.join("\n"));
+}
+
+/// The key that the message names is the one that moves the bound.
+fn told_with_the_key(shell: &Shell, compared: &mut Compared) {
+    let over = run(shell, &["env", "show", "environments/over"]);
+    compared.is(
+        "show over",
+        over.code == Some(1) && over.err.contains(BOUND),
+        || format!("{over:?}"),
+    );
+    let show = |bound: &str| {
+        let slow = format!("sandbox.seconds_max={SECONDS_MAX}");
+        let mut command = shell.drydock(&["--set", &slow, "tanka", "env", "show", "environments/large-4"]);
+        command.env(KEY, bound);
+        let ended = command.output().expect("it starts");
+        (
+            ended.status.code(),
+            String::from_utf8_lossy(&ended.stderr).into_owned(),
+        )
+    };
+    let lower = show("2097152");
+    let told = "bytes; the limit is 2097152 (`sandbox.file_bytes_max`)";
+    compared.is(
+        "a lower bound",
+        lower.0 == Some(1) && lower.1.contains(told),
+        || format!("{lower:?}"),
+    );
+    let enough = show("5242880");
+    compared.is("a bound that is enough", enough.0 == Some(0), || {
+        format!("{enough:?}")
+    });
+}
+
+/// What is above the bound is an error of its own and of whoever imports it; nothing else is wrong.
+fn linted(shell: &Shell, compared: &mut Compared) {
+    let linted = run(shell, &["lint", "."]);
+    let errors = linted.out.lines().filter(|line| line.starts_with("error: "));
+    let errors: Vec<&str> = errors.collect();
+    let expected = [
+        format!(
+            "error: environments/over/main.jsonnet:1:2-30 couldn't open import \"too-large.libsonnet\": {BOUND}"
+        ),
+        format!("error: lib/too-large.libsonnet: {BOUND}"),
+        format!(
+            "error: `environments/over` does not render: import \"too-large.libsonnet\" of \
+             `environments/over/main.jsonnet`: {BOUND} (at environments/over/main.jsonnet:1:2)"
+        ),
+    ];
+    compared.is("lint", linted.code == Some(1) && errors == expected, || {
+        format!("{errors:#?}")
+    });
+    let told = "6 files looked at; environments with any of it: 2 of 3 rendered";
+    compared.is("lint, all others", linted.err.contains(told), || {
+        linted.err.clone()
+    });
+}
+
+/// What is above the bound is told, and all others are formatted.
+fn formatted(shell: &Shell, compared: &mut Compared) {
+    let written = SIZES.map(|(name, _)| shell.get(&format!("lib/{name}.libsonnet")));
+    let ended = run(shell, &["fmt", "lib"]);
+    let is_told = ended.code == Some(1) && ended.err.contains(BOUND);
+    compared.is("fmt", is_told, || format!("{ended:?}"));
+    for ((name, _), before) in SIZES.iter().zip(written) {
+        let after = shell.get(&format!("lib/{name}.libsonnet"));
+        assert_ne!(before, after, "{name}");
+        if let Some(jsonnetfmt) = component("jsonnetfmt") {
+            let file = shell.home().join("theirs.libsonnet");
+            std::fs::write(&file, before).expect("a file");
+            let run = jsonnetfmt
+                .command()
+                .arg(&file)
+                .output()
+                .expect("jsonnetfmt starts");
+            assert!(
+                run.stdout == after.as_bytes(),
+                "{name} is formatted in another way"
+            );
+        }
+        compared.is_recorded(&format!("fmt {name}"), &sum(after.as_bytes()));
+    }
+}
+
+/// The MD5 of the larger text, as go-jsonnet has it.
+const SUM_IN_A_CHAT: &str = "sum: 867ac0315373cf9a6843e2600e087977";
+
+#[tokio::test]
+async fn a_chat_reads_large_files_and_names_the_key_of_the_bound() {
+    let _turn = OF_LARGE_FILES.lock().await;
+    let show = |environment: &str| {
+        calls(
+            "tanka_show",
+            json!({ "env_path": format!("environments/{environment}") }),
+        )
+    };
+    let seconds = SECONDS_MAX.to_string();
+    let settings = [("sandbox.seconds_max", seconds.as_str())];
+    let app = TestApp::set(
+        move |asked: &Asked| match step(asked) {
+            0 => show("large-4"),
+            1 => show("over"),
+            _ => says("That is all."),
+        },
+        &settings,
+    )
+    .await;
+    let (name, bytes) = SIZES[1];
+    let (library, main, too_large) = (library(bytes), main(name), too_large());
+    let files = [
+        ("lib/large-4.libsonnet", library.as_str()),
+        ("lib/large-4.txt", &library),
+        ("lib/too-large.libsonnet", &too_large),
+        ("environments/large-4/main.jsonnet", &main),
+        ("environments/large-4/spec.json", SPEC),
+        ("environments/over/main.jsonnet", OVER),
+        ("environments/over/spec.json", SPEC),
+    ];
+    commit(&app, &files.map(|(path, text)| (path, EntryKind::Blob, text)));
+    app.slack_editor(ALICE).await;
+    app.ask(ALICE, "show me both").await;
+    let asked = app.asked();
+    let results = asked[2].messages.iter().flat_map(|message| &message.results);
+    let answers: Vec<&str> = results.map(|result| result.content.as_str()).collect();
+    for expected in ["# `environments/large-4`: 72 objects", SUM_IN_A_CHAT, BOUND] {
+        assert!(
+            answers.iter().any(|answer| answer.contains(expected)),
+            "{expected}: {answers:?}"
+        );
+    }
+}
