@@ -2,7 +2,8 @@
 //!
 //! Generated repositories on disk: many Jsonnet files, many files that nothing imports, and one library of several
 //! megabytes. The release binary is timed from its start to its end, with the processes it starts. Where a `tk` is
-//! installed (`DRYDOCK_BENCH_TK` names one) it renders the same files first, and must print the same bytes.
+//! installed (`DRYDOCK_BENCH_TK` names one, or else `tk` is looked for) it renders, lists and lints the same files beside ours;
+//! what it renders must be the same bytes. `tk lint` looks at texts alone: ours also renders every environment.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -59,6 +60,15 @@ fn main() {
             &Times::new(vec![time]),
             target,
         );
+        if let Some(peer) = peer {
+            // What it warns of makes it fail.
+            let (_, time) = repository.timed(peer, &["lint", "."]);
+            row(
+                &format!("tk lint of {linted} files"),
+                &Times::new(vec![time]),
+                "peer",
+            );
+        }
     }
     let files = parts::with_parts(tanka::files(ENVIRONMENTS), LINTED[1] / 2);
     let count = files.iter().filter(|(path, _)| is_own(path)).count();
@@ -150,6 +160,17 @@ impl Repository {
     }
 
     fn run(&self, program: &Path, arguments: &[&str]) -> (Output, Duration) {
+        let (output, time) = self.timed(program, arguments);
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        (output, time)
+    }
+
+    /// Runs a program, however it ends.
+    fn timed(&self, program: &Path, arguments: &[&str]) -> (Output, Duration) {
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -157,13 +178,7 @@ impl Repository {
             .stdin(Stdio::null());
         let started = Instant::now();
         let output = command.output().unwrap();
-        let time = started.elapsed();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        (output, time)
+        (output, started.elapsed())
     }
 
     /// Shows and lists, by turns with the peer.
