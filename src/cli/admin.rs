@@ -19,22 +19,22 @@ pub(super) struct InviteArguments {
     /// The person's name, as others see it
     #[arg(value_parser = checked(access::check_name))]
     name: String,
-    /// What they may do
+    /// The person's role
     #[arg(long, value_enum, default_value = "editor")]
     role: RoleName,
     #[command(flatten)]
     reach: Reach,
-    /// How many hours the invite is good
+    /// Hours until the invite expires
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=720))]
     hours: u32,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Reach {
-    /// Which repositories, as a glob
+    /// Repositories the grant covers, as a glob
     #[arg(long = "repo", value_name = "GLOB", default_value = "*", value_parser = checked(access::check_glob))]
     repositories: String,
-    /// Which environments, as globs such as `dev` or `prod-*`; all if it is not given
+    /// Environments the grant covers, as globs such as `dev` or `prod-*`; all if it is not given
     #[arg(long = "env", value_name = "GLOB", value_parser = checked(access::check_glob))]
     environments: Vec<String>,
 }
@@ -94,7 +94,7 @@ pub(super) enum UserCommand {
         /// The person's name, as others see it
         #[arg(value_parser = checked(access::check_name))]
         name: String,
-        /// What they may do
+        /// The person's role
         #[arg(long, value_enum)]
         role: RoleName,
         #[command(flatten)]
@@ -109,7 +109,7 @@ pub(super) enum UserCommand {
     Grant {
         /// Id, name or `slack:T0ACME:U0ALICE`
         which: String,
-        /// What they may do
+        /// The person's role
         #[arg(long, value_enum)]
         role: RoleName,
         #[command(flatten)]
@@ -246,7 +246,7 @@ pub(super) async fn ask(global: &Global, request: Request) -> Result<Answer, Fai
     Operator::new(global)?.ask(request).await
 }
 
-/// Who asks: of the running server, else of the database itself, which stays open then.
+/// An operator's requests: to the running server, else to the database itself, which stays open then.
 pub(super) struct Operator {
     settings: OperatorSettings,
     database: Option<Admin>,

@@ -17,7 +17,7 @@ ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what w
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// What should change, or what you want to know
+    /// The request: a change to make, or a question to answer
     #[arg(required = true, value_name = "REQUEST")]
     request: Vec<String>,
     #[command(flatten)]

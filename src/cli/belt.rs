@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The commands that are listed, with all that is below them.
 const VERBS: [&str; 2] = ["tanka", "jb"];
 
-/// Which command does what a tool does.
+/// The tools and the command that does the same as each.
 const SAME: [(&str, &str); 14] = [
     ("helm_dependency_build", "tanka charts build"),
     ("helm_dependency_list", "tanka charts dependencies"),
@@ -41,7 +41,7 @@ struct Typed {
     about: String,
 }
 
-/// What the demo's help lists, a command a line.
+/// Returns the list of commands in the demo's help, one a line.
 pub(super) fn listed() -> String {
     let tools = tools();
     let commands = commands();

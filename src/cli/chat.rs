@@ -90,7 +90,7 @@ const VERBS: [(Verb, &str, &str, &str); 12] = [
     (Verb::Exit, "exit", "", "leave (or Ctrl-D)"),
 ];
 
-/// What a line means.
+/// The meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning<'a> {
     Nothing,
@@ -213,7 +213,8 @@ fn meaning(line: &str) -> Meaning<'_> {
     }
 }
 
-/// What a command asks of the environments, or what to say where it lacks an argument.
+/// Returns the question a command asks about the environments, or the text to show where it lacks an argument. `None`
+/// for a command that asks nothing about them.
 fn question(verb: Verb, arguments: &str) -> Option<Result<Question, &'static str>> {
     match verb {
         Verb::Inspect(verb) => verb.question(arguments),

@@ -104,7 +104,7 @@ fn refused(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// Whether others can read what is kept.
+/// Reports the mode of the data directory; an error if others can read it.
 fn data_directory(settings: &DataSettings) -> Result<String, OpenError> {
     let group = GroupAccess::of(settings.group_access);
     let found = store::look_at_directory(&settings.directory, group)?;
@@ -146,7 +146,7 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
     Ok(format!("`{path}` is on the branch, {} bytes", text.len()))
 }
 
-/// Which layers of the jail this system has, and whether it may lack the others.
+/// Reports the layers of the jail that this system has; an error if it lacks one that it may not lack.
 fn jail(may_lack: &[String]) -> Result<String, JailError> {
     let standing = sandbox::standing(&Program::this(), may_lack)?;
     let present = layers::listed(&standing.present);

@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     /// Plays the story and ends: exit code 0 if every line of it held, 1 if not
     #[arg(long)]
     headless: bool,
-    /// How long the model pretends to think, in milliseconds; 0 with --headless, 300 without
+    /// Time the model pretends to think, in milliseconds; 0 with --headless, 300 without
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(0..=5_000))]
     pace: Option<u64>,
     /// Layers of the jail that this system may lack, such as `landlock`

@@ -1,4 +1,4 @@
-//! How many files this process may have open, and how many of them may be connections: a server that runs out of
+//! Limits on the files this process has open, and on the connections among them: a server that runs out of
 //! descriptors can neither answer nor store.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -20,7 +20,7 @@ pub(super) fn raise() -> Option<u64> {
     }
 }
 
-/// How many connections a limit leaves room for, at most as many as are wanted.
+/// Returns the number of connections a limit leaves room for, at most as many as are wanted.
 pub(super) fn connections(limit: Option<u64>, wanted: usize) -> usize {
     let Some(limit) = limit else { return wanted };
     let room = limit - (limit / 2).min(RESERVED_MAX);

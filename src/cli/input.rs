@@ -3,7 +3,7 @@
 use std::pin::pin;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader, Stdin};
 
-/// What was read.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line without its end.
@@ -12,7 +12,7 @@ pub(super) enum Line {
     NotText,
     /// A line of more bytes than fit; it was skipped.
     TooLong,
-    /// There will be no more.
+    /// The end of the input.
     End,
 }
 

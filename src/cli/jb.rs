@@ -79,7 +79,7 @@ pub(super) struct Plan {
     place: Place,
 }
 
-/// Where packages come from: nowhere, while no host is allowed.
+/// Returns the source of packages: the network, or none while no host is allowed.
 pub(super) fn fetch(hosts_allowed: &[String], client: reqwest::Client) -> Arc<dyn Fetch> {
     if hosts_allowed.is_empty() {
         return Arc::new(Offline);

@@ -117,7 +117,7 @@ struct Global {
     /// Prints JSON instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// What is logged to standard error, such as `info` or `drydock=debug`
+    /// The log filter for standard error, such as `info` or `drydock=debug`
     #[arg(long, global = true, env = "DRYDOCK_LOG", value_name = "FILTER")]
     log: Option<String>,
 }
@@ -183,7 +183,7 @@ fn comparer(evaluator: Arc<dyn Evaluate>, redactor: Arc<Redactor>) -> Arc<Compar
     Arc::new(Comparer::new(evaluator, redactor, serve::random().to_vec()))
 }
 
-/// Why a command did not work, and the exit code that says so.
+/// The error of a command that did not work, and its exit code.
 #[derive(Debug)]
 struct Failure {
     code: u8,
@@ -295,7 +295,7 @@ async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
 }
 
 impl Global {
-    /// Where a server's configuration comes from. Without `--config`, `drydock.toml` counts if it is
+    /// Returns the sources of a server's configuration. Without `--config`, `drydock.toml` counts if it is
     /// here.
     fn sources(&self) -> Result<Sources, Failure> {
         let here = PathBuf::from("drydock.toml");
@@ -303,7 +303,7 @@ impl Global {
         self.read(file)
     }
 
-    /// Where a person's own configuration comes from. Without `--config` it is in their home; a file
+    /// Returns the sources of a person's own configuration. Without `--config` it is in their home; a file
     /// that lies in the repository is somebody else's, and could send their key anywhere.
     fn own_sources(&self) -> Result<Sources, Failure> {
         let variable = |name: &str| {

@@ -49,7 +49,7 @@ impl Style {
 
 const PLAIN: &str = "\x1b[0m";
 
-/// One stream of the program.
+/// An output stream of the program.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     terminal: bool,

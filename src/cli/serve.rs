@@ -17,9 +17,9 @@ use tokio::signal::unix::{SignalKind, signal};
 const CODE_TASK: u8 = 70;
 /// Exit code when nothing can be stored any more (`EX_IOERR`).
 const CODE_STORE: u8 = 74;
-/// How long a server whose store is broken takes to tell those who ask: there is nothing else left to do.
+/// Longest time a server whose store is broken takes to tell those who ask: there is nothing else left to do.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// How long the other tasks take to end where one has ended before its time.
+/// Longest time the other tasks take to end where one has ended before its time.
 const TASKS_LEFT_MAX: Duration = Duration::from_secs(15);
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {

@@ -66,7 +66,7 @@ pub(super) struct ImportersArguments {
     /// Files or directories; `deleted:` before one that is gone helps `--mode tk`
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
-    /// How they are found
+    /// The way importers are found
     #[arg(long, value_enum, default_value = "exact")]
     mode: Mode,
     /// Shows by which files each entry point comes to the path
@@ -74,7 +74,7 @@ pub(super) struct ImportersArguments {
     why: bool,
 }
 
-/// How importers are found.
+/// The way importers are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     /// Every import is resolved as an evaluation does
@@ -85,7 +85,7 @@ enum Mode {
 
 #[derive(Debug, Args)]
 pub(super) struct ListArguments {
-    /// Where to look
+    /// The directory to search
     #[arg(default_value = ".", value_name = "DIRECTORY")]
     directory: String,
     /// Only environments with these labels: `stage=prod,tier in (1,2),!old`
@@ -101,7 +101,7 @@ pub(super) struct ShowArguments {
     /// The environment: its directory, a file in it, or its name
     #[arg(value_name = "ENVIRONMENT")]
     environment: String,
-    /// Which one, where a file holds several
+    /// The name of the environment, where a file holds several
     #[arg(long)]
     name: Option<String>,
     /// Only objects whose `Kind/name` matches; `!` before it leaves them out
@@ -185,7 +185,7 @@ async fn lint(
     tanka_lint::run(arguments, directory, &here, &settings, output).await
 }
 
-/// Where a person is, and how to render there.
+/// The working directory, its repository and the settings to render there.
 pub(super) struct Around {
     pub(super) here: PathBuf,
     pub(super) directory: Arc<Directory>,

@@ -21,7 +21,7 @@ pub(super) struct DiffArguments {
     /// The environment: its directory, a file in it, or its name; every one that changes without it
     #[arg(value_name = "ENVIRONMENT")]
     pub(super) environment: Option<String>,
-    /// Which one, where a file holds several
+    /// The name of the environment, where a file holds several
     #[arg(long, requires = "environment")]
     name: Option<String>,
     /// Renders by one engine only: faster, and nothing says whether a second one has the same value

@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 /// Characters that say what the changes do to environments.
 const EFFECTS_CHARS_MAX: usize = 4_000;
 
-/// What was found out about the changes.
+/// The result of checking the changes.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Checked {
     /// Our checks, in a fixed order; none without changes.
     pub(in crate::cli) checks: Vec<Check>,
-    /// What the changes do to environments, in words.
+    /// The effects of the changes on environments, in words.
     pub(in crate::cli) effects: String,
     /// The environments that do not render, and where each fails.
     pub(super) broken: Vec<Broken>,
@@ -40,7 +40,7 @@ impl Checking {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// What holds of the files as they are now.
+    /// Returns the checks of the files as they are now; those of the last time if the changes are still the same.
     pub(super) async fn checked(
         &self,
         progress: &mut (dyn FnMut(Progress) + Send),

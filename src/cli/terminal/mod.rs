@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use undo::Undo;
 use watch::{Detail, Watch};
 
-/// How the terminal was started.
+/// The options the terminal was started with.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Options {
     /// The model, as `provider/model`, or its name: `gpt-4o`, or any beside --provider
@@ -93,7 +93,7 @@ pub(super) struct Terminal {
     output: Output,
 }
 
-/// What the model is told after `/undo`.
+/// Text the model is told after `/undo`.
 const UNDONE: &str =
     "(The edits of the turn before were taken back; read a file again before you edit it.)\n\n";
 
@@ -222,7 +222,7 @@ impl Terminal {
         Ok(outcome)
     }
 
-    /// What this session changed in the working directory.
+    /// Returns the changes of this session in the working directory.
     fn changes(&self) -> Result<Vec<FileChange>, Failure> {
         self.directory.changes().map_err(Failure::failed)
     }

@@ -1,4 +1,4 @@
-//! What the terminal keeps of a conversation: nothing, unless it is asked to record.
+//! The recording of a conversation in the terminal: none, unless it is asked for.
 
 use crate::agent::Journal;
 use crate::cli::Failure;

@@ -1,4 +1,4 @@
-//! What each turn did to the files, so that it can be taken back.
+//! The edits of each turn, so that they can be taken back.
 
 use crate::cli::Failure;
 use crate::model::{FileChange, RepoPath};
@@ -14,7 +14,7 @@ pub(super) struct Undo {
     turns: VecDeque<Vec<FileChange>>,
 }
 
-/// What taking a turn back did.
+/// The files that taking a turn back restored, and those it left.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Undone {
     /// Files that are as they were before the turn.
@@ -56,7 +56,7 @@ impl Undo {
     }
 }
 
-/// What changed between two lists of changes against the same start.
+/// Returns the edits between two lists of changes against the same start.
 fn edits(before: &[FileChange], after: &[FileChange]) -> Vec<FileChange> {
     let same_path = |list: &[FileChange], path: &RepoPath| -> Option<FileChange> {
         list.iter().find(|change| change.path == *path).cloned()

@@ -1,4 +1,4 @@
-//! What a person sees while a turn runs: the model's words before its calls, the calls, and what goes
+//! The display while a turn runs: the model's words before its calls, the calls, and what goes
 //! wrong. All of it goes to standard error; the answer is data and is printed at the end.
 
 use crate::agent::Event;
@@ -14,12 +14,12 @@ const WORDS_CHARS_MAX: usize = 20_000;
 /// Renderings that nobody waits for long enough to be told.
 const SMALL: usize = 20;
 
-/// How much is shown.
+/// The amount of detail that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
     /// Calls, and what failed.
     Usual,
-    /// What tools answer, too.
+    /// The answers of tools as well.
     Verbose,
 }
 
