@@ -223,12 +223,12 @@ mod tests {
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Install {
-        /// Where.
+        /// The directory.
         path: String,
-        /// What.
+        /// The packages.
         #[serde(default)]
         packages: Vec<Package>,
-        /// How often.
+        /// The number of attempts.
         #[serde(default = "three")]
         #[schemars(range(min = 1, max = 9))]
         attempts: usize,

@@ -101,7 +101,7 @@ mod tests {
     struct Nested {
         /// Packages to install.
         packages: Vec<Package>,
-        /// Where to look first.
+        /// The first place to look.
         #[serde(default)]
         title: Option<String>,
     }
@@ -132,7 +132,7 @@ mod tests {
                         "properties": { "name": { "description": "Its name.", "type": "string" } },
                     },
                 },
-                "title": { "description": "Where to look first.", "type": "string" },
+                "title": { "description": "The first place to look.", "type": "string" },
             },
         });
         assert_eq!(render::<Nested>(), expected);

@@ -19,7 +19,7 @@ pub(super) struct PlanArguments {
     /// Packages that would be installed or updated; none means what is listed.
     #[serde(default)]
     packages: Vec<String>,
-    /// Whether an update is planned; otherwise it is an install.
+    /// Plan an update instead of an install.
     #[serde(default)]
     update: bool,
 }
