@@ -1,4 +1,4 @@
-//! Whether a value that stands where secrets stand is one. Names, references, addresses and words stand there as
+//! The test for values that stand where secrets stand. Names, references, addresses and words stand there as
 //! well, and a text without them could not be read any more.
 
 use regex::Regex;
@@ -19,7 +19,7 @@ const PLAIN_NAMES: [&str; 20] = [
     "mail", "region", "bucket", "endpoint", "url", "uri", "type", "crt", "cert",
 ];
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place<'a> {
     /// Behind a name that secrets have: `password`, `api_token`.

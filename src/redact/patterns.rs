@@ -1,4 +1,4 @@
-//! What secrets look like that we were not told about. Each pattern is bound to something that does not
+//! Patterns of secrets that are not configured. Each pattern is bound to something that does not
 //! occur in ordinary configuration, so that digests, image tags and long names stay readable.
 
 use super::judge;
@@ -7,7 +7,7 @@ use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// One kind of secret.
+/// A pattern for one kind of secret.
 struct Pattern {
     /// Texts one of which every match contains, in any case. Without any of them the expression is
     /// not tried, which is what makes clean text fast.
@@ -178,7 +178,7 @@ fn patterns_to_try(text: &str) -> [bool; PATTERNS.len()] {
 /// The first line of a private key in PEM, and its last.
 const KEY_BEGIN: &str = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
 const KEY_END: &str = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
-/// What may be a key that was cut off: base64 with line breaks, escaped or not.
+/// Text that may be the rest of a key that was cut off: base64 with line breaks, escaped or not.
 const KEY_REST: &str = r"\A(?:[A-Za-z0-9+/=\s]|\\[nrt])*";
 /// A shorter block is a mention in a document.
 const KEY_BYTES_MIN: usize = 80;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// Nesting that is followed.
 const DEPTH_MAX: usize = 128;
 
-/// Something that is written in a program.
+/// A token of a program: a word, a text or a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'t> {
     Word(&'t str),

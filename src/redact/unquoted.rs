@@ -16,7 +16,7 @@ const BEGIN_CODE: [&str; 12] = [
 const OPERATORS: [&str; 14] = [
     "+", "-", "*", "/", "%", "==", "!=", "||", "&&", "?", "then", "else", "for", "in",
 ];
-/// What programs and templates have more often than what somebody made up.
+/// Characters that programs and templates have more often than secrets.
 const BRACKETS: [char; 8] = ['(', ')', '[', ']', '{', '}', '<', '>'];
 /// Names of algorithms, whose digits are none of a secret.
 const ALGORITHMS: [&str; 9] = [
