@@ -1,4 +1,5 @@
-//! Why an operation does nothing. Where jsonnet-bundler has words for it, they are its words; advice names our own program.
+//! The errors of bundler operations, in the words of jsonnet-bundler where it has words for them; advice names our own
+//! program.
 
 use super::fetch::FetchError;
 use super::uri::UriError;
@@ -6,13 +7,13 @@ use crate::download::RemoteRefused;
 use crate::model::PathError;
 use crate::workspace::TreeError;
 
-/// Why an operation does nothing.
+/// The reason an operation does nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum BundlerError {
-    /// There is no `jsonnetfile.json`: the project has to be initialised.
+    /// The project has no `jsonnetfile.json`: it has to be initialised.
     #[error("failed to load jsonnetfile: open {0}: no such file or directory")]
     NoFile(String),
-    /// There is no lock, and an update starts from one: install first.
+    /// The project has no lock, and an update starts from one: install first.
     #[error("failed to load lockfile: open {0}: no such file or directory")]
     NoLock(String),
     /// A rewrite needs the names of a lock, and there is none that can be read.
@@ -26,7 +27,7 @@ pub enum BundlerError {
     /// The project is initialised already.
     #[error("jsonnetfile.json already exists")]
     Exists,
-    /// One of the two files is not what it should be.
+    /// The `jsonnetfile.json` or its lock is not valid.
     #[error("{0}")]
     File(#[from] FileError),
     /// A package that was asked for is not named as packages are.
@@ -59,7 +60,7 @@ pub enum BundlerError {
     Download {
         /// The package.
         package: String,
-        /// Why.
+        /// The reason.
         source: FetchError,
     },
     /// The remote sends something else than what was locked.
@@ -86,7 +87,7 @@ pub enum BundlerError {
     Tree(#[from] TreeError),
 }
 
-/// What is wrong with a `jsonnetfile.json` or its lock.
+/// The reason a `jsonnetfile.json` or its lock is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// Written by something newer than we know.
@@ -97,7 +98,7 @@ pub enum FileError {
     Malformed {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The reason it is not valid.
         why: String,
     },
 }
