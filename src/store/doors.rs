@@ -13,7 +13,7 @@ use std::path::Path;
 /// Lines of the audit log that are looked at, the newest.
 const LINES_MAX: u32 = 50_000;
 
-/// What came to the doors of a gateway, as far as its store has it.
+/// The messages a gateway let in and the requests it turned away, as far as its store has them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Doors {
     /// The time of the newest message that was let in, by the name of the channel or hook.
@@ -29,11 +29,11 @@ pub struct TurnedAway {
     pub name: String,
     /// The reason, in the words of the audit log.
     pub reason: String,
-    /// When.
+    /// The time of the request.
     pub at: Timestamp,
 }
 
-/// What came to the doors of the gateway whose data this is; nothing where there is no database yet.
+/// Reads the messages and requests of the gateway whose data directory this is; none where there is no database yet.
 pub fn look_at_doors(directory: &Path) -> Result<Doors, OpenError> {
     let Some(connection) = connect_to_look(directory)? else {
         return Ok(Doors::default());
