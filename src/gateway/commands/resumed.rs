@@ -13,7 +13,7 @@ use std::sync::Arc;
 const CRASHES_MAX: u32 = 3;
 /// Ends of the process after which a command is given up whose effect is on record.
 const CRASHES_WITH_EFFECT_MAX: u32 = 6;
-/// How old a command that changes something may be when it is carried out after a restart.
+/// Longest age at which a command that changes something is still carried out after a restart.
 const AGE_MAX: SignedDuration = SignedDuration::from_mins(5);
 const TOO_OLD: &str = "I was restarted before I could do this, and that is some minutes ago, so I did nothing. \
                        Say it again if you still want it.";
@@ -122,7 +122,7 @@ fn is_alone(command: &Unanswered) -> bool {
     inbound.is_ok_and(|inbound| is_inspection(&inbound.kind))
 }
 
-/// What a command is answered instead of being carried out.
+/// Returns the reply to a command that is not carried out; `None` if it is to be carried out.
 fn instead(command: &Unanswered, too_late: Option<&str>) -> Option<Reply> {
     let crashes_max = match command.has_effect {
         true => CRASHES_WITH_EFFECT_MAX,
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// What an undo left takes long to render; nobody else's command waits for that.
+    /// Commands of other conversations do not wait for the rendering after an undo, which takes long.
     #[test]
     fn commands_of_one_conversation_keep_their_order() {
         let unanswered = vec![
