@@ -1,4 +1,4 @@
-//! What an operator asks of the audit log: whether it is whole, and what stands in it.
+//! Answers of the audit log to an operator: the check that it is whole, and its lines.
 
 use super::{Admin, AdminError, Answer};
 use crate::access::AccessError;
