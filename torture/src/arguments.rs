@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// The same program with `--features crash-points,planted-bugs`
     #[arg(long, value_name = "PATH")]
     pub(crate) points: Option<PathBuf>,
-    /// How much is tried
+    /// The size of the run
     #[arg(long, value_enum, default_value = "ci")]
     pub(crate) lane: Lane,
     /// Runs this scenario alone; may be repeated
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// Turns on one of the planted defects in every scenario that runs on `--points`
     #[arg(long, value_name = "ID")]
     pub(crate) bug: Option<String>,
-    /// Where the directory of a violation is kept [default: the system's temporary directory]
+    /// The directory that violations are kept in [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
     /// Prints JSON, one object a line
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     pub(crate) list: bool,
 }
 
-/// How much is tried.
+/// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Lane {
     /// Some minutes, for every change
