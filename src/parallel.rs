@@ -10,8 +10,8 @@ const THINGS_MIN: usize = 8;
 /// Things a thread takes at a time.
 const THINGS_AT_ONCE: usize = 4;
 
-/// What `work` makes of each thing. Each thread takes a few at a time until none is left, so that one
-/// with large things does not keep the others waiting.
+/// Returns what `work` makes of each thing, in their order. Each thread takes a few at a time until none is left,
+/// so that one with large things does not keep the others waiting.
 pub(crate) fn map<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     map_with(things, || (), |(), thing| work(thing))
 }
