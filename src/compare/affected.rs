@@ -1,4 +1,4 @@
-//! Which entry points a change touches. The graph of a base is kept, so that a comparison reads only
+//! The entry points a change touches. The graph of a base is kept, so that a comparison reads only
 //! what the change touches.
 
 use super::CompareError;
@@ -21,14 +21,14 @@ pub(super) struct Graphs {
     graphs: Mutex<Vec<(String, Arc<ImportGraph>)>>,
 }
 
-/// What a change touches.
+/// The entry points a change touches, and those it does not.
 #[derive(Debug)]
 pub(super) struct Touched {
     pub(super) base: Arc<ImportGraph>,
     pub(super) workspace: Arc<ImportGraph>,
     /// The entry points whose value may differ, among those that were asked for.
     pub(super) affected: Vec<Affected>,
-    /// How many of them are rendered: the first ones.
+    /// The number of affected entry points that are rendered: the first ones.
     pub(super) rendered_max: usize,
     /// The entry points that have the same inputs on both sides, with the hash of those.
     pub(super) untouched: BTreeMap<RepoPath, String>,
@@ -41,13 +41,13 @@ impl Touched {
         affected.map(|affected| &affected.entrypoint)
     }
 
-    /// The entry points that would be, were there not so many.
+    /// The affected entry points that are not rendered, because there are too many.
     pub(super) fn left_out(&self) -> impl Iterator<Item = &RepoPath> {
         let affected = self.affected.iter().skip(self.rendered_max);
         affected.map(|affected| &affected.entrypoint)
     }
 
-    /// What is known of an entry point, in the workspace if it is there.
+    /// Returns the import closure of an entry point: that of the workspace, else that of the base.
     pub(super) fn closure(&self, entrypoint: &RepoPath) -> Option<&Closure> {
         let found = self.workspace.closures().get(entrypoint);
         found
@@ -55,14 +55,14 @@ impl Touched {
             .map(AsRef::as_ref)
     }
 
-    /// Whether there is any environment on either side.
+    /// Returns true if there is any environment on either side.
     pub(super) fn has_environments(&self) -> bool {
         !self.base.closures().is_empty() || !self.workspace.closures().is_empty()
     }
 }
 
 impl Graphs {
-    /// What the change between two sides touches, of all entry points or of one.
+    /// Returns what the change between two sides touches, of all entry points or of one.
     pub(super) fn touched(
         &self,
         sides: &Sides,
@@ -96,7 +96,7 @@ impl Graphs {
         })
     }
 
-    /// What the entry points of the workspace depend on.
+    /// Returns the import graph of the workspace.
     pub(super) fn workspace(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
         if sides.base_id.is_none() {
             // The base is not kept, so it is of no use.
@@ -106,7 +106,7 @@ impl Graphs {
         self.changed(&self.base(sides)?, sides)
     }
 
-    /// What the entry points of the base depend on.
+    /// Returns the import graph of the base.
     pub(super) fn base(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
         self.kept(sides.base_id.clone(), || {
             ImportGraph::build(sides.base.as_ref(), Arc::clone(&self.outlines))

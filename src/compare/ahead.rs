@@ -23,7 +23,7 @@ pub(super) const BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
 /// Entry points that are rendered together, by one process.
 const TOGETHER_MAX: usize = 32;
 
-/// How far a base was rendered.
+/// The result of rendering a base ahead of its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
     /// Entry points that are kept now and were not before.
@@ -32,18 +32,18 @@ pub struct Ahead {
     pub known: usize,
     /// Entry points that do not render, or that may not be kept.
     pub failed: usize,
-    /// Why it went no further.
+    /// The reason it went no further.
     pub ended: Ended,
 }
 
-/// Why rendering ahead went no further.
+/// The reason rendering ahead went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Nothing is left.
+    /// All entry points are done.
     Done,
-    /// What would come next would not leave enough room for others.
+    /// The next entry points would not leave enough room for others.
     Full,
-    /// Nothing can be evaluated here, or there is no place beside the one for people.
+    /// No program can be evaluated here, or there is no place beside the one for people.
     NoPlace,
 }
 

@@ -1,4 +1,4 @@
-//! What is compared: two sides, what differs between them, and what the person asked for.
+//! The request for a comparison: two sides, what differs between them, and what the person asked for.
 
 use super::CompareError;
 use crate::jsonnet::SecondOpinionWanted;
@@ -9,7 +9,7 @@ use crate::workspace::{Base, Before, Edits, Guard, Overlay, Repository, Tree, Wo
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is compared.
+/// The request for a comparison.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The two trees.
@@ -18,7 +18,7 @@ pub struct Asked {
     pub request: String,
     /// Only this environment; all otherwise.
     pub only: Option<Only>,
-    /// What the programs are given.
+    /// The variables the programs are given.
     pub variables: Variables,
     /// The time at which the second engine has to agree about the workspace.
     pub cross_check: CrossCheckWanted,
@@ -35,7 +35,7 @@ pub enum CrossCheckWanted {
     Never,
 }
 
-/// How far a comparison is: every environment is rendered as it was and as it would be.
+/// The progress of a comparison: every environment is rendered as it was and as it would be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Renderings done, or known from before.
@@ -44,16 +44,16 @@ pub struct Progress {
     pub total: usize,
 }
 
-/// One environment.
+/// The one environment that is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only {
-    /// Its directory, a file in it, or its name.
+    /// The directory of the environment, a file in it, or its name.
     pub path: String,
-    /// Its name, where one file holds several.
+    /// The name of the environment, where one file holds several.
     pub name: Option<String>,
 }
 
-/// What programs are given on both sides, as Jsonnet code by name.
+/// The variables programs are given on both sides, as Jsonnet code by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
     /// External variables.
@@ -67,14 +67,14 @@ pub struct Variables {
 pub struct Sides {
     /// The base.
     pub base: Arc<dyn Tree>,
-    /// What the base is for good, such as repository and commit; `None` when it may be another the next
+    /// The lasting identity of the base, such as repository and commit; `None` when it may be another the next
     /// time.
     pub base_id: Option<String>,
     /// The base with the change.
     pub workspace: Arc<dyn Tree>,
     /// Every file that differs.
     pub changes: Vec<FileChange>,
-    /// What is kept from whoever looks at them; `None` when nobody in particular does.
+    /// The guard that keeps files and secrets from whoever looks at the sides; `None` when nobody in particular does.
     pub guard: Option<Guard>,
 }
 
@@ -136,7 +136,7 @@ impl Sides {
 }
 
 impl Asked {
-    /// Everything, given nothing.
+    /// Asks for a comparison of all environments, without variables.
     pub fn all(sides: Sides, request: impl Into<String>) -> Self {
         Self {
             sides,
@@ -156,7 +156,7 @@ impl Asked {
         }
     }
 
-    /// One environment, by its directory, a file in it, or its name.
+    /// Asks for a comparison of one environment, by its directory, a file in it, or its name.
     pub fn environment(sides: Sides, path: impl Into<String>) -> Self {
         let path = path.into();
         Self {

@@ -1,4 +1,4 @@
-//! What follows from a comparison as checks. One that could not look at something is never a pass.
+//! The checks that follow from a comparison. One that could not look at something is never a pass.
 
 use super::affected::Touched;
 use super::asked::{Asked, CrossCheckWanted};
@@ -11,14 +11,14 @@ use crate::model::{Check, CheckState, FileChange, Mode, RepoPath, quoted};
 use crate::redact::Redactor;
 use crate::review::{NotProven, Report, Standing};
 
-/// What a check says where there is nothing it could look at.
+/// Detail of a check where there is nothing it could look at.
 pub const NO_ENVIRONMENTS: &str = "no Tanka environments here";
 
 const PARSES: &str = "every changed Jsonnet file parses";
 const RESOLVES: &str = "imports resolve";
 const RENDERS: &str = "every affected environment renders";
 const AGREE: &str = "both engines agree";
-/// What was only looked at first.
+/// Detail of a check while the second engine has not been asked.
 const UNHEARD: &str = "the second engine is asked before this counts as checked";
 /// The words about what nobody wants to have checked.
 const UNASKED: &str = "the second engine was not asked";
@@ -26,7 +26,7 @@ const UNASKED: &str = "the second engine was not asked";
 /// Failures of one check that are named.
 const FAILING_MAX: usize = 5;
 
-/// What was seen besides the report.
+/// The findings of a comparison besides the report.
 #[derive(Debug)]
 pub(super) struct Seen {
     has_environments: bool,
@@ -51,17 +51,17 @@ pub(super) struct Seen {
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) checks: Vec<Check>,
-    /// What the change broke, one line each.
+    /// The parts that the change broke, one line each.
     pub(super) failing: Vec<String>,
-    /// Why something could not be looked at.
+    /// The reason something could not be looked at.
     pub(super) unknown: Option<String>,
 }
 
-/// What became of the environments.
+/// The environments by how their rendering ended.
 #[derive(Debug, Default)]
 struct Rendering {
     broken: Vec<String>,
-    /// They do not render on the base either: nobody knows what the change does to them.
+    /// Environments that do not render on the base either: nobody knows what the change does to them.
     broken_before: Vec<String>,
     skipped: Vec<String>,
     fine: usize,

@@ -1,4 +1,4 @@
-//! What is reviewed: every environment under a name of its own, with what each side came to.
+//! The environments that are reviewed, each under a name of its own, with what each side came to.
 
 use super::CompareError;
 use super::affected::Touched;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The environments of one entry point by name, with their places; a name that is there again is counted.
 type Members<'a> = BTreeMap<(&'a str, usize), (usize, &'a Member)>;
 
-/// Everything that is reviewed, in the order of entry points.
+/// Returns the environments that are reviewed, in the order of entry points.
 pub(super) fn environments(touched: &Touched, mut both: Both, redactor: &Redactor) -> Vec<Environment> {
     let mut found: Vec<(&RepoPath, Environment)> = Vec::new();
     for (entrypoint, closure) in &touched.untouched {
@@ -96,7 +96,7 @@ pub(super) fn failures(graph: &ImportGraph, entrypoint: &RepoPath, outcome: &Out
     }
 }
 
-/// One line for all environments of an entry point: which they are is not known without rendering it.
+/// Returns one line for all environments of an entry point: which they are is not known without rendering it.
 fn whole(touched: &Touched, entrypoint: &RepoPath, rendering: Rendering) -> Environment {
     let name = touched
         .closure(entrypoint)
@@ -156,11 +156,11 @@ fn members(outcome: Option<&Outcome>) -> Members<'_> {
     members
 }
 
-/// One environment of an entry point on one side.
+/// An entry point and one of its environments, on one side.
 type OneSide<'a> = (Option<&'a Outcome>, Option<&'a Member>);
 
-/// Both sides. What both have, written the same, is read once; what is in `values`, those of the workspace
-/// or none, not at all.
+/// Returns the rendering of an environment on both sides. Objects that both have, written the same, are read once;
+/// those in `values`, which are of the workspace or none, not at all.
 fn rendering(
     base: OneSide<'_>,
     workspace: OneSide<'_>,

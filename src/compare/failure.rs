@@ -1,4 +1,4 @@
-//! Why an environment did not render, as it is told: what may be done about it, and one line.
+//! The reason an environment did not render, as it is told: what may be done about it, and one line.
 
 use crate::jsonnet::{EvalError, Frame};
 use crate::model::one_line;
@@ -9,7 +9,7 @@ use crate::tanka::TankaError;
 /// Characters of one reason.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// What a failure is told as. Secrets are hidden before it is cut.
+/// Returns the failure as it is told. Secrets are hidden before it is cut.
 pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> Failure {
     Failure {
         kind: kind(error),
@@ -70,7 +70,7 @@ pub(super) fn redacted_trace(trace: &[Frame], redactor: &Redactor) -> Vec<Frame>
     frames.collect()
 }
 
-/// What JSON that cannot be written or read is told as: it nests too deeply.
+/// Returns the failure for JSON that cannot be written or read: it nests too deeply.
 pub(super) fn bound(error: &serde_json::Error) -> Failure {
     Failure {
         kind: FailureKind::Bound,
@@ -79,7 +79,7 @@ pub(super) fn bound(error: &serde_json::Error) -> Failure {
     }
 }
 
-/// What may be done about an evaluation that has no value.
+/// Returns the kind of failure of an evaluation, which says what may be done about it.
 pub(crate) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
     match error {
         EvalError::Runtime { .. }
@@ -129,7 +129,7 @@ fn kind(error: &TankaError) -> FailureKind {
     }
 }
 
-/// Why an environment does not render, as one line. Objects are named by their place and never shown:
+/// Returns the reason an environment does not render, as one line. Objects are named by their place and never shown:
 /// they may be secrets.
 pub fn reason(error: &TankaError) -> String {
     line(&text(error))

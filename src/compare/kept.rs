@@ -13,60 +13,60 @@ use std::sync::Arc;
 pub(super) const KEPT_BYTES_MAX: usize = 64 << 20;
 /// Bytes of one entry point that is kept: larger ones would push out all others.
 const ENTRYPOINT_BYTES_MAX: usize = KEPT_BYTES_MAX / 16;
-/// What an environment takes beside its objects.
+/// Bytes an environment takes beside its objects.
 const MEMBER_BYTES: usize = 512;
-/// What an object takes beside its text.
+/// Bytes an object takes beside its text.
 const OBJECT_BYTES: usize = size_of::<Bytes>();
 
 /// A rendered entry point.
 #[derive(Debug)]
 pub(super) struct Rendered {
-    /// Its environments.
+    /// The environments of the entry point.
     pub(super) members: Arc<[Member]>,
     /// The hash of the value it was made from.
     pub(super) value: ValueHash,
-    /// What the second engine says.
+    /// The verdict of the second engine.
     pub(super) opinion: Opinion,
     /// The secrets it is made from, and those it makes.
     pub(super) secrets: Arc<[Known]>,
 }
 
-/// One environment of it.
+/// An environment of a rendered entry point.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) namespace: String,
-    /// Its settings as they are written, or why they are not known, where they are in the program. They are never shown.
+    /// The settings as they are written, or why they are not known, where they are in the program. Never shown.
     pub(super) settings: Option<Arc<Result<Environment, String>>>,
-    /// Its objects, each as redacted JSON, or why there are none.
+    /// The objects, each as redacted JSON, or why there are none.
     pub(super) objects: Result<Vec<Bytes>, Failure>,
 }
 
-/// What the second engine says.
+/// The verdict of the second engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Opinion {
     NotAsked,
     Agrees,
-    /// It has another value, and all differences are of a kind that is known.
+    /// Another value; all differences are of a kind that is known.
     Known {
         known: KnownDifference,
     },
-    /// It has another value, first at this field. The values are not told: they may be secrets.
+    /// Another value, first at this field. The values are not told: they may be secrets.
     Differs {
         path: String,
     },
-    /// It has no value where the first has one.
+    /// No value where the first engine has one.
     Refuses {
         why: String,
     },
-    /// It met a bound, so it has no opinion.
+    /// No verdict, because the second engine met a bound.
     Unfinished {
         why: String,
     },
 }
 
 impl Opinion {
-    /// Whether the value of the first engine must not be relied on.
+    /// Returns true if the value of the first engine must not be relied on.
     pub(super) fn is_against(&self) -> bool {
         match self {
             Self::Differs { .. } | Self::Refuses { .. } => true,
@@ -76,7 +76,7 @@ impl Opinion {
 }
 
 impl Rendered {
-    /// What it takes.
+    /// Returns the bytes it takes in memory.
     pub(super) fn bytes(&self) -> usize {
         let of = |member: &Member| {
             let objects = member.objects.iter().flatten();
@@ -88,7 +88,7 @@ impl Rendered {
     }
 }
 
-/// What is kept.
+/// The rendered entry points that are kept, by key.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     by_key: HashMap<String, (u64, Arc<Rendered>)>,
@@ -99,7 +99,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// What was rendered for a key.
+    /// Returns what was rendered for a key, and notes the use.
     pub(super) fn get(&mut self, key: &str) -> Option<Arc<Rendered>> {
         self.uses += 1;
         let (used, rendered) = self.by_key.get_mut(key)?;

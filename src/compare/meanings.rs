@@ -19,7 +19,7 @@ enum Meant {
     Each(Vec<Option<RepoPath>>),
 }
 
-/// What imports mean to the environments of a tree.
+/// The files that imports mean to the environments of a tree.
 pub(super) struct Meanings<'a> {
     sides: &'a Sides,
     closures: Vec<&'a Closure>,
@@ -39,7 +39,7 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// What the imports below one file mean to these entry points, which use it.
+    /// Returns the meanings of imports to these entry points, which use the file at `path`.
     pub(super) fn to(&'a self, users: &[RepoPath], path: &RepoPath) -> ToUsers<'a> {
         let numbers = users.iter().filter_map(|user| self.numbers.get(user).copied());
         let numbers: Vec<usize> = numbers.collect();
@@ -87,7 +87,7 @@ impl<'a> Meanings<'a> {
     }
 }
 
-/// What imports mean to some of the environments: all that use the file that is looked at. One that means another file
+/// The meanings of imports to all environments that use the file that is looked at. An import that means another file
 /// in another environment is not followed.
 pub(super) struct ToUsers<'a> {
     meanings: &'a Meanings<'a>,

@@ -174,7 +174,7 @@ pub enum CompareError {
     /// A tree could not be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// Something of ours broke down.
+    /// An internal error.
     #[error("comparing broke down: {0}")]
     Broken(String),
 }
@@ -189,7 +189,7 @@ pub struct Comparer {
     spool: Spool,
     rendered_max: usize,
     ahead_bytes_max: usize,
-    /// Those who wait for a comparison.
+    /// The people who wait for a comparison.
     people: Waiters,
     graphs: Graphs,
     // Held to look up and to add, never across a wait.
@@ -448,13 +448,13 @@ struct Subject {
     touched: Touched,
     /// The static environments whose settings differ, of all that there are.
     described: Vec<Moved>,
-    /// Its entry point, where one environment was asked for.
+    /// The entry point, where one environment was asked for.
     only: Option<Only>,
 }
 
 /// The knowledge before anything is evaluated.
 enum Glance {
-    /// Everything: nothing has to be rendered.
+    /// The whole comparison: nothing has to be rendered.
     Done(Box<Comparison>),
     Renders(Subject),
     /// The environment that was asked for is at no path.

@@ -21,14 +21,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// One environment whose settings differ, or may.
+/// An environment whose settings differ, or may.
 #[derive(Clone, Debug)]
 pub(super) struct Moved {
     /// The directory that a grant for it names; `None` for the root, which all share.
     owner: Option<String>,
     name: String,
     before: Option<Environment>,
-    /// Why nobody knows them, where that is so.
+    /// The settings after the change, or the reason they are not known.
     after: Result<Option<Environment>, String>,
 }
 
@@ -53,7 +53,7 @@ impl Programs {
         Ok(Self(tree.files()?))
     }
 
-    /// Whether an entry point is there, and no `spec.json` beside it.
+    /// Returns true if an entry point is there, and no `spec.json` beside it.
     fn has_inline(&self, entrypoint: &RepoPath) -> bool {
         let is_there = |path: &str| self.0.binary_search_by(|file| file.as_str().cmp(path)).is_ok();
         let spec = match entrypoint.parent() {
@@ -123,8 +123,8 @@ fn of_rendered(rendered: &Rendered) -> Found {
 }
 
 impl Comparer {
-    /// What a change does to the settings of the environments that were asked for, given what they render to and the
-    /// static ones that differ.
+    /// Returns what a change does to the settings of the environments that were asked for, given what they render to and
+    /// the static ones that differ.
     pub(super) async fn moves(
         self: &Arc<Self>,
         sides: &Sides,
@@ -210,7 +210,7 @@ impl Comparer {
         }
     }
 
-    /// Where all environments live before the change. `known` are those that were looked at already.
+    /// Returns the places of all environments before the change. `known` are those that were looked at already.
     async fn residents(
         self: &Arc<Self>,
         sides: &Sides,
@@ -240,7 +240,7 @@ impl Comparer {
         Ok(residents)
     }
 
-    /// What can be said of a change that was not compared: the settings of static environments, and that nobody knows
+    /// Returns the moves of a change that was not compared: the settings of static environments, and that nobody knows
     /// where those go that are written in programs it touches. Reads files and may block.
     pub(super) fn unlooked(&self, sides: &Sides, why: &str) -> Moves {
         let unknown = |owner: Option<String>, name: String| Moved {
@@ -295,7 +295,7 @@ impl Moves {
 }
 
 impl Moved {
-    /// Where it lives after the change, if that is somewhere else.
+    /// Returns the place of the environment after the change, if it is another one.
     fn goes_to(&self) -> Option<Place> {
         let to = Place::of(self.after.as_ref().ok()?.as_ref()?);
         let was = self.before.as_ref().map(Place::of);

@@ -1,4 +1,4 @@
-//! What the second engine says of values that are there already: it evaluates the same programs, and the
+//! The cross-check of values that are there already: the second engine evaluates the same programs, and the
 //! hashes of what comes out are compared.
 
 use super::failure::{kind_of_evaluation, line};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// A job that was rendered by the first engine.
 pub(super) type Unheard = (Job, Arc<Rendered>);
 
-/// What became of them.
+/// The jobs after the cross-check.
 #[derive(Default)]
 pub(super) struct Heard {
     /// The ones the second engine had an opinion about; where it depends on no more than they do, it may
@@ -75,7 +75,7 @@ impl Comparer {
     }
 }
 
-/// What is kept of an opinion.
+/// Returns the verdict that is kept of a cross-check.
 pub(super) fn opinion(second: SecondOpinion, redactor: &Redactor) -> Opinion {
     match second {
         SecondOpinion::NotAsked => Opinion::NotAsked,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// One entry point on one side: its objects, or why there are none.
+/// An entry point on one side: its objects, or why there are none.
 pub(super) type Outcome = Result<Arc<Rendered>, Failure>;
 
 /// The entry points on both sides. One that is not there on a side is not in its map.
@@ -26,9 +26,9 @@ pub(super) type Outcome = Result<Arc<Rendered>, Failure>;
 pub(super) struct Both {
     pub(super) base: BTreeMap<RepoPath, Outcome>,
     pub(super) workspace: BTreeMap<RepoPath, Outcome>,
-    /// What was rendered of the workspace just now.
+    /// The objects of the workspace that were rendered just now.
     pub(super) values: BTreeMap<RepoPath, Values>,
-    /// What both sides know that is secret.
+    /// The secrets that both sides know.
     pub(super) secrets: Vec<Arc<[Known]>>,
 }
 
@@ -36,25 +36,25 @@ pub(super) struct Both {
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
     pub(super) outcomes: BTreeMap<RepoPath, Outcome>,
-    /// What all of them know that is secret.
+    /// The secrets that all entry points know.
     pub(super) secrets: Vec<Arc<[Known]>>,
     values: BTreeMap<RepoPath, Values>,
 }
 
-/// One side, to be rendered.
+/// A side that is to be rendered.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) tree: &'a Arc<dyn Tree>,
     pub(super) graph: &'a Arc<ImportGraph>,
     pub(super) variables: &'a Variables,
-    /// Whether the values are wanted, beside what is kept of them.
+    /// True if the values are wanted, beside what is kept of them.
     pub(super) wants_values: bool,
 }
 
 /// An entry point that is not kept.
 pub(super) struct Job {
     pub(super) entrypoint: RepoPath,
-    /// What it is kept by.
+    /// The key it is kept by.
     pub(super) key: String,
     pub(super) closure: Arc<Closure>,
     opinion: SecondOpinionWanted,
@@ -140,7 +140,7 @@ impl Comparer {
         Ok(both)
     }
 
-    /// What these entry points come to on one side; those that are not there are left out. `done` is told
+    /// Renders these entry points on one side; those that are not there are left out. `done` is told
     /// of each that nobody waits for any more.
     pub(super) async fn side(
         &self,

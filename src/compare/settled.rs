@@ -1,4 +1,4 @@
-//! What becomes of the answer to a job: the objects of each environment without secrets, as they are kept
+//! The result of rendering an entry point: the objects of each environment without secrets, as they are kept
 //! and as they are reviewed.
 
 use super::failure::{bound, failure};
@@ -23,18 +23,18 @@ use std::sync::Arc;
 /// their texts are.
 pub(super) type Values = Vec<Vec<Value>>;
 
-/// What became of a job.
+/// The result of rendering one entry point.
 pub(super) struct Settled {
     pub(super) entrypoint: RepoPath,
     pub(super) outcome: Outcome,
     /// The key to keep it by, if it may be kept.
     pub(super) key: Option<String>,
     pub(super) values: Values,
-    /// What it knows that is secret.
+    /// The secrets that the entry point knows.
     pub(super) secrets: Arc<[Known]>,
 }
 
-/// What secrets are found by.
+/// The sources that secrets are found with.
 #[derive(Clone, Copy)]
 pub(super) struct Eyes<'a> {
     pub(super) redactor: &'a Arc<Redactor>,
@@ -42,11 +42,11 @@ pub(super) struct Eyes<'a> {
     pub(super) spool: &'a Spool,
     pub(super) tree: &'a dyn Tree,
     pub(super) graph: &'a ImportGraph,
-    /// What the entry points hold that others are built on.
+    /// The secrets of the entry points that others are built on.
     pub(super) held: &'a Held,
 }
 
-/// What came of an entry point. A failure is not kept: it may be chance. Neither is a value that depends on
+/// Returns the result for an entry point. A failure is not kept: it may be chance. Neither is a value that depends on
 /// more than its key was made from, nor one whose secrets are not all known.
 pub(super) fn settle((job, answer): (Job, Result<Whole, TankaError>), eyes: Eyes<'_>) -> Settled {
     let mut known = secrets::of_files(&job.closure, eyes.tree, eyes.redactor);

@@ -132,7 +132,7 @@ impl Bench {
         self.comparer.compare(asked, &CancellationToken::new()).await
     }
 
-    /// What was evaluated since it was asked the last time, sorted.
+    /// Returns the entry points that were evaluated since the last call, sorted.
     fn evaluated(&self) -> Vec<String> {
         let mut asked = std::mem::take(&mut *self.evaluator.asked.lock().unwrap());
         asked.sort();
@@ -515,7 +515,7 @@ async fn without_environments_the_checks_say_so() {
     assert_eq!(states(&comparison), [no_jsonnet, none, none, none]);
 }
 
-/// Both sides of every environment: those that are known or not there are not waited for.
+/// Progress counts both sides of every environment: those that are known or not there are not waited for.
 #[tokio::test]
 async fn how_far_it_is_is_told() {
     let (two, three) = (web(2), web(3));

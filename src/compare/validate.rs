@@ -26,10 +26,10 @@ const TOGETHER_MAX: usize = 32;
 /// Directories of libraries, from the directory of a file upwards.
 const LIBRARIES: [&str; 2] = ["lib", "vendor"];
 
-/// What was found out about a file.
+/// The result of validating a file.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// What is wrong with its text, in the order of it.
+    /// The problems of its text, in the order of it.
     pub findings: Vec<Finding>,
     /// The environments that use it.
     pub environments: Vec<Arc<User>>,
@@ -40,7 +40,7 @@ pub struct Validation {
 /// An environment that uses a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its name.
+    /// The name of the environment.
     pub name: String,
     /// The reason why it does not render.
     pub failure: Option<Failure>,
@@ -49,17 +49,17 @@ pub struct User {
 /// A file, and what was found out about it.
 pub type Validated = (RepoPath, Result<Validation, CompareError>);
 
-/// How far the validation of files is.
+/// The progress of the validation of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Their texts are looked at.
+    /// The texts of the files are looked at.
     Files(Progress),
-    /// What uses them is rendered.
+    /// The environments that use the files are rendered.
     Environments(Progress),
 }
 
 impl Validation {
-    /// Whether nothing is wrong. Warnings are nothing wrong.
+    /// Returns true if there is no error. Warnings are none.
     pub fn is_valid(&self) -> bool {
         let is_wrong = |finding: &Finding| finding.severity == Severity::Error;
         let fails = self.environments.iter().any(|user| user.failure.is_some());
@@ -73,7 +73,7 @@ struct Read {
     found: Result<(Vec<Finding>, Vec<RepoPath>), CompareError>,
 }
 
-/// What is told of how far it is.
+/// A callback that is told the progress.
 type Told = dyn Fn(Stage) + Send + Sync;
 
 impl Comparer {
@@ -169,7 +169,7 @@ impl Comparer {
     }
 }
 
-/// What is known when the texts of files are looked at.
+/// The context in which the texts of files are looked at.
 struct Reading<'a> {
     sides: &'a Sides,
     graph: &'a ImportGraph,
@@ -286,7 +286,7 @@ fn judged(read: Read, rendered: &BTreeMap<RepoPath, Vec<Arc<User>>>, redactor: &
     (path, found)
 }
 
-/// Whether an import of a file that nothing uses may mean anything: beside it, or in the libraries of
+/// Returns true if an import of a file that nothing uses may mean anything: beside it, or in the libraries of
 /// any directory above it.
 fn is_somewhere(graph: &ImportGraph, path: &RepoPath, import: &str) -> bool {
     let own = path.parent().unwrap_or_default();

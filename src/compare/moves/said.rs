@@ -21,18 +21,18 @@ const ANYONE: &str = "**";
 #[derive(Clone, Debug, Default)]
 pub(in crate::compare) struct Said {
     pub(in crate::compare) changes: Vec<SettingsChange>,
-    /// One for each environment at most, sorted.
+    /// The grants that are needed: one for each environment at most, sorted.
     pub(in crate::compare) needs: Vec<Need>,
 }
 
 impl Said {
-    /// Nothing could be found out.
+    /// Returns the grant for all, where it could not be found out which are needed.
     pub(in crate::compare) fn unknown() -> Self {
         let unknown = Moves::unknown("the change was not compared");
         Self::or_all(unknown.said(&Redactor::new(Vec::new()), &|| false))
     }
 
-    /// What was found out; a grant for all where nothing was.
+    /// Returns what was found out; a grant for all on an error.
     fn or_all(said: Result<Self, CompareError>) -> Self {
         said.unwrap_or_else(|error| Self {
             changes: Vec::new(),

@@ -1,4 +1,4 @@
-//! What is shown before the second engine was asked, and what it says later.
+//! Comparisons before the second engine was asked, and after it.
 
 use super::{Bench, bench, repository, sides, standing, states, web};
 use crate::compare::{Asked, Comparison};
