@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Questions an evaluation may ask for each file it may import: the same file can be named in many ways.
 const ASKS_PER_IMPORT: usize = 4;
 
-/// What an evaluation has read, and what it has looked for in vain.
+/// The files an evaluation has read, and the paths it has looked for in vain.
 pub(super) struct Imports<'a> {
     tree: &'a dyn Tree,
     jpath: &'a [String],
@@ -35,7 +35,7 @@ pub(super) struct Imports<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     New(RepoPath, Bytes),
-    /// It has been handed out before.
+    /// A file that has been handed out before.
     Same(RepoPath),
 }
 
@@ -85,7 +85,7 @@ impl<'a> Imports<'a> {
         Ok(Answer { found, own })
     }
 
-    /// Whether something a value depends on is still there, or still missing.
+    /// Returns true if a file that a value depends on is still there with the same content, or is still missing.
     pub(super) fn is_same(&mut self, import: &Import) -> bool {
         let (Import::Read { path, .. } | Import::Absent { path }) = import;
         let ask = Ask {
@@ -236,7 +236,7 @@ impl<'a> Imports<'a> {
             .map_err(|error| failed(&ask, &error.to_string()))
     }
 
-    /// Everything the value depends on.
+    /// Returns all that the value depends on.
     pub(super) fn into_list(self) -> Arc<[Import]> {
         let read = self
             .read
@@ -248,7 +248,7 @@ impl<'a> Imports<'a> {
         all.into()
     }
 
-    /// Whether there is a file. If so, the evaluation depends on it.
+    /// Returns true if there is a file. If so, the evaluation depends on it.
     fn is_there(&mut self, path: &RepoPath, ask: &Ask) -> Result<bool, EvalError> {
         if self.read.contains_key(path) {
             return Ok(true);
@@ -298,7 +298,7 @@ impl<'a> Imports<'a> {
         holds(path) || self.tree.real(path).is_ok_and(|real| holds(&real))
     }
 
-    /// Whether there is certainly nothing. Most imports are searched in several places, and reading in
+    /// Returns true if there is certainly no file. Most imports are searched in several places, and reading in
     /// vain is expensive: a tree then looks for similar names.
     fn is_absent(&self, path: &RepoPath) -> bool {
         let path = path.as_str();

@@ -18,7 +18,7 @@ const LETTERS_EACH: usize = 3;
 /// The longest path whose letters are compared.
 const COMPARED_BYTES_MAX: usize = 200;
 
-/// Why a file may be meant; the smaller comes first.
+/// The likeness of a file to the path that was asked for; the smaller comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
     /// The path differs in so many letters.

@@ -1,4 +1,4 @@
-//! What is wrong with a Jsonnet file before anybody evaluates it.
+//! The linter: problems of a Jsonnet file that are found without evaluating it.
 //!
 //! An error is only what is proven: text that is no Jsonnet, a name nobody gave, an import that is not
 //! there, and values used as what they cannot be. Where the kind of a value is not known for sure, there
@@ -23,17 +23,17 @@ use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It fails where it is evaluated.
+    /// An error where the code is evaluated.
     Error,
-    /// It works, and serves nothing.
+    /// Code that works and serves nothing.
     Warning,
 }
 
-/// What kind of thing was found.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
@@ -55,20 +55,20 @@ pub enum Code {
     EndlessLoop,
 }
 
-/// Something that was found.
+/// A problem in a Jsonnet file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What kind of thing it is.
+    /// The kind of problem.
     pub code: Code,
     /// The file, as the caller names it.
     pub file: String,
-    /// Where in the file.
+    /// The place in the file.
     pub range: PlaceRange,
-    /// What was found.
+    /// The problem, in words.
     pub message: String,
-    /// What would work, where that is known.
+    /// A suggestion of what would work, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -113,7 +113,7 @@ impl Sources for NoSources {
     }
 }
 
-/// Everything that is found in a file, in the order of the text. What imports give is not followed.
+/// Returns the findings in a file, in the order of the text. What imports give is not followed.
 pub fn lint(file: &str, text: &str, resolves: &Resolves<'_>) -> Vec<Finding> {
     lint_following(file, text, resolves, &NoSources, &Followed::default())
 }
@@ -198,7 +198,7 @@ struct Note {
     hint: Option<String>,
 }
 
-/// What was found so far.
+/// The findings so far.
 struct Notes {
     list: Vec<Note>,
 }
