@@ -44,7 +44,7 @@ impl Before {
         })
     }
 
-    /// Whether what lies above a path changed: then nothing is at it but what the changes say.
+    /// Returns true if a path above this one changed: then nothing is at it but what the changes say.
     fn is_below_a_change(&self, path: &RepoPath) -> bool {
         ancestors(path).any(|above| RepoPath::parse(above).is_ok_and(|above| self.was.contains_key(&above)))
     }

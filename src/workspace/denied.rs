@@ -4,7 +4,7 @@ use crate::model::composed;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::borrow::Cow;
 
-/// What an entry begins with that takes files out again.
+/// The first character of an entry that takes files out again.
 const ALLOWS: char = '!';
 
 /// Lists of globs. A file is denied when the last entry of any list that fits it does not begin with `!`.
@@ -66,7 +66,7 @@ fn comparable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// One entry as a glob.
+/// Compiles an entry as a glob.
 fn glob(entry: &str) -> Result<Glob, globset::Error> {
     let glob = entry.strip_prefix(ALLOWS).unwrap_or(entry);
     GlobBuilder::new(&comparable(glob)).case_insensitive(true).build()

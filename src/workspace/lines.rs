@@ -20,7 +20,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Nothing yet; the matches from `offset` on will be kept, at most `limit`.
+    /// Returns an empty collector that keeps the matches from `offset` on, at most `limit`.
     pub(super) fn new(offset: usize, limit: usize) -> Self {
         Self {
             skip: offset,

@@ -9,7 +9,7 @@ use crate::model::{Mode, RepoPath, folded, is_invisible};
 const LINKS_MAX: usize = 8;
 /// Longest target that is followed; the system allows no longer ones either.
 const TARGET_BYTES_MAX: usize = 4_096;
-/// What a tool is told about a link that points out of the tree.
+/// Text a tool is told about a link that points out of the tree.
 const LEAVES: &str = "symlink that leaves the repository";
 
 /// Gives the target of the symlink at a path, `None` for anything else.

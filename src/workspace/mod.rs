@@ -41,7 +41,7 @@ use std::sync::Arc;
 /// A reason why a file operation failed. The model reads it.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("no file `{path}`{}", hint(.similar))]
     NotFound {
         /// The path that was asked for.
@@ -79,7 +79,7 @@ pub enum TreeError {
     TooLarge {
         /// The path that was asked for.
         path: RepoPath,
-        /// Its size.
+        /// The size of the file.
         bytes: u64,
         /// The limit.
         bytes_max: u64,
@@ -132,7 +132,7 @@ fn hint(similar: &[RepoPath]) -> String {
     format!("; similar: {}", names.join(", "))
 }
 
-/// One line that contains the text that was searched for.
+/// A line that contains the text that was searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
     /// The file.
@@ -152,7 +152,7 @@ pub enum Entry {
     Directory,
     /// A symlink, with its target as it is written.
     Symlink(Bytes),
-    /// Something that no tool reads: a pipe, a device.
+    /// An entry that no tool reads: a pipe, a device.
     Other,
 }
 
@@ -191,7 +191,7 @@ fn names_of(files: &[RepoPath], directory: &str) -> Vec<(String, bool)> {
     names.into_iter().collect()
 }
 
-/// One tree of files, as tools see it. All methods are synchronous: callers that must not block run
+/// A tree of files, as tools see it. All methods are synchronous: callers that must not block run
 /// them on a blocking thread.
 pub trait Tree: Send + Sync + std::fmt::Debug {
     /// The file at `path` with its mode. Symlinks inside the tree are followed by `read`.

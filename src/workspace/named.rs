@@ -142,7 +142,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::Arc;
 
-    /// So many files of names that nobody looked for, each on both sides of a change.
+    /// Returns so many files of names that nobody looked for, each on both sides of a change.
     fn changes(count: usize) -> Vec<FileChange> {
         let version = |content: String| {
             Some(FileVersion {

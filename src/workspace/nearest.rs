@@ -43,7 +43,7 @@ pub(super) fn nearest(files: &[RepoPath], asked: &RepoPath) -> Vec<RepoPath> {
         .collect()
 }
 
-/// How many directories of the asked path the file does not have.
+/// Returns the number of directories of the asked path that the file does not have.
 fn unlike(file: &RepoPath, asked: &RepoPath) -> usize {
     asked
         .as_str()

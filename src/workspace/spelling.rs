@@ -4,9 +4,9 @@
 use super::{TreeError, links};
 use crate::model::{RepoPath, folded};
 
-/// What is known of a tree of files.
+/// The names in a tree of files.
 pub(super) trait Names {
-    /// Whether there is a file or a directory of exactly this path.
+    /// Returns true if there is a file or a directory of exactly this path.
     fn has(&self, path: &str) -> bool;
 
     /// The names of all that is in a directory; the root is `""`. `None` if it cannot be listed.
@@ -31,7 +31,7 @@ pub(super) fn check_new(path: &RepoPath, names: &dyn Names) -> Result<(), TreeEr
     Ok(())
 }
 
-/// Whether a directory has a name in any spelling. What cannot be listed counts as having it.
+/// Returns true if a directory has a name in any spelling. What cannot be listed counts as having it.
 pub(super) fn is_in(directory: &str, name: &str, names: &dyn Names) -> bool {
     let wanted = folded(name);
     let Some(present) = names.names(directory) else {

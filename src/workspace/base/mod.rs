@@ -26,7 +26,7 @@ const OBJECT_BYTES_MAX: u64 = 256 << 20;
 /// Packed files that are kept per repository.
 const PACKS_MAX: usize = 4;
 
-/// How far the loading of a base is.
+/// The progress of loading a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Files that are done.
@@ -35,7 +35,7 @@ pub struct Progress {
     pub of: usize,
 }
 
-/// What of a commit is not part of its base.
+/// The number of files of a commit that are not part of its base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Submodules: another repository's content.
@@ -122,17 +122,17 @@ impl Base {
         &self.commit
     }
 
-    /// How many files it has.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.pack.len()
     }
 
-    /// Whether it has no files.
+    /// Returns true if it has no files.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the commit holds beyond these files.
+    /// Returns the number of files of the commit that are left out.
     pub fn skipped(&self) -> Skipped {
         Skipped {
             submodules: self.pack.header().skipped_submodules,
@@ -152,7 +152,7 @@ impl Base {
         self.paths.get_or_init(list).clone()
     }
 
-    /// Whether there is a file or symlink at `path`.
+    /// Returns true if there is a file or symlink at `path`.
     pub fn contains(&self, path: &RepoPath) -> bool {
         self.record(path).is_some()
     }
@@ -168,7 +168,7 @@ impl Base {
         Some(hash::object(&record.blob, self.format).to_string())
     }
 
-    /// Whether any of the files is a symlink.
+    /// Returns true if any of the files is a symlink.
     pub fn has_links(&self) -> bool {
         let is_link = |index| {
             self.pack

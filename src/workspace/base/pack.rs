@@ -19,22 +19,22 @@ pub(super) const HEADER_BYTES: usize = 96;
 const SUMMED_BYTES: usize = 72;
 pub(super) const RECORD_BYTES: usize = 60;
 
-/// One file of the base, as the table has it.
+/// The entry of a file in the table of a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     /// The name of the blob.
     pub blob: Name,
-    /// Where its name starts among the names.
+    /// The offset of its name among the names.
     pub name_start: u32,
     /// Bytes of its name.
     pub name_bytes: u32,
     /// `R`, `X` or `L`: regular, executable, link.
     pub mode: u8,
-    /// Whether its bytes lie in the text.
+    /// True if its bytes lie in the text.
     pub packed: bool,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Where it starts in the text.
+    /// The offset of its bytes in the text.
     pub text_start: u64,
 }
 
@@ -65,7 +65,7 @@ impl Record {
     }
 }
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub commit: Name,

@@ -4,7 +4,7 @@
 mod handle;
 mod spelled;
 
-/// Why there are no files to work on.
+/// Returns the reason there are no files to work on.
 fn no_work_tree(start: &Path, inside: &Path) -> String {
     let is_bare = |directory: &Path| {
         directory.join("HEAD").is_file()
@@ -176,7 +176,7 @@ impl Directory {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is at a path, if its names are spelled as they are on disk.
+    /// Returns the kind of entry at a path, if its names are spelled as they are on disk.
     fn node(&self, path: &RepoPath) -> Result<Option<Node>, TreeError> {
         match self.spelled.is_as_on_disk(&self.handle, path.as_str()) {
             Ok(true) => self.handle.node(path.as_str()).map_err(|err| failed(path, err)),
@@ -578,7 +578,7 @@ impl Tree for Directory {
     }
 }
 
-/// Whether the directory's `.gitignore` is a file or absent: a pipe in its place would be waited for.
+/// Returns true if the directory's `.gitignore` is a file or absent: a pipe in its place would be waited for.
 fn has_plain_ignore_file(directory: &Path) -> bool {
     match directory.join(".gitignore").metadata() {
         Ok(metadata) => metadata.is_file() || metadata.is_dir(),

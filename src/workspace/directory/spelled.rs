@@ -7,7 +7,7 @@ use crate::workspace::spelling::{below, last};
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
 
-/// What begins the number of a short name, which some file systems have for each long one.
+/// The character before the number of a short name, which some file systems have for each long one.
 const SHORT: char = '~';
 
 /// Directories of a tree that are known to tell upper case from lower case. One that has files does not change in that.
@@ -17,7 +17,7 @@ pub(super) struct Spelled {
 }
 
 impl Spelled {
-    /// Whether each name of a path that is there is spelled as a listing shows it.
+    /// Returns true if each name of a path that is there is spelled as a listing shows it.
     pub(super) fn is_as_on_disk(&self, handle: &Handle, path: &str) -> rustix::io::Result<bool> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         let mut directory = "";

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Largest file a tool writes.
 pub(super) const WRITTEN_BYTES_MAX: u64 = 1 << 20;
 
-/// What a conversation changed: a new version, or `None` for a deleted file.
+/// The edits of a conversation, by path: a new version, or `None` for a deleted file.
 pub type Edits = BTreeMap<RepoPath, Option<FileVersion>>;
 
 /// A base and the edits on top of it.
@@ -224,7 +224,7 @@ impl Overlay {
     }
 }
 
-/// What there is of names.
+/// The names in an overlay, with its edits.
 struct Present<'a> {
     tree: &'a Overlay,
     edits: &'a Edits,

@@ -558,7 +558,7 @@ fn nothing_outside_can_be_named_by_any_operation() {
     assert_eq!(tree.edits(), Edits::new());
 }
 
-/// What ripgrep would print: every line of every text file that contains the needle.
+/// Returns what ripgrep would print: every line of every text file that contains the needle.
 fn plain_search(files: &BTreeMap<String, Vec<u8>>, needle: &[u8]) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for (name, content) in files {
@@ -625,7 +625,7 @@ proptest! {
     }
 }
 
-/// Where a patch is applied, two names may be one.
+/// Two names may be one on the file system where a patch is applied.
 #[test]
 fn no_new_file_is_another_spelling_of_one_that_is_there() {
     let fixture = Fixture::with(&[

@@ -18,16 +18,16 @@ use bytes::Bytes;
 use gix::hash::Kind;
 use std::time::{Duration, Instant};
 
-/// How long all files of one patch may search for a small difference; after that the rest is written
+/// Longest time all files of one patch may search for a small difference; after that the rest is written
 /// as whole blocks, which is longer to read and just as exact.
 const DIFF_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// A patch and what it adds and removes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
-    /// What `git apply` takes: git headers, modes, no renames, three lines of context.
+    /// The text that `git apply` takes: git headers, modes, no renames, three lines of context.
     pub text: Bytes,
-    /// One entry per file, in the order of the patch.
+    /// The statistics of each file, in the order of the patch.
     pub stats: Vec<Stats>,
 }
 

@@ -1,4 +1,4 @@
-//! What a tree of files has otherwise than a commit. Content is compared by git's hash of it, so that
+//! The differences of a tree of files from a commit. Content is compared by git's hash of it, so that
 //! only what differs is read from the repository.
 
 use super::RepositoryError;
@@ -57,7 +57,8 @@ fn bound(changes: &[FileChange]) -> Result<(), RepositoryError> {
     }
 }
 
-/// What is there now. One that is too large to be compared is an error: whatever imports it would be called unchanged.
+/// Returns the file that is there now. One that is too large to be compared is an error: whatever imports it would
+/// be called unchanged.
 fn stored(tree: &dyn Tree, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
     match tree.stored(path) {
         Ok(version) => Ok(version),

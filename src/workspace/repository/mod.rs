@@ -62,20 +62,20 @@ impl std::fmt::Debug for Repository {
     }
 }
 
-/// One commit.
+/// A commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Hex digits: 40 of SHA-1, 64 of SHA-256.
     pub id: String,
     /// `Name <email>`.
     pub author: String,
-    /// When it was authored.
+    /// The time it was authored.
     pub at: Timestamp,
     /// The whole message.
     pub message: String,
 }
 
-/// Why history could not be read.
+/// The reason history could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RepositoryError {
     /// No commit of that name is reachable from a branch or tag.
@@ -84,13 +84,13 @@ pub enum RepositoryError {
     /// Not a repository, or one whose own configuration could run programs.
     #[error("{0}")]
     Refused(String),
-    /// It is kept in a format that is not read here, and will be until somebody converts it. Says which, without a path.
+    /// The repository is in a format that is not read here, until somebody converts it. The text names it, without a path.
     #[error("{0}")]
     Format(String),
     /// The object database could not be read.
     #[error("the repository could not be read: {0}")]
     Unreadable(String),
-    /// Nobody waits for it any more.
+    /// The read was stopped, because nobody waits for it any more.
     #[error("stopped before it was read")]
     Stopped,
     /// The remote could not be fetched from; the mirror is as it was.
@@ -98,7 +98,7 @@ pub enum RepositoryError {
     Fetch {
         /// The configured name.
         repository: String,
-        /// Why, in a few words without an address.
+        /// The reason, in a few words without an address.
         why: String,
     },
 }
@@ -307,7 +307,7 @@ impl Repository {
         walk::file(&repository, tree_of(&repository, self.commit_id(commit)?)?, path)
     }
 
-    /// What a tree has otherwise than a commit, or than nothing, sorted by path. Files of
+    /// Returns the differences of a tree from a commit, or from nothing, sorted by path. Files of
     /// more than 16 MiB are taken for unchanged.
     pub fn changes_to(
         &self,

@@ -114,7 +114,7 @@ pub(super) fn is_branch_or_tag(name: &str) -> bool {
         .any(|kind| name.starts_with(kind))
 }
 
-/// Those of the candidates that a branch or tag reaches. The walk ends when all are found.
+/// Returns the candidates that a branch or tag reaches. The walk ends when all are found.
 fn reachable(
     repository: &Repository,
     mut candidates: HashSet<ObjectId>,

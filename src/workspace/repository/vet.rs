@@ -21,11 +21,11 @@ pub(super) enum Trust {
     Owner,
 }
 
-/// Where a repository lies.
+/// The directories of a repository.
 pub(super) struct Place {
-    /// What is opened: the git directory of this work tree.
+    /// The git directory of this work tree, which is opened.
     pub git: PathBuf,
-    /// Where its objects and branches are.
+    /// The directory of its objects and branches.
     pub common: PathBuf,
     work_tree: Option<PathBuf>,
 }
@@ -167,7 +167,7 @@ fn vet_config(text: &str, shown: &str, place: &Place) -> Result<(), RepositoryEr
     Ok(())
 }
 
-/// Everything that makes git or a library run a program, by section and key in lower case.
+/// The settings that make git or a library run a program, by section and key in lower case.
 fn allowed(section: &str, key: &str) -> bool {
     let program = match section {
         "filter" => true,

@@ -18,7 +18,7 @@ const CHANGES_BYTES_MAX: u64 = 64 << 20;
 /// Directories inside each other.
 const DEPTH_MAX: usize = 256;
 
-/// One file of a commit.
+/// A file of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::workspace) struct Entry {
     pub path: RepoPath,
@@ -72,7 +72,7 @@ pub(super) fn list(repository: &Repository, tree: ObjectId) -> Result<Listing, R
     Ok(listing)
 }
 
-/// What differs between two trees, sorted by path. `None` is the empty tree.
+/// Returns the differences between two trees, sorted by path. `None` is the empty tree.
 pub(super) fn changes(
     repository: &Repository,
     before: Option<ObjectId>,

@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Names tried for a temporary file.
 const TEMPORARY_NAMES_MAX: u32 = 16;
-/// Who may read, write and execute a file.
+/// Bits for who may read, write and execute a file, without setuid, setgid and sticky.
 const ACCESS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
-/// What there is at a path.
+/// The kind of entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// A regular file, its permission bits and its size.
@@ -43,12 +43,12 @@ pub(super) struct Handle {
     way: Way,
 }
 
-/// Who resolves a path.
+/// The way a path is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The kernel, in one step.
+    /// By the kernel, in one step.
     Kernel,
-    /// This program, one component after the other.
+    /// By this program, one component after the other.
     Walk,
     /// The same, as on a file system that takes several spellings for one name.
     #[cfg(test)]
@@ -74,7 +74,7 @@ impl Handle {
         Ok(Self { root, way })
     }
 
-    /// What there is at `path`, without following it; `None` when there is nothing.
+    /// Returns the kind of entry at `path`, without following it; `None` when there is nothing.
     pub(super) fn node(&self, path: &str) -> rustix::io::Result<Option<Node>> {
         match self.stat(path) {
             Ok(stat) => Ok(Some(node_of(&stat))),
@@ -107,7 +107,7 @@ impl Handle {
         }
     }
 
-    /// What tells the entry at `path` from all others, without following it; `None` when there is nothing.
+    /// Returns the device and inode number of the entry at `path`, without following it; `None` when there is nothing.
     pub(super) fn identity(&self, path: &str) -> rustix::io::Result<Option<(Dev, u64)>> {
         match self.stat(path) {
             Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),

@@ -21,7 +21,7 @@ pub(super) fn open(
     })
 }
 
-/// What there is at a path, without following it.
+/// Returns the metadata of the entry at a path, without following it.
 pub(super) fn stat(directory: BorrowedFd<'_>, path: &str) -> rustix::io::Result<Stat> {
     at_last(directory, path, |parent, name| {
         rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)

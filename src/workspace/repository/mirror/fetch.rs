@@ -1,4 +1,4 @@
-//! One fetch, into our copy of a remote. The token goes to the configured host and nowhere else.
+//! A fetch into our copy of a remote. The token goes to the configured host and nowhere else.
 
 use super::files::FETCHED;
 use super::{Meter, Mirror, OnFetch};
@@ -36,11 +36,11 @@ pub(super) fn check_url(text: &str) -> Result<gix::Url, RepositoryError> {
     }
 }
 
-/// How a fetch ended.
+/// The result of a fetch.
 pub(super) enum Fetched {
     /// All of it is there.
     Whole,
-    /// Nothing was fetched: the remote names its objects in that other format.
+    /// The remote names its objects in that other format, so nothing was fetched.
     OtherFormat(gix::hash::Kind),
 }
 
@@ -54,7 +54,7 @@ impl Fetched {
     }
 }
 
-/// Why nothing was fetched into a copy of the other format.
+/// Returns the error that nothing was fetched into a copy of the other format.
 pub(super) fn other_format(mirror: &Mirror) -> RepositoryError {
     could_not(
         mirror,

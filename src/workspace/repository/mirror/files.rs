@@ -21,14 +21,14 @@ const PIECES_BYTES_MIN: u64 = 256 << 20;
 /// Bytes of the disk that a second copy of a mirror leaves free.
 const ROOM_LEFT_MIN: u64 = 256 << 20;
 
-/// Where a copy is made before it takes its place.
+/// Returns the path where a copy is made before it takes its place.
 pub(super) fn beside(mirror: &Path) -> PathBuf {
     let mut name = mirror.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");
     mirror.with_file_name(name)
 }
 
-/// Where a copy lies while it is removed, if two cannot be exchanged in one step.
+/// Returns the path of a copy while it is removed, if two cannot be exchanged in one step.
 fn gone(mirror: &Path) -> PathBuf {
     mirror.with_extension("gone")
 }
@@ -100,15 +100,15 @@ pub(super) fn clear_leftovers(mirror: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// When the mirror was fetched last with success.
+/// Returns the time the mirror was fetched last with success.
 #[allow(clippy::disallowed_methods, reason = "it is a file of the mirror")]
 pub(super) fn fetched(mirror: &Path) -> Option<Timestamp> {
     let text = std::fs::read_to_string(mirror.join(FETCHED)).ok()?;
     text.trim().parse().ok()
 }
 
-/// Whether there are so many packs, or so many bytes in them, that the mirror is to be made anew, and there is room
-/// for a second copy: the database lies on the same disk.
+/// Returns true if there are so many packs, or so many bytes in them, that the mirror is to be made anew, and there is
+/// room for a second copy: the database lies on the same disk.
 pub(super) fn is_crowded(mirror: &Path) -> bool {
     let paths = in_packs(mirror).unwrap_or_default();
     let packs = paths.iter().filter(|path| has_extension(path, "pack"));
@@ -122,7 +122,7 @@ pub(super) fn is_crowded(mirror: &Path) -> bool {
     is_too_much && has_room_for(mirror, all)
 }
 
-/// Whether so many bytes fit on the disk, and leave some to others.
+/// Returns true if so many bytes fit on the disk, and leave some to others.
 fn has_room_for(mirror: &Path, bytes: u64) -> bool {
     let free = statvfs(mirror).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     free.is_ok_and(|free| free >= bytes.saturating_add(ROOM_LEFT_MIN))

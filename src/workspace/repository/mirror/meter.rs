@@ -11,7 +11,7 @@ const OBJECTS_PER_REPORT: usize = 1_000;
 /// Bytes between two reports.
 const BYTES_PER_REPORT: usize = 1 << 20;
 
-/// One counter and its children.
+/// A progress counter and its children.
 pub(crate) struct Meter {
     name: String,
     watcher: OnFetch,
@@ -98,7 +98,7 @@ impl Progress for Meter {
         UNKNOWN
     }
 
-    /// What the remote says about itself is not ours to repeat.
+    /// Ignores messages: the words of the remote are not ours to repeat.
     fn message(&self, _level: MessageLevel, _message: String) {}
 }
 

@@ -29,16 +29,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-/// How far a fetch is.
+/// The progress of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchProgress {
-    /// What is being counted: `read pack`, `create index file`.
+    /// The step that is being counted: `read pack`, `create index file`.
     pub what: String,
     /// Objects or bytes that are done.
     pub done: usize,
-    /// How many there are in all, when that is known.
+    /// Objects or bytes in all, when that is known.
     pub of: Option<usize>,
-    /// Whether bytes are counted rather than objects.
+    /// True if bytes are counted rather than objects.
     pub bytes: bool,
 }
 
@@ -52,13 +52,13 @@ pub struct Mirror {
     pub name: String,
     /// `https://host/path`, without user or password. Plain http only to this machine.
     pub url: String,
-    /// What the remote asks for; sent as the password of a basic authorization.
+    /// The token that the remote asks for; sent as the password of a basic authorization.
     pub token: Option<Secret>,
     /// The branch that is followed.
     pub branch: String,
     /// The bare copy, made by the first fetch.
     pub directory: PathBuf,
-    /// Where packed bases are kept.
+    /// The directory of packed bases.
     pub bases: PathBuf,
 }
 
@@ -144,24 +144,24 @@ impl Repository {
         self.objects.reopen()
     }
 
-    /// When it was fetched last with success. A repository on this machine never is.
+    /// Returns the time it was fetched last with success. A repository on this machine never is.
     pub fn fetched(&self) -> Option<Timestamp> {
         files::fetched(&self.remote.as_ref()?.mirror.directory)
     }
 
-    /// Whether so much was fetched piece by piece that the copy is to be made anew.
+    /// Returns true if so much was fetched piece by piece that the copy is to be made anew.
     pub fn is_crowded(&self) -> bool {
         let remote = self.remote.as_ref();
         remote.is_some_and(|remote| files::is_crowded(&remote.mirror.directory))
     }
 
-    /// Whether the copy shows what a power failure does to files. Cheap; false for a repository that is not a
+    /// Returns true if the copy shows what a power failure does to files. Cheap; false for a repository that is not a
     /// mirror.
     pub fn is_torn(&self) -> bool {
         self.remote.is_some() && self.look().is_err()
     }
 
-    /// Whether the copy is damaged: every byte of it is looked at. False for a repository that is not a mirror.
+    /// Returns true if the copy is damaged: every byte of it is looked at. False for a repository that is not a mirror.
     pub fn is_damaged(&self, stop: &AtomicBool) -> bool {
         self.remote.as_ref().is_some_and(|remote| {
             let is_damaged = self.look().is_err()
@@ -232,7 +232,7 @@ fn clone(
     }
 }
 
-/// What came of one try to clone.
+/// The result of one try to clone.
 enum Cloned {
     Whole(Box<gix::Repository>),
     OtherFormat(Kind),

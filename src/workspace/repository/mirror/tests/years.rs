@@ -1,4 +1,4 @@
-//! What a mirror that lives for years meets: many pushes, kills, power failures.
+//! Tests of a mirror that lives for years: many pushes, kills, power failures.
 
 use super::super::files::PACKS_MAX;
 use super::{Server, at, mirror, quiet, refused};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Pushes of one commit each that a test follows: more than there may be packs.
 const PUSHES: i64 = 120;
-/// Nobody stops anything.
+/// The stop flag, which no test sets.
 static GO: AtomicBool = AtomicBool::new(false);
 
 /// A remote with one commit on `main`, and its mirror.
@@ -50,7 +50,7 @@ impl Followed {
         self.fixture.directory.path().join("data/mirror.git")
     }
 
-    /// What lies beside the mirror.
+    /// Returns the paths beside the mirror.
     fn beside(&self) -> Vec<PathBuf> {
         let data = std::fs::read_dir(self.fixture.directory.path().join("data")).unwrap();
         let all = data.map(|entry| entry.unwrap().path());
@@ -204,7 +204,7 @@ fn what_a_killed_fetch_left_is_taken_away_and_the_next_one_works() {
 
 type Damage = fn(&Path);
 
-/// What a power failure makes of the files of a mirror.
+/// Returns the damages that a power failure does to the files of a mirror.
 fn damages() -> Vec<(&'static str, Damage)> {
     fn cut(file: &Path) {
         let bytes = std::fs::read(file).unwrap();
