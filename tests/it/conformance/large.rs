@@ -155,7 +155,7 @@ fn sum_of(value: &Value) -> String {
     sum(value.to_string().as_bytes())
 }
 
-/// What was compared so far.
+/// The comparisons so far.
 #[derive(Default)]
 struct Compared {
     all: usize,
@@ -315,7 +315,7 @@ fn told_with_the_key(shell: &Shell, compared: &mut Compared) {
     });
 }
 
-/// What is above the bound is an error of its own and of whoever imports it; nothing else is wrong.
+/// A file above the bound is an error of its own and of whoever imports it; nothing else is wrong.
 fn linted(shell: &Shell, compared: &mut Compared) {
     let linted = run(shell, &["lint", "."]);
     let errors = linted.out.lines().filter(|line| line.starts_with("error: "));
@@ -339,7 +339,7 @@ fn linted(shell: &Shell, compared: &mut Compared) {
     });
 }
 
-/// What is above the bound is told, and all others are formatted.
+/// A file above the bound is told, and all others are formatted.
 fn formatted(shell: &Shell, compared: &mut Compared) {
     let written = SIZES.map(|(name, _)| shell.get(&format!("lib/{name}.libsonnet")));
     let ended = run(shell, &["fmt", "lib"]);
