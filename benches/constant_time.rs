@@ -40,7 +40,7 @@ const ROUNDS: usize = 100;
 const COPIES: usize = 64;
 /// Above it, the kinds can be told apart.
 const T_MAX: f64 = 4.5;
-/// The one that was nearly guessed, and one that has nothing to do with it.
+/// The secret that was nearly guessed, and one that has nothing to do with it.
 const SECRETS: [&str; 2] = [
     "5f0d1c9a7be24c6f8a1b3d5e7f9012345f0d1c9a7be24c6f8a1b3d5e7f901234",
     "c2e4a60899b1d3f5172b3948a6e0fd7c1b8d3f2a4c6e5d7f90817263a4b5c6d7",
