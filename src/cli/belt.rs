@@ -36,7 +36,7 @@ const SAME: [(&str, &str); 14] = [
 
 /// A command that can be typed.
 struct Typed {
-    /// As it is typed, without the program.
+    /// The words that are typed, without the program.
     path: String,
     about: String,
 }

@@ -39,7 +39,7 @@ enum Verb {
     Exit,
 }
 
-/// Each command with its word, its arguments, and what `/help` says.
+/// The commands, each with its word, its arguments, and what `/help` says.
 const VERBS: [(Verb, &str, &str, &str); 12] = [
     (Verb::Help, "help", "", "this list"),
     (Verb::Status, "status", "", "the model, and what changed so far"),
@@ -94,7 +94,7 @@ const VERBS: [(Verb, &str, &str, &str); 12] = [
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning<'a> {
     Nothing,
-    /// With the rest of the line.
+    /// A command, with the rest of the line.
     Command(Verb, &'a str),
     Unknown(&'a str),
     Request(&'a str),

@@ -31,7 +31,7 @@ impl Sources<'_> {
         Failure::failed(self.told(error))
     }
 
-    /// The same as a text.
+    /// Returns the failure with its places as one text.
     pub(super) fn told(self, error: &TankaError) -> String {
         let details = match error {
             TankaError::Evaluation(error) => self.traced(&error.places()),
