@@ -27,9 +27,9 @@ pub struct Asked {
 /// The times at which the second engine is asked. Without it the difference is there sooner, and not to be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrossCheckWanted {
-    /// With the first one.
+    /// Together with the first engine.
     Now,
-    /// As the change is looked at again.
+    /// Later, as the change is looked at again.
     Later,
     /// Never.
     Never,
@@ -147,7 +147,7 @@ impl Asked {
         }
     }
 
-    /// The same, as soon as one engine has rendered it; the other is asked when it is looked at again.
+    /// Asks for the comparison as soon as one engine has rendered it; the other is asked when it is looked at again.
     #[must_use]
     pub fn at_first_sight(self) -> Self {
         Self {

@@ -38,7 +38,7 @@ pub(super) struct Seen {
     unused: Vec<RepoPath>,
     unresolved: Vec<String>,
     rendered: usize,
-    /// The second engine was not asked about them.
+    /// Rendered entry points the second engine was not asked about.
     unheard: usize,
     why_unheard: &'static str,
     /// A difference between the engines that is known.
@@ -279,7 +279,7 @@ fn check(name: &str, state: CheckState, detail: impl Into<String>) -> Check {
     }
 }
 
-/// The first, and how many there are beside it.
+/// Returns the first line, with the number of the others before it.
 fn first_of(list: &[String]) -> String {
     match list {
         [] => String::new(),

@@ -51,7 +51,7 @@ pub(super) fn environments(touched: &Touched, mut both: Both, redactor: &Redacto
     with_names_of_their_own(found)
 }
 
-/// Only the environment of a name, or else the ones whose names contain it; all without a name. What
+/// Returns the environment of a name, or else the ones whose names contain it; all without a name. What
 /// stands for a whole entry point stays.
 pub(super) fn named(
     mut environments: Vec<Environment>,

@@ -24,7 +24,7 @@ pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> Failure {
 /// An environment of the workspace that does not render, and the places that lead to where its program fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Its name, or the path it was asked for by.
+    /// The name of the environment, or the path it was asked for by.
     pub name: String,
     /// The places, innermost first; redacted.
     pub trace: Vec<Frame>,
@@ -46,7 +46,7 @@ impl Broken {
         })
     }
 
-    /// The ones of a report, by name.
+    /// Returns the broken environments of a report, by name.
     pub fn of(report: &Report) -> Vec<Self> {
         let environments = report.environments.iter();
         environments
@@ -135,7 +135,7 @@ pub fn reason(error: &TankaError) -> String {
     line(&text(error))
 }
 
-/// The same without secrets: they are hidden before the line is cut.
+/// Returns the reason of [`reason`] without secrets: they are hidden before the line is cut.
 pub fn redacted_reason(error: &TankaError, redactor: &Redactor) -> String {
     line(&redactor.redact(&text(error)))
 }
@@ -158,7 +158,7 @@ fn text(error: &TankaError) -> String {
     }
 }
 
-/// Any text as one line of a bounded length; what nobody would see is shown by name.
+/// Returns any text as one line of a bounded length; what nobody would see is shown by name.
 pub(super) fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = one_line(&words.join(" "));

@@ -13,9 +13,9 @@ const MEANINGS_MAX: usize = 1 << 20;
 /// The meaning of one import in one file.
 #[derive(Debug)]
 enum Meant {
-    /// The same to all environments that come to it.
+    /// One file, or none, to all environments that come to the import.
     One(Option<RepoPath>),
-    /// By number of the environment.
+    /// A file, or none, by number of the environment.
     Each(Vec<Option<RepoPath>>),
 }
 

@@ -309,7 +309,7 @@ impl Comparer {
         }
     }
 
-    /// As far as it is known without evaluating anything.
+    /// Compares as far as it is possible without evaluating anything.
     fn at_a_glance(&self, asked: &Asked) -> Result<Glance, CompareError> {
         let only = match &asked.only {
             None => None,

@@ -32,7 +32,7 @@ pub(super) struct Moved {
     after: Result<Option<Environment>, String>,
 }
 
-/// All of them, and where the other environments live before the change.
+/// The environments whose settings differ, and the places of the others before the change.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
     moved: Vec<Moved>,

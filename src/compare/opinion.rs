@@ -20,10 +20,10 @@ pub(super) type Unheard = (Job, Arc<Rendered>);
 /// The jobs after the cross-check.
 #[derive(Default)]
 pub(super) struct Heard {
-    /// The ones the second engine had an opinion about; where it depends on no more than they do, it may
-    /// be kept.
+    /// The jobs the second engine had a verdict about; true where the verdict depends on no more than they do, so that
+    /// it may be kept.
     pub(super) settled: Vec<(Job, Arc<Rendered>, bool)>,
-    /// The ones it wrote another value for: both engines have to say it side by side.
+    /// The jobs it wrote another value for: both engines have to evaluate them side by side.
     pub(super) apart: Vec<Job>,
 }
 

@@ -119,7 +119,7 @@ fn rendered(whole: Whole, redactor: &Redactor, secrets: Arc<[Known]>, spool: &Sp
     (rendered, values)
 }
 
-/// Each object without secrets, and its place in one text of them all.
+/// Returns each object without secrets, and its place in one text of them all.
 fn written(
     objects: Vec<Object>,
     redactor: &Redactor,
