@@ -31,7 +31,7 @@ const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// A command that was accepted.
 pub(super) struct Asked {
-    /// Its row.
+    /// The row of the command in the inbox.
     pub(super) inbox: InboxId,
     /// The conversation it was said in.
     pub(super) conversation: ConversationId,
@@ -55,7 +55,7 @@ struct Revision {
     identity: Identity,
     /// The edits it was made of: if there are others by now, it is none.
     snapshot: String,
-    /// Nothing where it is the base.
+    /// The prepared change; `None` where the workspace is as its base.
     change: Option<NewChange>,
     address: Address,
 }

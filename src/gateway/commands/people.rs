@@ -119,7 +119,7 @@ fn parse(arguments: &str) -> Result<NewPerson, String> {
     })
 }
 
-/// The rest of a word that is an option. Phones write a dash for two hyphens.
+/// Returns the rest of a word that is an option. Phones write a dash for two hyphens.
 fn option(word: &str) -> Option<&str> {
     ["--", "—", "–"]
         .into_iter()
