@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The file's name.
 const FILE: &str = "chartfile.yaml";
-/// The one version of it that there is.
+/// The only version of the chartfile format.
 const VERSION: f64 = 1.0;
 /// The directory of charts when the chartfile names none.
 const DIRECTORY: &str = "charts";

@@ -47,7 +47,7 @@ struct Gathered {
 enum Choice {
     /// The newest that fits.
     Newest,
-    /// The one that was chosen before.
+    /// The version that was chosen before.
     Locked,
 }
 
