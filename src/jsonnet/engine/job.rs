@@ -53,9 +53,9 @@ impl std::fmt::Display for Origin {
 /// The engine that reads a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) enum Reader {
-    /// The one whose values are used.
+    /// The engine whose values are used.
     First,
-    /// The one that is asked whether it has the same.
+    /// The engine that cross-checks the values of the first.
     Second,
 }
 

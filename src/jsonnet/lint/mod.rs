@@ -118,7 +118,7 @@ pub fn lint(file: &str, text: &str, resolves: &Resolves<'_>) -> Vec<Finding> {
     lint_following(file, text, resolves, &NoSources, &Followed::default())
 }
 
-/// The same, where the files that are imported are at hand. What they give is kept in `followed` for the next file.
+/// Lints like [`lint`], and follows imports. What imported files give is kept in `followed` for the next file.
 pub fn lint_following(
     file: &str,
     text: &str,
