@@ -16,7 +16,7 @@ pub(crate) fn map<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync
     map_with(things, || (), |(), thing| work(thing))
 }
 
-/// The same, where each thread has something of its own for all its things: what `begin` makes.
+/// Works as [`map`] does, where each thread has something of its own for all its things: what `begin` makes.
 pub(crate) fn map_with<T: Send, R: Send, S>(
     things: Vec<T>,
     begin: impl Fn() -> S + Sync,
