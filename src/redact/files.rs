@@ -12,7 +12,7 @@ pub(super) const FILES_BYTES_MAX: usize = 16 << 20;
 /// The secrets of a file, and the files it names as ones.
 #[derive(Debug)]
 pub struct InFile {
-    /// Those it holds.
+    /// The secrets the file holds.
     pub secrets: Vec<Known>,
     /// The files it names as ones, as they are written.
     pub files: Vec<String>,

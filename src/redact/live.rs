@@ -31,16 +31,16 @@ const PIECE_KINDS_MIN: usize = 5;
 pub(super) struct LiveValues {
     automaton: Automaton,
     forms: Vec<Form>,
-    /// By number of the word in the automaton.
+    /// The words, by their number in the automaton.
     words: Vec<Word>,
 }
 
 enum Automaton {
-    /// There are no live values.
+    /// An automaton without live values.
     Empty,
     /// Finds every word.
     Words(AhoCorasick),
-    /// There are too many or too large ones: all text is withheld rather than some let through.
+    /// Too many or too large live values: all text is withheld rather than some let through.
     TooLarge,
 }
 
@@ -63,7 +63,7 @@ struct Word {
 /// A text to look for.
 pub(super) struct Sought<'a> {
     pub(super) text: &'a str,
-    /// Of the secret that it is, or is a part of.
+    /// The fingerprint of the secret that it is, or is a part of.
     pub(super) fingerprint: u64,
 }
 

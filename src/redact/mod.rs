@@ -179,7 +179,7 @@ impl Redactor {
         found
     }
 
-    /// The same by git's hash of its content, which is read only where that is not known.
+    /// Returns the secrets of a file by git's hash of its content, which is read only where the hash is not known.
     /// What is read is remembered by the hash it really has: it may have changed meanwhile.
     pub fn in_file_at(
         &self,
@@ -292,7 +292,7 @@ impl Redactor {
         holds || Seen::of(text).is_some_and(|seen| self.holds_live(&seen.text))
     }
 
-    /// Everything to replace, in order, without overlaps and on character boundaries.
+    /// Returns all ranges to replace, in order, without overlaps and on character boundaries.
     fn findings(&self, text: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         let learnt = self.learnt();

@@ -10,7 +10,7 @@ const NAMES_MAX: usize = 10_000;
 /// Files by the names that configuration gives them.
 #[derive(Debug, Default)]
 pub struct NamedFiles {
-    /// By the last component: the whole, without the way up to it.
+    /// The paths without leading `./` and `../`, by their last component.
     by_file_name: HashMap<String, HashSet<String>>,
     count: usize,
 }

@@ -101,7 +101,7 @@ const PATTERNS: &[Pattern] = &[
 /// Patterns, ready to run.
 struct Compiled {
     anchors: AhoCorasick,
-    /// By number of the anchor: the pattern it belongs to.
+    /// The pattern of each anchor, by number of the anchor.
     pattern_of: Vec<usize>,
     expressions: Vec<Regex>,
     key_begin: Regex,

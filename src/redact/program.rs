@@ -70,7 +70,7 @@ struct Open {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Data {
     Plain,
-    /// As it is, or in base64.
+    /// Plain, or in base64.
     Either,
 }
 

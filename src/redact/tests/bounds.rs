@@ -55,7 +55,7 @@ fn what_is_remembered_of_files_has_a_bound_in_bytes() {
     assert!(bytes > 0 && bytes <= FILES_BYTES_MAX + (2 << 20), "{bytes}");
 }
 
-/// More than can be looked for hides everything, and takes no more memory.
+/// A redactor that learns more than it can look for hides everything, and takes no more memory.
 #[test]
 fn whoever_learns_too_much_shows_nothing() {
     let redactor = redactor(&[]);
