@@ -18,7 +18,7 @@ pub struct Launch {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
-    /// The one directory it sees.
+    /// The only directory the program sees.
     pub(super) directory: PathBuf,
     /// The working directory it starts in, inside that one.
     pub(super) files: PathBuf,
