@@ -13,7 +13,7 @@ pub(crate) struct Bounds {
 /// A program that is not ours, and its bounds.
 pub(crate) struct Foreign<'a> {
     pub(crate) program: &'a Path,
-    /// The one directory it sees.
+    /// The only directory the program sees.
     pub(crate) directory: &'a Path,
     /// Bytes of a file it may write there; 0 when it may write none.
     pub(crate) file_bytes_max: u64,
