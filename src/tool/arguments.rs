@@ -237,7 +237,7 @@ mod tests {
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Package {
-        /// Its name.
+        /// The name of the package.
         name: String,
     }
 

@@ -62,7 +62,7 @@ impl<W: Work> Framed<W> {
         }
     }
 
-    /// The same as one of those that take much memory or time: calls of them take turns by person.
+    /// Marks the tool as one that takes much memory or time: calls of such tools take turns by person.
     pub(super) fn in_turn(self, places: &Places) -> Self {
         Self {
             places: Some(places.clone()),
