@@ -135,7 +135,7 @@ impl Tree for Before {
         Ok(below)
     }
 
-    /// Those of files that are listed: for a directory alone, what lies below it is not looked at.
+    /// Returns the names of files that are listed: for a directory alone, what lies below it is not looked at.
     fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
         Ok(names_of(&self.files, directory))
     }

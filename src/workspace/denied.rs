@@ -16,7 +16,7 @@ pub struct Denied {
 #[derive(Clone, Debug)]
 struct List {
     globs: GlobSet,
-    /// By number of the glob.
+    /// True for globs that take files out again, by number of the glob.
     allows: Vec<bool>,
 }
 

@@ -65,7 +65,7 @@ pub enum TreeError {
         /// The reason, in words for the model.
         why: &'static str,
     },
-    /// On the list of files that hold secrets.
+    /// The file is on the list of files that hold secrets.
     #[error(
         "`{path}` holds secrets by its name (`sandbox.secrets_denied`), so it is not looked into; work with the \
          files that name it, or ask the operator to allow it"

@@ -53,7 +53,7 @@ pub(super) struct Looks<'a> {
 }
 
 impl<'a> Looks<'a> {
-    /// As many as there may be at a time.
+    /// Returns as many looks as there may be at a time.
     pub(super) fn until(is_stopped: &'a dyn Fn() -> bool) -> Self {
         Self {
             left: Cell::new(LOOKS_MAX),
@@ -61,7 +61,7 @@ impl<'a> Looks<'a> {
         }
     }
 
-    /// None: what was not looked for is not known.
+    /// Returns no looks: what was not looked for is not known.
     pub(super) fn none() -> Self {
         Self {
             left: Cell::new(0),

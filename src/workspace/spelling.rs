@@ -56,7 +56,7 @@ pub(super) fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Another spelling of the name is there.
+/// Returns the error that another spelling of the name is there.
 pub(super) fn otherwise(path: &RepoPath) -> TreeError {
     TreeError::Refused {
         path: path.clone(),

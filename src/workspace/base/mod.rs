@@ -104,7 +104,7 @@ impl Base {
         Ok(base)
     }
 
-    /// The same, of which files up to that size are read.
+    /// Sets the size of the largest file that is read.
     pub(super) fn bounded(self, file_bytes_max: u64) -> Self {
         Self {
             file_bytes_max,

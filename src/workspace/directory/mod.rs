@@ -105,7 +105,7 @@ impl Directory {
         })
     }
 
-    /// The same, of which files up to that size are read.
+    /// Sets the size of the largest file that is read.
     #[must_use]
     pub fn bounded(self, file_bytes_max: u64) -> Self {
         Self {
@@ -232,7 +232,7 @@ impl Directory {
         }
     }
 
-    /// As large as what is read, or larger.
+    /// Returns the size of the largest file that is kept: at least that of what is read.
     fn kept_bytes_max(&self) -> u64 {
         self.file_bytes_max.max(KEPT_BYTES_MAX)
     }

@@ -167,7 +167,7 @@ fn vet_config(text: &str, shown: &str, place: &Place) -> Result<(), RepositoryEr
     Ok(())
 }
 
-/// The settings that make git or a library run a program, by section and key in lower case.
+/// Returns false for a setting that makes git or a library run a program. Section and key are in lower case.
 fn allowed(section: &str, key: &str) -> bool {
     let program = match section {
         "filter" => true,

@@ -50,7 +50,7 @@ pub(super) enum Way {
     Kernel,
     /// By this program, one component after the other.
     Walk,
-    /// The same, as on a file system that takes several spellings for one name.
+    /// By this program, as on a file system that takes several spellings for one name.
     #[cfg(test)]
     Folding,
 }
@@ -122,7 +122,7 @@ impl Handle {
         Ok(entries.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// The same, and whether each is a directory itself.
+    /// Returns the names in a directory, each with true if it is a directory itself.
     pub(super) fn entries(&self, directory: &str) -> rustix::io::Result<Vec<(String, bool)>> {
         let named = if directory.is_empty() { "." } else { directory };
         let opened = self.beneath(named, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;

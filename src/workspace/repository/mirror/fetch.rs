@@ -38,7 +38,7 @@ pub(super) fn check_url(text: &str) -> Result<gix::Url, RepositoryError> {
 
 /// The result of a fetch.
 pub(super) enum Fetched {
-    /// All of it is there.
+    /// The fetch is complete.
     Whole,
     /// The remote names its objects in that other format, so nothing was fetched.
     OtherFormat(gix::hash::Kind),
