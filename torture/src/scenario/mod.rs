@@ -93,7 +93,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The same with a planted defect, under another scenario.
+    /// Returns the same run with a planted defect, under another scenario.
     fn with_bug(&self, name: &'static str, bug: &str) -> Self {
         Self {
             arguments: self.arguments,
