@@ -215,7 +215,7 @@ impl Failure {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    // An inmate of the jail is this program too. It must not have a thread, a runtime or an open file
+    // A sandbox worker is this program too. It must not have a thread, a runtime or an open file
     // when it confines itself, so it is recognised before anything else happens.
     if let Some(confinement) = sandbox::task_of(std::env::args_os()) {
         return jsonnet::serve_as_inmate(confinement);
