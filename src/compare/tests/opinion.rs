@@ -41,7 +41,7 @@ async fn a_difference_is_there_before_the_second_engine_is_asked_and_then_it_alo
     assert_eq!(whole.unknown, None);
     assert_eq!(bench.evaluated(), entrypoints(" by the second"));
 
-    // Its opinion is kept.
+    // Its verdict is kept.
     bench.all(&base, &head).await;
     bench.at_first_sight(&base, &head).await;
     assert!(bench.evaluated().is_empty());
