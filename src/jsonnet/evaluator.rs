@@ -221,8 +221,8 @@ impl Evaluator {
         Ok(opinion::joined(first, second))
     }
 
-    /// The answer; where the second engine had too little memory beside the first, with its opinion from a process of its
-    /// own.
+    /// Returns the answer; where the second engine had too little memory beside the first, with its verdict from a process
+    /// of its own.
     async fn with_room(
         &self,
         permit: &Permit,

@@ -1,5 +1,5 @@
 //! Finds the file an import means, in the tree and nowhere else, and keeps account of everything that
-//! was looked at. Runs on the parent's side: the inmate has no file system.
+//! was looked at. Runs on the parent's side: the sandbox worker has no file system.
 
 use super::contract::{EvalError, EvalLimits, Import};
 use super::foreign::Source;
@@ -99,7 +99,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// The inmate says that the value of a file depends on the task; empty when it cannot say which.
+    /// Takes the sandbox worker's word that the value of a file depends on the task; empty when it cannot say which.
     pub(super) fn depends(&mut self, file: &str) -> Vec<String> {
         match file.is_empty() {
             true => self.known.make_all_own(),

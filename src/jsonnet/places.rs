@@ -182,7 +182,8 @@ impl State {
         self.waiting.retain(|waiting| !waiting.told.is_closed());
     }
 
-    /// Returns the index of who gets the next place: who has the fewest, then who waits for one program, then who came first.
+    /// Returns the index of who gets the next place: who has the fewest, then who waits for one program, then who
+    /// came first.
     /// What nobody waits for comes last, so that it never stands before a person.
     fn next(&self, places_max: usize) -> Option<usize> {
         let rank = |(_, waiting): &(usize, &Waiting)| {
