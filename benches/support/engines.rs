@@ -50,7 +50,7 @@ pub(crate) fn jrsonnet(root: &Path, program: &Program) -> (String, Duration) {
     (text, took)
 }
 
-/// The same files in another engine of a Python, `rounds` times each; `None` where there is no such
+/// Times the same files in another engine of a Python, `rounds` times each; `None` where there is no such
 /// engine. Its start is not counted.
 pub(crate) fn python(engine: &str, root: &Path, programs: &[Program], rounds: usize) -> Option<Vec<Made>> {
     let python = std::env::var("DRYDOCK_BENCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());

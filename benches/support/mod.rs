@@ -101,7 +101,8 @@ pub(crate) fn fsync_floor(directory: &Path) -> Times {
     Times::new((0..1_000).map(|_| durable_append(&mut file)).collect())
 }
 
-/// The same a hundred times a second, until it is stopped: what the disk gives while something else runs.
+/// A thread that times durable appends of 4 KiB, a hundred a second, until it is stopped: what the disk gives while
+/// something else runs.
 pub(crate) struct FsyncWatch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Duration>>,

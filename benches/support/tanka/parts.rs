@@ -3,7 +3,7 @@
 use super::{APPS, app_file};
 use std::fmt::Write as _;
 
-/// The same files with `count` more libraries in `lib/parts`: each application has its share of them, and each part
+/// Returns the files with `count` more libraries in `lib/parts`: each application has its share of them, and each part
 /// imports the one before it and a layer that all share.
 pub(crate) fn with_parts(files: Vec<(String, String)>, count: usize) -> Vec<(String, String)> {
     let mut files = files;
