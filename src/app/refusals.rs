@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// So many in a row, with no authentic one between them, may be somebody else's.
+/// Refused requests in a row, with no authentic one between them, that may be somebody else's.
 const IN_A_ROW_MAX: u32 = 2;
 
 /// Refused requests, by the name of a channel or hook.
@@ -51,7 +51,7 @@ impl Refusals {
         }
     }
 
-    /// One more was refused. A name is a configured one or [`NAME_UNKNOWN`], so that there is a bound to them.
+    /// Notes a refused request. A name is a configured one or [`NAME_UNKNOWN`], so that there is a bound to them.
     pub(super) fn refused(&self, name: &str, reason: &str, at: Timestamp) {
         // Held until it is told: one that is authentic meanwhile takes it back.
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +84,7 @@ impl Refusals {
         }
     }
 
-    /// One was signed with the right secret, whatever it says.
+    /// Notes a request that was signed with the right secret, whatever it says.
     pub(super) fn authentic(&self, name: &str) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(refused) = refused.get_mut(name)
