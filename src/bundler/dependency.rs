@@ -1,6 +1,6 @@
 //! The dependencies of a project and their names: that below `vendor/`, made from the source, and the short one that older imports use.
 
-/// One dependency, of a `jsonnetfile.json` or of its lock.
+/// A dependency, of a `jsonnetfile.json` or of its lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
     /// The source.
@@ -77,7 +77,7 @@ impl Dependency {
         }
     }
 
-    /// The short name older imports use.
+    /// Returns the short name that older imports use.
     pub fn legacy_name(&self) -> String {
         match self.legacy_name.as_str() {
             "" => self.usual_legacy_name(),
@@ -85,7 +85,7 @@ impl Dependency {
         }
     }
 
-    /// The same, with a short name that says nothing new taken away.
+    /// Takes away a short name that is the usual one.
     pub(super) fn without_usual_name(mut self) -> Self {
         if self.legacy_name == self.usual_legacy_name() {
             self.legacy_name.clear();

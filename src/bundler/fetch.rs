@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub enum Form {
     /// The form jsonnet-bundler tries first: an archive where the host has them, else the files as git keeps them.
     Usual,
-    /// The other one, if there is one.
+    /// The other form, if there is one.
     Other,
 }
 
@@ -31,7 +31,7 @@ pub enum FetchError {
     /// No branch, tag or commit has that name.
     #[error("`{0}` has no tag, branch or commit of that name")]
     NoVersion(String),
-    /// There is no other form of this package.
+    /// The package has no other form.
     #[error("there is no other form of this package")]
     NoOtherForm,
     /// The archive is no package.

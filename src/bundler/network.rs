@@ -66,7 +66,7 @@ impl Network {
         }
     }
 
-    /// The same with a directory where packages stay, at most so many bytes of them. It is made when it
+    /// Sets the directory where packages stay, at most so many bytes of them. It is made when it
     /// is needed, and several processes may share it.
     #[must_use]
     pub fn with_shelf(mut self, directory: PathBuf, bytes_max: u64) -> Self {
@@ -74,14 +74,14 @@ impl Network {
         self
     }
 
-    /// The same with other bounds of archives.
+    /// Sets the bounds of archives.
     #[must_use]
     pub fn with_limits(mut self, limits: ArchiveLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The same with a server on this machine in the place of an allowed host, at a plain http address
+    /// Puts a server on this machine in the place of an allowed host, at a plain http address
     /// of loopback: how it is tried out without a network.
     pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NotHere> {
         self.downloads = self.downloads.with_stand_in(host, address)?;

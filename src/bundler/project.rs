@@ -112,7 +112,7 @@ pub(super) fn relative(directory: &str, path: &str) -> String {
         .join("/")
 }
 
-/// A relative path without what changes nothing: `./a//b/../c/` is `a/c`.
+/// Returns a relative path without what changes nothing: `./a//b/../c/` is `a/c`.
 pub(super) fn clean_relative(path: &str) -> String {
     let mut walked: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -128,7 +128,7 @@ pub(super) fn clean_relative(path: &str) -> String {
     }
 }
 
-/// The same of a path that cannot leave where it starts.
+/// Cleans a path as [`clean_relative`] does, if it cannot leave where it starts.
 pub(super) fn clean_rooted(path: &str) -> String {
     let mut walked: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -62,7 +62,7 @@ pub enum Fate {
     Added,
     /// The package has another version now.
     Updated,
-    /// The same version was put in place again: its files were missing or changed.
+    /// The package was put in place again in the same version: its files were missing or changed.
     Restored,
     /// The package is unchanged.
     Kept,
