@@ -28,7 +28,7 @@ pub(super) fn preformatted(code: &str) -> Value {
     json!({"type": "rich_text_preformatted", "elements": [{"type": "text", "text": code}]})
 }
 
-/// The one way to mention somebody; an id that Slack could not have sent us is shown as text.
+/// Returns the mention of a user; an id that Slack could not have sent us is shown as text.
 pub(super) fn user(id: &str) -> Value {
     if is_id(id) {
         return json!({"type": "user", "user_id": id});
