@@ -270,11 +270,11 @@ pub(super) enum Layer {
 
 /// The content of the conventional variables of a provider.
 pub(super) enum Conventional {
-    /// None of them is set.
+    /// No variable is set.
     NotSet,
-    /// One is set and was refused; the problem is noted.
+    /// A variable is set and was refused; the problem is noted.
     Refused,
-    /// One is set.
+    /// A variable is set, to this secret.
     Secret(Secret),
 }
 
