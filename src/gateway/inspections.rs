@@ -29,7 +29,7 @@ struct Entry {
     stop: CancellationToken,
 }
 
-/// One that runs. Dropping it gives its place back and ends what it waits for.
+/// An inspection that runs. Dropping it gives its place back and ends what it waits for.
 #[derive(Debug)]
 pub(super) struct Inspection {
     inspections: Inspections,

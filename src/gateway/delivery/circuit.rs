@@ -9,7 +9,7 @@ use tokio::time::Instant;
 const UNANSWERED_MAX: u32 = 3;
 /// First and longest pause between two probes of a platform that cannot be reached.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// The same where it does not take the token: only people can help.
+/// First and longest pause between two probes of a platform that does not take the token: only people can help.
 const TOKEN_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
 /// Calls at once while nothing says that the platform is there.
 const UNPROVEN_CALLS_MAX: usize = 3;

@@ -208,7 +208,7 @@ impl Gate {
         self.tell(is_news, Cause::Unauthorised, why);
     }
 
-    /// The one line an operator is told; the state of the channel says it as long as it lasts.
+    /// Logs one line for an operator; the state of the channel says it as long as it lasts.
     fn tell(&self, is_news: bool, cause: Cause, why: &str) {
         let name = &self.name;
         match cause {

@@ -430,7 +430,8 @@ fn whole_refusal(address: &Address, why: &str) -> Vec<Op> {
     vec![address.post("card", Reply::text(why)), card_fill(address, why)]
 }
 
-/// The same where the platform cannot be asked what became of a post: a line that may show twice, filled by an edit.
+/// Returns the answer as [`whole_refusal`] does, where the platform cannot be asked what became of a post: a line that
+/// may show twice, filled by an edit.
 fn filled_refusal(address: &Address, why: &str) -> Vec<Op> {
     vec![
         address.placeholder("card", Reply::text("…")),
