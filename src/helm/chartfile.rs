@@ -56,7 +56,7 @@ pub struct Vendored {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drift {
-    /// There is no difference.
+    /// No difference.
     None,
     /// The chart is asked for and not there.
     Missing,

@@ -77,7 +77,7 @@ impl Declaration {
     }
 }
 
-/// The one document of a file of a chart; `None` when there is no file, or nothing in it.
+/// Returns the only document of a file of a chart; `None` when there is no file, or nothing in it.
 pub(super) fn document(
     directory: &RepoPath,
     copies: &Copies,

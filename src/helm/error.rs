@@ -76,7 +76,7 @@ pub enum DependencyError {
     /// The dependency's repository has no address that can be read.
     #[error("its repository is no address")]
     Address,
-    /// There is no index below the address.
+    /// The address has no index below it.
     #[error("`{0}` is no repository of charts: it has no `index.yaml`")]
     NoIndex(String),
     /// The index is not what it should be.

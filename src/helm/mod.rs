@@ -94,7 +94,7 @@ impl Helm {
         })
     }
 
-    /// The same with repositories that charts may be fetched from.
+    /// Sets the repositories that charts may be fetched from.
     #[must_use]
     pub fn with_repositories(mut self, repositories: ChartRepositories) -> Self {
         self.repositories = Some(repositories);

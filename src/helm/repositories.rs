@@ -38,7 +38,7 @@ impl ChartRepositories {
         Self { downloads, now }
     }
 
-    /// The same with a server on this machine in the place of an allowed host, at a plain http address
+    /// Puts a server on this machine in the place of an allowed host, at a plain http address
     /// of loopback: how it is tried out without a network.
     pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NotHere> {
         self.downloads = self.downloads.with_stand_in(host, address)?;
