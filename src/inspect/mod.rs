@@ -84,7 +84,7 @@ pub enum InspectError {
     /// The words for the person: nothing of the kind is there, or it does not render.
     #[error("{0}")]
     Told(String),
-    /// The same, of a program that fails.
+    /// The words for the person about a program that fails.
     #[error("{why}")]
     Fails {
         /// The words for the person.
