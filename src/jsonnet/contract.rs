@@ -71,11 +71,11 @@ pub struct Evaluated {
 /// The answer of the second engine about a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecondOpinion {
-    /// Not asked.
+    /// The second engine was not asked.
     NotAsked,
-    /// The same value.
+    /// The second engine has the same value.
     Agrees,
-    /// Another value.
+    /// The second engine has another value.
     Differs {
         /// The first field that differs, such as `$.spec.replicas`.
         path: String,
@@ -357,7 +357,7 @@ impl EvalError {
         }
     }
 
-    /// The same, and before it the place of what is no Jsonnet.
+    /// Returns the stack of the failure, and before it the place of what is no Jsonnet.
     pub fn places(&self) -> Vec<Frame> {
         let own = match self {
             Self::Syntax {

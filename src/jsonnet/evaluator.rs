@@ -94,7 +94,7 @@ impl Evaluator {
         Ok(evaluator)
     }
 
-    /// The same with programs that are not ours; `launcher` is started to become them.
+    /// Sets the external programs that may be run; `launcher` is started to become them.
     #[must_use]
     pub fn with_programs(mut self, launcher: Program, settings: &ProgramSettings) -> Self {
         self.terms.programs = Arc::new(Programs::new(launcher, settings));

@@ -54,7 +54,7 @@ pub(super) enum Engines {
     First,
     /// The second: its value is answered.
     Second,
-    /// One after the other: the value of the first is answered, then what the second says about it.
+    /// Both engines, one after the other: the value of the first is answered, then what the second says about it.
     Both,
 }
 

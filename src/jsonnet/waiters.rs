@@ -6,12 +6,12 @@ use tokio::sync::watch;
 #[derive(Debug, Default)]
 pub struct Waiters(watch::Sender<usize>);
 
-/// One who waits, until it is dropped.
+/// A count of one more who waits, until it is dropped.
 #[derive(Debug)]
 pub struct Waiter<'a>(&'a watch::Sender<usize>);
 
 impl Waiters {
-    /// One more waits.
+    /// Counts one more who waits, until the answer is dropped.
     pub fn add(&self) -> Waiter<'_> {
         self.0.send_modify(|waiting| *waiting += 1);
         Waiter(&self.0)

@@ -14,14 +14,14 @@ pub(super) fn parse(text: &str) -> Result<Value, NativeError> {
     serde_json::from_str(text).map_err(|error| NativeError::said(format!("parseJson: {error}")))
 }
 
-/// The same value as YAML.
+/// Returns JSON as YAML.
 pub(super) fn yaml(text: &str) -> Result<String, NativeError> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| NativeError::said(format!("manifestYamlFromJson: {error}")))?;
     Ok(document(&value))
 }
 
-/// One document. Nesting is as deep as the value, so the caller bounds it.
+/// Returns the value as a YAML document. Nesting is as deep as the value, so the caller bounds it.
 pub(super) fn document(value: &Value) -> String {
     yaml::document(Profile::V3, value)
 }

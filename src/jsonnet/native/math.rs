@@ -38,7 +38,7 @@ pub(in crate::jsonnet) fn split(number: f64) -> (f64, f64) {
     stored(number)
 }
 
-/// The same as it is stored. It is wrong for numbers that are too small for all of their digits.
+/// Returns fraction and exponent as they are stored. Wrong for numbers that are too small for all of their digits.
 fn stored(number: f64) -> (f64, f64) {
     let bits = number.to_bits();
     let exponent = (bits >> FRACTION_BITS) & EXPONENT_MASK;

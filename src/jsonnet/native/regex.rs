@@ -46,7 +46,7 @@ fn compile(function: &str, pattern: &str) -> Result<Regex, NativeError> {
         })
 }
 
-/// The same pattern in the syntax of the crate.
+/// Returns a pattern in the syntax of the `regex` crate.
 fn translate(pattern: &str) -> Result<String, &'static str> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;

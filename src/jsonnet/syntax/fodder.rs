@@ -162,7 +162,7 @@ impl<'s> Fodders<'s> {
         self.push(fodder, element);
     }
 
-    /// One after the other.
+    /// Returns both, one after the other.
     pub fn concatenate(&mut self, first: Fodder, second: Fodder) -> Fodder {
         if first.is_empty() {
             return second;

@@ -93,7 +93,7 @@ impl<'s> Tree<'s> {
         self.node(self.leftmost(id)).fodder
     }
 
-    /// The same, to change it.
+    /// Returns what stands before the first token of a node, to change it.
     pub fn open_fodder_mut(&mut self, id: NodeId) -> &mut Fodder {
         let leftmost = self.leftmost(id);
         &mut self.node_mut(leftmost).fodder

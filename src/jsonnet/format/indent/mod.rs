@@ -135,7 +135,7 @@ impl<'t> Indenter<'t, '_> {
         }
     }
 
-    /// The same, and deeper levels count from there.
+    /// Returns the indentation of further lines, from which deeper levels count as well.
     fn new_indent_strong(&self, first: Fodder, old: Indent, line_up: usize) -> Indent {
         let new = self.new_indent(first, old, line_up);
         Indent {
@@ -155,7 +155,7 @@ impl<'t> Indenter<'t, '_> {
         }
     }
 
-    /// The same, and deeper levels count from there.
+    /// Returns the indentation of further lines, from which deeper levels count as well.
     fn align_strong(&self, first: Fodder, old: Indent, line_up: usize) -> Indent {
         if self.fodders.starts_with_line_end(first) {
             return old;

@@ -80,7 +80,7 @@ impl<'t, 's> Writer<'t, 's> {
         self.fill_with(fodder, crowded, separate, usize::MAX);
     }
 
-    /// The same; after the element of the number `last`, counted from one, nothing more is written.
+    /// Writes as [`Self::fill`] does, up to the element of the number `last`, counted from one.
     fn fill_with(&mut self, fodder: Fodder, crowded: bool, separate: bool, last: usize) {
         let mut crowded = crowded;
         let mut last_indent = 0;
