@@ -1,4 +1,4 @@
-//! The same work on many things, shared among a few threads. The answers are in the order of the things,
+//! Work on many things, shared among a few threads. The answers are in the order of the things,
 //! so nobody can tell.
 
 use std::sync::{Mutex, PoisonError};
