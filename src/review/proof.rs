@@ -17,7 +17,7 @@ pub enum Standing {
         /// The proof.
         proof: Proof,
     },
-    /// There is no proof either way, and this is the reason.
+    /// The environment is proven neither way, and this is the reason.
     NotProven {
         /// The reason.
         reason: NotProven,

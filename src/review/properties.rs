@@ -74,7 +74,7 @@ fn reversed(mut environments: Vec<Environment>) -> Vec<Environment> {
     environments
 }
 
-/// The same environments, where what both sides have is said to be the same.
+/// Returns the environments, where what both sides have is said to be the same.
 fn shared(mut environments: Vec<Environment>) -> Vec<Environment> {
     for environment in &mut environments {
         if let Rendering::Rendered {
