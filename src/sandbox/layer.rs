@@ -34,8 +34,8 @@ pub fn layers(program: &Program) -> Result<Vec<Layer>, JailError> {
         .collect())
 }
 
-/// The same where only listed layers may be missing, by the names of the configuration: if another one is, that is
-/// [`JailError::Weaker`] with all that are.
+/// Returns the layers that are present and absent. Only those listed in `may_lack`, by the names of the configuration,
+/// may be missing: if another one is, that is [`JailError::Weaker`] with all that are.
 pub fn standing(program: &Program, may_lack: &[String]) -> Result<Standing, JailError> {
     let (present, absent): (Vec<Layer>, Vec<Layer>) =
         layers(program)?.into_iter().partition(|layer| layer.present);
