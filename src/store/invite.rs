@@ -29,7 +29,7 @@ pub(crate) enum Redemption {
     Duplicate,
     /// The account is admitted already; the invite is still good.
     AlreadyIn,
-    /// There is no such invite that is still good for this account.
+    /// No such invite is still good for this account.
     Invalid,
     /// Admitted, as this user.
     Admitted(UserId),
