@@ -177,7 +177,7 @@ pub enum PrimitiveReason {
     /// One of the two attributes is empty.
     #[error("attribute {0:?} is empty")]
     Empty(&'static str),
-    /// There is no object at all.
+    /// No object at all.
     #[error("%!s(<nil>)")]
     NoObject,
 }

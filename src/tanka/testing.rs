@@ -33,7 +33,7 @@ impl Files {
         Arc::new(Self(files.collect()))
     }
 
-    /// The same tree with one file written, or deleted.
+    /// Returns the tree with one file written, or deleted.
     pub(crate) fn with(&self, name: &str, content: Option<&str>) -> Self {
         let mut files = self.0.clone();
         match content {

@@ -28,7 +28,7 @@ pub enum Reason {
     Path {
         /// The path, as the imports name it.
         path: RepoPath,
-        /// The same without symlinks.
+        /// The path without symlinks.
         real: RepoPath,
         /// The role of the path for the entry point.
         role: Role,

@@ -26,9 +26,9 @@ pub enum State {
         /// The hash, empty unless the directory is a chart.
         digest: String,
     },
-    /// There is nothing at the path.
+    /// Nothing at the path.
     Absent,
-    /// There is an entry that cannot be read.
+    /// An entry that cannot be read.
     Unreadable {
         /// The reason.
         why: String,

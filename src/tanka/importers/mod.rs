@@ -59,7 +59,7 @@ impl ImportGraph {
         Self::next(tree, outlines, |_| None)
     }
 
-    /// The same for a tree that differs at the `changed` paths only. What they do not touch is not read
+    /// Returns the graph of a tree that differs at the `changed` paths only. What they do not touch is not read
     /// again.
     pub fn with(&self, tree: &dyn Tree, changed: &[RepoPath]) -> Result<Self, TankaError> {
         let stale = self.watched().by(changed.iter());
@@ -75,7 +75,7 @@ impl ImportGraph {
         })
     }
 
-    /// The same for a tree with the same files: all environments are where they were.
+    /// Returns the graph of a tree with the same files, of other content: all environments are where they were.
     fn edited(&self, tree: &dyn Tree, listing: Listing, stale: &BTreeSet<RepoPath>) -> Self {
         let mut closures = self.closures.clone();
         let stale_layouts = stale
@@ -127,8 +127,8 @@ impl ImportGraph {
         self.listing.is_file(path)
     }
 
-    /// The entry points that depend on a file or on anything in a directory. Where nothing is, those
-    /// that would if there were.
+    /// Returns the entry points that depend on a file or on anything in a directory, with the reasons. Where nothing is,
+    /// those that would if there were.
     pub fn importers(&self, path: &RepoPath) -> Vec<Importer> {
         let importer = |(entrypoint, closure, found): (RepoPath, &Closure, &RepoPath)| {
             let dependency = closure.dependencies.get(found)?;
@@ -141,7 +141,7 @@ impl ImportGraph {
         self.dependents(path).filter_map(importer).collect()
     }
 
-    /// The same without the reasons.
+    /// Returns the entry points of [`Self::importers`] without the reasons.
     pub fn users(&self, path: &RepoPath) -> Vec<RepoPath> {
         self.dependents(path).map(|(entrypoint, ..)| entrypoint).collect()
     }
@@ -175,13 +175,13 @@ impl ImportGraph {
         })
     }
 
-    /// The entry points whose value may differ in `head`, with every reason. What is not among them has
+    /// Returns the entry points whose value may differ in `head`, with every reason. What is not among them has
     /// the same inputs in both.
     pub fn affected(&self, head: &Self) -> Vec<Affected> {
         self.affected_among(head, &|_| true)
     }
 
-    /// The same among the entry points that are `wanted`.
+    /// Returns those of [`Self::affected`] among the entry points that are `wanted`.
     pub fn affected_among(&self, head: &Self, wanted: &dyn Fn(&RepoPath) -> bool) -> Vec<Affected> {
         affected::compare(&self.closures, &head.closures, wanted)
     }

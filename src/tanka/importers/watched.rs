@@ -47,7 +47,7 @@ impl Watched {
         }
     }
 
-    /// The same with all entry points of a graph that are not `stale`; `None` where what that graph has
+    /// Adds all entry points of a graph that are not `stale`; `None` where what that graph has
     /// was made so itself: a chain would grow with every edit.
     pub(super) fn after(self, watched: &Arc<Self>, stale: &BTreeSet<RepoPath>) -> Option<Self> {
         let before = Before {

@@ -48,7 +48,7 @@ pub trait Evaluate: Send + Sync {
         answers
     }
 
-    /// The same for nobody who waits: it makes way for everything else, and what it does not come to
+    /// Evaluates programs that nobody waits for: it makes way for everything else, and what it does not come to
     /// counts as cancelled.
     async fn evaluate_aside(
         &self,
@@ -91,7 +91,7 @@ impl Renderer {
         }
     }
 
-    /// The same as part of a larger work, which has its room.
+    /// Makes the renderer part of a larger work, which has its room.
     #[must_use]
     pub fn in_room(mut self, room: &Arc<Room>) -> Self {
         self.room = Arc::clone(room);
