@@ -68,6 +68,7 @@ mod outbox;
 mod packages;
 mod packages_in_chat;
 mod panics;
+mod platforms;
 mod postconditions;
 mod queue;
 mod remembered;

@@ -1,0 +1,333 @@
+//! Compares what is told of platforms with what is done for them: the table, the README and SECURITY.md claim what `.ci/run`
+//! and the workflow do, and nothing more.
+
+use crate::support::source::root;
+use regex::Regex;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+fn file(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).expect("a file of the project")
+}
+
+/// The commands of the steps of `.ci/run`.
+fn steps() -> BTreeSet<String> {
+    let step = Regex::new("(?m)^step '[^']+' (.+)$").expect("a pattern");
+    let run = file(".ci/run");
+    step.captures_iter(&run).map(|step| step[1].to_owned()).collect()
+}
+
+/// The runners of the workflow.
+fn runners() -> BTreeSet<String> {
+    let workflow = file(".github/workflows/ci.yml");
+    let listed = workflow
+        .split("        runner:\n")
+        .nth(1)
+        .expect("a list of runners");
+    let names = listed.lines().map_while(|line| line.strip_prefix("          - "));
+    names.map(str::to_owned).collect()
+}
+
+/// Texts between backticks.
+fn spans(cell: &str) -> BTreeSet<String> {
+    let span = Regex::new("`([^`]+)`").expect("a pattern");
+    span.captures_iter(cell).map(|span| span[1].to_owned()).collect()
+}
+
+/// The rows of the table: system, target, built, run, runner.
+fn rows() -> Vec<[String; 5]> {
+    let text = file("docs/platforms.md");
+    let lines = text.lines().filter(|line| line.starts_with("| "));
+    let rows = lines.skip(1).map(|line| {
+        let cells: Vec<String> = line
+            .trim_matches('|')
+            .split(" | ")
+            .map(|cell| cell.trim().to_owned())
+            .collect();
+        cells
+            .try_into()
+            .unwrap_or_else(|cells| panic!("not five columns: {cells:?}"))
+    });
+    rows.collect()
+}
+
+/// Claims of a step about targets, and the words of its script that make them true.
+struct Shown {
+    step: &'static str,
+    built: &'static [&'static str],
+    run: &'static [&'static str],
+    by: &'static [(&'static str, &'static str)],
+}
+
+const STATIC: &str = ".ci/platforms/static";
+const EMULATED: &str = ".ci/platforms/emulated";
+const MACOS: &str = ".ci/platforms/macos";
+const X86_64: &str = "x86_64-unknown-linux-musl";
+const AARCH64: &str = "aarch64-unknown-linux-musl";
+
+const SHOWN: &[Shown] = &[
+    Shown {
+        step: "cargo test --locked",
+        built: &["x86_64-unknown-linux-gnu"],
+        run: &["x86_64-unknown-linux-gnu"],
+        by: &[],
+    },
+    Shown {
+        step: ".ci/platforms/static build x86_64",
+        built: &[X86_64],
+        run: &[],
+        by: &[
+            (
+                STATIC,
+                "--bin drydock --target \"$1-unknown-linux-musl\" -- $START_FILES &&\n    is_static \"$1\" \"$program\" || return 1\n",
+            ),
+            (STATIC, "'x86_64/Advanced Micro Devices X86-64'"),
+        ],
+    },
+    Shown {
+        step: ".ci/platforms/static build aarch64",
+        built: &[AARCH64],
+        run: &[],
+        by: &[(STATIC, "'aarch64/AArch64'")],
+    },
+    Shown {
+        step: ".ci/platforms/static test",
+        built: &[],
+        run: &[X86_64],
+        by: &[
+            (STATIC, "export DRYDOCK_TEST_PROGRAM\n"),
+            (STATIC, "\"$DRYDOCK_TEST_PROGRAM\" demo --headless &&"),
+            (STATIC, "run_tests --lib -- sandbox:: system:: &&"),
+            (STATIC, " conformance:: image:: jail:: "),
+            (STATIC, "run_tests --test dojo -- "),
+        ],
+    },
+    Shown {
+        step: ".ci/platforms/emulated x86_64",
+        built: &[],
+        run: &[X86_64],
+        by: &[
+            (EMULATED, "qemu-system-x86_64"),
+            (EMULATED, "\nwith_all_layers\n"),
+            (EMULATED, "then without_landlock; fi\n"),
+            (
+                EMULATED,
+                "boot 'without Landlock' lsm=yama && says '^demo ended: 78$'",
+            ),
+            (EMULATED, "held flag && held variable"),
+        ],
+    },
+    Shown {
+        step: ".ci/platforms/emulated aarch64",
+        built: &[],
+        run: &[AARCH64],
+        by: &[
+            (EMULATED, "qemu-system-aarch64"),
+            (
+                EMULATED,
+                "resource limits, Landlock, seccomp, no_new_privs' &&\n    held demo\n",
+            ),
+        ],
+    },
+    Shown {
+        step: ".ci/platforms/macos check aarch64-apple-darwin",
+        built: &[],
+        run: &[],
+        by: &[(MACOS, "zig_cargo check --workspace --bins --tests --target")],
+    },
+    Shown {
+        step: ".ci/platforms/macos link aarch64-apple-darwin",
+        built: &["aarch64-apple-darwin"],
+        run: &[],
+        by: &[
+            (MACOS, "zig_cargo build --workspace --bins --tests --target"),
+            (MACOS, "!= feedfacf"),
+        ],
+    },
+    Shown {
+        step: ".ci/platforms/macos link x86_64-apple-darwin",
+        built: &["x86_64-apple-darwin"],
+        run: &[],
+        by: &[
+            (MACOS, "zig_cargo build --workspace --bins --tests --target"),
+            (MACOS, "!= feedfacf"),
+        ],
+    },
+];
+
+fn shown(step: &str) -> &'static Shown {
+    let known = SHOWN.iter().find(|shown| shown.step == step);
+    known.unwrap_or_else(|| panic!("nothing is known of what `{step}` shows"))
+}
+
+#[test]
+fn the_table_of_platforms_claims_what_the_scripts_do() {
+    let (steps, runners) = (steps(), runners());
+    let (mut told, mut told_runners) = (BTreeSet::new(), BTreeSet::new());
+    let rows = rows();
+    assert!(rows.len() > 5, "the table was read: {rows:?}");
+    for [system, target, built, run, workflow] in &rows {
+        let target = target.trim_matches('`');
+        for (cell, is_run) in [(built, false), (run, true)] {
+            let commands = spans(cell);
+            for command in &commands {
+                assert!(
+                    steps.contains(command),
+                    "{system}: no step of .ci/run is `{command}`"
+                );
+                for (script, what) in shown(command).by {
+                    assert!(file(script).contains(what), "{command}: {script} does not {what}");
+                }
+            }
+            let shows = |command: &String| {
+                let shown = shown(command);
+                if is_run { shown.run } else { shown.built }.contains(&target)
+            };
+            let claims = !(cell == "no" || cell.starts_with("no; "));
+            assert_eq!(
+                (claims, claims),
+                (commands.iter().any(shows), claims && commands.iter().all(shows)),
+                "{system}: {cell}"
+            );
+            told.extend(commands);
+        }
+        let named = spans(workflow);
+        let fits = |runner: &String| match target {
+            "x86_64-unknown-linux-gnu" => runner.starts_with("ubuntu-") && !runner.ends_with("-arm"),
+            "aarch64-unknown-linux-gnu" => runner.starts_with("ubuntu-") && runner.ends_with("-arm"),
+            "aarch64-apple-darwin" => runner.starts_with("macos-") && !runner.ends_with("-intel"),
+            "x86_64-apple-darwin" => runner.starts_with("macos-") && runner.ends_with("-intel"),
+            _ => false,
+        };
+        assert!(named.iter().all(fits), "{system}: {workflow}");
+        assert_eq!(named.is_empty(), workflow == "no", "{system}: {workflow}");
+        told_runners.extend(named);
+    }
+    assert_eq!(told_runners, runners);
+    let of_platforms = |step: &&String| step.starts_with(".ci/platforms/");
+    let untold: Vec<_> = steps
+        .iter()
+        .filter(of_platforms)
+        .filter(|step| !told.contains(*step))
+        .collect();
+    assert_eq!(untold, Vec::<&String>::new());
+}
+
+/// Compares the words about macOS with the steps: "built and linked" where one links it, "compiled" where none does.
+#[test]
+fn what_is_said_of_macos_is_what_was_done_for_it() {
+    let links =
+        |processor: &str| steps().contains(&format!(".ci/platforms/macos link {processor}-apple-darwin"));
+    let said = match (links("aarch64"), links("x86_64")) {
+        (true, true) => "built and linked by us with all tests, not run",
+        (true, false) => "built and linked by us with all tests, for ARM; not run",
+        _ => "compiled by us with all tests, for ARM; not linked, not run",
+    };
+    for document in ["README.md", "SECURITY.md"] {
+        let text = file(document).replace('\n', " ");
+        assert!(text.contains(said), "{document} does not say: {said}");
+    }
+}
+
+#[test]
+fn the_workflow_runs_the_two_commands_with_pinned_actions_and_few_rights() {
+    let workflow = file(".github/workflows/ci.yml");
+    let readme = file("README.md");
+    for command in ["cargo run --release -- demo", "cargo test"] {
+        assert!(
+            readme
+                .lines()
+                .any(|line| line.starts_with(&format!("{command} "))),
+            "{command}"
+        );
+    }
+    let lines: Vec<&str> = workflow.lines().collect();
+    for line in [
+        "      - run: cargo run --release -- demo --headless",
+        "      - run: cargo test",
+    ] {
+        let at = lines.iter().position(|one| *one == line).expect(line);
+        assert!(lines[at + 1].starts_with("        timeout-minutes: "), "{line}");
+    }
+    assert!(workflow.contains("\n    timeout-minutes: "), "the job ends");
+    assert!(
+        workflow.contains("\npermissions:\n  contents: read\n\n"),
+        "few rights"
+    );
+    assert_eq!(workflow.matches("permissions:").count(), 1);
+    assert!(!workflow.contains("secrets."), "no secret");
+    let pinned = Regex::new("^[a-z]+/[a-z-]+@[0-9a-f]{40} # v[0-9.]+$").expect("a pattern");
+    let mut actions = lines
+        .iter()
+        .filter_map(|line| line.trim_start().strip_prefix("- uses: "))
+        .peekable();
+    assert!(actions.peek().is_some());
+    assert!(actions.all(|action| pinned.is_match(action)));
+    assert_eq!(
+        workflow.matches("uses:").count(),
+        workflow.matches("- uses: ").count()
+    );
+    let version = format!("RUSTUP_TOOLCHAIN: \"{}\"", rust());
+    assert!(workflow.contains(&version) && workflow.contains(&format!("install {} ", rust())));
+}
+
+/// The Rust that the manifest asks for.
+fn rust() -> String {
+    let manifest: toml::Table = toml::from_str(&file("Cargo.toml")).expect("a manifest");
+    manifest["package"]["rust-version"]
+        .as_str()
+        .expect("a version")
+        .to_owned()
+}
+
+#[test]
+fn the_first_screen_says_where_it_runs_and_what_it_needs() {
+    let readme = file("README.md");
+    let first = readme.lines().take(16).collect::<Vec<_>>().join("\n");
+    let mut paragraphs = first.split("\n\n");
+    let told = paragraphs
+        .find(|one| one.starts_with("Runs on "))
+        .expect("a paragraph");
+    let layer = file("src/system/linux/layer.rs");
+    let kernel = Regex::new(r"Linux (\d+\.\d+) or newer").expect("a pattern");
+    let kernel = &kernel.captures(&layer).expect("the kernel that has all layers")[1];
+    for said in [
+        "Linux (x86-64 and ARM)".to_owned(),
+        "macOS".to_owned(),
+        "](docs/platforms.md)".to_owned(),
+        format!("Rust {}", rust()),
+        "a C compiler".to_owned(),
+        format!("kernel {kernel} or newer"),
+    ] {
+        assert!(told.contains(&said), "{said}: {told}");
+    }
+}
+
+/// A compiler that says that it is older.
+const OLDER: &str = "#!/bin/sh
+\"$THE_COMPILER\" \"$@\" | sed -e 's/^rustc [0-9.]*/rustc 1.85.0/' -e 's/^release: .*/release: 1.85.0/'
+";
+
+#[test]
+fn cargo_names_the_version_that_is_needed_when_rust_is_too_old() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().expect("a folder");
+    let older = place.path().join("rustc");
+    std::fs::write(&older, OLDER).expect("a script");
+    std::fs::set_permissions(&older, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let asked = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--locked", "--offline"])
+        .current_dir(root())
+        .env("RUSTC", &older)
+        .env("THE_COMPILER", option_env!("RUSTC").unwrap_or("rustc"))
+        .env("CARGO_TARGET_DIR", place.path().join("target"))
+        .output()
+        .expect("cargo runs");
+    let said = String::from_utf8_lossy(&asked.stderr);
+    assert!(!asked.status.success(), "{said}");
+    let version = env!("CARGO_PKG_VERSION");
+    let needed = format!("drydock@{version} requires rustc {}", rust());
+    assert!(said.contains("rustc 1.85.0 is not supported"), "{said}");
+    assert!(said.lines().any(|line| line.trim() == needed), "{needed}: {said}");
+    assert!(!said.contains("Compiling"), "{said}");
+}
