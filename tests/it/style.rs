@@ -46,3 +46,35 @@ fn every_file_opens_with_what_it_is_for() {
         .collect();
     assert!(silent.is_empty(), "no `//!` at the top:\n{}", silent.join("\n"));
 }
+
+/// Words that open a question and no description.
+const QUESTIONS: [&str; 8] = ["What", "How", "Whether", "Who", "Where", "Which", "When", "Why"];
+
+/// The kind of documentation that a line is, and its text.
+fn documentation(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim_start();
+    let kind = ["///", "//!"].into_iter().find(|kind| line.starts_with(kind))?;
+    let text = line.get(kind.len()..)?;
+    // Four slashes are a comment and no documentation.
+    (!text.starts_with('/')).then(|| (kind, text.trim()))
+}
+
+/// The first sentence is what rustdoc lists: it says what the item is or does.
+#[test]
+fn documentation_opens_with_a_verb_or_a_noun() {
+    let folders = ["src", "tests", "benches", "torture"];
+    let mut questions = Vec::new();
+    for (path, text) in folders.iter().flat_map(|folder| rust_files(folder)) {
+        let mut before = None;
+        for (number, line) in text.lines().enumerate() {
+            let found = documentation(line);
+            let kind = found.map(|(kind, _)| kind);
+            let first = found.map_or("", |(_, text)| text.split(' ').next().unwrap_or_default());
+            if kind != before && QUESTIONS.contains(&first) {
+                questions.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+            before = kind;
+        }
+    }
+    assert!(questions.is_empty(), "\n{}", questions.join("\n"));
+}
