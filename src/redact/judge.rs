@@ -72,11 +72,24 @@ fn is_ordinary(value: &str) -> bool {
     is_template
         || digits
         || (letters && (value.len() < LETTERS_MIN || !is_mixed(value)))
+        || is_reference(value)
+}
+
+/// True for what only says where something is: an address, a path, an image, a host, a name of AWS, or a variable.
+pub(super) fn is_reference(value: &str) -> bool {
+    VARIABLE.is_match(value)
         || (ADDRESS.is_match(value)
             && !value.contains('@')
             && !value.split(['/', '?', '&', '=', '#']).any(is_random))
         || ((PATH.is_match(value) || NAMED.is_match(value)) && !value.split('/').any(is_random))
 }
+
+/// Names of AWS, what a pipeline puts in, and what a shell or a kubelet does.
+static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"\A(?:arn:aws[a-z-]*:(?:[A-Za-z0-9-]*:){3}\S+|\(\([A-Za-z_][A-Za-z0-9_./:-]*\)\)|\$\([A-Za-z_][A-Za-z0-9_]*\)|\$[A-Z_]+)\z",
+    )
+});
 
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| compiled(r"\A[a-zA-Z][a-zA-Z0-9+.-]*://\S*\z"));
 /// Paths and images.

@@ -2,6 +2,7 @@
 //! here first, and is cut to length only afterwards. It knows the live secrets in every encoding they
 //! travel in, and what the usual secrets look like. It never keeps the text it saw.
 
+mod code;
 mod document;
 mod files;
 mod judge;

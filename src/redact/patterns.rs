@@ -1,6 +1,7 @@
 //! Patterns of secrets that are not configured. Each pattern is bound to something that does not
 //! occur in ordinary configuration, so that digests, image tags and long names stay readable.
 
+use super::code::{Line, is_code};
 use super::judge;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
@@ -16,85 +17,107 @@ struct Pattern {
     expression: &'static str,
     /// The last word, where the expression cannot say it.
     accept: fn(text: &str, range: Range<usize>) -> bool,
+    /// Characters that end a secret as often as they belong to it.
+    may_end: &'static [char],
 }
+
+/// Characters that may end a value behind a name that says what it is.
+const MAY_END: &[char] = &[':', '?', '(', ')', '|', '<', '>', '[', ']'];
+/// Bytes of the shortest such value.
+const VALUE_BYTES_MIN: usize = 12;
 
 const PATTERNS: &[Pattern] = &[
     Pattern {
         anchors: &["akia", "asia"],
         expression: r"(?-u:\b)(?:AKIA|ASIA)[A-Z0-9]{16}(?-u:\b)",
         accept: always,
+        may_end: &[],
     },
     Pattern {
         anchors: &["ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_"],
         expression: r"(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
         accept: always,
+        may_end: &[],
     },
     Pattern {
         anchors: &["glpat-"],
         expression: r"glpat-[A-Za-z0-9_-]{20,}",
         accept: always,
+        may_end: &[],
     },
     Pattern {
         anchors: &["xox", "xapp-"],
         expression: r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9.-]{10,}",
         accept: has_digit,
+        may_end: &[],
     },
     Pattern {
         anchors: &["hooks.slack.com/"],
         expression: r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})",
         accept: always,
+        may_end: &[],
     },
     Pattern {
         anchors: &["sk-"],
         expression: r"(?-u:\b)sk-(?:ant-|proj-|or-|svcacct-|admin-)[A-Za-z0-9_-]{16,}",
         accept: has_digit,
+        may_end: &[],
     },
     Pattern {
         anchors: &["sk-"],
         expression: r"(?-u:\b)sk-[A-Za-z0-9_-]{20,}",
         accept: has_three_classes,
+        may_end: &[],
     },
     Pattern {
         anchors: &["aiza"],
         expression: r"(?-u:\b)AIza[0-9A-Za-z_-]{35}",
         accept: always,
+        may_end: &[],
     },
     Pattern {
         anchors: &["eyj"],
         expression: r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
         accept: always,
+        may_end: &[],
     },
     Pattern {
         anchors: &["authorization"],
         expression: r#"(?i)authorization["']?\s*[:=,]?\s*["']?(?:bearer|basic|token)\s+([A-Za-z0-9._~+/=-]{8,})"#,
         accept: has_digit,
+        may_end: &[],
     },
     Pattern {
         anchors: &["bearer "],
         expression: r"(?i)bearer +([A-Za-z0-9._~+/=-]{20,})",
         accept: has_digit,
+        may_end: &[],
     },
     Pattern {
         anchors: &["client-key-data"],
         expression: r#"client-key-data["']?\s*:\s*["']?([A-Za-z0-9+/=]{20,})"#,
         accept: always,
+        may_end: &[],
     },
     Pattern {
         anchors: &["://"],
         expression: r#"://[^/\s:@"']*:([^/\s:@"'${}<>⟦⟧]{8,})@"#,
         accept: has_digit,
+        may_end: &[],
     },
     // `password: ...` and `DB_TOKEN=...`, in YAML, JSON, Jsonnet and shell.
     Pattern {
         anchors: &["password", "passwd", "secret", "token", "key"],
         expression: r#"(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|account[_-]?key)["'\]]{0,2}\s*(?::{1,3}|=)\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*:?()|<>\[\]-]{12,})"#,
-        accept: is_random_and_no_checksum,
+        accept: is_random_and_named,
+        may_end: MAY_END,
     },
     // The same as an entry of a container's environment.
     Pattern {
         anchors: &["value"],
         expression: r#"(?i)name["']?:\s*["']?[a-z0-9_.-]*(?:password|passwd|secret|token|key)["']?,?\s+["']?value["']?:\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*:?()|<>\[\]-]{12,})"#,
-        accept: is_random_and_no_checksum,
+        accept: is_random_and_named,
+        may_end: MAY_END,
     },
 ];
 
@@ -136,7 +159,8 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     }
 });
 
-/// Reports whatever looks like a secret, in no order.
+/// Reports whatever looks like a secret, in no order. Of a value behind a name it also reports the part up to a
+/// character that may have ended it: that part stands elsewhere by itself.
 pub(super) fn find(text: &str, mut found: impl FnMut(Range<usize>)) {
     find_telegram(text, &mut found);
     find_private_keys(text, &mut found);
@@ -149,11 +173,35 @@ pub(super) fn find(text: &str, mut found: impl FnMut(Range<usize>)) {
             let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else {
                 continue;
             };
-            if (pattern.accept)(text, secret.range()) {
-                found(secret.range());
+            let whole = without_foreign_brackets(secret.as_str(), pattern.may_end);
+            let part = whole.find(pattern.may_end).filter(|end| *end >= VALUE_BYTES_MIN);
+            for end in std::iter::once(whole.len()).chain(part) {
+                let range = secret.start()..secret.start() + end;
+                if (pattern.accept)(text, range.clone()) {
+                    found(range);
+                }
             }
         }
     }
+}
+
+/// A value without the brackets at its end that began before it.
+fn without_foreign_brackets<'t>(value: &'t str, may_end: &[char]) -> &'t str {
+    let mut foreign = [('(', ')'), ('[', ']'), ('<', '>')].map(|(open, close)| {
+        let count = |char| value.matches(char).count();
+        (close, count(close).saturating_sub(count(open)))
+    });
+    let mut end = value.len();
+    for (at, last) in value.char_indices().rev() {
+        let of_it = foreign
+            .iter_mut()
+            .find(|(close, _)| *close == last && may_end.contains(&last));
+        match of_it {
+            Some((_, left)) if *left > 0 => (*left, end) = (*left - 1, at),
+            _ => break,
+        }
+    }
+    value.get(..end).unwrap_or_default()
 }
 
 fn patterns_to_try(text: &str) -> [bool; PATTERNS.len()] {
@@ -245,25 +293,34 @@ fn has_three_classes(text: &str, range: Range<usize>) -> bool {
     text.get(range).is_some_and(judge::has_three_classes)
 }
 
-/// Bytes before a value in which `checksum/secret:` may stand.
+/// Bytes before a value in which `checksum/secret:` may stand, and the beginning of a name of AWS.
 const CHECKSUM_BYTES_BEFORE: usize = 40;
+const NAME_BYTES_BEFORE: usize = 200;
 
-/// Names, references and paths stand after `secret:` far more often than secrets do. A secret is
-/// random: all three classes of characters, or a long hex number, and few repetitions.
-fn is_random_and_no_checksum(text: &str, range: Range<usize>) -> bool {
+/// Names, references and paths stand after `secret:` far more often than secrets do, and so does what a program
+/// computes. A secret is random: all three classes of characters, or a long hex number, and few repetitions.
+fn is_random_and_named(text: &str, range: Range<usize>) -> bool {
     let Some(value) = text.get(range.clone()) else {
         return false;
     };
-    !is_checksum(text, range.start) && judge::is_random(value)
+    let is_other = || judge::is_reference(value) || is_code(Line::Program, value);
+    judge::is_random(value) && !is_named_otherwise(text, range.start) && !is_other()
 }
 
-/// True if the line says before this place that what comes is a checksum.
-pub(super) fn is_checksum(text: &str, at: usize) -> bool {
-    let from = at.saturating_sub(CHECKSUM_BYTES_BEFORE);
+/// True if the line says before this place that what comes is a checksum, or the end of a name of AWS.
+pub(super) fn is_named_otherwise(text: &str, at: usize) -> bool {
+    let from = at.saturating_sub(NAME_BYTES_BEFORE);
     let window = text.as_bytes().get(from..at).unwrap_or_default();
     let line = memchr::memrchr(b'\n', window).map_or(0, |at| at + 1);
     let before = String::from_utf8_lossy(window.get(line..).unwrap_or_default()).to_lowercase();
-    ["checksum", "digest", "hash"]
-        .iter()
-        .any(|word| before.contains(word))
+    let near = before.get(before.ceil_char_boundary(before.len().saturating_sub(CHECKSUM_BYTES_BEFORE))..);
+    let word = before
+        .rsplit(|char: char| char.is_whitespace() || "\"'=".contains(char))
+        .next();
+    let is_checksum = |near: &str| {
+        ["checksum", "digest", "hash"]
+            .iter()
+            .any(|word| near.contains(word))
+    };
+    near.is_some_and(is_checksum) || word.is_some_and(|word| word.starts_with("arn:aws"))
 }

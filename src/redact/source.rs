@@ -126,7 +126,7 @@ fn collect(text: &str, found: &mut BTreeSet<String>) {
                 (None, None) => continue,
             };
             let is_secret = judge::is_secret(Place::Named(name.as_str()), value);
-            if !is_secret || patterns::is_checksum(text, name.end()) {
+            if !is_secret || patterns::is_named_otherwise(text, name.end()) {
                 continue;
             }
             found.insert(value.to_owned());

@@ -13,6 +13,7 @@ fn redactor(values: &[&str]) -> Redactor {
 
 mod bounds;
 mod places;
+mod unquoted;
 
 const LIVE: &str = "s3cr3t/Value+\"1\"&<x>";
 

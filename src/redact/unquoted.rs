@@ -1,113 +1,142 @@
 //! Values without quotes behind a name that says that they are secrets, up to the end of their line: in YAML, in
 //! properties and in files of environment variables they may hold spaces and any character.
 
+use super::code::{Line, is_code, is_random};
 use super::judge::{self, Place};
-use regex::Regex;
+use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
 /// Characters of values that are found wherever they stand, and not only at the end of a line.
 const PLAIN: &[u8] = b"+/=_.~!@#$%^&*-";
-/// Words that a value of a program begins with.
-const BEGIN_CODE: [&str; 12] = [
-    "if ", "local ", "import", "error ", "function", "assert ", "not ", "new ", "await ", "lambda ", "func(",
-    "return ",
-];
-/// Operators between the parts of a value that a program computes.
-const OPERATORS: [&str; 14] = [
-    "+", "-", "*", "/", "%", "==", "!=", "||", "&&", "?", "then", "else", "for", "in",
-];
-/// Characters that programs and templates have more often than secrets.
-const BRACKETS: [char; 8] = ['(', ')', '[', ']', '{', '}', '<', '>'];
-/// Names of algorithms, whose digits are none of a secret.
-const ALGORITHMS: [&str; 9] = [
-    "base64", "base32", "sha256", "sha512", "sha1", "md5", "utf8", "oauth2", "k8s",
-];
+/// Texts that a comment begins with behind a space.
+const COMMENTS: [&str; 3] = ["#", "//", "/*"];
 
 /// A name with its value on the same line, on the next one, and as an entry of the environment of a container.
 static LINES: LazyLock<[Regex; 3]> = LazyLock::new(compiled);
+/// Marks that YAML has before a text: an anchor, and tags that say that it is one.
+static MARKS: LazyLock<Regex> =
+    LazyLock::new(|| expression(r"\A(?:&[\w.-]+|!!?(?:str|binary|unsafe)|!)[ \t]+"));
+/// Any other tag: the text behind it only names the value.
+static TAG: LazyLock<Regex> = LazyLock::new(|| expression(r"\A!{1,2}[A-Za-z][A-Za-z:._/-]*(?:[ \t]|\z)"));
+
+fn compiled() -> [Regex; 3] {
+    let words = super::source::WORDS;
+    let name = format!(r"(?<name>[a-z0-9_.-]*(?:{words}))");
+    let value = r#"(?<value>[^\s"'][^\r\n]*)\r?$"#;
+    let begin = r"(?im)^(?<begin>[+-]?[ \t]*(?:- +|(?:export|set|env|arg) +)?)";
+    let below = r"(?:#[^\r\n]*)?\r?\n(?:[+-]?[ \t]*#[^\r\n]*\n)*[+-]?[ \t]+";
+    [
+        format!(r#"{begin}["']?{name}["']?(?<sign>[ \t]*(?::=|:{{1,3}}|=)[ \t]*){value}"#),
+        format!(r#"{begin}["']?{name}["']?:[ \t]*{below}{value}"#),
+        format!(
+            r#"{begin}["']?name["']?:[ \t]*["']?{name}["']?,?[ \t]*{below}["']?value["']?(?<sign>:[ \t]*){value}"#
+        ),
+    ]
+    .map(|line| expression(&line))
+}
 
 #[expect(
     clippy::expect_used,
     reason = "the expressions are constants, and a test compiles them"
 )]
-fn compiled() -> [Regex; 3] {
-    let words = super::source::WORDS;
-    let name = format!(r"([a-z0-9_.-]*(?:{words}))");
-    let value = r#"([^\s"'|>{][^\r\n]*)\r?$"#;
-    let begin = r"(?im)^[+-]?[ \t]*(?:- +|export +|set +)?";
-    let below = r"\r?\n[+-]?[ \t]+";
-    [
-        format!(r"{begin}{name}[ \t]*(?::{{1,3}}|=)[ \t]*{value}"),
-        format!(r"{begin}{name}:[ \t]*{below}{value}"),
-        format!(
-            r#"{begin}["']?name["']?:[ \t]*["']?{name}["']?,?[ \t]*{below}["']?value["']?:[ \t]*{value}"#
-        ),
-    ]
-    .map(|line| Regex::new(&line).expect("an expression compiles"))
+fn expression(text: &str) -> Regex {
+    Regex::new(text).expect("an expression compiles")
 }
 
 /// Reports the secrets of such values that are no plain word: the whole value, and each part of it that is a secret by
 /// itself.
 pub(super) fn find<'t>(text: &'t str, mut found: impl FnMut(&'t str)) {
-    let lines = LINES.iter().flat_map(|line| line.captures_iter(text));
-    for captures in lines {
-        let (Some(name), Some(value)) = (captures.get(1), captures.get(2)) else {
+    for captures in LINES.iter().flat_map(|line| line.captures_iter(text)) {
+        let (Some(name), Some(value)) = (captures.name("name"), captures.name("value")) else {
             continue;
         };
-        let (name, value) = (name.as_str(), without_comment(value.as_str()));
-        if value
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || PLAIN.contains(&byte))
-        {
-            continue;
+        for value in values(&captures, value.as_str()) {
+            if value.bytes().all(is_plain) {
+                continue;
+            }
+            let random = value
+                .split_whitespace()
+                .filter(|part| is_random(part) && !judge::is_reference(part));
+            let random: Vec<&str> = random.collect();
+            let is_made_up = !is_wording(value) && judge::is_secret(Place::Named(name.as_str()), value);
+            if !random.is_empty() || is_made_up {
+                found(value);
+            }
+            random.into_iter().for_each(&mut found);
         }
-        if is_code(value) {
-            continue;
-        }
-        let is_random = |part: &&str| part.len() >= 8 && judge::is_random(&without_algorithms(part));
-        let random: Vec<&str> = value.split_whitespace().filter(is_random).collect();
-        let is_made_up = || !value.contains(BRACKETS) && judge::is_secret(Place::Named(name), value);
-        if !random.is_empty() || is_made_up() {
-            found(value);
-        }
-        random.into_iter().for_each(&mut found);
     }
 }
 
-fn without_comment(value: &str) -> &str {
-    let value = value.split(" #").next().unwrap_or_default();
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || PLAIN.contains(&byte)
+}
+
+/// The texts that may be the value of a line: none where a program computes it, and two where what looks like a comment
+/// may belong to it.
+fn values<'t>(captures: &Captures<'t>, value: &'t str) -> Vec<&'t str> {
+    let sign = captures.name("sign").map(|sign| sign.as_str());
+    let line = line(captures.name("begin").map_or("", |begin| begin.as_str()), sign);
+    let is_yaml = sign.is_none_or(|sign| sign.contains(':'));
+    let value = match MARKS.find(value) {
+        Some(mark) if is_yaml => value.get(mark.end()..).unwrap_or_default(),
+        _ => value,
+    };
+    let is_block = value.starts_with(['|', '>']) || TAG.is_match(value);
+    // The value of a map or of a list.
+    let is_inner = || {
+        let first = value.split_whitespace().next().unwrap_or_default();
+        sign.is_none() && (first == "-" || first.ends_with(':'))
+    };
+    if is_yaml && (is_block || is_inner()) {
+        return Vec::new();
+    }
+    let is_apart = line == Line::Program || sign.is_none_or(|sign| sign.ends_with([' ', '\t']));
+    let is_comment = is_apart && COMMENTS.iter().any(|comment| value.starts_with(comment));
+    if is_comment || is_code(line, trimmed(value)) {
+        return Vec::new();
+    }
+    let before = |comment: &str| {
+        let at = value.match_indices(comment).map(|(at, _)| at);
+        let mut at = at.filter(|at| {
+            value
+                .get(..*at)
+                .is_some_and(|before| before.ends_with([' ', '\t']))
+        });
+        at.next().and_then(|at| value.get(..at)).map(trimmed)
+    };
+    let before = COMMENTS.map(before);
+    if before.iter().flatten().any(|before| is_code(line, before)) {
+        return Vec::new();
+    }
+    match before {
+        [Some(before), ..] if is_yaml => vec![before],
+        _ => {
+            let before = before.into_iter().flatten();
+            std::iter::once(trimmed(value)).chain(before).collect()
+        }
+    }
+}
+
+/// `NAME=` is one of an environment, but for the arguments of a call, which are indented.
+fn line(begin: &str, sign: Option<&str>) -> Line {
+    let before = begin.strip_prefix(['+', '-']).unwrap_or(begin);
+    let is_indented = before.len() > 1 && before.trim().is_empty();
+    match sign == Some("=") && !is_indented {
+        true => Line::Environment,
+        false => Line::Program,
+    }
+}
+
+fn trimmed(value: &str) -> &str {
     value.trim_end().trim_end_matches([',', ';'])
 }
 
-/// True for what a program computes: texts in quotes, operators, and calls of what has a name.
-fn is_code(value: &str) -> bool {
-    let is_quoted = ['"', '\''].iter().any(|quote| value.matches(*quote).count() > 1);
-    let is_call = || {
-        let begin = value.split(['(', '[']).next().unwrap_or_default();
-        value.ends_with([')', ']'])
-            && begin.len() < value.len()
-            && begin.starts_with(|char: char| char.is_ascii_alphabetic() || "_$".contains(char))
-            && !judge::is_random(&without_algorithms(value))
-    };
-    // The value of a map, and no text.
-    let is_map = value.starts_with("- ")
-        || value
-            .split_whitespace()
-            .next()
-            .is_some_and(|word| word.ends_with(':'));
-    is_quoted
-        || is_map
-        || BEGIN_CODE.iter().any(|word| value.starts_with(word))
-        || value.split(' ').any(|part| OPERATORS.contains(&part))
-        || is_call()
-}
-
-fn without_algorithms(part: &str) -> String {
-    let mut part = part.to_owned();
-    for name in ALGORITHMS {
-        part = part.replace(name, "");
-    }
-    part
+/// True for words without a digit, which are for people.
+fn is_wording(value: &str) -> bool {
+    value.split_whitespace().all(|word| {
+        let word = word.trim_end_matches(['.', ',', ';', ':']);
+        COMMENTS.contains(&word) || word.chars().all(char::is_alphabetic)
+    })
 }
 
 #[cfg(test)]
