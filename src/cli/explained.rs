@@ -93,12 +93,13 @@ impl Sources<'_> {
         let version = self.tree.read(&RepoPath::parse(path).ok()?).ok()?;
         let text = String::from_utf8_lossy(&version.content).into_owned();
         let source = text.lines().nth(line.checked_sub(1)?)?;
-        let source: String = source
+        let redacted = without_secrets(source, line, &text)?;
+        let redacted = self.redactor.redact(&redacted);
+        let is_there = redacted == source && column <= source.chars().count() + 1;
+        let redacted: String = redacted
             .chars()
             .map(|char| if char.is_control() { ' ' } else { char })
             .collect();
-        let redacted = self.redactor.redact(&source);
-        let is_there = redacted == source.as_str() && column <= source.chars().count() + 1;
         let (shown, skipped) = window(&redacted, if is_there { column } else { 1 });
         let number = line.to_string();
         let margin = " ".repeat(number.len());
@@ -111,6 +112,16 @@ impl Sources<'_> {
         };
         Some(format!("\n  {number} | {shown}{mark}"))
     }
+}
+
+/// A line without the secrets that its whole file shows to be some: what a terminal shows is pasted elsewhere. Nothing
+/// for a line that is only a part of one.
+fn without_secrets(source: &str, line: usize, text: &str) -> Option<String> {
+    let redactor = Redactor::new([]);
+    redactor.learn_file(None, text.as_bytes());
+    let redacted = redactor.redact(source).into_owned();
+    let is_hidden = redacted != source;
+    (is_hidden || !redactor.lines(text).contains(&line)).then_some(redacted)
 }
 
 /// The part of a line around a column, and how many columns further left it begins than it is shown.
@@ -135,7 +146,45 @@ fn window(line: &str, column: usize) -> (String, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::window;
+    use super::{window, without_secrets};
+
+    /// T87
+    #[test]
+    fn a_line_is_shown_without_what_its_file_shows_to_be_a_secret() {
+        let label = "PRIVATE KEY";
+        let key = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+        for (text, line, shown) in [
+            ("{ a: 1, b: error 'no' }", 1, Some("{ a: 1, b: error 'no' }")),
+            (
+                "{ password: 'blue moon 42', x: error self.password }",
+                1,
+                Some("{ password: '⟦secret:1⟧', x: error self.password }"),
+            ),
+            ("{ password: |||\n  blue moon 42\n||| }", 2, Some("  ⟦secret:1⟧")),
+            (
+                "- name: DB_PASSWORD\n  value: 'blue moon 42'",
+                2,
+                Some("  value: '⟦secret:1⟧'"),
+            ),
+            (
+                "{ kind: 'Secret', stringData: {\n  opens: 'brass-kettle-41' } }",
+                2,
+                Some("  opens: '⟦secret:1⟧' } }"),
+            ),
+            (
+                &format!(
+                    "{{ k: |||\n  -----BEGIN {label}-----\n  {key}\n  {key}\n  -----END {label}-----\n||| }}"
+                ),
+                2,
+                None,
+            ),
+        ] {
+            assert_eq!(
+                without_secrets(text.lines().nth(line - 1).unwrap_or_default(), line, text).as_deref(),
+                shown
+            );
+        }
+    }
 
     #[test]
     fn a_long_line_is_shown_around_the_column() {

@@ -25,6 +25,22 @@ fn shell() -> Shell {
     ])
 }
 
+/// T87: the line of a place is shown as the message above it is.
+#[test]
+fn the_line_of_a_failure_shows_no_secret_of_its_file() {
+    let shell = shell();
+    shell.put(
+        "lib/fails.libsonnet",
+        "{ password: 'blue moon 42', a: error 'not ' + self.password }\n",
+    );
+    let lint = shell.run(&["tanka", "lint", "lib/fails.libsonnet"]);
+    assert!(!format!("{lint:?}").contains("blue moon 42"), "{lint:?}");
+    assert!(
+        lint.out.contains("| { password: '⟦secret:1⟧', a: error"),
+        "{lint:?}"
+    );
+}
+
 /// TK-41
 #[test]
 fn a_file_that_is_wrong_is_named_with_its_place_and_ends_with_1() {
