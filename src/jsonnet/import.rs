@@ -330,6 +330,10 @@ impl<'a> Imports<'a> {
             }
             Err(TreeError::WrongKind { what, .. }) => Err(failed(ask, &format!("is a {what}"))),
             Err(TreeError::Refused { .. }) => Err(denied(ask)),
+            Err(TreeError::SpelledOtherwise { .. }) => Err(failed(
+                ask,
+                "is there under a name that is spelled otherwise; import it by that name",
+            )),
             Err(TreeError::Denied { .. }) => Err(EvalError::ImportForbidden {
                 path: cut(ask.path.clone()),
                 importer: ask.importer.clone(),

@@ -30,30 +30,9 @@ pub fn composed(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns other names that a file system might take for this one, if it folds anything that the name has.
-pub fn respelled(name: &str) -> Vec<String> {
-    let swapped: String = name
-        .chars()
-        .flat_map(|character| -> Vec<char> {
-            match character.is_lowercase() {
-                true => character.to_uppercase().collect(),
-                false => character.to_lowercase().collect(),
-            }
-        })
-        .collect();
-    let mut others = vec![swapped];
-    if !name.is_ascii() {
-        others.push(name.nfd().collect());
-        others.push(name.nfc().collect());
-    }
-    others.retain(|other| other != name);
-    others.dedup();
-    others
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{composed, folded, respelled};
+    use super::{composed, folded};
 
     #[test]
     fn names_that_some_file_system_takes_for_one_fold_to_the_same() {
@@ -84,13 +63,5 @@ mod tests {
     fn a_name_is_composed_where_that_is_possible() {
         assert_eq!(composed("o\u{308}"), "\u{f6}");
         assert_eq!(composed("web"), "web");
-    }
-
-    #[test]
-    fn a_name_has_other_spellings_only_where_it_has_letters_of_two_kinds() {
-        assert_eq!(respelled("Web-1"), ["wEB-1"]);
-        assert_eq!(respelled("1.2"), Vec::<String>::new());
-        assert_eq!(respelled("\u{f6}"), ["\u{d6}", "o\u{308}"]);
-        assert_eq!(respelled("\u{4e2d}"), Vec::<String>::new());
     }
 }

@@ -23,7 +23,7 @@ pub use change::{Change, Check, CheckState, FileChange, FileVersion, Mode, Need,
 pub use counted::counted;
 pub use edits::edits;
 pub use effect::Effect;
-pub use folded::{composed, folded, respelled};
+pub use folded::{composed, folded};
 pub use history::{
     Assistant, Block, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
     json_bytes, result_bytes,

@@ -78,7 +78,9 @@ pub(super) struct Admitted {
 impl From<TreeError> for ToolError {
     fn from(err: TreeError) -> Self {
         match &err {
-            TreeError::Refused { .. } | TreeError::Denied { .. } => Self::refused(err.to_string()),
+            TreeError::Refused { .. } | TreeError::SpelledOtherwise { .. } | TreeError::Denied { .. } => {
+                Self::refused(err.to_string())
+            }
             TreeError::NotFound { .. }
             | TreeError::WrongKind { .. }
             | TreeError::TooLarge { .. }

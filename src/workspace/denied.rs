@@ -62,8 +62,18 @@ impl Denied {
 fn comparable(text: &str) -> Cow<'_, str> {
     match text.is_ascii() {
         true => text.into(),
-        false => composed(&text.to_lowercase()).into_owned().into(),
+        false => composed(&text.chars().flat_map(lowered).collect::<String>())
+            .into_owned()
+            .into(),
     }
+}
+
+/// A letter in lower case, whatever is around it: a sigma has another form at the end of a word.
+fn lowered(letter: char) -> impl Iterator<Item = char> {
+    letter.to_lowercase().map(|lower| match lower {
+        '\u{3c2}' => '\u{3c3}',
+        other => other,
+    })
 }
 
 /// Compiles an entry as a glob.
@@ -94,6 +104,15 @@ mod tests {
             assert_eq!(denied.holds(path), holds, "{path}");
         }
         assert!(!Denied::default().holds(".env"));
+        let denied = Denied::new(["\u{3ba}\u{3bb}\u{3b5}\u{3b9}\u{3c3}/*", "\u{39f}\u{3a3}"]).unwrap();
+        for path in [
+            "\u{39a}\u{39b}\u{395}\u{399}\u{3a3}/x",
+            "\u{3ba}\u{3bb}\u{3b5}\u{3b9}\u{3c2}/x",
+            "\u{3bf}\u{3c3}",
+            "\u{3bf}\u{3c2}",
+        ] {
+            assert!(denied.holds(path), "{path}");
+        }
         let denied = Denied::new(["gr\u{f6}\u{df}e/**", "sche\u{301}ma"]).unwrap();
         for path in [
             "gro\u{308}\u{df}e/x",

@@ -65,6 +65,14 @@ pub enum TreeError {
         /// The reason, in words for the model.
         why: &'static str,
     },
+    /// Another spelling of its name is there, which some file systems take for the same.
+    #[error(
+        "`{path}`: it is there already under a name that is spelled otherwise; list the directory, and use the name it has"
+    )]
+    SpelledOtherwise {
+        /// The path that was asked for.
+        path: RepoPath,
+    },
     /// The file is on the list of files that hold secrets.
     #[error(
         "`{path}` holds secrets by its name (`sandbox.secrets_denied`), so it is not looked into; work with the \

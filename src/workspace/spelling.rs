@@ -31,6 +31,16 @@ pub(super) fn check_new(path: &RepoPath, names: &dyn Names) -> Result<(), TreeEr
     Ok(())
 }
 
+/// Refuses the same for what programs of ours put in place. What is in a package below `vendor/` comes as its author has
+/// it.
+pub(super) fn check_put(path: &RepoPath, names: &dyn Names) -> Result<(), TreeError> {
+    let vendor = links::ancestors(path).find(|directory| last(directory) == "vendor");
+    match vendor.map(RepoPath::parse) {
+        Some(Ok(vendor)) => check_new(&vendor, names),
+        Some(Err(_)) | None => check_new(path, names),
+    }
+}
+
 /// Returns true if a directory has a name in any spelling. What cannot be listed counts as having it.
 pub(super) fn is_in(directory: &str, name: &str, names: &dyn Names) -> bool {
     let wanted = folded(name);
@@ -58,10 +68,7 @@ pub(super) fn last(path: &str) -> &str {
 
 /// Returns the error that another spelling of the name is there.
 pub(super) fn otherwise(path: &RepoPath) -> TreeError {
-    TreeError::Refused {
-        path: path.clone(),
-        why: "it is there already under a name that is spelled otherwise; list the directory, and use the name it has",
-    }
+    TreeError::SpelledOtherwise { path: path.clone() }
 }
 
 #[cfg(test)]

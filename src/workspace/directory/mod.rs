@@ -127,7 +127,7 @@ impl Directory {
         expected: Option<&FileVersion>,
         wanted: Option<&FileVersion>,
     ) -> Result<bool, TreeError> {
-        let _before = self.before();
+        let _before = self.changing();
         self.check_change(path)?;
         let now = match self.version(path, self.kept_bytes_max()) {
             Err(TreeError::WrongKind { .. } | TreeError::TooLarge { .. }) => return Ok(false),
@@ -172,8 +172,15 @@ impl Directory {
         Ok(known.or((mode == Mode::Executable).then_some(OF_A_PROGRAM)))
     }
 
+    /// Files as they were before this session changed them.
     fn before(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Files as they were, for whoever changes one: names are looked at again after it.
+    fn changing(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
+        self.spelled.forget_listings();
+        self.before()
     }
 
     /// Returns the kind of entry at a path, if its names are spelled as they are on disk.
@@ -409,7 +416,7 @@ impl Tree for Directory {
     }
 
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
-        let mut before = self.before();
+        let mut before = self.changing();
         self.check_change(path)?;
         check_written(path, content.len() as u64)?;
         links::check_git_directory(path, &self.handle)?;
@@ -436,7 +443,7 @@ impl Tree for Directory {
     }
 
     fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
-        let mut before = self.before();
+        let mut before = self.changing();
         self.check_change(path)?;
         let was = self
             .version(path, self.kept_bytes_max())?
@@ -499,13 +506,14 @@ impl Tree for Directory {
 
     fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         match self.version(path, COMPARED_BYTES_MAX) {
-            Err(TreeError::WrongKind { .. }) => Ok(None),
+            // A directory or worse, or a file of another name, is there: this one is gone.
+            Err(TreeError::WrongKind { .. } | TreeError::SpelledOtherwise { .. }) => Ok(None),
             other => other,
         }
     }
 
     fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
-        let mut before = self.before();
+        let mut before = self.changing();
         links::check_put(path, after.as_ref().map(|after| after.mode))?;
         self.check_place(path)?;
         let was = self.version(path, self.kept_bytes_max())?;
@@ -519,6 +527,9 @@ impl Tree for Directory {
             Some(version) => {
                 self.check_kept(path, version.content.len() as u64)?;
                 links::check_git_directory(path, &self.handle)?;
+                if was.is_none() {
+                    spelling::check_put(path, &self.handle)?;
+                }
                 if was
                     .as_ref()
                     .is_some_and(|was| was.mode == Mode::Symlink || version.mode == Mode::Symlink)
@@ -553,7 +564,8 @@ impl Tree for Directory {
         let finder = memchr::memmem::Finder::new(needle.as_bytes());
         for path in self.files()?.iter().filter(|path| accepts(path.as_str())) {
             // Links and what cannot be read have no lines; a search tells what it could see.
-            let file = matches!(self.node(path), Ok(Some(Node::File { .. })));
+            // The walk has their names as they are on disk.
+            let file = matches!(self.handle.node(path.as_str()), Ok(Some(Node::File { .. })));
             if file && let Ok(Some(content)) = self.handle.read(path.as_str(), self.kept_bytes_max()) {
                 lines::search_text(&content, &finder, path.as_str(), &mut found);
             }
@@ -566,8 +578,8 @@ impl Tree for Directory {
         let mut changes = Vec::new();
         for (path, before) in before {
             let after = match self.version(&path, self.kept_bytes_max()) {
-                // Somebody made a directory or worse of it: the file is gone.
-                Err(TreeError::WrongKind { .. }) => None,
+                // Somebody made a directory or worse of it, or gave it another name: the file is gone.
+                Err(TreeError::WrongKind { .. } | TreeError::SpelledOtherwise { .. }) => None,
                 other => other?,
             };
             if before != after {

@@ -425,11 +425,14 @@ impl Tree for Overlay {
         if let Some(after) = &after {
             check_stored(path, after.content.len() as u64)?;
             links::check_git_directory(path, &self.names(&state.edits))?;
-            if self.mode(&state.edits, path).is_none() && self.is_directory(&state.edits, path.as_str()) {
-                return Err(TreeError::WrongKind {
-                    path: path.clone(),
-                    what: "directory",
-                });
+            if self.mode(&state.edits, path).is_none() {
+                if self.is_directory(&state.edits, path.as_str()) {
+                    return Err(TreeError::WrongKind {
+                        path: path.clone(),
+                        what: "directory",
+                    });
+                }
+                spelling::check_put(path, &self.names(&state.edits))?;
             }
         }
         self.edit(&mut state, path, after)

@@ -643,12 +643,21 @@ fn no_new_file_is_another_spelling_of_one_that_is_there() {
         "docs/plan.md",
         "DOCS/other.md",
     ] {
-        let refused = said(tree.write(&path(name), bytes("x\n")));
-        assert!(
-            refused.contains("under a name that is spelled otherwise"),
-            "{name}: {refused}"
-        );
+        for refused in [
+            said(tree.write(&path(name), bytes("x\n"))),
+            said(tree.put(&path(name), Some(version("x\n")))),
+        ] {
+            assert!(
+                refused.contains("under a name that is spelled otherwise"),
+                "{name}: {refused}"
+            );
+        }
     }
+    // A package comes as its author has it, below the one `vendor`.
+    tree.put(&path("vendor/k/README"), Some(version("x\n"))).unwrap();
+    tree.put(&path("vendor/k/readme"), Some(version("x\n"))).unwrap();
+    let refused = said(tree.put(&path("Vendor/k/x"), Some(version("x\n"))));
+    assert!(refused.contains("spelled otherwise"), "{refused}");
     tree.delete(&path("docs/Plan.md")).unwrap();
     for name in [
         "docs/plan.md",

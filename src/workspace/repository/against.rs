@@ -62,8 +62,10 @@ fn bound(changes: &[FileChange]) -> Result<(), RepositoryError> {
 fn stored(tree: &dyn Tree, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
     match tree.stored(path) {
         Ok(version) => Ok(version),
-        // A directory or worse is there: the file is gone.
-        Err(TreeError::WrongKind { .. } | TreeError::NotFound { .. }) => Ok(None),
+        // A directory or worse, or a file of another name, is there: this one is gone.
+        Err(
+            TreeError::WrongKind { .. } | TreeError::NotFound { .. } | TreeError::SpelledOtherwise { .. },
+        ) => Ok(None),
         Err(err @ TreeError::TooLarge { .. }) => Err(RepositoryError::Unreadable(format!(
             "{err}; it cannot be compared with the commit: move it out of the repository, or have git ignore it"
         ))),

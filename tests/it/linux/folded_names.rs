@@ -21,6 +21,7 @@ fn shell() -> Option<(Shell, Folding)> {
              \"spec\":{\"namespace\":\"dev\"}}\n",
         ),
         ("secrets/prod.key", KEY),
+        ("\u{6a5f}\u{5bc6}/42", KEY),
         ("reading/main.jsonnet", "importstr '../Secrets/PROD.key'\n"),
     ]);
     let files = shell.home().join("files");
@@ -38,9 +39,13 @@ fn another_spelling_reaches_nothing_that_its_name_denies() {
     let attempts: Vec<(&str, Value)> = vec![
         ("file_read", json!({ "path": "Secrets/prod.key" })),
         ("file_read", json!({ "path": "secrets/PROD.KEY" })),
+        // Names that have no letters of two cases.
+        ("file_read", json!({ "path": "\u{6a5f}\u{200d}\u{5bc6}/42" })),
+        ("file_read", json!({ "path": "\u{6a5f}\u{5bc6}/42." })),
         ("file_read", json!({ "path": "Environments/dev/main.jsonnet" })),
         write("Environments/dev/main.jsonnet"),
         write("environments/DEV/new.jsonnet"),
+        ("jb_init", json!({ "path": "Environments/dev" })),
         write("secrets/PROD.key"),
         write(".GIT/config"),
         write(".GitAttributes"),
@@ -55,6 +60,11 @@ fn another_spelling_reaches_nothing_that_its_name_denies() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(!format!("{ended:?}").contains(KEY), "{ended:?}");
     let asked = model.asked();
+    assert_eq!(
+        asked.len(),
+        attempts.len() + 1,
+        "each attempt was made, and answered"
+    );
     for (asked, (tool, arguments)) in asked.iter().skip(1).zip(&attempts) {
         let result = format!("{:?}", asked.last_results());
         assert!(result.contains("is_error: true"), "{tool} {arguments}: {result}");
@@ -62,6 +72,7 @@ fn another_spelling_reaches_nothing_that_its_name_denies() {
     }
     assert_eq!(shell.get(MAIN), "{ replicas: 2 }\n");
     assert_eq!(shell.get("secrets/prod.key"), KEY);
+    assert!(!shell.work().join("environments/dev/jsonnetfile.json").exists());
     let read = shell.run(&["tanka", "env", "show", "reading"]);
     assert!(
         read.code == Some(1) && !format!("{read:?}").contains(KEY),

@@ -2,7 +2,6 @@
 //! It is served from this process over `/dev/fuse` and keeps its files in a directory of this machine.
 #![allow(unsafe_code, reason = "a mount has no safe form")]
 
-use drydock::model::folded;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions};
@@ -11,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// The size of what is said before each question.
 const HEADER_BYTES: usize = 40;
@@ -253,8 +253,16 @@ fn found(directory: &Path, name: &str) -> PathBuf {
     let names = std::fs::read_dir(directory).into_iter().flatten();
     let alike = names
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .find(|other| folded(other) == folded(name));
+        .find(|other| key(other) == key(name));
     directory.join(alike.as_deref().unwrap_or(name))
+}
+
+/// The form by which it keeps names, without a look at what the product makes of them.
+fn key(name: &str) -> String {
+    let whole = name.trim_end_matches(['.', ' ']).nfd();
+    let seen = whole.filter(|character| !['\u{200b}', '\u{200d}', '\u{feff}'].contains(character));
+    let lower = seen.flat_map(char::to_lowercase);
+    lower.collect::<String>().replace('\u{df}', "ss")
 }
 
 fn init() -> Vec<u8> {

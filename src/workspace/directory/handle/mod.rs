@@ -36,6 +36,25 @@ pub(super) enum Node {
     Other,
 }
 
+/// A directory, and when its names changed last.
+pub(super) struct Stamp(Stat);
+
+impl Stamp {
+    /// True for the same directory with the same names.
+    pub(super) fn is_same(&self, Self(other): &Self) -> bool {
+        let Self(this) = self;
+        (this.st_dev, this.st_ino) == (other.st_dev, other.st_ino)
+            && (this.st_mtime, this.st_mtime_nsec) == (other.st_mtime, other.st_mtime_nsec)
+            && (this.st_ctime, this.st_ctime_nsec) == (other.st_ctime, other.st_ctime_nsec)
+    }
+}
+
+impl std::fmt::Debug for Stamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stamp").finish_non_exhaustive()
+    }
+}
+
 /// A directory, opened once.
 #[derive(Debug)]
 pub(super) struct Handle {
@@ -114,6 +133,12 @@ impl Handle {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(err) => Err(err),
         }
+    }
+
+    /// A stamp of a directory, which is another one as soon as a name in it changes; the root is `""`.
+    pub(super) fn stamp(&self, directory: &str) -> rustix::io::Result<Stamp> {
+        let stat = self.stat(if directory.is_empty() { "." } else { directory })?;
+        Ok(Stamp(stat))
     }
 
     /// The names in a directory; the root is `""`. What is no text has no name here.

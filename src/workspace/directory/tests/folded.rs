@@ -1,6 +1,6 @@
 //! Another spelling of a name is no way around a rule, where the file system takes it for the same.
 
-use crate::model::RepoPath;
+use crate::model::{FileVersion, Mode, RepoPath};
 use crate::workspace::directory::handle::{Handle, Way};
 use crate::workspace::fixture::path;
 use crate::workspace::{Denied, Directory, Tree};
@@ -15,6 +15,9 @@ fn work() -> (tempfile::TempDir, Directory) {
         ("environments/prod/main.jsonnet", "{}\n"),
         ("gr\u{f6}\u{df}e/x", "x\n"),
         ("stra\u{df}e", "x\n"),
+        ("\u{6a5f}\u{5bc6}/key", "key\n"),
+        ("42", "x\n"),
+        ("caf\u{e9}", "x\n"),
     ] {
         let file = home.path().join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -24,7 +27,15 @@ fn work() -> (tempfile::TempDir, Directory) {
     (home, tree)
 }
 
-const OTHERWISE: [&str; 9] = [
+const OTHERWISE: [&str; 15] = [
+    // Names without two cases have other spellings, too.
+    "\u{6a5f}\u{200d}\u{5bc6}/key",
+    "\u{6a5f}\u{5bc6}\u{200b}/key",
+    "42.",
+    "42\u{feff}",
+    // Each form of Unicode.
+    "cafe\u{301}",
+    "gro\u{308}\u{df}e/x",
     ".ENV",
     ".Env",
     "Secrets/prod.key",
@@ -45,7 +56,6 @@ fn another_spelling_is_neither_read_nor_written_nor_deleted() {
             tree.read(&name).map(|_| ()),
             tree.real(&name).map(|_| ()),
             tree.entry(&name).map(|_| ()),
-            tree.stored(&name).map(|_| ()),
             tree.write(&name, Bytes::from_static(b"changed")),
             tree.put(&name, None),
             tree.delete(&name),
@@ -54,6 +64,8 @@ fn another_spelling_is_neither_read_nor_written_nor_deleted() {
             let refused = refused.unwrap_err().to_string();
             assert!(refused.contains("spelled otherwise"), "{name}: {refused}");
         }
+        // It is no file of a commit that is compared.
+        assert_eq!(tree.stored(&name).unwrap(), None, "{name}");
     }
     assert!(tree.below("Secrets").is_err());
     assert!(tree.changes().unwrap().is_empty());
@@ -73,13 +85,40 @@ fn nothing_new_goes_where_another_spelling_is() {
         "environments/PROD/new.jsonnet",
         "ENVIRONMENTS/dev/main.jsonnet",
         "Secrets/new.jsonnet",
+        "caf\u{c9}",
+        "\u{6a5f}\u{200d}\u{5bc6}/new",
     ] {
-        let refused = tree.write(&path(name), Bytes::from_static(b"{}")).unwrap_err();
-        assert!(
-            refused.to_string().contains("spelled otherwise"),
-            "{name}: {refused}"
-        );
+        let content = Bytes::from_static(b"{}");
+        let version = FileVersion {
+            content: content.clone(),
+            mode: Mode::Regular,
+        };
+        let name = RepoPath::parse(name).unwrap();
+        for refused in [tree.write(&name, content), tree.put(&name, Some(version))] {
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("spelled otherwise"), "{name}: {refused}");
+        }
     }
+    assert!(tree.changes().unwrap().is_empty());
+}
+
+/// One file that an editor renames by its case is gone, and all others are compared and searched as before.
+#[test]
+fn a_file_that_is_renamed_by_its_case_fails_nothing_else() {
+    let (home, tree) = work();
+    tree.write(&path(".env"), Bytes::from_static(b"TOKEN=2\n"))
+        .unwrap();
+    tree.write(&path("42"), Bytes::from_static(b"y\n")).unwrap();
+    let at = |name: &str| home.path().join(name);
+    std::fs::rename(at(".env"), at(".Env")).unwrap();
+    let changes = tree.changes().unwrap();
+    let after = changes
+        .iter()
+        .map(|change| (change.path.as_str(), change.after.is_some()));
+    assert_eq!(after.collect::<Vec<_>>(), [(".env", false), ("42", true)]);
+    let (found, _) = tree.search(&|_| true, "TOKEN", 0, 10).unwrap();
+    let found = found.iter().map(|found| found.path.as_str());
+    assert_eq!(found.collect::<Vec<_>>(), [".Env"]);
 }
 
 #[test]
@@ -89,7 +128,8 @@ fn ordinary_work_goes_on_and_both_forms_of_a_letter_are_one_name_to_every_rule()
         ".env",
         "secrets/prod.key",
         "gr\u{f6}\u{df}e/x",
-        "gro\u{308}\u{df}e/x",
+        "\u{6a5f}\u{5bc6}/key",
+        "42",
     ] {
         tree.read(&RepoPath::parse(name).unwrap()).unwrap();
     }
