@@ -36,8 +36,8 @@ pub(super) struct Both {
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
     pub(super) outcomes: BTreeMap<RepoPath, Outcome>,
-    /// The secrets that all entry points know.
-    pub(super) secrets: Vec<Arc<[Known]>>,
+    /// The secrets that each of them knows.
+    pub(super) secrets: BTreeMap<RepoPath, Arc<[Known]>>,
     values: BTreeMap<RepoPath, Values>,
 }
 
@@ -117,9 +117,12 @@ impl Comparer {
         let Outcomes {
             outcomes: workspace,
             values,
-            mut secrets,
+            secrets,
         } = workspace;
-        secrets.extend(before.secrets);
+        let secrets = secrets
+            .into_values()
+            .chain(before.secrets.into_values())
+            .collect();
         let against = workspace.iter().filter(|(_, outcome)| {
             let rendered = outcome.as_ref();
             rendered.is_ok_and(|rendered| rendered.opinion.is_against())
@@ -135,7 +138,7 @@ impl Comparer {
         if !against.is_empty() {
             let again = self.side(base, &against, again, &|_| {}, cancel).await?;
             both.base.extend(again.outcomes);
-            both.secrets.extend(again.secrets);
+            both.secrets.extend(again.secrets.into_values());
         }
         Ok(both)
     }
@@ -157,7 +160,8 @@ impl Comparer {
             match self.kept().get(&job.key) {
                 None => left.push(job),
                 Some(rendered) => {
-                    found.secrets.push(Arc::clone(&rendered.secrets));
+                    let secrets = Arc::clone(&rendered.secrets);
+                    found.secrets.insert(job.entrypoint.clone(), secrets);
                     match job.wants_more_than(&rendered) {
                         true => unheard.push((job, rendered)),
                         false => drop(found.outcomes.insert(job.entrypoint, Ok(rendered))),
@@ -236,7 +240,7 @@ impl Comparer {
             if let (Ok(rendered), Some(key)) = (&settled.outcome, settled.key) {
                 self.kept().put(key, rendered);
             }
-            found.secrets.push(settled.secrets);
+            found.secrets.insert(settled.entrypoint.clone(), settled.secrets);
             found.values.insert(settled.entrypoint.clone(), settled.values);
             found.outcomes.insert(settled.entrypoint, settled.outcome);
         }

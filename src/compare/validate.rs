@@ -10,7 +10,7 @@ use crate::jsonnet::lint::{self, Code, Finding, Followed, Severity};
 use crate::jsonnet::path::clean;
 use crate::model::RepoPath;
 use crate::parallel;
-use crate::redact::{Known, Redactor};
+use crate::redact::Redactor;
 use crate::review::Failure;
 use crate::tanka::importers::ImportGraph;
 use crate::workspace::{Tree, TreeError};
@@ -104,8 +104,12 @@ impl Comparer {
         cancel: &CancellationToken,
     ) -> Result<Vec<Validated>, CompareError> {
         let redactor = self.learn(&sides, &super::Both::default());
-        let (comparer, tree) = (Arc::clone(self), Arc::clone(&sides.workspace));
-        let (learns, tells, enough) = (Arc::clone(&redactor), Arc::clone(&told), cancel.clone());
+        let (comparer, tree, is_guarded) = (
+            Arc::clone(self),
+            Arc::clone(&sides.workspace),
+            sides.guard.is_some(),
+        );
+        let (known, tells, enough) = (Arc::clone(&redactor), Arc::clone(&told), cancel.clone());
         let reading = blocking(move || {
             let graph = comparer.graphs.workspace(&sides)?;
             let reading = Reading {
@@ -113,38 +117,39 @@ impl Comparer {
                 followed: Followed::default(),
                 graph: &graph,
                 sides: &sides,
-                redactor: &learns,
+                redactor: &known,
             };
             let read = reading.all(paths, tells.as_ref(), &enough)?;
             Ok((read, graph))
         });
         let (read, graph) = reading.await?;
-        let (mut rendered, secrets) = self.users(&read, &tree, &graph, told.as_ref(), cancel).await?;
-        secrets.iter().for_each(|known| redactor.learn(known));
-        for user in rendered.values_mut().flatten() {
-            if let Some(failure) = &mut Arc::make_mut(user).failure {
-                *failure = environments::redacted(failure, &redactor);
-            }
-        }
-        let judged = move || Ok(parallel::map(read, |read| judged(read, &rendered, &redactor)));
-        blocking(judged).await
+        let seen = Seen {
+            tree: &tree,
+            graph: &graph,
+            redactor: &redactor,
+            is_guarded,
+        };
+        let rendered = self.users(&read, seen, told.as_ref(), cancel).await?;
+        let judged = read.into_iter().map(|read| judged(read, &rendered));
+        Ok(judged.collect())
     }
 
-    /// Renders what uses these files, a part at a time: only what it is called and why it fails is kept.
+    /// Renders what uses these files, a part at a time: only what it is called and why it fails is kept, without what
+    /// each knows that is secret.
     async fn users(
         &self,
         read: &[Read],
-        tree: &Arc<dyn Tree>,
-        graph: &Arc<ImportGraph>,
+        seen: Seen<'_>,
         told: &Told,
         cancel: &CancellationToken,
-    ) -> Result<(BTreeMap<RepoPath, Vec<Arc<User>>>, Vec<Arc<[Known]>>), CompareError> {
+    ) -> Result<BTreeMap<RepoPath, Vec<Arc<User>>>, CompareError> {
+        let Seen { tree, graph, .. } = seen;
         let users = read.iter().flat_map(|read| &read.found);
         let users: BTreeSet<RepoPath> = users
             .flat_map(|(_, users)| users.iter().take(USERS_MAX))
             .cloned()
             .collect();
-        let (users, mut rendered, mut secrets) = (Vec::from_iter(users), BTreeMap::new(), Vec::new());
+        let (users, mut rendered) = (Vec::from_iter(users), BTreeMap::new());
         let (total, count) = (users.len(), AtomicUsize::new(0));
         let done = |more: usize| {
             let done = (count.fetch_add(more, Ordering::Relaxed) + more).min(total);
@@ -161,12 +166,46 @@ impl Comparer {
             let found = self.side(side, together, relied_on, &done, cancel).await?;
             for (entrypoint, outcome) in &found.outcomes {
                 let of_it = environments::failures(graph, entrypoint, outcome);
-                rendered.insert(entrypoint.clone(), of_it.into_iter().map(Arc::new).collect());
+                let own = seen.redactor.fresh();
+                if of_it.iter().any(|user| user.failure.is_some())
+                    && let Some(secrets) = found.secrets.get(entrypoint)
+                {
+                    own.learn(secrets);
+                }
+                let hidden = of_it
+                    .into_iter()
+                    .map(|user| Arc::new(hidden(user, [&own, seen.redactor])));
+                rendered.insert(entrypoint.clone(), hidden.collect());
             }
-            secrets.extend(found.secrets);
+            if seen.is_guarded {
+                // Whoever asks may be told of it elsewhere.
+                found
+                    .secrets
+                    .values()
+                    .for_each(|known| seen.redactor.learn(known));
+            }
         }
-        Ok((rendered, secrets))
+        Ok(rendered)
     }
+}
+
+/// The side that is rendered, and what is hidden in it whatever it is.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    tree: &'a Arc<dyn Tree>,
+    graph: &'a Arc<ImportGraph>,
+    redactor: &'a Redactor,
+    /// True if somebody is kept from secrets by that redactor elsewhere as well.
+    is_guarded: bool,
+}
+
+/// An environment whose failure shows nothing that one of these knows.
+fn hidden(user: User, redactors: [&Redactor; 2]) -> User {
+    let failure = user.failure.map(|failure| {
+        let hide = |failure, redactor: &&Redactor| environments::redacted(&failure, redactor);
+        redactors.iter().fold(failure, hide)
+    });
+    User { failure, ..user }
 }
 
 /// The context in which the texts of files are looked at.
@@ -211,7 +250,9 @@ impl Reading<'_> {
             path: path.clone(),
             what: "not UTF-8 text",
         })?;
-        self.redactor.learn_file(None, &version.content);
+        if self.sides.guard.is_some() {
+            self.redactor.learn_file(None, &version.content);
+        }
         let users = self.graph.users(path);
         let sources = self.meanings.to(&users, path);
         let missing = Mutex::new(BTreeMap::new());
@@ -245,6 +286,15 @@ impl Reading<'_> {
                 }
             }
         }
+        if !findings.is_empty() {
+            let own = self.redactor.fresh();
+            own.learn_file(None, &version.content);
+            let hide = |text: &str| self.redactor.redact(&own.redact(text)).into_owned();
+            for finding in &mut findings {
+                finding.message = hide(&finding.message);
+                finding.hint = finding.hint.as_deref().map(hide);
+            }
+        }
         Ok((findings, users))
     }
 
@@ -260,7 +310,7 @@ impl Reading<'_> {
     }
 }
 
-fn judged(read: Read, rendered: &BTreeMap<RepoPath, Vec<Arc<User>>>, redactor: &Redactor) -> Validated {
+fn judged(read: Read, rendered: &BTreeMap<RepoPath, Vec<Arc<User>>>) -> Validated {
     let Read { path, found } = read;
     let found = found.map(|(mut findings, users)| {
         let left_out = users.iter().filter(|user| !rendered.contains_key(user)).count();
@@ -273,9 +323,6 @@ fn judged(read: Read, rendered: &BTreeMap<RepoPath, Vec<Arc<User>>>, redactor: &
             imports
                 .filter(|finding| finding.code == Code::UnresolvedImport)
                 .for_each(|finding| finding.severity = Severity::Warning);
-        }
-        for finding in &mut findings {
-            finding.message = redactor.redact(&finding.message).into_owned();
         }
         Validation {
             findings,

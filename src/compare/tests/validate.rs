@@ -85,3 +85,72 @@ async fn every_environment_is_rendered_once_however_many_files_are_validated() {
     };
     assert_eq!((ended(56), ended(50)), ([1, 0], [0, 1]));
 }
+
+/// T87: each message is without the secrets of its own files, however many others have.
+#[tokio::test]
+async fn the_messages_of_a_large_repository_are_shown_without_the_secrets_of_their_own_files() {
+    let mut state = 7_u64;
+    let mut random = || {
+        let letters = std::iter::repeat_with(|| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            char::from(
+                b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[(state >> 58) as usize],
+            )
+        });
+        letters.take(17_000).collect::<String>()
+    };
+    let mut files = vec![("tkrc.yaml".to_owned(), String::new())];
+    for number in 0..40 {
+        let held: Vec<String> = (0..4)
+            .map(|key| format!("\"k{key}\": \"{}\"", random()))
+            .collect();
+        let held = format!(
+            r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s"}},"stringData":{{{}}}}}"#,
+            held.join(",")
+        );
+        let directory = format!("environments/e{number}");
+        files.push((format!("{directory}/main.jsonnet"), held));
+        files.push((format!("{directory}/spec.json"), SPEC.to_owned()));
+    }
+    let broken = r#"{"password": "kept-to-ourselves-4711", "a": import 'kept', broken"#;
+    files.push(("environments/broken/main.jsonnet".to_owned(), broken.to_owned()));
+    files.push(("environments/broken/spec.json".to_owned(), SPEC.to_owned()));
+    // A failure may show what another file of it holds.
+    files.push((
+        "lib/kept".to_owned(),
+        "{ token: 'q7Rk2ZpX9vTn4WbY6mLc' }".to_owned(),
+    ));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let is_program = |name: &&str| name.ends_with("main.jsonnet") || name.starts_with("lib/");
+    let paths = files.iter().map(|(name, _)| *name).filter(is_program).map(path);
+    let (sides, cancel) = (Sides::only(Files::new(&files)), CancellationToken::new());
+    let tell = Arc::new(|_| {});
+    let found = bench()
+        .comparer
+        .validate_all(sides, paths.collect(), tell, &cancel)
+        .await
+        .unwrap();
+    let of = |name: &str| {
+        let (_, found) = found.iter().find(|(path, _)| path.as_str() == name).unwrap();
+        found.as_ref().unwrap()
+    };
+    let failure = of("environments/broken/main.jsonnet").environments[0]
+        .failure
+        .clone()
+        .unwrap();
+    assert!(
+        failure.message.contains("broken") && failure.message.contains("⟦secret:"),
+        "{failure:?}"
+    );
+    let findings = &of("environments/broken/main.jsonnet").findings;
+    assert!(findings[0].message.contains("Expected"), "{findings:?}");
+    let all = format!("{found:?}");
+    for secret in ["kept-to-ourselves-4711", "q7Rk2ZpX9vTn4WbY6mLc"] {
+        assert!(!all.contains(secret), "{failure:?}");
+    }
+}
