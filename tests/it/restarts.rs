@@ -155,6 +155,26 @@ async fn a_command_that_cannot_be_read_is_answered_once_the_store_takes_the_answ
     assert!(next.text.contains("Done."), "{}", next.text);
 }
 
+/// P2: a stop that cannot be stored keeps nobody waiting, and is carried out as soon as it can be.
+#[tokio::test]
+async fn a_stop_that_cannot_be_stored_after_a_restart_keeps_nobody_waiting() {
+    let mut app = TestApp::new(replicas).await;
+    app.slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "hello").await;
+    app.command_in(ALICE, &first.thread, "!status").await;
+    app.until_idle().await;
+    app.stage.stop().await;
+    left_over(&app, "status", "stop");
+    app.sabotage(&format!(
+        "CREATE TRIGGER unanswered BEFORE UPDATE OF done_at ON inbox WHEN new.lane = 'change' {REFUSED}"
+    ));
+    app.stage.start().await.unwrap();
+    let other = app.ask(ALICE, "hello elsewhere").await;
+    assert!(other.text.contains("Done."), "{}", other.text);
+    app.sabotage("DROP TRIGGER unanswered");
+    app.slack_reply(&first.thread, "Nothing").await;
+}
+
 /// P2: a message that waits shows so on its card; what it is told in the end is told there.
 #[tokio::test]
 async fn a_waiting_message_that_cannot_be_read_any_more_is_told_so_on_its_card() {

@@ -110,15 +110,20 @@ impl Gateway {
     /// Carries out one command and leaves its answer in the outbox. A panic is answered, and what the store cannot
     /// do now is tried again: an effect that is on record is not repeated.
     pub(super) async fn command(self: &Arc<Self>, asked: Asked) {
+        self.command_within(&asked, u32::MAX).await;
+    }
+
+    /// Carries out one command in so many attempts at most; false if it has to be tried again.
+    async fn command_within(self: &Arc<Self>, asked: &Asked, attempts_max: u32) -> bool {
         let address = address_of(&asked.inbound, asked.inbox.answers());
-        let mut wait = WAIT_MIN;
+        let (mut attempts, mut wait) = (0, WAIT_MIN);
         loop {
-            let Some(answer) = self.attempt(&asked, &address).await else {
-                return;
+            let Some(answer) = self.attempt(asked, &address).await else {
+                return true;
             };
             crash_point::before("answer");
             let stored = match answer {
-                Ok(answer) => self.store_answer(&asked, &address, answer).await,
+                Ok(answer) => self.store_answer(asked, &address, answer).await,
                 Err(error) => Err(error),
             };
             crash_point::after("answer");
@@ -126,15 +131,20 @@ impl Gateway {
                 Ok(()) => break,
                 Err(error) => tracing::warn!(%error, "a command is tried again"),
             }
+            attempts += 1;
+            if attempts >= attempts_max {
+                return false;
+            }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = self.leaving.cancelled() => return,
+                () = self.leaving.cancelled() => return true,
             }
             wait = (wait * 2).min(WAIT_MAX);
         }
         self.wake_deliveries();
         // Turns of the conversation may have waited for it.
         self.shift.wake();
+        true
     }
 
     /// Carries a command out once; nothing if the process stops first.

@@ -15,17 +15,27 @@ const CRASHES_MAX: u32 = 3;
 const CRASHES_WITH_EFFECT_MAX: u32 = 6;
 /// Longest age at which a command that changes something is still carried out after a restart.
 const AGE_MAX: SignedDuration = SignedDuration::from_mins(5);
+/// Attempts for which turns wait until the stops that a restart found are carried out, all of them together.
+const STOP_ATTEMPTS_MAX: u32 = 3;
 const TOO_OLD: &str = "I was restarted before I could do this, and that is some minutes ago, so I did nothing. \
                        Say it again if you still want it.";
 
 impl Gateway {
     /// Carries out stops that a restart left unanswered, and begins to carry out other commands beside everything else.
-    /// A stop may mean another conversation than the one it was said in, so no turn begins before it.
+    /// A stop may mean another conversation than the one it was said in, so no turn begins before it, but where it cannot
+    /// be stored: then it is tried again beside everybody's turns.
     pub(in crate::gateway) async fn resume_commands(self: &Arc<Self>) -> Result<(), StoreError> {
-        let mut unanswered = Vec::new();
+        let (mut unanswered, mut attempts_max) = (Vec::new(), STOP_ATTEMPTS_MAX);
         for command in self.parts.store.unanswered().await? {
             match &command.inbound {
-                Ok(inbound) if self.stops(&inbound.kind).await => self.resume(command, None).await,
+                Ok(inbound) if self.stops(&inbound.kind).await => {
+                    let Ok(asked) = asked(command, None) else { continue };
+                    if !self.command_within(&asked, attempts_max).await {
+                        attempts_max = 1;
+                        let gateway = Arc::clone(self);
+                        self.errands.spawn(async move { gateway.command(asked).await });
+                    }
+                }
                 _ => unanswered.push(command),
             }
         }
@@ -50,25 +60,9 @@ impl Gateway {
 
     /// Carries out a command, or answers why not if it changes something and is `too_late` for that.
     async fn resume(self: &Arc<Self>, command: Unanswered, too_late: Option<&str>) {
-        let instead = instead(&command, too_late);
-        let Unanswered {
-            inbox,
-            conversation,
-            crashes,
-            inbound,
-            ..
-        } = command;
-        match inbound {
-            Ok(inbound) => {
-                let asked = Asked {
-                    inbox,
-                    conversation,
-                    inbound: *inbound,
-                    crashes,
-                    instead,
-                };
-                self.command(asked).await;
-            }
+        let (inbox, conversation) = (command.inbox, command.conversation);
+        match asked(command, too_late) {
+            Ok(asked) => self.command(asked).await,
             Err(error) => self.answer_unreadable(inbox, conversation, error).await,
         }
     }
@@ -98,6 +92,18 @@ impl Gateway {
             .command_done(inbox, ops, (self.parts.now)())
             .await
     }
+}
+
+/// A command as it is carried out, or why it cannot be read.
+fn asked(command: Unanswered, too_late: Option<&str>) -> Result<Asked, StoreError> {
+    let instead = instead(&command, too_late);
+    Ok(Asked {
+        inbox: command.inbox,
+        conversation: command.conversation,
+        inbound: *command.inbound?,
+        crashes: command.crashes,
+        instead,
+    })
 }
 
 /// Divides commands into lists that are carried out side by side, each in its order. Those of one conversation follow
