@@ -112,7 +112,7 @@ fn secrets(config: &Config) -> BTreeMap<String, String> {
 }
 
 /// The names whose newest requests were all refused for their secret, each with what is to be said of it. What came
-/// before the newest good one is over.
+/// before the newest good one on record is over: of strangers, and of those who bring an invite, no name of a channel is kept.
 pub(crate) fn remembered(config: &Config, doors: &Doors) -> Vec<(String, String)> {
     let secrets = secrets(config);
     let told = secrets.iter().filter_map(|(name, secret)| {
@@ -126,7 +126,7 @@ pub(crate) fn remembered(config: &Config, doors: &Doors) -> Vec<(String, String)
         let count = 1 + in_a_row.count();
         let (reason, at) = (words(&newest.reason), newest.at);
         let why = format!(
-            "{count} requests or more were refused since the last good one, the last at {at:.0}: {reason}; is `{secret}` \
+            "{count} requests or more were refused since the last good one on record, the last at {at:.0}: {reason}; is `{secret}` \
              the secret that its sender has? The next good one ends this"
         );
         (u32::try_from(count).unwrap_or(u32::MAX) > IN_A_ROW_MAX).then(|| (of(name), why))
@@ -244,7 +244,7 @@ api_key = { env = "SIGNING" }
             };
             remembered(&config(), &doors)
         };
-        let why = "3 requests or more were refused since the last good one, the last at 2027-01-15T08:00:09Z: the signature is wrong; is `channels.team.signing_secret` the secret that its sender has? The next good one ends this";
+        let why = "3 requests or more were refused since the last good one on record, the last at 2027-01-15T08:00:09Z: the signature is wrong; is `channels.team.signing_secret` the secret that its sender has? The next good one ends this";
         let expected = [("secret of team".to_owned(), why.to_owned())];
         assert_eq!(told(forged(&[9, 8, 7]), None), expected);
         assert_eq!(told(forged(&[9, 8, 7, 3]), Some(5)), expected);

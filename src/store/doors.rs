@@ -1,5 +1,5 @@
 //! A look from outside at what came to the doors: for `drydock check`, which may stand beside a server. It takes no
-//! lock, and writes neither to the database nor to its log or the index of that.
+//! lock but that of a reader, for which no writer waits, and writes neither to the database nor to its log or the index of that.
 
 use super::OpenError;
 use super::column::{parse, time};

@@ -217,7 +217,7 @@ fn every_system_offers_the_same_and_what_is_only_linux_stays_with_it() {
     for (path, text) in rust_files("src") {
         let code = text.split("\nmod tests {").next().unwrap_or_default();
         let is_test =
-            path.contains("/tests/") || path.ends_with("/tests.rs") || path.starts_with("src/tool/");
+            path.contains("/tests/") || path.ends_with("/tests.rs") || path == "src/tool/testing.rs";
         let is_linux = path.starts_with("src/system/linux/");
         let code = code.lines().map(without_comment);
         if !is_test

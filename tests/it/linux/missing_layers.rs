@@ -187,7 +187,18 @@ fn with_fewer_layers_the_result_of_a_command_is_the_same() {
             }
             let ended = ended(command);
             let asked = model.iter().flat_map(Model::asked);
-            let answers: Vec<String> = asked.map(|asked| asked.last_user_text().to_owned()).collect();
+            let answers = asked.map(|asked| {
+                let results = format!("{:?}", asked.last_results());
+                (asked.last_user_text().to_owned(), results)
+            });
+            let answers: Vec<(String, String)> = answers.collect();
+            if arguments[0] == "ask" {
+                assert_eq!(answers.len(), 3, "{answers:?}");
+                assert!(
+                    answers.iter().skip(1).all(|(_, results)| results != "[]"),
+                    "{answers:?}"
+                );
+            }
             (left(&ended, &shell), answers, ended.err)
         });
         let [(strong, told, words), (weak, weakly_told, weak_words)] = results;
