@@ -2,7 +2,7 @@
 
 use super::judge;
 use crate::model::Secret;
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use std::collections::{BTreeMap, HashMap};
@@ -12,6 +12,8 @@ use std::ops::Range;
 pub(super) const VALUE_BYTES_MIN: usize = 8;
 /// The number of times that text is packed into JSON inside JSON before we stop following.
 const JSON_DEPTH: usize = 2;
+/// Bytes of words from which on the automaton has no full table: with one it takes up to a kilobyte for each of them.
+const TABLE_BYTES_MAX: usize = 16 << 10;
 /// Bytes of everything that is looked for, all together. Where there is more, only the usual encodings are; where that
 /// is still too much, all text is withheld.
 const WORDS_BYTES_MAX: usize = 6 << 20;
@@ -147,6 +149,7 @@ impl LiveValues {
             _ if bytes > WORDS_BYTES_MAX => Automaton::TooLarge,
             _ => AhoCorasick::builder()
                 .match_kind(MatchKind::Standard)
+                .kind((bytes > TABLE_BYTES_MAX).then_some(AhoCorasickKind::ContiguousNFA))
                 .build(texts)
                 .map_or(Automaton::TooLarge, Automaton::Words),
         };

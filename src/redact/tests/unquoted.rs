@@ -185,3 +185,15 @@ fn hostile_lines_are_looked_at_as_fast_as_others() {
     let nested = format!("password: {}{}\n", "f(".repeat(10_000), ")".repeat(10_000));
     unquoted::find(&nested, |_| panic!("a program is a secret"));
 }
+
+/// T93: one long value is not taken into a table with a kilobyte for each of its bytes.
+#[test]
+fn a_line_of_any_length_is_learnt() {
+    for part in ["f(", ")", "Xy7(kL9)mN2"] {
+        let value = part.repeat(200_000 / part.len());
+        let learnt = redactor(&[]);
+        learnt.learn_file(None, format!("password: {value}\n").as_bytes());
+        let shown = learnt.redact(&value).into_owned();
+        assert!(shown.len() < value.len(), "{part} is shown");
+    }
+}
