@@ -4,8 +4,8 @@
 //! Read `operation.rs` first. An operation reads a tree, asks [`Fetch`] for what is missing, and
 //! answers with the writes and deletions that make it so; it changes nothing itself, and names
 //! nothing outside `vendor/` and the two files, but for [`rewrite`], which changes imports of programs.
-//! What a remote sends is checked before it is a [`Layer`]: there is no way to make one with a path that
-//! leaves its package, or with a link.
+//! A [`Layer`] is made of what a remote sends only after a check: there is no way to make one with a path
+//! that leaves its package, or with a link.
 
 mod archive;
 mod dependency;

@@ -127,52 +127,46 @@ async fn a_command_that_is_cut_short_three_times_is_given_up_aloud() {
     assert!(kept.contains("+    replicas: 4,"), "{kept}");
 }
 
-/// P2: a command nobody can read is answered as soon as that can be stored, and its conversation is not deaf until then.
-#[tokio::test]
-async fn a_command_that_cannot_be_read_is_answered_once_the_store_takes_the_answer() {
+/// An application that was started again while the answer to a command that was left over cannot be stored, and the thread
+/// of that command.
+async fn unanswerable(was: &str, is: &str) -> (TestApp, String) {
     let mut app = TestApp::new(replicas).await;
     app.slack_editor(ALICE).await;
     let first = app.ask(ALICE, "hello").await;
     app.command_in(ALICE, &first.thread, "!status").await;
     app.until_idle().await;
     app.stage.stop().await;
-    left_over(&app, "{", "[");
+    left_over(&app, was, is);
     app.sabotage(&format!(
         "CREATE TRIGGER unanswered BEFORE UPDATE OF done_at ON inbox WHEN new.lane = 'change' {REFUSED}"
     ));
     app.stage.start().await.unwrap();
+    (app, first.thread)
+}
+
+/// P2: a command nobody can read is answered as soon as that can be stored, and its conversation is not deaf until then.
+#[tokio::test]
+async fn a_command_that_cannot_be_read_is_answered_once_the_store_takes_the_answer() {
+    let (app, thread) = unanswerable("{", "[").await;
     // The first attempt to answer it is over by the time a later command is answered.
     let other = app.say(ALICE, "!help").await;
     app.slack_reply(&other.ts, "These are answered without a model")
         .await;
     app.sabotage("DROP TRIGGER unanswered");
-    app.slack_reply(
-        &first.thread,
-        "This command cannot be read any more; say it again.",
-    )
-    .await;
-    let next = app.ask_in(ALICE, &first.thread, "hello again").await;
+    app.slack_reply(&thread, "This command cannot be read any more; say it again.")
+        .await;
+    let next = app.ask_in(ALICE, &thread, "hello again").await;
     assert!(next.text.contains("Done."), "{}", next.text);
 }
 
 /// P2: a stop that cannot be stored keeps nobody waiting, and is carried out as soon as it can be.
 #[tokio::test]
 async fn a_stop_that_cannot_be_stored_after_a_restart_keeps_nobody_waiting() {
-    let mut app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
-    let first = app.ask(ALICE, "hello").await;
-    app.command_in(ALICE, &first.thread, "!status").await;
-    app.until_idle().await;
-    app.stage.stop().await;
-    left_over(&app, "status", "stop");
-    app.sabotage(&format!(
-        "CREATE TRIGGER unanswered BEFORE UPDATE OF done_at ON inbox WHEN new.lane = 'change' {REFUSED}"
-    ));
-    app.stage.start().await.unwrap();
+    let (app, thread) = unanswerable("status", "stop").await;
     let other = app.ask(ALICE, "hello elsewhere").await;
     assert!(other.text.contains("Done."), "{}", other.text);
     app.sabotage("DROP TRIGGER unanswered");
-    app.slack_reply(&first.thread, "Nothing").await;
+    app.slack_reply(&thread, "Nothing").await;
 }
 
 /// P2: a message that waits shows so on its card; what it is told in the end is told there.

@@ -6,6 +6,7 @@ mod job;
 mod jrsonnet;
 mod kept;
 mod library;
+mod prelude;
 mod rsjsonnet;
 mod spare;
 mod sum;

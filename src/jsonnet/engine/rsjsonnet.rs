@@ -6,13 +6,13 @@
 
 use super::job::Refused;
 use super::kept::Warm;
+use super::prelude::{LIBRARY, LIBRARY_VARIABLE, VARIABLE, VARIABLE_PARAMETERS, prelude};
 use super::{Job, Origin, Reader, exercise, words};
 use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
 use crate::jsonnet::contract::Frame;
 use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
 use crate::jsonnet::native;
 use crate::jsonnet::nesting::RESERVED;
-use crate::jsonnet::reading::{MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION};
 use rsjsonnet_lang::arena::Arena;
 use rsjsonnet_lang::interner::InternedStr;
 use rsjsonnet_lang::program::{
@@ -24,65 +24,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The native function that gives a variable's name in this task to the code of a file.
-const VARIABLE: &str = "drydock.variable";
-const VARIABLE_PARAMETERS: [&str; 2] = ["file", "name"];
-/// The library that all programs share.
-const LIBRARY: &str = include_str!("second.libsonnet");
-/// The variable that has it. Those of a task have a number in front.
-const LIBRARY_VARIABLE: &str = "drydock";
-/// The name of the standard library.
-const STANDARD: &str = "std";
 /// The factor by which this engine may go deeper than the first one: it counts more steps.
 const DEPTH_FACTOR: usize = 4;
-
-/// Returns the text that comes before a program, on its first line: what its text uses of the library, and variables that are those of the
-/// task. `file` is the file whose value would be kept for other tasks, if it is one.
-///
-/// The engine copies all fields of `std` wherever it is extended, so programs share one, but for those that may ask for
-/// a variable or for their own name.
-fn prelude(file: &str, text: &[u8]) -> String {
-    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
-    let functions = [TEXT_FUNCTION, PLUS_FUNCTION, MODULO_FUNCTION].map(|name| match has(name) {
-        true => format!(", {name} = drydock_library.{name}"),
-        false => String::new(),
-    });
-    let functions = functions.concat();
-    let library = |std: &str| format!("drydock_library = {std}.extVar('{LIBRARY_VARIABLE}'){functions}");
-    if may_use_its_own(text) {
-        let file = serde_json::Value::from(file);
-        format!(
-            "local drydock = std, {}; local std = drydock + drydock_library.std + {{ \
-             extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; ",
-            library("drydock")
-        )
-    } else if has(STANDARD) {
-        format!(
-            "local {}; local std = drydock_library.shared; ",
-            library(STANDARD)
-        )
-    } else if !functions.is_empty() {
-        format!("local {}; ", library(STANDARD))
-    } else {
-        String::new()
-    }
-}
-
-/// True for a text that may use those parts of `std` that each file has of its own: it names them, or has `std` in
-/// another way than before a dot.
-fn may_use_its_own(text: &[u8]) -> bool {
-    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
-    let is_other = |at: usize| {
-        let before = at.checked_sub(1).and_then(|before| text.get(before));
-        let after = text.get(at + STANDARD.len());
-        before.is_some_and(is_letter) || after.is_some_and(|byte| is_letter(byte) || byte.is_ascii_digit())
-    };
-    let is_asked = |at: usize| text.get(at + STANDARD.len()) == Some(&b'.');
-    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
-    has("extVar")
-        || has("thisFile")
-        || memchr::memmem::find_iter(text, STANDARD).any(|at| !is_other(at) && !is_asked(at))
-}
 
 /// A program that has the values of files that are the same for every task of the batch.
 pub(super) struct Rsjsonnet {

@@ -1,5 +1,5 @@
 //! The reading of generated texts: by our tree, by both engines, and by go-jsonnet 0.22, whose answers are recorded beside the generator.
-//! Where `jsonnet` is installed the record itself is compared with it as it runs.
+//! The record itself is compared with `jsonnet` as it runs, where that is installed.
 //!
 //! A value that is not Go's fails the test, whatever the engines say of each other. What has no value here although it
 //! has one in Go, and the other way round, is counted by its reason in `known.toml`.

@@ -1,0 +1,105 @@
+//! The text that the second engine is given before a program, on its first line.
+
+use crate::jsonnet::reading::{MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION};
+
+/// The native function that gives a variable's name in this task to the code of a file.
+pub(super) const VARIABLE: &str = "drydock.variable";
+pub(super) const VARIABLE_PARAMETERS: [&str; 2] = ["file", "name"];
+/// The library that all programs share.
+pub(super) const LIBRARY: &str = include_str!("second.libsonnet");
+/// The variable that has it. Those of a task have a number in front.
+pub(super) const LIBRARY_VARIABLE: &str = "drydock";
+/// The name of the standard library.
+const STANDARD: &str = "std";
+
+/// Returns the beginning of a program: what its text uses of the library, and variables that are those of the task. `file`
+/// is the file whose value would be kept for other tasks, if it is one.
+///
+/// The engine copies all fields of `std` wherever it is extended, so programs share one, but for those that may ask for
+/// a variable or for their own name.
+pub(super) fn prelude(file: &str, text: &[u8]) -> String {
+    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+    let functions = [TEXT_FUNCTION, PLUS_FUNCTION, MODULO_FUNCTION].map(|name| match has(name) {
+        true => format!(", {name} = drydock_library.{name}"),
+        false => String::new(),
+    });
+    let functions = functions.concat();
+    let library = |std: &str| format!("drydock_library = {std}.extVar('{LIBRARY_VARIABLE}'){functions}");
+    if may_use_its_own(text) {
+        let file = serde_json::Value::from(file);
+        format!(
+            "local drydock = std, {}; local std = drydock + drydock_library.std + {{ \
+             extVar(x):: drydock.extVar(drydock.native('{VARIABLE}')({file}, x)) }}; ",
+            library("drydock")
+        )
+    } else if has(STANDARD) {
+        format!(
+            "local {}; local std = drydock_library.shared; ",
+            library(STANDARD)
+        )
+    } else if !functions.is_empty() {
+        format!("local {}; ", library(STANDARD))
+    } else {
+        String::new()
+    }
+}
+
+/// True for a text that may use those parts of `std` that each file has of its own: it names them, or has `std` in
+/// another way than before a dot.
+fn may_use_its_own(text: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    let is_other = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        let after = text.get(at + STANDARD.len());
+        before.is_some_and(is_letter) || after.is_some_and(|byte| is_letter(byte) || byte.is_ascii_digit())
+    };
+    let is_asked = |at: usize| text.get(at + STANDARD.len()) == Some(&b'.');
+    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+    has("extVar")
+        || has("thisFile")
+        || memchr::memmem::find_iter(text, STANDARD).any(|at| !is_other(at) && !is_asked(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{may_use_its_own, prelude};
+
+    #[test]
+    fn programs_share_one_library_unless_they_may_ask_for_what_is_their_own() {
+        for text in [
+            "std.extVar('a')",
+            "std.thisFile",
+            "std['ext' + 'Var']('a')",
+            "local s = std; s",
+            "(std).length",
+            "std /* x */ .length",
+            "function(std) 1",
+            "std",
+        ] {
+            assert!(may_use_its_own(text.as_bytes()), "{text}");
+        }
+        for text in ["std.length([])", "a.b + 1", "stdlib", "my_std", "standard.x"] {
+            assert!(!may_use_its_own(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_program_begins_with_no_more_than_it_uses() {
+        assert_eq!(prelude("", b"{ a: 1 }"), "");
+        let shared = prelude("", b"std.length([])");
+        assert!(
+            shared.contains(".shared;") && !shared.contains("extVar(x)"),
+            "{shared}"
+        );
+        let text = prelude("", b" _drydock_text(a)");
+        assert!(
+            text.contains("_drydock_text = ") && !text.contains("_drydock_plus"),
+            "{text}"
+        );
+        let own = prelude("a.libsonnet", b"std.extVar('a')");
+        assert!(
+            own.contains("extVar(x)") && own.contains("\"a.libsonnet\""),
+            "{own}"
+        );
+    }
+}
