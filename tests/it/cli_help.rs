@@ -34,7 +34,7 @@ fn every_verb_shows_examples_that_name_it() {
 
 /// TK-10
 #[test]
-fn the_help_and_the_readme_list_every_exit_code_of_the_source() {
+fn the_help_and_the_documents_list_every_exit_code_of_the_source() {
     let of_success = BTreeSet::from([0]);
     let of_source: BTreeSet<u8> = rust_files("src/cli")
         .into_iter()
@@ -44,11 +44,11 @@ fn the_help_and_the_readme_list_every_exit_code_of_the_source() {
     assert!(of_source.len() > 4, "the source was read: {of_source:?}");
     let help = Shell::new().run(&["--help"]).out;
     let (_, help) = help.split_once("Exit codes: ").expect("a list in the help");
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let (_, readme) = readme
+    let operate = std::fs::read_to_string(root().join("docs/operate.md")).unwrap();
+    let (_, operate) = operate
         .split_once("- **Exit codes:** ")
-        .expect("a list in the README");
-    for listed in [help, readme] {
+        .expect("a list in the document");
+    for listed in [help, operate] {
         let (listed, _) = listed.split_once('.').expect("an end");
         assert_eq!(listed_codes(listed), of_source, "{listed}");
     }
