@@ -170,7 +170,7 @@ mod tests {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// T89: in a message, a field, a span and an error's text.
+    /// T89, I7: in a message, a field, a span and an error's text.
     #[test]
     fn no_secret_reaches_a_log_line() {
         for format in [Format::Json, Format::Pretty] {
@@ -188,6 +188,7 @@ mod tests {
         }
     }
 
+    /// SDK-1
     #[test]
     fn machines_get_one_object_for_each_event() {
         let text = logged(Format::Json, None, || {

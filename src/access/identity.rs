@@ -292,6 +292,7 @@ mod tests {
         );
     }
 
+    /// I12
     #[test]
     fn viewers_write_nothing_and_broken_globs_grant_nothing() {
         let path = RepoPath::parse("a").unwrap();

@@ -75,6 +75,7 @@ mod tests {
         Ends::of(text, bytes_max, &none).shown(bytes_max, &none)
     }
 
+    /// CI-5
     #[test]
     fn a_long_result_keeps_head_and_tail_and_never_splits_a_character() {
         for chars in [1_000, 1_000_000] {

@@ -114,6 +114,7 @@ async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
     assert_eq!(order, ["slow_read", "slow_read", "slow_write", "slow_read"]);
 }
 
+/// REP-2
 #[tokio::test]
 async fn steps_are_bounded() {
     let mut bench = Bench::new();
@@ -126,6 +127,7 @@ async fn steps_are_bounded() {
     assert_eq!(model.asked().len(), 3);
 }
 
+/// T92
 #[tokio::test]
 async fn tokens_are_bounded_after_the_call_that_passed_the_bound() {
     let mut bench = Bench::new();
@@ -680,7 +682,7 @@ fn line(does: &Does) -> Line {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// R13, STK-32, STK-64
+    /// R13, STK-32, STK-64, STK-44
     #[test]
     fn no_ending_of_a_turn_ever_poisons_the_conversation(
         turns in proptest::collection::vec((proptest::collection::vec(does(), 0..6), 0_u64..2_000), 1..4),

@@ -427,6 +427,7 @@ mod tests {
         ));
     }
 
+    /// SDK-16, STK-52
     #[test]
     fn the_window_leaves_out_whole_turns_and_keeps_the_last() {
         let mut history = History::default();

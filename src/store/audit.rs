@@ -199,7 +199,7 @@ mod tests {
         (directory, store)
     }
 
-    /// T95
+    /// T95, I11
     #[tokio::test]
     async fn tampering_names_the_first_row_that_is_wrong() {
         for (sql, row) in [

@@ -482,6 +482,7 @@ mod tests {
         assert!(matches!(again, Ok(Accepted::Stored { .. })));
     }
 
+    /// SDK-10
     #[tokio::test]
     async fn people_and_threads_do_not_share_a_conversation() {
         let (_directory, store) = fresh();

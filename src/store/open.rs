@@ -521,6 +521,7 @@ mod tests {
         assert_eq!((told("page_size"), told("synchronous")), (2_048, 2));
     }
 
+    /// R25
     #[test]
     fn a_newer_schema_is_refused_and_left_alone() {
         let (directory, store) = fresh();

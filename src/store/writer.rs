@@ -378,7 +378,7 @@ mod tests {
         assert!(commit(Promise::Soon, "SELECT 1"));
     }
 
-    /// P1
+    /// P1, I1
     #[tokio::test]
     async fn nobody_is_answered_before_the_commit() {
         let (directory, store) = fresh();

@@ -216,7 +216,7 @@ mod tests {
             .receive(&request, Timestamp::UNIX_EPOCH)
     }
 
-    /// CI-23
+    /// CI-23, CI-28
     #[test]
     fn the_published_vector_is_authentic() {
         let not_json = Rejected::Malformed("the body is not JSON");

@@ -57,7 +57,7 @@ async fn a_class_that_takes_more_than_it_may_is_a_violation() {
     }
 }
 
-/// Checks that what happens beside the cases is told at the end of an arena that was clean until then.
+/// Checks that what happens beside the cases is told at the end of an arena that was clean until then. G1, G3, G4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_happened_in_an_arena_is_told_at_its_end() {
     let _alone = alone().await;
@@ -116,7 +116,7 @@ async fn whatever_happened_in_an_arena_is_told_at_its_end() {
     }
 }
 
-/// The table is as large as it claims, no case is there twice, and each class has a test.
+/// The table is as large as it claims, no case is there twice, and each class has a test. R30
 #[test]
 fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
     let mut values = Values::default();
@@ -147,6 +147,7 @@ fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
     );
 }
 
+/// G3
 #[tokio::test]
 async fn a_connection_to_the_sink_is_counted() {
     let sink = Sink::new().await;
@@ -177,6 +178,7 @@ fn a_file_outside_that_is_opened_or_made_is_told() {
     assert!(!outside.touched().is_empty());
 }
 
+/// G4
 #[test]
 fn a_repository_that_changes_is_told() {
     let room = tempfile::tempdir().unwrap();
@@ -192,6 +194,7 @@ fn a_repository_that_changes_is_told() {
     assert_eq!(differences(&before, &digests(room.path())).len(), 2);
 }
 
+/// G1
 #[test]
 fn canaries_and_secrets_are_told_and_the_victim_may_see_their_own() {
     let watch = Watch::new();
@@ -368,6 +371,7 @@ fn forged_lines_and_hidden_characters_are_told() {
     assert!(of_text("a FORGED row\n\tb").is_empty());
 }
 
+/// G4
 #[test]
 fn files_that_are_not_granted_are_told() {
     let edited: BTreeSet<String> = ["environments/dev/x", "environments/prod/x"]

@@ -40,7 +40,7 @@ async fn editing_a_message_starts_nothing() {
     assert_eq!(app.count("SELECT count(*) FROM turn"), 1);
 }
 
-/// T06
+/// T06, I2
 #[tokio::test]
 async fn a_message_that_waited_while_its_sender_was_revoked_costs_nothing() {
     // The first answer takes its time, so that the revocation comes before the second turn can begin.

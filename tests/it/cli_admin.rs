@@ -185,7 +185,7 @@ fn audited(run: &dyn Fn(&[&str]) -> Ended, token: &str) {
     }
 }
 
-/// A kind that is written and not listed could not be looked for.
+/// A kind that is written and not listed could not be looked for. I11
 #[test]
 fn every_kind_of_the_audit_log_can_be_looked_for() {
     let mut written = std::collections::BTreeSet::new();

@@ -20,7 +20,7 @@ fn anthropic(model: &Model) -> String {
     format!("providers.anthropic.base_url={}", model.url())
 }
 
-/// TK-2 TK-67 TK-68 TK-70, STK-1: from any directory inside of it.
+/// TK-2, TK-67, TK-68, TK-70, STK-1, TK-13: from any directory inside of it.
 #[test]
 fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
     let model = Model::start(queue([

@@ -21,7 +21,7 @@ fn said(shell: &Shell, model: &Model, input: impl AsRef<[u8]>) -> crate::support
     shell.run_with_input(&arguments, input)
 }
 
-/// TK-61 TK-62: Ctrl-D leaves, a second turn knows the first, `/clear` forgets.
+/// TK-61, TK-62, TK-13: Ctrl-D leaves, a second turn knows the first, `/clear` forgets.
 #[test]
 fn turns_keep_their_history_until_it_is_cleared() {
     let model = Model::start(queue([

@@ -41,6 +41,7 @@ fn every_json_line_parses_and_the_last_says_how_it_went() {
     assert_eq!(shell.left_over(), Vec::<String>::new());
 }
 
+/// I6
 #[test]
 fn the_demo_opens_no_connection_beyond_this_machine() {
     let Some(strace) = require::component("strace") else {

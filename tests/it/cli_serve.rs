@@ -203,7 +203,7 @@ fn a_data_directory_that_cannot_be_used_is_told_with_code_78() {
     }
 }
 
-/// T96
+/// T96, I12
 #[test]
 fn missing_and_placeholder_secrets_refuse_to_start_and_name_the_key() {
     let hook = "[hooks.ci]\nscheme = \"github\"\nsecret = { env = \"CI_SECRET\" }\n";

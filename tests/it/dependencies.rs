@@ -95,6 +95,7 @@ fn is_used(package: &str, path: &str) -> bool {
     })
 }
 
+/// TK-89
 #[test]
 fn every_direct_dependency_stands_in_the_document_once_with_a_file_that_uses_it() {
     let rows = table("## All of them");

@@ -72,7 +72,7 @@ async fn a_recording_that_cannot_be_written_ends_no_turn() {
     assert!(result.text.contains("Here."), "{}", result.text);
 }
 
-/// P1
+/// P1, I1
 #[tokio::test]
 async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_nothing_before_the_restart() {
     let mut app = TestApp::new(|_: &Asked| says("Here.")).await;
@@ -254,6 +254,7 @@ async fn a_restart_in_the_middle_of_a_turn_answers_the_message_exactly_once() {
     assert_eq!(app.count("SELECT count(*) FROM inbox WHERE done_at IS NULL"), 0);
 }
 
+/// STK-57
 #[tokio::test]
 async fn a_restart_in_the_middle_of_tool_work_keeps_what_was_done() {
     let mut stalled = false;

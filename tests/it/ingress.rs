@@ -35,7 +35,7 @@ async fn release(app: &TestApp, signature: &[(&str, &str)], body: &[u8]) -> (u16
     app.post("/in/release", &headers, body).await
 }
 
-/// T10, T11, T12, T13
+/// T10, T11, T12, T13, I12
 #[tokio::test]
 async fn every_badly_signed_hook_is_refused_in_the_same_words() {
     let app = TestApp::new(nobody_asks()).await;

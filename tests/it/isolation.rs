@@ -63,7 +63,7 @@ async fn two_people_who_render_the_same_path_each_see_their_own() {
     assert_eq!(app.asked().len(), 12);
 }
 
-/// T25
+/// T25, I3
 #[tokio::test]
 async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
     let app = TestApp::new(|asked: &Asked| {

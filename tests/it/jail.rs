@@ -528,7 +528,7 @@ async fn the_second_engine_cannot_cost_the_first_ones_value() {
     );
 }
 
-/// R27, scaled: hostile programs and honest ones at the same time
+/// R27, P5, scaled: hostile programs and honest ones at the same time
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_crashes_costs_honest_users_nothing_but_turns() {
     let evaluator = Arc::new(evaluator(EvalLimits {

@@ -10,6 +10,7 @@
 
 mod support;
 
+mod acceptance;
 mod admission;
 mod ahead;
 mod authority;

@@ -72,6 +72,7 @@ fn leading_word(text: &str) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
+/// SDK-1
 #[test]
 fn a_module_uses_only_modules_above_it() {
     let map = map();

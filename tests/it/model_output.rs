@@ -25,7 +25,7 @@ async fn a_claim_without_a_call_prepares_nothing() {
     assert_eq!(app.column("SELECT verdict FROM turn"), ["no_change"]);
 }
 
-/// T57: a model that obeys a file instead of the person. What it did besides is named, whatever it says.
+/// T57, TK-82: a model that obeys a file instead of the person. What it did besides is named, whatever it says.
 #[tokio::test]
 async fn what_nobody_asked_for_is_named_in_the_answer() {
     let edit = |environment: &str, old: &str, new: &str| {

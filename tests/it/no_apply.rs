@@ -40,7 +40,7 @@ const SAMPLE_HOOKS: [&str; 2] = [
     "# This hook is called after a pack was received on the remote, i.e. after a successful `git push` operation.",
 ];
 
-/// T60, STK-2
+/// T60, STK-2, I9
 #[test]
 fn no_source_line_applies_commits_or_pushes() {
     let mut found = Vec::new();
@@ -63,7 +63,7 @@ fn no_source_line_applies_commits_or_pushes() {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
-/// T60, REP-7
+/// T60, REP-7, G2, I5
 #[test]
 fn only_the_jail_starts_a_process_and_only_this_program() {
     let starts = [
@@ -99,7 +99,7 @@ fn only_the_jail_starts_a_process_and_only_this_program() {
     assert!(launch.contains("Command::new(&self.program)") && !launch.contains(".spawn("));
 }
 
-/// T60
+/// T60, I9
 #[test]
 fn no_dependency_can_apply() {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("the lock file");
@@ -111,7 +111,7 @@ fn no_dependency_can_apply() {
     }
 }
 
-/// T60: the program may hold such words only as often as its prompts and the allowed lines do.
+/// T60, I9: the program may hold such words only as often as its prompts and the allowed lines do.
 #[test]
 fn the_program_contains_no_command_that_applies() {
     let program = std::fs::read(built()).expect("the program");

@@ -278,7 +278,7 @@ async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before()
     assert_eq!(app.asked().len(), 3);
 }
 
-/// P6: what was said to be stopped before the process ended is asked of no model any more, wherever the stop was said
+/// P2: what was said to be stopped before the process ended is asked of no model any more, wherever the stop was said
 /// and however long the process was away. A slash command stands in no thread, so it means another conversation.
 #[tokio::test]
 async fn no_model_is_asked_for_what_was_stopped_before_the_process_ended() {

@@ -13,7 +13,7 @@ fn nobody_asks() -> Queue {
     queue([])
 }
 
-/// T01
+/// T01, I2
 #[tokio::test]
 async fn a_stranger_on_either_platform_gets_one_fixed_notice_and_costs_no_tokens() {
     let app = TestApp::new(nobody_asks()).await;

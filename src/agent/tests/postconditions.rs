@@ -13,7 +13,7 @@ fn fails(what: &str) -> Finding {
     Finding::Fail(vec![what.to_owned()])
 }
 
-/// TK-79 TK-80
+/// TK-79, TK-80, REP-2
 #[tokio::test]
 async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
     let mut bench = Bench::new();
@@ -54,6 +54,7 @@ async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
     assert_eq!(ran.events.iter().filter(sent_back).count(), 1);
 }
 
+/// REP-2
 #[tokio::test]
 async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
     let mut bench = Bench::new();

@@ -50,6 +50,7 @@ fn contents(turn: &Turn) -> Vec<String> {
     results.map(|result| result.content.clone()).collect()
 }
 
+/// STK-53
 #[test]
 fn what_fits_is_sent_as_it_is() {
     let mut history = History::default();
@@ -60,6 +61,7 @@ fn what_fits_is_sent_as_it_is() {
     assert_eq!(json(&turns), json(history.turns()));
 }
 
+/// STK-33, STK-54, SDK-16
 #[test]
 fn earlier_turns_are_left_out_first_then_earlier_results_are_shortened_and_say_so() {
     let mut history = History::default();
@@ -172,7 +174,7 @@ fn the_first_request_of_a_turn_is_within_the_bound_as_well() {
     );
 }
 
-/// A conversation gives the same request each time, and the prefix of one seldom changes.
+/// A conversation gives the same request each time, and the prefix of one seldom changes. STK-55
 #[test]
 fn a_request_begins_with_the_one_before_but_where_the_bound_was_met() {
     let mut history = History::default();
@@ -197,7 +199,7 @@ fn a_request_begins_with_the_one_before_but_where_the_bound_was_met() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// STK-47
+    /// STK-47, STK-36, STK-54
     #[test]
     fn no_request_is_over_its_bound_and_calls_keep_their_results(
         earlier in proptest::collection::vec(0usize..20_000, 0..6),

@@ -131,7 +131,7 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::{answered, far, one_line};
 
-    /// TK-68
+    /// TK-68, TK-71
     #[test]
     fn arguments_are_shown_on_one_line_of_at_most_120_characters() {
         assert_eq!(one_line("{\n  \"path\": \"a\"\n}"), "{ \"path\": \"a\" }");

@@ -51,7 +51,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// STK-6
+/// STK-6, STK-7, STK-9
 #[test]
 fn the_reference_file_holds_every_key_with_its_default_and_no_other() {
     let mut problems = Problems::default();

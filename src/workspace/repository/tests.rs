@@ -436,7 +436,7 @@ fn an_ordinary_work_tree_names_its_configuration() {
     assert_eq!(refusal(opened), "app/.git/config:2: core.worktree is not allowed");
 }
 
-/// TK-6: people with husky, git-lfs or a file system monitor work in the terminal as others do.
+/// TK-6, I5: people with husky, git-lfs or a file system monitor work in the terminal as others do.
 #[test]
 fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
     use std::os::unix::fs::PermissionsExt;

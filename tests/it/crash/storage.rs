@@ -210,7 +210,7 @@ async fn a_checkpoint_that_cannot_be_synced_ends_the_program_with_74() {
     world.answers_all(acknowledged).await;
 }
 
-/// R15, R36: another program holds a lock for some seconds.
+/// R15, R36, I12: another program holds a lock for some seconds.
 #[tokio::test]
 async fn a_foreign_lock_refuses_messages_says_so_and_heals() {
     let mut world = World::build().await;

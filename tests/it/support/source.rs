@@ -1,6 +1,8 @@
 //! The project's own source, for the tests that check what is and is not in it.
 
+use regex::Regex;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// The root of the checkout.
 pub(crate) fn root() -> &'static Path {
@@ -26,6 +28,48 @@ pub(crate) fn rust_files(folder: &str) -> Vec<(String, String)> {
     files.sort();
     assert!(!files.is_empty(), "no Rust file below `{folder}`");
     files
+}
+
+/// A function of the source tree.
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// The doc comment, its lines joined.
+    pub(crate) comment: String,
+    /// True for a test, with any of the attributes that make one.
+    pub(crate) is_test: bool,
+}
+
+/// Every function of the source tree, once for each time its name is given.
+pub(crate) fn functions() -> Vec<Function> {
+    let folders = ["src", "tests", "benches", "torture/src"];
+    let files = folders.iter().flat_map(|folder| rust_files(folder));
+    files.flat_map(|(_, text)| functions_of(&text)).collect()
+}
+
+static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\bfn (\w+)").expect("a regular expression"));
+
+/// The functions of one file.
+pub(crate) fn functions_of(text: &str) -> Vec<Function> {
+    let mut functions = Vec::new();
+    let (mut comment, mut is_test) = (String::new(), false);
+    for line in text.lines().map(str::trim) {
+        if let Some(more) = line.strip_prefix("///") {
+            comment.push_str(more);
+        } else if line.starts_with("#[") {
+            is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        } else {
+            if let Some(found) = NAME.captures(line).filter(|_| !line.starts_with("//")) {
+                functions.push(Function {
+                    name: found[1].to_owned(),
+                    comment: std::mem::take(&mut comment),
+                    is_test,
+                });
+            }
+            comment.clear();
+            is_test = false;
+        }
+    }
+    functions
 }
 
 /// A line without its comment. A `//` inside a string is rare enough to be cut with it only when a

@@ -54,7 +54,7 @@ macro_rules! scenarios {
 
 scenarios! {
     Ci "kills" "R1,R3,R5" "kill -9 and SIGTERM at random moments, also while it recovers, under people who talk" kills::run;
-    Ci "boundaries" "R1,B1-B28" "the end of the process before and after each durable boundary" boundaries::run;
+    Ci "boundaries" "R1,B1-B12,B16-B24,B26,B28" "the end of the process before and after each durable boundary" boundaries::run;
     Ci "recovery" "R3" "the end of the process while it recovers, three times in a row" boundaries::recovery;
     Ci "undo" "P4" "an undo, and the end of the process between its effect and its answer" directed::undo;
     Ci "resumed" "P4" "an undo of a message that was cut short and resumed" directed::resumed;

@@ -16,7 +16,7 @@ fn results(assistant: &Assistant, content: &str, is_error: bool) -> Vec<ToolResu
     assistant.calls().map(result).collect()
 }
 
-/// SDK-8, TK-75, TK-76, STK-37, STK-46
+/// SDK-8, TK-75, TK-76, STK-37, STK-46, STK-39
 #[tokio::test]
 async fn a_turn_with_tools_goes_through_every_provider() {
     for way in WAYS {

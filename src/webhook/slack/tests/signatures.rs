@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// CI-24
+/// CI-24, CI-28
 #[test]
 fn the_documented_vector_is_accepted() {
     let headers: [(&str, &[u8]); 3] = [

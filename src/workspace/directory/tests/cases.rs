@@ -326,7 +326,7 @@ fn pipes_devices_sockets_and_huge_files_are_refused_without_waiting() {
     assert!(!tree.files().unwrap().contains(&path("trap/file")));
 }
 
-/// T39
+/// T39, I4
 #[test]
 fn git_is_unreachable_and_nothing_new_passes_for_it() {
     let work = Work::new();
