@@ -201,6 +201,7 @@ fn what_programs_share_never_shows() {
     result.expect("equal values");
 }
 
+/// T46
 #[tokio::test]
 async fn a_program_that_kills_its_process_costs_the_others_nothing() {
     let tree = Files::of([
